@@ -1,0 +1,1 @@
+//! Pure functions over a profile: what a report, a server or a viewer asks.

@@ -1,0 +1,185 @@
+//! The event model: what every source of samples says, whatever the platform.
+//!
+//! Events of one source may come in any order within the source's reordering window; the order stage sorts
+//! them by time.
+
+use bytes::Bytes;
+use nyquist_object::{Avma, BuildId, FileOffset};
+
+/// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(pub u64);
+
+/// A process's number, as the operating system counts in the recorder's own namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pid(pub u32);
+
+/// A thread's number, as the operating system counts in the recorder's own namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tid(pub u32);
+
+/// Something that happened at a time, on a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub time: Timestamp,
+    /// On which CPU, where that is known.
+    pub cpu: Option<u32>,
+    /// What.
+    pub kind: EventKind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum EventKind {
+    /// A thread was observed.
+    Sample(Sample),
+    /// Code was mapped into a process.
+    Map(Mapping),
+    /// Part of an address space went away.
+    Unmap {
+        /// Whose.
+        pid: Pid,
+        /// The first address.
+        start: Avma,
+        /// The number of bytes.
+        len: u64,
+    },
+    /// A thread was born; where `pid` differs from `parent_pid`, a process, whose mappings are its parent's.
+    Fork {
+        /// The process of the new thread.
+        pid: Pid,
+        /// The new thread.
+        tid: Tid,
+        /// The process that it was born from.
+        parent_pid: Pid,
+        /// The thread that it was born from.
+        parent_tid: Tid,
+    },
+    /// A thread (its main thread: the process) took a name.
+    Name {
+        /// Whose.
+        pid: Pid,
+        /// Whose.
+        tid: Tid,
+        /// The name; bytes that are not UTF-8 are kept as the replacement character.
+        name: String,
+        /// Whether the name came by `exec`: the address space is a new one.
+        exec: bool,
+    },
+    /// A thread ended.
+    Exit {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+    },
+    /// What a thread had used when it ended, for sources that count apart from sampling.
+    Total {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// CPU time since the counter was opened, in nanoseconds, user and kernel.
+        cpu_time_ns: u64,
+    },
+    /// The source dropped records for want of room.
+    Lost {
+        /// How many.
+        records: u64,
+    },
+    /// The kernel stopped sampling for the rest of a tick because it took too long.
+    Throttled,
+}
+
+/// A range of executable memory and the file that it shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapping {
+    /// Whose, or `None` for the kernel's own address space.
+    pub pid: Option<Pid>,
+    /// The first address.
+    pub start: Avma,
+    /// The number of bytes.
+    pub len: u64,
+    /// Where in the file the first byte is.
+    pub offset: FileOffset,
+    /// The path as the process sees it, or a pseudo name: `[vdso]`, `//anon`, `[kernel.kallsyms]`.
+    pub path: String,
+    /// What the kernel said of the file's identity.
+    pub identity: MappedFile,
+}
+
+/// What the kernel said of a mapped file's identity at the time of the mapping.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub enum MappedFile {
+    /// Nothing: anonymous memory, or a source that does not know.
+    #[default]
+    Unknown,
+    /// The build id.
+    BuildId(BuildId),
+    /// The device and the inode.
+    Inode {
+        /// The device's major number.
+        major: u32,
+        /// The device's minor number.
+        minor: u32,
+        /// The inode.
+        inode: u64,
+        /// The inode's generation.
+        generation: u64,
+    },
+}
+
+/// One observation of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sample {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// Whether the thread was in the kernel when it was observed.
+    pub in_kernel: bool,
+    /// The CPU time that this sample stands for, in nanoseconds.
+    pub period_ns: u64,
+    /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
+    /// for sources that can tell.
+    pub cpu_time_ns: Option<u64>,
+    /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
+    /// where the thread was in user code, or the kernel's stack may not be seen.
+    pub kernel_stack: Vec<Avma>,
+    /// The user's part of the stack.
+    pub user: UserStack,
+}
+
+/// The user's part of a stack: walked already, or what is needed to walk it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum UserStack {
+    /// There is none: a kernel thread, or a thread whose memory was gone already.
+    None,
+    /// Walked by the source: the instruction pointer, then return addresses.
+    Walked(Vec<Avma>),
+    /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.
+    Copied {
+        /// The general registers.
+        registers: Box<Registers>,
+        /// The bytes from the stack pointer upwards.
+        stack: Bytes,
+        /// Whether the copy ends because its limit was reached, and not because the stack did.
+        limited: bool,
+    },
+}
+
+/// The registers that unwind information can name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Registers {
+    /// 64-bit x86, in DWARF's order (System V ABI for AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp,
+    /// rsp, r8 to r15, then the instruction pointer.
+    X86_64([u64; 17]),
+    /// A 32-bit program's registers, which are not unwound: the instruction pointer.
+    X86 {
+        /// The instruction pointer.
+        ip: u32,
+    },
+    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer.
+    Aarch64([u64; 33]),
+}

@@ -1,0 +1,37 @@
+//! Decompression of sections, bounded by what the header claims and by what the bytes can possibly hold.
+
+use crate::ObjectError;
+use std::io::Read;
+
+/// How a section's bytes are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    Zlib,
+    Zstd,
+}
+
+/// Deflate cannot expand by more than this factor (zlib's technical details); zstd can by far more, and no
+/// debug section comes near it.
+const MAX_RATIO: u64 = 1032;
+
+/// Decompresses `bytes` to exactly `size` bytes.
+pub(crate) fn decompress(kind: Compression, bytes: &[u8], size: u64) -> Result<Vec<u8>, ObjectError> {
+    let malformed = |reason: String| ObjectError::malformed("compressed section", reason);
+    if size > (bytes.len() as u64).saturating_mul(MAX_RATIO) {
+        return Err(malformed(format!("{} bytes cannot hold the {size} that are claimed", bytes.len())));
+    }
+    let mut out = Vec::new();
+    let read = match kind {
+        Compression::Zlib => flate2::read::ZlibDecoder::new(bytes).take(size + 1).read_to_end(&mut out),
+        Compression::Zstd => {
+            let decoder =
+                ruzstd::decoding::StreamingDecoder::new(bytes).map_err(|e| malformed(e.to_string()))?;
+            decoder.take(size + 1).read_to_end(&mut out)
+        }
+    };
+    read.map_err(|error| malformed(error.to_string()))?;
+    if out.len() as u64 != size {
+        return Err(malformed(format!("{} bytes where {size} are claimed", out.len())));
+    }
+    Ok(out)
+}

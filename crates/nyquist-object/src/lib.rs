@@ -1,0 +1,26 @@
+//! The ground that the other crates stand on: the four kinds of address as four types, the identity of a
+//! module, the way from a mapping to a module-relative address, and bounded access to the sections of object
+//! files.
+//!
+//! Nothing in here trusts its input. A length field is never believed before it has been compared with the
+//! number of bytes that are really there, and a file is read through [`ByteSource`], so that a file that
+//! shrinks while it is read gives an error and not a signal.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod compression;
+mod debug_link;
+pub mod elf;
+mod error;
+mod id;
+mod mapping;
+mod source;
+
+pub use address::{Avma, FileOffset, RelativeAddress, Svma};
+pub use debug_link::{DebugAltLink, DebugLink, crc32};
+pub use elf::Elf;
+pub use error::ObjectError;
+pub use id::{BuildId, DebugId, FileIdentity, ModuleId};
+pub use mapping::MappedModule;
+pub use source::{ByteSource, FileSource};

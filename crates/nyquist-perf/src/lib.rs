@@ -1,0 +1,1 @@
+//! The Linux perf event ABI: event records and their fields.

@@ -1,0 +1,1 @@
+//! The tables of a profile, and the Firefox Profiler's format.

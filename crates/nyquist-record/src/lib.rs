@@ -1,0 +1,1 @@
+//! Recording backends: what the operating system's sampling interfaces give, as event records.

@@ -1,0 +1,1 @@
+//! Return addresses from registers, stack memory and modules.

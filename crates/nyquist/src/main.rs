@@ -1,0 +1,3 @@
+//! `nyquist`, the command: arguments, messages, exit statuses and wiring.
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! The one entry for people and CI: `cargo xtask test | bench | fuzz`.
+
+fn main() {}
