@@ -1,13 +1,15 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
-use crate::evict;
 use crate::event::{Event, EventKind, Pid, Registers, Sample, Tid, Timestamp, UserStack};
+use crate::evict;
 use crate::intern::{Interner, Mode};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
-use nyquist_profile::{self as profile, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex, well_known};
+use nyquist_profile::{
+    self as profile, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex, well_known,
+};
 use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
 
 /// What the converter has to know of the recording.
@@ -190,7 +192,8 @@ impl Stages {
         };
         let unsampled = self.account_unsampled(now, id, thread, used.saturating_sub(period));
         let weight = u32::try_from((period + interval / 2) / interval).unwrap_or(u32::MAX).max(1);
-        let row = profile::Sample { time: self.profile_time(now), cpu_delta: used - unsampled, stack, weight };
+        let row =
+            profile::Sample { time: self.profile_time(now), cpu_delta: used - unsampled, stack, weight };
         self.builder.add_sample(thread, row);
         self.statistics.samples += 1;
     }
@@ -220,7 +223,13 @@ impl Stages {
 
     /// Where the kernel may not be sampled, CPU time without a sample is time in the kernel: as soon as it makes
     /// up whole intervals, a sample stands for it. Gives back how much such samples stand for.
-    fn account_unsampled(&mut self, now: Timestamp, id: (Pid, Tid), index: ThreadIndex, unsampled_ns: u64) -> u64 {
+    fn account_unsampled(
+        &mut self,
+        now: Timestamp,
+        id: (Pid, Tid),
+        index: ThreadIndex,
+        unsampled_ns: u64,
+    ) -> u64 {
         if self.options.kernel_permitted {
             return 0;
         }
@@ -365,5 +374,208 @@ fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<String> {
             Some(format!("stack copy ended after {} kB", stack_len / 1024))
         }
         WalkEnd::Truncated(reason) => Some(reason.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MappedFile, Mapping};
+    use nyquist_object::FileOffset;
+
+    const MS: u64 = 1_000_000;
+
+    fn converter(kernel_permitted: bool) -> Converter {
+        let meta = Meta { interval: MS, ..Meta::default() };
+        Converter::new(Options { start: Timestamp(0), kernel_permitted, meta })
+    }
+
+    fn at(time_ms: u64, kind: EventKind) -> Event {
+        Event { time: Timestamp(time_ms * MS), cpu: Some(0), kind }
+    }
+
+    fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
+        EventKind::Sample(Sample {
+            pid: Pid(pid),
+            tid: Tid(tid),
+            in_kernel: false,
+            period_ns: MS,
+            cpu_time_ns: used_ms.map(|used| used * MS),
+            kernel_stack: Vec::new(),
+            user: UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect()),
+        })
+    }
+
+    /// Each sample of each thread as "outermost;...;innermost weight".
+    fn folded(profile: &Profile) -> Vec<String> {
+        let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+        let line = |sample: &profile::Sample| {
+            let mut names: Vec<_> = sample
+                .stack
+                .into_iter()
+                .flat_map(|stack| profile.stack_frames(stack))
+                .map(|frame| profile.func_name(frame.func))
+                .collect();
+            names.reverse();
+            format!("{} {}", names.join(";"), sample.weight)
+        };
+        samples.map(line).collect()
+    }
+
+    #[test]
+    fn return_addresses_are_looked_up_a_byte_earlier() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, None, &[0x30, 0x20, 0x10])));
+        assert_eq!(folded(&converter.finish().profile), ["0xf;0x1f;0x30 1"]);
+    }
+
+    #[test]
+    fn kernel_frames_are_on_top_of_user_frames() {
+        let mut converter = converter(true);
+        let EventKind::Sample(mut both) = sample(1, 1, None, &[0x10]) else { unreachable!() };
+        both.kernel_stack = vec![Avma(0xffff_0000_0000_0010), Avma(0xffff_0000_0000_0021)];
+        converter.push(at(1, EventKind::Sample(both)));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x10;0xffff000000000020;0xffff000000000010 1"]);
+        let categories: Vec<_> = profile
+            .frames()
+            .iter()
+            .map(|frame| profile.category(frame.category.unwrap().category).name.as_str())
+            .collect();
+        assert_eq!(categories, ["User", "Kernel", "Kernel"]);
+    }
+
+    #[test]
+    fn samples_are_of_the_thread_that_they_name_and_processes_have_lifetimes() {
+        let mut converter = converter(true);
+        let name = |pid, name: &str| EventKind::Name {
+            pid: Pid(pid),
+            tid: Tid(pid),
+            name: name.to_owned(),
+            exec: true,
+        };
+        let fork = EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
+        converter.push(at(0, name(1, "parent")));
+        converter.push(at(2, fork));
+        converter.push(at(3, name(2, "child")));
+        converter.push(at(4, sample(2, 2, None, &[1])));
+        converter.push(at(5, EventKind::Exit { pid: Pid(2), tid: Tid(2) }));
+        converter.push(at(6, sample(1, 1, None, &[2])));
+        let profile = converter.finish().profile;
+        let processes: Vec<_> = profile
+            .processes()
+            .iter()
+            .map(|process| (process.name.as_str(), process.start / MS, process.end.map(|end| end / MS)))
+            .collect();
+        assert_eq!(processes, [("child", 2, Some(5)), ("parent", 0, None)]);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_gives_two_processes() {
+        let mut converter = converter(true);
+        let fork = || EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
+        converter.push(at(1, fork()));
+        converter.push(at(2, sample(2, 2, None, &[1])));
+        converter.push(at(3, EventKind::Exit { pid: Pid(2), tid: Tid(2) }));
+        converter.push(at(4, fork()));
+        converter.push(at(5, sample(2, 2, None, &[1])));
+        let profile = converter.finish().profile;
+        let pids: Vec<_> = profile.processes().iter().map(|process| process.pid.as_str()).collect();
+        assert_eq!(pids, ["2", "2.1"]);
+        assert_eq!(profile.processes()[0].end, Some(3 * MS));
+    }
+
+    #[test]
+    fn cpu_time_without_samples_is_the_kernels_where_it_may_not_be_sampled() {
+        let mut converter = converter(false);
+        converter.push(at(1, sample(1, 1, Some(1), &[1])));
+        converter.push(at(9, sample(1, 1, Some(6), &[1])));
+        converter.push(at(12, EventKind::Total { pid: Pid(1), tid: Tid(1), cpu_time_ns: 9 * MS }));
+        let profile = converter.finish().profile;
+        assert_eq!(
+            folded(&profile),
+            ["0x1 1", "[kernel: not permitted] 4", "0x1 1", "[kernel: not permitted] 3"]
+        );
+        let deltas: Vec<_> =
+            profile.threads()[0].samples.iter().map(|sample| sample.cpu_delta / MS).collect();
+        assert_eq!(deltas, [1, 4, 1, 3]);
+    }
+
+    #[test]
+    fn a_thread_that_was_never_sampled_shows_up_by_its_total() {
+        let mut converter = converter(false);
+        converter.push(at(5, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
+        converter.push(at(5, EventKind::Total { pid: Pid(7), tid: Tid(7), cpu_time_ns: 2 * MS + 1 }));
+        assert_eq!(folded(&converter.finish().profile), ["[kernel: not permitted] 2"]);
+    }
+
+    #[test]
+    fn where_the_kernel_is_sampled_nothing_is_made_up() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, Some(1), &[1])));
+        converter.push(at(9, sample(1, 1, Some(6), &[1])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x1 1", "0x1 1"]);
+        assert_eq!(profile.threads()[0].samples[1].cpu_delta, 5 * MS);
+    }
+
+    #[test]
+    fn a_stack_that_cannot_be_finished_says_why() {
+        let mut converter = converter(true);
+        let mapping = Mapping {
+            pid: Some(Pid(1)),
+            start: Avma(0x1000),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: "//anon".to_owned(),
+            identity: MappedFile::Unknown,
+        };
+        converter.push(at(0, EventKind::Map(mapping)));
+        let mut registers = [0; 17];
+        registers[16] = 0x1234;
+        let EventKind::Sample(mut cut) = sample(1, 1, None, &[]) else { unreachable!() };
+        cut.user = UserStack::Copied {
+            registers: Box::new(Registers::X86_64(registers)),
+            stack: bytes::Bytes::new(),
+            limited: false,
+        };
+        converter.push(at(1, EventKind::Sample(cut)));
+        let finished = converter.finish();
+        assert_eq!(folded(&finished.profile), ["(truncated: no unwind information);0x1234 1"]);
+        assert_eq!(finished.statistics.truncated, 1);
+    }
+
+    #[test]
+    fn a_snapshot_is_the_profile_so_far() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, None, &[1])));
+        converter.push(at(5, sample(1, 1, None, &[2])));
+        converter.advance(Timestamp(2 * MS));
+        assert_eq!(folded(&converter.snapshot()), ["0x1 1"]);
+        assert_eq!(folded(&converter.finish().profile), ["0x1 1", "0x2 1"]);
+    }
+
+    #[test]
+    fn evicting_forgets_old_samples_and_their_stacks() {
+        let mut converter = converter(true);
+        for time in 1..10 {
+            converter.push(at(time, sample(1, 1, None, &[time, 0x101])));
+        }
+        converter.advance(Timestamp(100 * MS));
+        converter.evict(Timestamp(8 * MS));
+        converter.push(at(100, sample(1, 1, None, &[3, 0x101])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x100;0x8 1", "0x100;0x9 1", "0x100;0x3 1"]);
+        assert_eq!(profile.stacks().len(), 4);
+    }
+
+    #[test]
+    fn what_was_lost_is_in_the_profile() {
+        let mut converter = converter(true);
+        converter.push(at(1, EventKind::Lost { records: 3 }));
+        converter.push(at(2, EventKind::Lost { records: 4 }));
+        let finished = converter.finish();
+        assert_eq!(finished.statistics.lost, 7);
+        assert_eq!(finished.profile.meta().lost_samples, 7);
     }
 }

@@ -64,8 +64,8 @@ impl Interner {
     ) -> StackId {
         let (range, address) = place;
         let in_module = range.and_then(|range| range.module);
-        let in_module = in_module
-            .and_then(|(module, base)| Some((module, RelativeAddress::from_avma(address, base)?)));
+        let in_module =
+            in_module.and_then(|(module, base)| Some((module, RelativeAddress::from_avma(address, base)?)));
         let key = match in_module {
             Some((module, relative)) => (Some(module), u64::from(relative.0), mode),
             None => (None, address.0, mode),

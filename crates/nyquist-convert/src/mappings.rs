@@ -39,11 +39,6 @@ impl Mappings {
         self.ranges.get(after.checked_sub(1)?).filter(|range| address < range.end)
     }
 
-    /// All ranges, by address.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Range> {
-        self.ranges.iter()
-    }
-
     fn replace(&mut self, start: Avma, end: Avma, with: Option<Range>) {
         if start >= end {
             return;
@@ -68,7 +63,7 @@ mod tests {
     }
 
     fn ranges(mappings: &Mappings) -> Vec<(u64, u64)> {
-        mappings.iter().map(|range| (range.start.0, range.end.0)).collect()
+        mappings.ranges.iter().map(|range| (range.start.0, range.end.0)).collect()
     }
 
     #[test]
@@ -88,7 +83,9 @@ mod tests {
     fn an_address_is_found_in_its_range_only() {
         let mut mappings = Mappings::default();
         mappings.insert(range(10, 20));
-        for (address, found) in [(0, false), (9, false), (10, true), (19, true), (20, false), (u64::MAX, false)] {
+        for (address, found) in
+            [(0, false), (9, false), (10, true), (19, true), (20, false), (u64::MAX, false)]
+        {
             assert_eq!(mappings.find(Avma(address)).is_some(), found, "{address}");
         }
     }

@@ -82,8 +82,11 @@ impl ModuleStore {
 
 /// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
 fn is_file(path: &str) -> bool {
-    path.starts_with('/') && !path.starts_with("//") && !path.starts_with("/dev/zero")
-        && !path.starts_with("/memfd:") && !path.starts_with("/SYSV")
+    path.starts_with('/')
+        && !path.starts_with("//")
+        && !path.starts_with("/dev/zero")
+        && !path.starts_with("/memfd:")
+        && !path.starts_with("/SYSV")
 }
 
 impl Module {
@@ -137,7 +140,10 @@ impl Module {
                 device: metadata.dev(),
                 inode: metadata.ino(),
                 size: metadata.size(),
-                modified_ns: metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()),
+                modified_ns: metadata
+                    .mtime()
+                    .saturating_mul(1_000_000_000)
+                    .saturating_add(metadata.mtime_nsec()),
                 text_hash: elf.text_hash().ok()?,
             }),
         };
@@ -169,7 +175,9 @@ impl Module {
                     mapping.offset,
                     mapping.len,
                 );
-                mapped.map_or(nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| mapped.base)
+                mapped.map_or(nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| {
+                    mapped.base
+                })
             }
         }
     }
@@ -219,7 +227,9 @@ impl Module {
             return LibSource::Unknown;
         }
         let open = match &self.bytes {
-            Bytes::File(source) => vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))],
+            Bytes::File(source) => {
+                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
+            }
             _ => Vec::new(),
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);

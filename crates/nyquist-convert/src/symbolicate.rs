@@ -121,7 +121,7 @@ fn look_up(
                 let file = found.debug_file.as_ref().or(found.binary.as_ref());
                 let symbols_from = file.map(|file| file.path.clone());
                 reports.push(LibReport { lib: *lib, symbols_from, tried: found.tried.clone() });
-                ModuleSymbols::open(found).ok()
+                ModuleSymbols::open(&found).ok()
             }
             LibSource::Image(image) => ModuleSymbols::from_image(image.to_vec()).ok(),
             LibSource::Kernel(_) | LibSource::Unknown => None,
@@ -177,11 +177,13 @@ fn named_frames(
     infos: &Infos,
 ) -> Vec<FrameId> {
     let func = code.funcs[frame.func.index()];
-    let info = func.lib.zip(frame.address).and_then(|(lib, address)| Some((lib, infos.get(&(lib, address))?)));
+    let info =
+        func.lib.zip(frame.address).and_then(|(lib, address)| Some((lib, infos.get(&(lib, address))?)));
     let Some((lib, info)) = info.filter(|(_, info)| !info.frames.is_empty()) else {
         let func = builder.intern_func(func);
-        let native_symbol =
-            frame.native_symbol.map(|symbol| builder.intern_native_symbol(code.native_symbols[symbol.index()]));
+        let native_symbol = frame
+            .native_symbol
+            .map(|symbol| builder.intern_native_symbol(code.native_symbols[symbol.index()]));
         return vec![builder.intern_frame(Frame { func, native_symbol, ..*frame })];
     };
     let native_symbol = info.symbol.as_ref().map(|symbol| {

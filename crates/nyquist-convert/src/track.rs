@@ -155,7 +155,8 @@ impl Tracker {
             Some(pid) => self.process(pid, now).map(mapping, modules),
             None => {
                 let end = Avma(mapping.start.0.saturating_add(mapping.len));
-                let module = modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
+                let module =
+                    modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
                 self.kernel.insert(Range { start: mapping.start, end, module });
             }
         }
