@@ -74,7 +74,8 @@ pub enum EventKind {
         /// The thread.
         tid: Tid,
     },
-    /// What a thread had used when it ended, for sources that count apart from sampling.
+    /// What a thread had used when it ended or when the source stopped, for sources that count apart from
+    /// sampling. Its counter is that of [`Sample::cpu_time_ns`]: [`Event::cpu`]'s alone, where that is known.
     Total {
         /// The process.
         pid: Pid,
@@ -142,7 +143,9 @@ pub struct Sample {
     /// The CPU time that this sample stands for, in nanoseconds.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
-    /// for sources that can tell.
+    /// for sources that can tell. Where [`Event::cpu`] is known, it is what the thread has used *on that
+    /// CPU*, each of which counts from 0 for every thread: so the thread's CPU time since a former sample is
+    /// the difference to its last value on the same CPU, and its whole time the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
     /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
     /// where the thread was in user code, or the kernel's stack may not be seen.

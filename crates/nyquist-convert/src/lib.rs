@@ -4,3 +4,4 @@
 //! file reader) pushes [`event::Event`]s and need know nothing else of this crate.
 
 pub mod event;
+pub mod perf;

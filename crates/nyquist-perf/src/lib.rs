@@ -1,1 +1,27 @@
 //! The Linux perf event ABI: event records and their fields.
+//!
+//! The source of every layout in here is the kernel's `include/uapi/linux/perf_event.h` (the comments of
+//! `enum perf_event_type` and `enum perf_event_sample_format`) and the manual page perf_event_open(2), "MMAP
+//! layout". Records are read as little-endian numbers, as x86_64, aarch64 and riscv64 kernels write them.
+//!
+//! Parsing borrows from the record's bytes and believes none of them: a count or a length is compared with the
+//! bytes that are there before it is used.
+
+#![forbid(unsafe_code)]
+
+pub mod abi;
+mod cursor;
+mod error;
+mod format;
+mod record;
+mod sample;
+mod tasks;
+
+pub use error::RecordError;
+pub use format::{ReadFormat, RecordFormat, RecordId, SampleType};
+pub use record::{Body, CpuMode, Header, Record, parse_record};
+pub use sample::{Branch, Branches, Counter, Counters, RegisterAbi, Registers, Sample, UserStackCopy, Words};
+pub use tasks::{
+    BpfEvent, Cgroup, Comm, KernelSymbol, Lost, MappedIdentity, Mmap, Namespaces, Read, Switch, Task,
+    TextPoke, Throttle,
+};

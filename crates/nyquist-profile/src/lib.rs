@@ -1,1 +1,39 @@
 //! The tables of a profile, and the Firefox Profiler's format.
+//!
+//! A [`Profile`] is what every report, export and viewer reads. It never changes once it is built; a
+//! [`ProfileBuilder`] makes one, interning everything that repeats. The tables are those of the Firefox
+//! Profiler's processed format (version 66): samples name a stack, a stack is a frame and a prefix, a frame is a
+//! position in a function, and all threads share these tables.
+//!
+//! Times are nanoseconds since the profile's zero, addresses are relative addresses (offsets from the image base
+//! of their lib), and ids are indexes into the tables of the profile that gave them: an id of one profile means
+//! nothing in another.
+
+#![forbid(unsafe_code)]
+
+mod builder;
+mod category;
+mod code;
+mod counter;
+mod id;
+mod marker;
+mod meta;
+mod named;
+mod profile;
+mod strings;
+mod thread;
+pub mod well_known;
+
+pub use builder::{CodeTables, ProfileBuilder};
+pub use category::{Category, CategoryColor, CategoryPair};
+pub use code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
+pub use counter::{Counter, CounterDisplay, CounterGraph, CounterSample};
+pub use id::{
+    CategoryId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId, StackId,
+    StringId, ThreadIndex,
+};
+pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue};
+pub use meta::{ExtraInfo, Meta};
+pub use profile::Profile;
+pub use strings::StringTable;
+pub use thread::{Process, Sample, Thread};

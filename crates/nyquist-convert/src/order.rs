@@ -1,0 +1,85 @@
+//! The order stage: events of several sources, each in its own order, become one sequence by time.
+
+use crate::event::{Event, Timestamp};
+
+/// Holds events back until nothing older can come any more.
+#[derive(Debug, Default)]
+pub struct Order {
+    /// Runs of events, each nearly sorted, in the order of arrival.
+    waiting: Vec<Event>,
+    released: Timestamp,
+    late: u64,
+}
+
+impl Order {
+    /// Takes an event.
+    pub fn push(&mut self, event: Event) {
+        if event.time < self.released {
+            self.late += 1;
+        }
+        self.waiting.push(event);
+    }
+
+    /// Gives out, by time, all events older than `complete_before`: the caller knows that it has pushed every
+    /// one of them. Events of the same time keep the order in which they came.
+    ///
+    /// Sorting what waits costs O(n log n) at worst, and O(n) for the few sorted runs that rings deliver.
+    pub fn release(&mut self, complete_before: Timestamp) -> impl Iterator<Item = Event> {
+        self.waiting.sort_by_key(|event| event.time);
+        let ready = self.waiting.partition_point(|event| event.time < complete_before);
+        self.released = self.released.max(complete_before);
+        self.waiting.drain(..ready)
+    }
+
+    /// How many events came after events that are younger had been given out. They were given out as soon as
+    /// they came.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::EventKind;
+
+    fn event(time: u64, records: u64) -> Event {
+        Event { time: Timestamp(time), cpu: None, kind: EventKind::Lost { records } }
+    }
+
+    fn times(events: impl Iterator<Item = Event>) -> Vec<u64> {
+        events.map(|event| event.time.0).collect()
+    }
+
+    #[test]
+    fn two_sources_become_one_sequence() {
+        let mut order = Order::default();
+        for time in [1, 4, 7, 2, 3, 9] {
+            order.push(event(time, 0));
+        }
+        assert_eq!(times(order.release(Timestamp(7))), [1, 2, 3, 4]);
+        order.push(event(8, 0));
+        assert_eq!(times(order.release(Timestamp(u64::MAX))), [7, 8, 9]);
+        assert_eq!(order.late(), 0);
+    }
+
+    #[test]
+    fn events_of_one_time_keep_their_order() {
+        let mut order = Order::default();
+        for records in 0..4 {
+            order.push(event(5, records));
+        }
+        let kinds: Vec<_> = order.release(Timestamp(6)).map(|event| event.kind).collect();
+        assert_eq!(kinds, [0, 1, 2, 3].map(|records| EventKind::Lost { records }));
+    }
+
+    #[test]
+    fn an_event_that_comes_too_late_is_counted_and_not_lost() {
+        let mut order = Order::default();
+        order.push(event(5, 0));
+        assert_eq!(order.release(Timestamp(6)).count(), 1);
+        order.push(event(3, 0));
+        assert_eq!(times(order.release(Timestamp(6))), [3]);
+        assert_eq!(order.late(), 1);
+    }
+}

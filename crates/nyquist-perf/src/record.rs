@@ -1,0 +1,162 @@
+//! One record: its header, its body by type, and whom it belongs to.
+
+use crate::abi::{misc, record};
+use crate::cursor::Cursor;
+use crate::sample::Sample;
+use crate::tasks::{
+    BpfEvent, Cgroup, Comm, KernelSymbol, Lost, Mmap, Namespaces, Read, Switch, Task, TextPoke, Throttle,
+};
+use crate::{RecordError, RecordFormat, RecordId};
+
+/// `struct perf_event_header`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The record's type (see [`crate::abi::record`]).
+    pub kind: u32,
+    /// Bits whose meaning depends on the type (see [`crate::abi::misc`]).
+    pub misc: u16,
+    /// The record's size in bytes, with the header.
+    pub size: u16,
+}
+
+impl Header {
+    /// The size of a header in bytes.
+    pub const LEN: usize = 8;
+
+    /// Reads the header at the start of `bytes`; the rest of the record need not be there.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        let mut cursor = Cursor::new(bytes);
+        Ok(Self { kind: cursor.u32("header")?, misc: cursor.u16("header")?, size: cursor.u16("header")? })
+    }
+
+    /// Where the thread was when the record was written.
+    pub fn cpu_mode(&self) -> CpuMode {
+        match self.misc & misc::CPUMODE_MASK {
+            1 => CpuMode::Kernel,
+            2 => CpuMode::User,
+            3 => CpuMode::Hypervisor,
+            4 => CpuMode::GuestKernel,
+            5 => CpuMode::GuestUser,
+            _ => CpuMode::Unknown,
+        }
+    }
+}
+
+/// Where a thread was when a record was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuMode {
+    /// Not said.
+    Unknown,
+    /// In the kernel.
+    Kernel,
+    /// In the program.
+    User,
+    /// In the hypervisor.
+    Hypervisor,
+    /// In a guest's kernel.
+    GuestKernel,
+    /// In a guest's program.
+    GuestUser,
+}
+
+/// A parsed record, which borrows from its bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Record<'a> {
+    /// The header.
+    pub header: Header,
+    /// Whom the record belongs to.
+    pub id: RecordId,
+    /// What it says.
+    pub body: Body<'a>,
+}
+
+/// What a record says, by its type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body<'a> {
+    /// `MMAP` and `MMAP2`: a file or memory was mapped.
+    Mmap(Mmap<'a>),
+    /// `LOST`: the ring had no room.
+    Lost(Lost),
+    /// `COMM`: a thread took a name.
+    Comm(Comm<'a>),
+    /// `EXIT`: a thread ended.
+    Exit(Task),
+    /// `FORK`: a thread was born.
+    Fork(Task),
+    /// `THROTTLE`: sampling stopped because it took too long.
+    Throttle(Throttle),
+    /// `UNTHROTTLE`: sampling goes on.
+    Unthrottle(Throttle),
+    /// `READ`: an inherited counter's value when its thread ended.
+    Read(Read<'a>),
+    /// `SAMPLE`.
+    Sample(Box<Sample<'a>>),
+    /// `LOST_SAMPLES`: the hardware or the kernel dropped this many samples.
+    LostSamples(u64),
+    /// `SWITCH` and `SWITCH_CPU_WIDE`: a thread came to a CPU or left it.
+    Switch(Switch),
+    /// `NAMESPACES`: a thread's namespaces.
+    Namespaces(Namespaces<'a>),
+    /// `KSYMBOL`: the kernel gained or lost a symbol.
+    KernelSymbol(KernelSymbol<'a>),
+    /// `BPF_EVENT`: a BPF program came or went.
+    Bpf(BpfEvent),
+    /// `CGROUP`: a cgroup's number and path.
+    Cgroup(Cgroup<'a>),
+    /// `TEXT_POKE`: the kernel changed its own code.
+    TextPoke(TextPoke<'a>),
+    /// A type that is not parsed here: the bytes after the header.
+    Unknown(&'a [u8]),
+}
+
+/// Parses the record at the start of `bytes`, which may hold more than it: the record is
+/// [`Header::size`] bytes long.
+///
+/// `format` must be that of the event that wrote it. Takes constant time but for the lists and texts that are
+/// borrowed.
+pub fn parse_record<'a>(bytes: &'a [u8], format: &RecordFormat) -> Result<Record<'a>, RecordError> {
+    let header = Header::parse(bytes)?;
+    let body = bytes
+        .get(Header::LEN..usize::from(header.size))
+        .ok_or(RecordError::Size { size: header.size, have: bytes.len() })?;
+    let mut cursor = Cursor::new(body);
+    if header.kind == record::SAMPLE {
+        let (sample, id) = Sample::parse(&mut cursor, format)?;
+        return Ok(Record { header, id, body: Body::Sample(Box::new(sample)) });
+    }
+    let mut trailer = cursor.split_tail(format.trailer_len(), "sample id")?;
+    let id = if format.sample_id_all {
+        RecordId::parse_trailer(&mut trailer, format.sample_type)?
+    } else {
+        RecordId::default()
+    };
+    let body = parse_body(header, &mut cursor, format)?;
+    Ok(Record { header, id, body })
+}
+
+fn parse_body<'a>(
+    header: Header,
+    cursor: &mut Cursor<'a>,
+    format: &RecordFormat,
+) -> Result<Body<'a>, RecordError> {
+    Ok(match header.kind {
+        record::MMAP => Body::Mmap(Mmap::parse(cursor, header.misc)?),
+        record::MMAP2 => Body::Mmap(Mmap::parse2(cursor, header.misc)?),
+        record::LOST => Body::Lost(Lost::parse(cursor)?),
+        record::COMM => Body::Comm(Comm::parse(cursor, header.misc)?),
+        record::EXIT => Body::Exit(Task::parse(cursor)?),
+        record::FORK => Body::Fork(Task::parse(cursor)?),
+        record::THROTTLE => Body::Throttle(Throttle::parse(cursor)?),
+        record::UNTHROTTLE => Body::Unthrottle(Throttle::parse(cursor)?),
+        record::READ => Body::Read(Read::parse(cursor, format.read_format)?),
+        record::LOST_SAMPLES => Body::LostSamples(cursor.u64("count")?),
+        record::SWITCH => Body::Switch(Switch::parse(header.misc)),
+        record::SWITCH_CPU_WIDE => Body::Switch(Switch::parse_cpu_wide(cursor, header.misc)?),
+        record::NAMESPACES => Body::Namespaces(Namespaces::parse(cursor)?),
+        record::KSYMBOL => Body::KernelSymbol(KernelSymbol::parse(cursor)?),
+        record::BPF_EVENT => Body::Bpf(BpfEvent::parse(cursor)?),
+        record::CGROUP => Body::Cgroup(Cgroup::parse(cursor)?),
+        record::TEXT_POKE => Body::TextPoke(TextPoke::parse(cursor)?),
+        _ => Body::Unknown(cursor.rest()),
+    })
+}

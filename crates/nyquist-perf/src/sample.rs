@@ -1,0 +1,375 @@
+//! A sample's fields, each there where it was asked for, and the lists in it.
+
+use crate::cursor::Cursor;
+use crate::{ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
+
+/// `SAMPLE`. What was not asked for is `None`. Process, thread, time, CPU and the event's numbers are in the
+/// record's [`RecordId`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample<'a> {
+    /// The instruction pointer.
+    pub ip: Option<u64>,
+    /// The data address.
+    pub data_address: Option<u64>,
+    /// What the sample stands for, in the event's own unit (nanoseconds for clocks).
+    pub period: Option<u64>,
+    /// The counters' values.
+    pub counters: Option<Counters<'a>>,
+    /// The call chain with its context words (see [`crate::abi::context`]), innermost first.
+    pub callchain: Option<Words<'a>>,
+    /// Raw bytes of a tracepoint.
+    pub raw: Option<&'a [u8]>,
+    /// The branch stack, latest first.
+    pub branches: Option<Branches<'a>>,
+    /// The user's registers.
+    pub user_registers: Option<Registers<'a>>,
+    /// A copy of the user's stack.
+    pub user_stack: Option<UserStackCopy<'a>>,
+    /// The hardware's weight, whole or in its three parts.
+    pub weight: Option<u64>,
+    /// The source of the data.
+    pub data_source: Option<u64>,
+    /// The transaction.
+    pub transaction: Option<u64>,
+    /// The registers at the interrupt.
+    pub interrupt_registers: Option<Registers<'a>>,
+    /// The physical data address.
+    pub physical_address: Option<u64>,
+    /// The cgroup's number.
+    pub cgroup: Option<u64>,
+    /// The size of the data's page.
+    pub data_page_size: Option<u64>,
+    /// The size of the code's page.
+    pub code_page_size: Option<u64>,
+    /// Bytes of the AUX area.
+    pub aux: Option<&'a [u8]>,
+}
+
+impl<'a> Sample<'a> {
+    /// Reads the fields in the order of the kernel's `perf_output_sample`.
+    pub(crate) fn parse(
+        cursor: &mut Cursor<'a>,
+        format: &RecordFormat,
+    ) -> Result<(Self, RecordId), RecordError> {
+        let mut fields = Fields { cursor, kind: format.sample_type };
+        let (mut sample, mut id) = (Self::default(), RecordId::default());
+        sample.parse_words(&mut fields, &mut id)?;
+        sample.parse_lists(&mut fields, format)?;
+        sample.parse_hardware(&mut fields, format)?;
+        Ok((sample, id))
+    }
+
+    fn parse_words(&mut self, fields: &mut Fields<'_, 'a>, id: &mut RecordId) -> Result<(), RecordError> {
+        let identifier = fields.word(SampleType::IDENTIFIER, "identifier")?;
+        self.ip = fields.word(SampleType::IP, "instruction pointer")?;
+        id.task = fields.pair(SampleType::TID, "thread")?;
+        id.time = fields.word(SampleType::TIME, "time")?;
+        self.data_address = fields.word(SampleType::ADDR, "data address")?;
+        id.id = fields.word(SampleType::ID, "event id")?.or(identifier);
+        id.stream_id = fields.word(SampleType::STREAM_ID, "stream id")?;
+        id.cpu = fields.pair(SampleType::CPU, "CPU")?.map(|(cpu, _)| cpu);
+        self.period = fields.word(SampleType::PERIOD, "period")?;
+        Ok(())
+    }
+
+    fn parse_lists(&mut self, fields: &mut Fields<'_, 'a>, format: &RecordFormat) -> Result<(), RecordError> {
+        self.counters =
+            fields.field(SampleType::READ, |cursor| Counters::parse(cursor, format.read_format))?;
+        self.callchain = fields.field(SampleType::CALLCHAIN, |cursor| {
+            let count = cursor.u64("call chain")?;
+            Ok(Words::new(cursor.counted(count, 8, "call chain")?))
+        })?;
+        self.raw = fields.field(SampleType::RAW, |cursor| {
+            let len = cursor.u32("raw data")?;
+            cursor.counted(u64::from(len), 1, "raw data")
+        })?;
+        self.branches = fields.field(SampleType::BRANCH_STACK, |cursor| Branches::parse(cursor, format))?;
+        self.user_registers =
+            fields.field(SampleType::REGS_USER, |cursor| Registers::parse(cursor, format.user_registers))?;
+        self.user_stack = fields.field(SampleType::STACK_USER, UserStackCopy::parse)?;
+        Ok(())
+    }
+
+    fn parse_hardware(
+        &mut self,
+        fields: &mut Fields<'_, 'a>,
+        format: &RecordFormat,
+    ) -> Result<(), RecordError> {
+        let weight = fields.word(SampleType::WEIGHT, "weight")?;
+        // The kernel refuses to open an event with both kinds of weight.
+        self.weight = match weight {
+            None => fields.word(SampleType::WEIGHT_STRUCT, "weight")?,
+            weight => weight,
+        };
+        self.data_source = fields.word(SampleType::DATA_SRC, "data source")?;
+        self.transaction = fields.word(SampleType::TRANSACTION, "transaction")?;
+        self.interrupt_registers = fields
+            .field(SampleType::REGS_INTR, |cursor| Registers::parse(cursor, format.interrupt_registers))?;
+        self.physical_address = fields.word(SampleType::PHYS_ADDR, "physical address")?;
+        self.cgroup = fields.word(SampleType::CGROUP, "cgroup")?;
+        self.data_page_size = fields.word(SampleType::DATA_PAGE_SIZE, "page size")?;
+        self.code_page_size = fields.word(SampleType::CODE_PAGE_SIZE, "page size")?;
+        self.aux = fields.field(SampleType::AUX, |cursor| {
+            let len = cursor.u64("AUX data")?;
+            cursor.counted(len, 1, "AUX data")
+        })?;
+        Ok(())
+    }
+}
+
+/// A sample's bytes and which fields are in them.
+struct Fields<'c, 'a> {
+    cursor: &'c mut Cursor<'a>,
+    kind: SampleType,
+}
+
+impl<'a> Fields<'_, 'a> {
+    fn field<T>(
+        &mut self,
+        bit: SampleType,
+        parse: impl FnOnce(&mut Cursor<'a>) -> Result<T, RecordError>,
+    ) -> Result<Option<T>, RecordError> {
+        if self.kind.contains(bit) { parse(self.cursor).map(Some) } else { Ok(None) }
+    }
+
+    fn word(&mut self, bit: SampleType, name: &'static str) -> Result<Option<u64>, RecordError> {
+        self.field(bit, |cursor| cursor.u64(name))
+    }
+
+    fn pair(&mut self, bit: SampleType, name: &'static str) -> Result<Option<(u32, u32)>, RecordError> {
+        self.field(bit, |cursor| Ok((cursor.u32(name)?, cursor.u32(name)?)))
+    }
+}
+
+/// A list of 64-bit words in a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Words<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Words<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    /// The words, in the record's order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
+        self.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word))
+    }
+
+    /// The word at a place.
+    pub fn get(&self, at: usize) -> Option<u64> {
+        self.bytes.as_chunks::<8>().0.get(at).map(|word| u64::from_le_bytes(*word))
+    }
+
+    /// The number of words.
+    pub fn len(&self) -> usize {
+        self.bytes.len() / 8
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// The values of a counter, or of a group of them (perf_event_open(2), "Reading results").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counters<'a> {
+    /// The time for which the event was enabled, in nanoseconds.
+    pub time_enabled: Option<u64>,
+    /// The time for which the event was counting, in nanoseconds.
+    pub time_running: Option<u64>,
+    values: Words<'a>,
+    format: ReadFormat,
+}
+
+/// One counter's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counter {
+    /// What it has counted.
+    pub value: u64,
+    /// The event's number.
+    pub id: Option<u64>,
+    /// How many of its samples were lost.
+    pub lost: Option<u64>,
+}
+
+impl<'a> Counters<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+        if format.contains(ReadFormat::GROUP) {
+            Self::parse_group(cursor, format)
+        } else {
+            Self::parse_one(cursor, format)
+        }
+    }
+
+    fn parse_times(
+        cursor: &mut Cursor<'a>,
+        format: ReadFormat,
+    ) -> Result<(Option<u64>, Option<u64>), RecordError> {
+        let mut time = |bit| {
+            if format.contains(bit) { cursor.u64("counter times").map(Some) } else { Ok(None) }
+        };
+        Ok((time(ReadFormat::TOTAL_TIME_ENABLED)?, time(ReadFormat::TOTAL_TIME_RUNNING)?))
+    }
+
+    fn parse_group(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+        let count = cursor.u64("number of counters")?;
+        let (time_enabled, time_running) = Self::parse_times(cursor, format)?;
+        let values = Words::new(cursor.counted(count, 8 * words_each(format), "counters")?);
+        Ok(Self { time_enabled, time_running, values, format })
+    }
+
+    fn parse_one(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+        // A single value stands before the times, and what belongs to it after them. So the words are taken
+        // as a whole, and `value_at` knows where the value's own words are.
+        let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
+        let time_words = times.iter().filter(|bit| format.contains(**bit)).count();
+        let values = Words::new(cursor.bytes(8 * (words_each(format) + time_words), "counter")?);
+        let time = |bit: ReadFormat, at| if format.contains(bit) { values.get(at) } else { None };
+        let time_enabled = time(ReadFormat::TOTAL_TIME_ENABLED, 1);
+        let time_running = time(ReadFormat::TOTAL_TIME_RUNNING, time_words);
+        Ok(Self { time_enabled, time_running, values, format })
+    }
+
+    /// The counters; a group's leader first.
+    pub fn iter(&self) -> impl Iterator<Item = Counter> + use<'a> {
+        let Self { values, format, .. } = *self;
+        let group = format.contains(ReadFormat::GROUP);
+        let each = words_each(format);
+        let count = if group { values.len() / each } else { 1 };
+        let skipped = if group { 0 } else { values.len() - each };
+        (0..count).filter_map(move |index| {
+            let value = values.get(index * each)?;
+            let mut next = index * each + skipped + 1;
+            let mut extra = |bit| {
+                let word = if format.contains(bit) { values.get(next) } else { None };
+                next += usize::from(format.contains(bit));
+                word
+            };
+            Some(Counter { value, id: extra(ReadFormat::ID), lost: extra(ReadFormat::LOST) })
+        })
+    }
+
+    /// The first counter's value: the leader's, or the only one's.
+    pub fn first(&self) -> Option<Counter> {
+        self.iter().next()
+    }
+}
+
+/// The words that one counter of a group takes, or a single one without its times.
+fn words_each(format: ReadFormat) -> usize {
+    1 + usize::from(format.contains(ReadFormat::ID)) + usize::from(format.contains(ReadFormat::LOST))
+}
+
+/// The latest branches that the hardware recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branches<'a> {
+    /// The hardware's index of the latest branch; -1 as `u64` where it is not known.
+    pub hardware_index: Option<u64>,
+    entries: Words<'a>,
+    /// A word of counters for every branch, where they were asked for.
+    pub counters: Option<Words<'a>>,
+}
+
+/// `struct perf_branch_entry`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Branch {
+    /// The branch's address.
+    pub from: u64,
+    /// Its target.
+    pub to: u64,
+    /// Mispredicted, predicted, cycles, type and the like, as the kernel's header lays them out.
+    pub flags: u64,
+}
+
+impl<'a> Branches<'a> {
+    fn parse(cursor: &mut Cursor<'a>, format: &RecordFormat) -> Result<Self, RecordError> {
+        let count = cursor.u64("branch stack")?;
+        let hardware_index = if format.has_branch_index() { Some(cursor.u64("branch index")?) } else { None };
+        let entries = Words::new(cursor.counted(count, 24, "branch stack")?);
+        let counters = if format.has_branch_counters() {
+            Some(Words::new(cursor.counted(count, 8, "branch counters")?))
+        } else {
+            None
+        };
+        Ok(Self { hardware_index, entries, counters })
+    }
+
+    /// The branches, latest first.
+    pub fn iter(&self) -> impl Iterator<Item = Branch> + use<'a> {
+        let entries = self.entries;
+        (0..entries.len() / 3).filter_map(move |at| {
+            Some(Branch {
+                from: entries.get(3 * at)?,
+                to: entries.get(3 * at + 1)?,
+                flags: entries.get(3 * at + 2)?,
+            })
+        })
+    }
+}
+
+/// The kind of program whose registers were taken (`enum perf_sample_regs_abi`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RegisterAbi {
+    /// A 32-bit program.
+    Bits32,
+    /// A 64-bit program.
+    Bits64,
+    /// Another number than the kernel's header knows.
+    Unknown(u64),
+}
+
+/// A thread's registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers<'a> {
+    /// The kind of program; `None` where there are no registers, as of a kernel thread.
+    pub abi: Option<RegisterAbi>,
+    mask: u64,
+    values: Words<'a>,
+}
+
+impl<'a> Registers<'a> {
+    fn parse(cursor: &mut Cursor<'a>, mask: u64) -> Result<Self, RecordError> {
+        let abi = match cursor.u64("register ABI")? {
+            0 => return Ok(Self { abi: None, mask: 0, values: Words::default() }),
+            1 => RegisterAbi::Bits32,
+            2 => RegisterAbi::Bits64,
+            other => RegisterAbi::Unknown(other),
+        };
+        let values = Words::new(cursor.counted(u64::from(mask.count_ones()), 8, "registers")?);
+        Ok(Self { abi: Some(abi), mask, values })
+    }
+
+    /// The register of a number of the architecture's `enum perf_event_..._regs`; `None` where it was not
+    /// asked for.
+    pub fn get(&self, register: u32) -> Option<u64> {
+        let bit = 1_u64.checked_shl(register)?;
+        let before = (self.mask & (bit - 1)).count_ones() as usize;
+        if self.mask & bit == 0 { None } else { self.values.get(before) }
+    }
+}
+
+/// A copy of the innermost bytes of a user's stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserStackCopy<'a> {
+    /// The bytes from the stack pointer upwards: those that could be copied.
+    pub bytes: &'a [u8],
+    /// The room that there was for them. The stack may go on where they fill it.
+    pub room: usize,
+}
+
+impl<'a> UserStackCopy<'a> {
+    fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+        let room = cursor.u64("stack")?;
+        if room == 0 {
+            return Ok(Self { bytes: &[], room: 0 });
+        }
+        let copied = cursor.counted(room, 1, "stack")?;
+        let len = cursor.u64("stack's dynamic size")?;
+        let bytes = usize::try_from(len).ok().and_then(|len| copied.get(..len));
+        let bytes = bytes.ok_or(RecordError::Count { field: "stack's dynamic size", count: len })?;
+        Ok(Self { bytes, room: copied.len() })
+    }
+}

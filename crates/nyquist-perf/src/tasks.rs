@@ -1,0 +1,343 @@
+//! The records that are no samples: mappings, tasks, names, losses, and what the kernel says of itself.
+
+use crate::abi::misc;
+use crate::cursor::Cursor;
+use crate::sample::{Counters, Words};
+use crate::{ReadFormat, RecordError};
+
+/// `MMAP` and `MMAP2`: a range of a process's memory shows a file, or is anonymous.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mmap<'a> {
+    /// The process; -1 as `u32` for the kernel.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The first address.
+    pub address: u64,
+    /// The number of bytes.
+    pub len: u64,
+    /// Where in the file the first byte is, in bytes.
+    pub page_offset: u64,
+    /// What is said of the file's identity.
+    pub identity: MappedIdentity<'a>,
+    /// `PROT_*` of mmap(2), in `MMAP2` alone.
+    pub protection: Option<u32>,
+    /// `MAP_*` of mmap(2), in `MMAP2` alone.
+    pub flags: Option<u32>,
+    /// The path, or a pseudo name.
+    pub path: &'a [u8],
+    /// Whether the memory is not executable.
+    pub data: bool,
+}
+
+/// What a mapping says of its file's identity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappedIdentity<'a> {
+    /// Nothing (`MMAP`).
+    None,
+    /// The device and the inode.
+    Inode {
+        /// The device's major number.
+        major: u32,
+        /// The device's minor number.
+        minor: u32,
+        /// The inode.
+        inode: u64,
+        /// The inode's generation.
+        generation: u64,
+    },
+    /// The build id, at most 20 bytes.
+    BuildId(&'a [u8]),
+}
+
+impl<'a> Mmap<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+        Ok(Self {
+            pid: cursor.u32("process")?,
+            tid: cursor.u32("thread")?,
+            address: cursor.u64("address")?,
+            len: cursor.u64("length")?,
+            page_offset: cursor.u64("file offset")?,
+            identity: MappedIdentity::None,
+            protection: None,
+            flags: None,
+            path: cursor.text(),
+            data: misc & misc::MMAP_DATA != 0,
+        })
+    }
+
+    pub(crate) fn parse2(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+        Ok(Self {
+            pid: cursor.u32("process")?,
+            tid: cursor.u32("thread")?,
+            address: cursor.u64("address")?,
+            len: cursor.u64("length")?,
+            page_offset: cursor.u64("file offset")?,
+            identity: MappedIdentity::parse(cursor.bytes(24, "file identity")?, misc)?,
+            protection: Some(cursor.u32("protection")?),
+            flags: Some(cursor.u32("flags")?),
+            path: cursor.text(),
+            data: misc & misc::MMAP_DATA != 0,
+        })
+    }
+}
+
+impl<'a> MappedIdentity<'a> {
+    fn parse(bytes: &'a [u8], misc: u16) -> Result<Self, RecordError> {
+        let mut cursor = Cursor::new(bytes);
+        if misc & misc::MMAP_BUILD_ID != 0 {
+            let len = u64::from(cursor.u32("build id")? & 0xff);
+            return Ok(Self::BuildId(cursor.counted(len, 1, "build id")?));
+        }
+        Ok(Self::Inode {
+            major: cursor.u32("device")?,
+            minor: cursor.u32("device")?,
+            inode: cursor.u64("inode")?,
+            generation: cursor.u64("inode generation")?,
+        })
+    }
+}
+
+/// `LOST`: records that the ring had no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// The event's number.
+    pub id: u64,
+    /// How many records.
+    pub records: u64,
+}
+
+impl Lost {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        Ok(Self { id: cursor.u64("event id")?, records: cursor.u64("count")? })
+    }
+}
+
+/// `COMM`: a thread took a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Comm<'a> {
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The name.
+    pub name: &'a [u8],
+    /// Whether it came by `exec`.
+    pub exec: bool,
+}
+
+impl<'a> Comm<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+        Ok(Self {
+            pid: cursor.u32("process")?,
+            tid: cursor.u32("thread")?,
+            name: cursor.text(),
+            exec: misc & misc::COMM_EXEC != 0,
+        })
+    }
+}
+
+/// `FORK` and `EXIT`: a thread was born or ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task {
+    /// The process.
+    pub pid: u32,
+    /// The parent's process.
+    pub parent_pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The parent's thread.
+    pub parent_tid: u32,
+    /// The time.
+    pub time: u64,
+}
+
+impl Task {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        Ok(Self {
+            pid: cursor.u32("process")?,
+            parent_pid: cursor.u32("parent process")?,
+            tid: cursor.u32("thread")?,
+            parent_tid: cursor.u32("parent thread")?,
+            time: cursor.u64("time")?,
+        })
+    }
+}
+
+/// `THROTTLE` and `UNTHROTTLE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// The time.
+    pub time: u64,
+    /// The event's number.
+    pub id: u64,
+    /// The number of the event itself, also of an inherited one.
+    pub stream_id: u64,
+}
+
+impl Throttle {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        Ok(Self {
+            time: cursor.u64("time")?,
+            id: cursor.u64("event id")?,
+            stream_id: cursor.u64("stream id")?,
+        })
+    }
+}
+
+/// `READ`: what an inherited counter had counted when its thread ended (`attr.inherit_stat`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read<'a> {
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    /// The value. The event's number in it is that of the event that was opened.
+    pub counters: Counters<'a>,
+}
+
+impl<'a> Read<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
+        Ok(Self {
+            pid: cursor.u32("process")?,
+            tid: cursor.u32("thread")?,
+            counters: Counters::parse(cursor, format)?,
+        })
+    }
+}
+
+/// `SWITCH` and `SWITCH_CPU_WIDE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// Whether the thread left the CPU.
+    pub out: bool,
+    /// Whether it left although it could have run on.
+    pub preempted: bool,
+    /// The process and thread that ran before or will run next, in `SWITCH_CPU_WIDE`.
+    pub other: Option<(u32, u32)>,
+}
+
+impl Switch {
+    pub(crate) fn parse(misc: u16) -> Self {
+        let out = misc & misc::SWITCH_OUT != 0;
+        Self { out, preempted: out && misc & misc::SWITCH_OUT_PREEMPT != 0, other: None }
+    }
+
+    pub(crate) fn parse_cpu_wide(cursor: &mut Cursor<'_>, misc: u16) -> Result<Self, RecordError> {
+        let other = (cursor.u32("process")?, cursor.u32("thread")?);
+        Ok(Self { other: Some(other), ..Self::parse(misc) })
+    }
+}
+
+/// `NAMESPACES`: a thread's namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespaces<'a> {
+    /// The process.
+    pub pid: u32,
+    /// The thread.
+    pub tid: u32,
+    links: Words<'a>,
+}
+
+impl<'a> Namespaces<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+        let (pid, tid) = (cursor.u32("process")?, cursor.u32("thread")?);
+        let count = cursor.u64("number of namespaces")?;
+        Ok(Self { pid, tid, links: Words::new(cursor.counted(count, 16, "namespaces")?) })
+    }
+
+    /// Device and inode of each namespace, in the order net, uts, ipc, pid, user, mnt, cgroup.
+    pub fn links(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
+        let words = self.links;
+        words.iter().step_by(2).zip(words.iter().skip(1).step_by(2))
+    }
+}
+
+/// `KSYMBOL`: the kernel gained or lost a symbol: a BPF program, or code out of line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelSymbol<'a> {
+    /// The first address.
+    pub address: u64,
+    /// The number of bytes.
+    pub len: u32,
+    /// `enum perf_record_ksymbol_type`: 1 BPF, 2 out of line.
+    pub kind: u16,
+    /// Whether it went away.
+    pub unregistered: bool,
+    /// The name.
+    pub name: &'a [u8],
+}
+
+impl<'a> KernelSymbol<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+        Ok(Self {
+            address: cursor.u64("address")?,
+            len: cursor.u32("length")?,
+            kind: cursor.u16("type")?,
+            unregistered: cursor.u16("flags")? & 1 != 0,
+            name: cursor.text(),
+        })
+    }
+}
+
+/// `BPF_EVENT`: a BPF program came or went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BpfEvent {
+    /// `enum perf_bpf_event_type`: 1 loaded, 2 unloaded.
+    pub kind: u16,
+    /// No bit is defined yet.
+    pub flags: u16,
+    /// The program's number.
+    pub id: u32,
+    /// The program's tag, a hash of its instructions.
+    pub tag: [u8; 8],
+}
+
+impl BpfEvent {
+    pub(crate) fn parse(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        Ok(Self {
+            kind: cursor.u16("type")?,
+            flags: cursor.u16("flags")?,
+            id: cursor.u32("program id")?,
+            tag: cursor.u64("tag")?.to_le_bytes(),
+        })
+    }
+}
+
+/// `CGROUP`: a cgroup's number and path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cgroup<'a> {
+    /// The number.
+    pub id: u64,
+    /// The path from the root of the hierarchy.
+    pub path: &'a [u8],
+}
+
+impl<'a> Cgroup<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+        Ok(Self { id: cursor.u64("cgroup id")?, path: cursor.text() })
+    }
+}
+
+/// `TEXT_POKE`: the kernel changed its own code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextPoke<'a> {
+    /// Where.
+    pub address: u64,
+    /// The bytes that were there; empty where code is new.
+    pub old: &'a [u8],
+    /// The bytes that are there now; empty where code went away.
+    pub new: &'a [u8],
+}
+
+impl<'a> TextPoke<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+        let address = cursor.u64("address")?;
+        let (old, new) = (cursor.u16("old length")?, cursor.u16("new length")?);
+        Ok(Self {
+            address,
+            old: cursor.counted(u64::from(old), 1, "old bytes")?,
+            new: cursor.counted(u64::from(new), 1, "new bytes")?,
+        })
+    }
+}

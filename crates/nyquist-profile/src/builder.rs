@@ -1,0 +1,521 @@
+//! Building a profile: interning what repeats, and appending what does not.
+
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::category::{Category, CategoryColor};
+use crate::code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
+use crate::counter::Counter;
+use crate::id::{
+    CategoryId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId, StackId,
+    StringId, ThreadIndex,
+};
+use crate::marker::{Marker, MarkerSchema, MarkerValue};
+use crate::meta::Meta;
+use crate::profile::Profile;
+use crate::thread::{Process, Sample, Thread};
+use crate::well_known;
+
+/// Builds a [`Profile`]. All ids given to it must be its own; methods that look one up panic otherwise.
+///
+/// A profile of what there is so far is a clone's [`finish`](Self::finish).
+#[derive(Clone, Debug)]
+pub struct ProfileBuilder {
+    profile: Profile,
+    interned: Interned,
+    /// How many processes had each number so far.
+    pids: FxHashMap<String, u32>,
+}
+
+/// The ids of the rows that are there already.
+#[derive(Clone, Debug, Default)]
+struct Interned {
+    /// Libs by debug name and breakpad id, which is how symbols are asked for, or whole where these are missing.
+    libs: FxHashMap<Lib, LibId>,
+    sources: FxHashMap<Source, SourceId>,
+    funcs: FxHashMap<Func, FuncId>,
+    native_symbols: FxHashMap<NativeSymbol, NativeSymbolId>,
+    frames: FxHashMap<Frame, FrameId>,
+    stacks: FxHashMap<Stack, StackId>,
+}
+
+/// The tables of the code of a profile that is being rebuilt, as [`ProfileBuilder::rebuild`] took them out.
+#[derive(Clone, Debug, Default)]
+pub struct CodeTables {
+    /// The functions.
+    pub funcs: Vec<Func>,
+    /// The symbol-table entries.
+    pub native_symbols: Vec<NativeSymbol>,
+    /// The frames.
+    pub frames: Vec<Frame>,
+    /// The stacks; parents precede children.
+    pub stacks: Vec<Stack>,
+}
+
+/// Defines the method that interns a row of a table. O(1).
+macro_rules! intern {
+    ($($(#[$doc:meta])* $method:ident, $table:ident, $type:ident, $id:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $method(&mut self, row: $type) -> $id {
+            intern(&mut self.interned.$table, &mut self.profile.$table, row, $id::from_index)
+        }
+    )*};
+}
+
+impl ProfileBuilder {
+    /// A builder of a profile with one category, the grey `Other`.
+    pub fn new(meta: Meta) -> Self {
+        let mut builder = Self::without_categories(meta);
+        builder.add_category(well_known::OTHER, CategoryColor::Grey);
+        builder
+    }
+
+    /// A builder of a profile that has no category yet; [`finish`](Self::finish) adds the grey one if it is missing.
+    pub(crate) fn without_categories(meta: Meta) -> Self {
+        let profile = Profile { meta, ..Profile::default() };
+        Self { profile, interned: Interned::default(), pids: FxHashMap::default() }
+    }
+
+    /// Takes a profile apart to give it other code tables, as symbolication does.
+    ///
+    /// The builder has everything but functions, native symbols, frames and stacks, which are handed out beside it. Samples and markers
+    /// still name the old stacks until [`remap_stacks`](Self::remap_stacks) gives them their new ones, which has to come before anything else is
+    /// sampled or finished.
+    pub fn rebuild(mut profile: Profile) -> (Self, CodeTables) {
+        let code = CodeTables {
+            funcs: std::mem::take(&mut profile.funcs),
+            native_symbols: std::mem::take(&mut profile.native_symbols),
+            frames: std::mem::take(&mut profile.frames),
+            stacks: std::mem::take(&mut profile.stacks),
+        };
+        let interned = Interned {
+            libs: (0..)
+                .map(LibId::from_index)
+                .zip(&profile.libs)
+                .map(|(id, lib)| (lib_key(lib), id))
+                .collect(),
+            sources: (0..)
+                .map(SourceId::from_index)
+                .zip(&profile.sources)
+                .map(|(id, &row)| (row, id))
+                .collect(),
+            ..Interned::default()
+        };
+        let pids = profile.processes.iter().map(|process| (process.pid.clone(), 1)).collect();
+        (Self { profile, interned, pids }, code)
+    }
+
+    /// Gives every sample and marker that has a stack the stack that `map` has for it.
+    pub fn remap_stacks(&mut self, map: impl Fn(StackId) -> Option<StackId>) {
+        for thread in &mut self.profile.threads {
+            for sample in &mut thread.samples {
+                sample.stack = sample.stack.and_then(&map);
+            }
+            for marker in &mut thread.markers {
+                marker.stack = marker.stack.and_then(&map);
+            }
+        }
+    }
+
+    /// What is in the tables so far. Samples need not be in order yet, nor main threads be settled.
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What is known of the recording, to be changed.
+    pub fn meta_mut(&mut self) -> &mut Meta {
+        &mut self.profile.meta
+    }
+
+    /// The id of a string. O(length).
+    pub fn intern_string(&mut self, string: &str) -> StringId {
+        self.profile.strings.intern(string)
+    }
+
+    intern! {
+        /// The id of a source file. O(1).
+        intern_source, sources, Source, SourceId;
+        /// The id of a function. O(1).
+        intern_func, funcs, Func, FuncId;
+        /// The id of a symbol-table entry. O(1).
+        intern_native_symbol, native_symbols, NativeSymbol, NativeSymbolId;
+        /// The id of a frame. O(1).
+        intern_frame, frames, Frame, FrameId;
+    }
+
+    /// The id of the stack that `frame` makes on top of `prefix`. O(1).
+    pub fn intern_stack(&mut self, prefix: Option<StackId>, frame: FrameId) -> StackId {
+        let stack = Stack { prefix, frame };
+        intern(&mut self.interned.stacks, &mut self.profile.stacks, stack, StackId::from_index)
+    }
+
+    /// The id of a stack of one frame that is only a name, as `(truncated)`. O(1).
+    pub fn intern_label(
+        &mut self,
+        prefix: Option<StackId>,
+        name: &str,
+        category: Option<CategoryId>,
+    ) -> StackId {
+        let name = self.intern_string(name);
+        let func = self.intern_func(Func { name, lib: None, source: None, line: None, column: None });
+        let frame = Frame { category: category.map(Into::into), ..Frame::label(func) };
+        let frame = self.intern_frame(frame);
+        self.intern_stack(prefix, frame)
+    }
+
+    /// Adds a lib, or finds the one of the same debug name and breakpad id: the front end takes these two for its identity.
+    pub fn add_lib(&mut self, mut lib: Lib) -> LibId {
+        if lib.debug_name.contains('/') {
+            lib.debug_name = lib.debug_name.replace('/', "_");
+        }
+        match self.interned.libs.entry(lib_key(&lib)) {
+            Entry::Occupied(entry) => *entry.get(),
+            Entry::Vacant(entry) => {
+                self.profile.libs.push(lib);
+                *entry.insert(LibId::from_index(self.profile.libs.len() - 1))
+            }
+        }
+    }
+
+    /// Changes where a lib's debug info was found.
+    pub fn set_debug_path(&mut self, lib: LibId, path: impl Into<String>) {
+        self.profile.libs[lib.index()].debug_path = path.into();
+    }
+
+    /// Adds a category, or finds the one of that name.
+    pub fn add_category(&mut self, name: &str, color: CategoryColor) -> CategoryId {
+        let categories = &mut self.profile.categories;
+        let index = categories.iter().position(|category| category.name == name).unwrap_or_else(|| {
+            categories.push(Category {
+                name: name.into(),
+                color,
+                subcategories: vec![well_known::OTHER.into()],
+            });
+            categories.len() - 1
+        });
+        CategoryId::from_index(index)
+    }
+
+    /// Adds a subcategory, or finds the one of that name.
+    pub fn add_subcategory(&mut self, category: CategoryId, name: &str) -> u16 {
+        let names = &mut self.profile.categories[category.index()].subcategories;
+        let index = names.iter().position(|existing| existing == name).unwrap_or_else(|| {
+            names.push(name.into());
+            names.len() - 1
+        });
+        u16::try_from(index).unwrap_or(0)
+    }
+
+    /// Adds a kind of marker, or finds the one of that name.
+    pub fn add_marker_schema(&mut self, schema: MarkerSchema) -> MarkerSchemaId {
+        let schemas = &mut self.profile.marker_schemas;
+        let index = schemas.iter().position(|existing| existing.name == schema.name).unwrap_or_else(|| {
+            schemas.push(schema);
+            schemas.len() - 1
+        });
+        MarkerSchemaId::from_index(index)
+    }
+
+    /// Adds a process. If its pid was used before it becomes `77.1`, `77.2`, ...
+    pub fn add_process(&mut self, mut process: Process) -> ProcessIndex {
+        process.pid = self.unused_pid(&process.pid);
+        self.profile.processes.push(process);
+        ProcessIndex::from_index(self.profile.processes.len() - 1)
+    }
+
+    fn unused_pid(&mut self, pid: &str) -> String {
+        let mut candidate = pid.to_owned();
+        while self.pids.contains_key(&candidate) {
+            let uses = self.pids.entry(pid.to_owned()).or_default();
+            candidate = format!("{pid}.{uses}");
+            *uses += 1;
+        }
+        self.pids.insert(candidate.clone(), 1);
+        candidate
+    }
+
+    /// A process, to be changed. A changed pid must stay distinct.
+    pub fn process_mut(&mut self, process: ProcessIndex) -> &mut Process {
+        &mut self.profile.processes[process.index()]
+    }
+
+    /// Adds a thread.
+    pub fn add_thread(&mut self, thread: Thread) -> ThreadIndex {
+        self.profile.threads.push(thread);
+        ThreadIndex::from_index(self.profile.threads.len() - 1)
+    }
+
+    /// A thread, to be changed.
+    pub fn thread_mut(&mut self, thread: ThreadIndex) -> &mut Thread {
+        &mut self.profile.threads[thread.index()]
+    }
+
+    /// Adds a sample to a thread. O(1).
+    pub fn add_sample(&mut self, thread: ThreadIndex, sample: Sample) {
+        self.thread_mut(thread).samples.push(sample);
+    }
+
+    /// Adds a marker to a thread. Its values are made as many as its schema has fields. O(1).
+    pub fn add_marker(&mut self, thread: ThreadIndex, mut marker: Marker) {
+        let fields = marker.schema.map_or(0, |schema| self.profile.marker_schema(schema).fields.len());
+        marker.values.resize(fields, MarkerValue::Missing);
+        self.thread_mut(thread).markers.push(marker);
+    }
+
+    /// Adds a counter.
+    pub fn add_counter(&mut self, counter: Counter) {
+        self.profile.counters.push(counter);
+    }
+
+    /// Keeps only the threads that `keep` accepts, and the processes that still have one. Ids of threads and processes
+    /// given before no longer hold.
+    pub fn retain_threads(&mut self, keep: impl FnMut(&Thread) -> bool) {
+        let profile = &mut self.profile;
+        profile.threads.retain(keep);
+        let used: FxHashSet<_> = profile.threads.iter().map(|thread| thread.process).collect();
+        let mut old = (0..).map(ProcessIndex::from_index);
+        let mut kept = Vec::new();
+        profile.processes.retain(|_| {
+            let id = old.next();
+            let keep = id.is_some_and(|id| used.contains(&id));
+            kept.extend(id.filter(|_| keep));
+            keep
+        });
+        let new: FxHashMap<_, _> = kept.into_iter().zip((0..).map(ProcessIndex::from_index)).collect();
+        for thread in &mut profile.threads {
+            thread.process = new[&thread.process];
+        }
+        profile.counters.retain(|counter| new.contains_key(&counter.process));
+        for counter in &mut profile.counters {
+            counter.process = new[&counter.process];
+        }
+    }
+
+    /// The profile. Samples are put in the order of their times, each process gets exactly one main thread (the first that claims it,
+    /// else its first), and the grey category is added if there is none.
+    pub fn finish(mut self) -> Profile {
+        self.order_by_time();
+        self.settle_main_threads();
+        self.ensure_grey_category();
+        self.profile
+    }
+
+    /// The front end takes a grey category as the default and does not load a profile without one.
+    fn ensure_grey_category(&mut self) {
+        if !self.profile.categories.iter().any(|category| category.color == CategoryColor::Grey) {
+            let other = self.add_category(well_known::OTHER, CategoryColor::Grey);
+            self.profile.categories[other.index()].color = CategoryColor::Grey;
+        }
+    }
+
+    fn order_by_time(&mut self) {
+        for thread in &mut self.profile.threads {
+            if !thread.samples.is_sorted_by_key(|sample| sample.time) {
+                thread.samples.sort_by_key(|sample| sample.time);
+            }
+        }
+        for counter in &mut self.profile.counters {
+            counter.samples.sort_by_key(|sample| sample.time);
+        }
+    }
+
+    fn settle_main_threads(&mut self) {
+        let mut main_of: FxHashMap<ProcessIndex, usize> = FxHashMap::default();
+        for (index, thread) in self.profile.threads.iter().enumerate() {
+            let main = main_of.entry(thread.process).or_insert(index);
+            if thread.is_main && !self.profile.threads[*main].is_main {
+                *main = index;
+            }
+        }
+        for (index, thread) in self.profile.threads.iter_mut().enumerate() {
+            thread.is_main = main_of.get(&thread.process) == Some(&index);
+        }
+    }
+}
+
+/// The id of `row`, which is appended to `table` if it is new.
+fn intern<Row: Copy + Eq + Hash, Id: Copy>(
+    ids: &mut FxHashMap<Row, Id>,
+    table: &mut Vec<Row>,
+    row: Row,
+    id: impl Fn(usize) -> Id,
+) -> Id {
+    *ids.entry(row).or_insert_with(|| {
+        table.push(row);
+        id(table.len() - 1)
+    })
+}
+
+/// What makes two libs the same: their debug name and breakpad id if they have both, otherwise everything.
+fn lib_key(lib: &Lib) -> Lib {
+    if lib.debug_name.is_empty() || lib.breakpad_id.is_empty() {
+        return lib.clone();
+    }
+    Lib { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone(), ..Lib::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn builder() -> ProfileBuilder {
+        ProfileBuilder::new(Meta::default())
+    }
+
+    fn lib(debug_name: &str, breakpad_id: &str, path: &str) -> Lib {
+        Lib {
+            path: path.into(),
+            debug_name: debug_name.into(),
+            breakpad_id: breakpad_id.into(),
+            ..Lib::default()
+        }
+    }
+
+    #[test]
+    fn equal_rows_share_an_id() {
+        let mut builder = builder();
+        let main = builder.intern_label(None, "main", None);
+        let work = builder.intern_label(Some(main), "work", None);
+        assert_eq!(builder.intern_label(None, "main", None), main);
+        assert_eq!(builder.intern_label(Some(main), "work", None), work);
+        assert_ne!(builder.intern_label(None, "work", None), work);
+        let profile = builder.finish();
+        assert_eq!((profile.funcs().len(), profile.frames().len(), profile.stacks().len()), (2, 2, 3));
+        assert_eq!(profile.ancestors(work).collect::<Vec<_>>(), [work, main]);
+    }
+
+    #[test]
+    fn libs_that_the_front_end_would_mix_up_are_one() {
+        let mut builder = builder();
+        let first = builder.add_lib(lib("a.so", "AA0", "/one/a.so"));
+        assert_eq!(builder.add_lib(lib("a.so", "AA0", "/two/a.so")), first);
+        assert_ne!(builder.add_lib(lib("a.so", "BB0", "/one/a.so")), first);
+    }
+
+    #[test]
+    fn libs_without_an_id_are_told_apart_by_their_paths() {
+        let mut builder = builder();
+        let first = builder.add_lib(lib("a.so", "", "/one/a.so"));
+        assert_ne!(builder.add_lib(lib("a.so", "", "/two/a.so")), first);
+        assert_eq!(builder.add_lib(lib("a.so", "", "/one/a.so")), first);
+    }
+
+    #[test]
+    fn a_debug_name_has_no_slash() {
+        let mut builder = builder();
+        let id = builder.add_lib(lib("/usr/lib/a.so", "AA0", "/usr/lib/a.so"));
+        assert_eq!(builder.finish().lib(id).debug_name, "_usr_lib_a.so");
+    }
+
+    #[test]
+    fn a_pid_that_is_used_again_is_made_distinct() {
+        let mut builder = builder();
+        for pid in ["7", "7.1", "7", "7"] {
+            builder.add_process(Process { pid: pid.into(), ..Process::default() });
+        }
+        let profile = builder.finish();
+        let pids: Vec<_> = profile.processes().iter().map(|process| process.pid.as_str()).collect();
+        assert_eq!(pids, ["7", "7.1", "7.2", "7.3"]);
+    }
+
+    #[test]
+    fn each_process_gets_one_main_thread() {
+        let check = |claims: &[bool], expected: &[bool]| {
+            let mut builder = builder();
+            let process = builder.add_process(Process::default());
+            for &is_main in claims {
+                builder.add_thread(Thread { is_main, ..Thread::new(process, "1", "") });
+            }
+            let main: Vec<_> = builder.finish().threads().iter().map(|thread| thread.is_main).collect();
+            assert_eq!(main, expected, "{claims:?}");
+        };
+        check(&[false, false], &[true, false]);
+        check(&[false, true, true], &[false, true, false]);
+    }
+
+    #[test]
+    fn samples_are_put_in_the_order_of_their_times() {
+        let mut builder = builder();
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", ""));
+        for time in [3, 1, 2] {
+            builder.add_sample(thread, Sample::new(time, None, 0));
+        }
+        let profile = builder.finish();
+        let times: Vec<_> = profile.thread(thread).samples.iter().map(|sample| sample.time).collect();
+        assert_eq!(times, [1, 2, 3]);
+    }
+
+    #[test]
+    fn there_is_always_a_grey_category() {
+        for color in [CategoryColor::Red, CategoryColor::Grey] {
+            let mut builder = ProfileBuilder::without_categories(Meta::default());
+            builder.add_category(well_known::OTHER, color);
+            let profile = builder.finish();
+            assert_eq!(profile.categories().len(), 1);
+            assert_eq!(profile.categories()[0].color, CategoryColor::Grey);
+        }
+    }
+
+    #[test]
+    fn a_markers_values_are_as_many_as_its_schema_has_fields() {
+        let mut builder = builder();
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", ""));
+        let field = |key: &str| crate::MarkerField {
+            key: key.into(),
+            label: None,
+            format: crate::MarkerFormat::Integer,
+        };
+        let schema = builder.add_marker_schema(MarkerSchema {
+            fields: vec![field("a"), field("b")],
+            ..MarkerSchema::default()
+        });
+        let name = builder.intern_string("m");
+        let category = CategoryId::from_index(0);
+        let timing = crate::MarkerTiming::Instant(1);
+        let values = vec![MarkerValue::Integer(1)];
+        builder
+            .add_marker(thread, Marker { name, timing, category, schema: Some(schema), values, stack: None });
+        assert_eq!(
+            builder.finish().thread(thread).markers[0].values,
+            [MarkerValue::Integer(1), MarkerValue::Missing]
+        );
+    }
+
+    #[test]
+    fn rebuilding_gives_samples_their_new_stacks() {
+        let mut old = builder();
+        let process = old.add_process(Process::default());
+        let thread = old.add_thread(Thread::new(process, "1", ""));
+        let (kept, dropped) = (old.intern_label(None, "0x1", None), old.intern_label(None, "0x2", None));
+        old.add_sample(thread, Sample::new(1, Some(kept), 0));
+        old.add_sample(thread, Sample::new(2, Some(dropped), 0));
+
+        let (mut builder, code) = ProfileBuilder::rebuild(old.finish());
+        assert_eq!(code.stacks.len(), 2);
+        let outer = builder.intern_label(None, "outer", None);
+        let inner = builder.intern_label(Some(outer), "inner", None);
+        builder.remap_stacks(|stack| (stack == kept).then_some(inner));
+        let profile = builder.finish();
+        let samples = &profile.thread(thread).samples;
+        assert_eq!((samples[0].stack, samples[1].stack), (Some(inner), None));
+        let names: Vec<_> = profile.stack_frames(inner).map(|frame| profile.func_name(frame.func)).collect();
+        assert_eq!(names, ["inner", "outer"]);
+    }
+
+    #[test]
+    fn threads_that_are_not_kept_take_their_processes_along() {
+        let mut builder = builder();
+        for pid in ["1", "2"] {
+            let process = builder.add_process(Process { pid: pid.into(), ..Process::default() });
+            builder.add_thread(Thread::new(process, pid, ""));
+        }
+        builder.retain_threads(|thread| thread.tid == "2");
+        let profile = builder.finish();
+        assert_eq!(profile.processes().len(), 1);
+        assert_eq!(profile.process(profile.threads()[0].process).pid, "2");
+    }
+}

@@ -1,0 +1,150 @@
+//! Markers: named points and intervals on a thread's time line, and the schemas that describe their fields.
+
+use serde::Serialize;
+
+use crate::id::{CategoryId, MarkerSchemaId, StackId, StringId};
+use crate::named::named;
+
+/// A point or an interval on a thread's time line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marker {
+    /// Its name.
+    pub name: StringId,
+    /// When it was.
+    pub timing: MarkerTiming,
+    /// Its category.
+    pub category: CategoryId,
+    /// What it is; `None` for a marker that has only a name.
+    pub schema: Option<MarkerSchemaId>,
+    /// The values of the schema's fields, in the schema's order.
+    pub values: Vec<MarkerValue>,
+    /// The stack that caused it.
+    pub stack: Option<StackId>,
+}
+
+/// When a marker was, in ns since the profile's zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MarkerTiming {
+    /// At one moment.
+    Instant(u64),
+    /// From the first moment to the second.
+    Interval(u64, u64),
+    /// The begin of an interval whose end is a marker of its own.
+    IntervalStart(u64),
+    /// The end of such an interval.
+    IntervalEnd(u64),
+}
+
+/// The value of one field of a marker.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MarkerValue {
+    /// The field is left out.
+    Missing,
+    /// Text.
+    String(StringId),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number; not written unless it is finite.
+    Number(f64),
+}
+
+/// A kind of marker: which fields it has and where it is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MarkerSchema {
+    /// Its name, unique in the profile. The Firefox Profiler gives `Network`, `IPC`, `CompositorScreenshot` and
+    /// `Jank` meanings of its own.
+    pub name: String,
+    /// The places where markers of this kind are shown.
+    pub display: Vec<MarkerDisplay>,
+    /// The fields.
+    pub fields: Vec<MarkerField>,
+    /// What the tooltip says; may hold `{marker.name}` and `{marker.data.KEY}`.
+    pub tooltip_label: Option<String>,
+    /// What the marker table says.
+    pub table_label: Option<String>,
+    /// What the marker chart says.
+    pub chart_label: Option<String>,
+    /// What the kind of marker is.
+    pub description: Option<String>,
+    /// Whether intervals of this kind are always properly nested, and drawn like a flame graph.
+    pub is_stack_based: bool,
+}
+
+/// A field of a kind of marker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MarkerField {
+    /// The property of the marker's data.
+    pub key: String,
+    /// The name shown; `None` shows the key.
+    pub label: Option<String>,
+    /// How values are shown.
+    pub format: MarkerFormat,
+}
+
+named! {
+    /// A place where markers are shown.
+    MarkerDisplay {
+        /// The marker chart.
+        Chart = "marker-chart",
+        /// The marker table.
+        Table = "marker-table",
+        /// The time line at the top.
+        TimelineOverview = "timeline-overview",
+        /// The memory track.
+        TimelineMemory = "timeline-memory",
+        /// The IPC track.
+        TimelineIpc = "timeline-ipc",
+        /// The file I/O track.
+        TimelineFileIo = "timeline-fileio",
+        /// The stack chart.
+        StackChart = "stack-chart",
+    }
+}
+
+named! {
+    /// How a field's values are shown. Durations and times are in ms unless the name says otherwise.
+    MarkerFormat {
+        /// A URL.
+        Url = "url",
+        /// A path.
+        FilePath = "file-path",
+        /// Text that may hold private things and is removed when a profile is sanitised.
+        SanitizedString = "sanitized-string",
+        /// Text.
+        String = "string",
+        /// Text that repeats: stored as an index of the string table.
+        UniqueString = "unique-string",
+        /// The id of a flow.
+        FlowId = "flow-id",
+        /// The id of a flow that ends here.
+        TerminatingFlowId = "terminating-flow-id",
+        /// A duration in ms.
+        Duration = "duration",
+        /// A time since the profile's zero, in ms.
+        Time = "time",
+        /// A duration in ms, shown in s.
+        Seconds = "seconds",
+        /// A duration in ms.
+        Milliseconds = "milliseconds",
+        /// A duration in ms, shown in µs.
+        Microseconds = "microseconds",
+        /// A duration in ms, shown in ns.
+        Nanoseconds = "nanoseconds",
+        /// A number of bytes.
+        Bytes = "bytes",
+        /// A share: 1 is 100 %.
+        Percentage = "percentage",
+        /// A whole number.
+        Integer = "integer",
+        /// A number.
+        Decimal = "decimal",
+        /// A whole number, shown in hexadecimal.
+        Hexadecimal = "hexadecimal",
+        /// A process id.
+        Pid = "pid",
+        /// A thread id.
+        Tid = "tid",
+        /// A list of values.
+        List = "list",
+    }
+}

@@ -1,0 +1,53 @@
+//! What is known of the recording and of the machine.
+
+/// What is known of the recording and of the machine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// What was recorded, as the title shows it.
+    pub product: String,
+    /// The sampling interval in ns: what a sample of weight 1 stands for.
+    pub interval: u64,
+    /// The profile's zero, in µs since 1970-01-01 UTC.
+    pub start_time: u64,
+    /// When sampling began, in ns since the profile's zero.
+    pub profiling_start: Option<u64>,
+    /// When sampling ended, in ns since the profile's zero.
+    pub profiling_end: Option<u64>,
+    /// Whether names are those of symbols. If not, the Firefox Profiler asks a symbol server.
+    pub symbolicated: bool,
+    /// Whether the samples' CPU deltas were measured.
+    pub has_cpu_deltas: bool,
+    /// The recorded command line.
+    pub arguments: Option<String>,
+    /// The system and its version, as `Debian GNU/Linux 12, Linux 6.1.0`.
+    pub oscpu: Option<String>,
+    /// The kind of system, as `Linux`.
+    pub platform: Option<String>,
+    /// The machine's ABI, as `x86_64-gcc3` or `x86_64`.
+    pub abi: Option<String>,
+    /// The CPU's name.
+    pub cpu_name: Option<String>,
+    /// How many logical CPUs there are.
+    pub logical_cpus: Option<u32>,
+    /// How many cores there are.
+    pub physical_cpus: Option<u32>,
+    /// The memory in bytes.
+    pub main_memory: Option<u64>,
+    /// What wrote the profile or the file that it was imported from, as `nyquist 0.1.0`.
+    pub imported_from: Option<String>,
+    /// How many samples were lost on the way from the kernel.
+    pub lost_samples: u64,
+    /// More that the profile's information panel shows.
+    pub extra: Vec<ExtraInfo>,
+}
+
+/// A line of the profile's information panel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtraInfo {
+    /// The heading under which it stands. Lines of the same heading stand together.
+    pub section: String,
+    /// What it is.
+    pub label: String,
+    /// What is said.
+    pub value: String,
+}

@@ -1,0 +1,116 @@
+//! A profile: all tables, immutable.
+
+use std::iter;
+
+use crate::category::Category;
+use crate::code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
+use crate::counter::Counter;
+use crate::id::{
+    CategoryId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId, StackId,
+    StringId, ThreadIndex,
+};
+use crate::marker::MarkerSchema;
+use crate::meta::Meta;
+use crate::strings::StringTable;
+use crate::thread::{Process, Thread};
+
+/// A profile. Every id in it is a row of its own tables, a stack's prefix comes before the stack, each thread's
+/// samples are ordered by time, each process that has threads has one main thread, and there is a grey category.
+///
+/// Methods that take an id panic on the id of another profile.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    pub(crate) meta: Meta,
+    pub(crate) strings: StringTable,
+    pub(crate) libs: Vec<Lib>,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) funcs: Vec<Func>,
+    pub(crate) native_symbols: Vec<NativeSymbol>,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) stacks: Vec<Stack>,
+    pub(crate) categories: Vec<Category>,
+    pub(crate) marker_schemas: Vec<MarkerSchema>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) counters: Vec<Counter>,
+}
+
+/// Defines the two ways to read a table: as a slice and by id.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $table:ident, $row:ident, $id:ident, $type:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $table(&self) -> &[$type] {
+            &self.$table
+        }
+
+        /// The row of that id.
+        pub fn $row(&self, id: $id) -> &$type {
+            &self.$table[id.index()]
+        }
+    )*};
+}
+
+impl Profile {
+    tables! {
+        /// The libs.
+        libs, lib, LibId, Lib;
+        /// The source files.
+        sources, source, SourceId, Source;
+        /// The functions.
+        funcs, func, FuncId, Func;
+        /// The symbol-table entries.
+        native_symbols, native_symbol, NativeSymbolId, NativeSymbol;
+        /// The frames.
+        frames, frame, FrameId, Frame;
+        /// The stacks; parents precede children.
+        stacks, stack, StackId, Stack;
+        /// The categories.
+        categories, category, CategoryId, Category;
+        /// The kinds of markers.
+        marker_schemas, marker_schema, MarkerSchemaId, MarkerSchema;
+        /// The processes.
+        processes, process, ProcessIndex, Process;
+        /// The threads.
+        threads, thread, ThreadIndex, Thread;
+    }
+
+    /// What is known of the recording.
+    pub fn meta(&self) -> &Meta {
+        &self.meta
+    }
+
+    /// The strings.
+    pub fn strings(&self) -> &StringTable {
+        &self.strings
+    }
+
+    /// The string of that id.
+    pub fn string(&self, id: StringId) -> &str {
+        &self.strings[id]
+    }
+
+    /// The counters.
+    pub fn counters(&self) -> &[Counter] {
+        &self.counters
+    }
+
+    /// The name of a function.
+    pub fn func_name(&self, id: FuncId) -> &str {
+        self.string(self.func(id).name)
+    }
+
+    /// The lib that a frame's address is relative to.
+    pub fn frame_lib(&self, id: FrameId) -> Option<LibId> {
+        self.func(self.frame(id).func).lib
+    }
+
+    /// The nodes from `stack` to its root.
+    pub fn ancestors(&self, stack: StackId) -> impl Iterator<Item = StackId> {
+        iter::successors(Some(stack), |&stack| self.stack(stack).prefix)
+    }
+
+    /// The frames of a stack from the innermost to the outermost.
+    pub fn stack_frames(&self, stack: StackId) -> impl Iterator<Item = &Frame> {
+        self.ancestors(stack).map(|stack| self.frame(self.stack(stack).frame))
+    }
+}

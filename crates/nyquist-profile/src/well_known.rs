@@ -1,0 +1,44 @@
+//! Names that the recorder writes and the analysis knows again.
+
+/// The category of code of programs and libraries.
+pub const USER: &str = "User";
+/// The category of code of the kernel.
+pub const KERNEL: &str = "Kernel";
+/// The category of all that has no other.
+pub const OTHER: &str = "Other";
+
+/// The function that stands for kernel time that the recorder was not permitted to sample.
+pub const KERNEL_NOT_PERMITTED: &str = "[kernel: not permitted]";
+
+/// How the name of the root function of a stack that could not be finished begins.
+const TRUNCATED: &str = "(truncated";
+
+/// The name of the root function of a stack that could not be finished because of `reason`: `(truncated: reason)`.
+pub fn truncated(reason: &str) -> String {
+    if reason.is_empty() { format!("{TRUNCATED})") } else { format!("{TRUNCATED}: {reason})") }
+}
+
+/// Whether `name` is that of the root function of a stack that could not be finished.
+pub fn is_truncated(name: &str) -> bool {
+    name.strip_prefix(TRUNCATED)
+        .is_some_and(|rest| rest == ")" || (rest.starts_with(": ") && rest.ends_with(')')))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn truncated_roots_are_known_again() {
+        assert_eq!(truncated(""), "(truncated)");
+        assert_eq!(truncated("no unwind info"), "(truncated: no unwind info)");
+        for (name, expected) in [
+            ("(truncated)", true),
+            ("(truncated: no unwind info)", true),
+            ("(truncatedly)", false),
+            ("truncated", false),
+        ] {
+            assert_eq!(is_truncated(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What is known of an address: the symbol, the chain of inlined frames, and where the answer came from.
+
+use nyquist_object::RelativeAddress;
+use std::fmt;
+use std::sync::Arc;
+
+/// Everything that is known of one lookup address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressInfo {
+    /// The machine-code function that contains the address, as the symbol table (or, without one, the debug
+    /// info) delimits it.
+    pub symbol: Option<Symbol>,
+    /// The source-level frames at the address, the innermost inlined one first, the function that was really
+    /// called last. Empty when nothing at all is known; one frame without file and line when only the symbol is.
+    pub frames: Vec<Frame>,
+    /// The best source that had an answer.
+    pub origin: Origin,
+}
+
+/// A function of the machine code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Symbol {
+    /// The demangled name, without symbol version.
+    pub name: Arc<str>,
+    /// Where the function begins.
+    pub address: RelativeAddress,
+    /// Its size in bytes: stated by the symbol, or up to the next symbol or the section's end.
+    pub size: Option<u32>,
+}
+
+/// A source-level function, and the place in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The demangled name.
+    pub function: Option<Arc<str>>,
+    /// The source file, absolute where the debug info allows it. For all but the innermost frame the place is
+    /// that of the call that was inlined.
+    pub file: Option<Arc<str>>,
+    /// The line, counted from 1.
+    pub line: Option<u32>,
+    /// The column, counted from 1.
+    pub column: Option<u32>,
+}
+
+/// Where an answer came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Origin {
+    /// DWARF debug info.
+    DebugInfo,
+    /// `.symtab`.
+    SymbolTable,
+    /// The symbol table within `.gnu_debugdata`.
+    MiniDebugInfo,
+    /// `.dynsym`, exported functions only.
+    DynamicSymbols,
+    /// The relocation that a PLT entry jumps through.
+    Plt,
+    /// `/proc/kallsyms`.
+    Kallsyms,
+    /// Nothing is known, for this reason.
+    Unknown(Reason),
+}
+
+/// Why nothing is known of an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// No file of the module's identity was found, and nothing else describes it.
+    NoFile,
+    /// The files that were found hold neither symbols nor debug info.
+    NoSymbols,
+    /// The address lies outside of every function that the files name.
+    NotCovered,
+    /// The work was cancelled before this address's turn.
+    Cancelled,
+}
+
+impl AddressInfo {
+    /// An address of which nothing is known.
+    pub fn unknown(reason: Reason) -> Self {
+        Self { symbol: None, frames: Vec::new(), origin: Origin::Unknown(reason) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DebugInfo => "debug info",
+            Self::SymbolTable => "symbol table",
+            Self::MiniDebugInfo => "mini debug info",
+            Self::DynamicSymbols => "dynamic symbols",
+            Self::Plt => "procedure linkage table",
+            Self::Kallsyms => "kallsyms",
+            Self::Unknown(reason) => return reason.fmt(f),
+        })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NoFile => "no file of this identity",
+            Self::NoSymbols => "no symbols and no debug info",
+            Self::NotCovered => "outside of every known function",
+            Self::Cancelled => "cancelled",
+        })
+    }
+}

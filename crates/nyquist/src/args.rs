@@ -1,0 +1,210 @@
+//! The command line: what can be asked for. Parsing checks each value; nothing is done here.
+
+use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// A sampling CPU profiler: record a program and see where its time goes.
+#[derive(Debug, Parser)]
+#[command(name = "nyquist", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(after_help = "Examples:
+  nyquist record ./app --fast          Record a program, save its profile and open it
+  nyquist record -p 4711 -d 10         Record a running process for ten seconds
+  nyquist report profile.json.gz       Show where the time went, in the terminal
+  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Record a program (or a running process) and look at its profile
+    Record(RecordArgs),
+    /// Open a saved profile in the Firefox Profiler, with a local symbol server
+    Load(LoadArgs),
+    /// Show where the time went, as text or JSON
+    Report(ReportArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What every command understands.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub struct Verbosity {
+    /// Say more: what was tried, and where each file was looked for
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub verbose: bool,
+    /// Say nothing but errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+}
+
+/// `nyquist record`
+#[derive(Debug, Args)]
+#[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
+       nyquist record [OPTIONS] -p PID")]
+#[command(after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
+was not found and 126 where it could not be run. Of an attached process it is 0.
+
+The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
+the command. SIGTERM is passed on to the command and the profile is saved.")]
+pub struct RecordArgs {
+    /// Samples a second, of each running thread
+    #[arg(short, long, short_alias = 'F', value_name = "HZ", default_value_t = 1000.0, value_parser = rate)]
+    pub rate: f64,
+    /// Record this running process, with all of its threads
+    #[arg(short, long, value_name = "PID", conflicts_with = "command", required_unless_present = "command")]
+    pub pid: Option<u32>,
+    /// End the recording after so many seconds; a launched command then gets SIGTERM
+    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// Save the profile there ("-": standard output)
+    #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
+    pub output: PathBuf,
+    /// Save the profile and end, without serving it
+    #[arg(short, long, conflicts_with = "serve")]
+    pub save_only: bool,
+    /// Serve the profile even when there is no terminal to end it from
+    #[arg(long)]
+    pub serve: bool,
+    /// The profile's name (default: the command's)
+    #[arg(long, value_name = "NAME")]
+    pub profile_name: Option<String>,
+    /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
+    #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value = "66", value_parser = ["66", "49"])]
+    pub profile_version: String,
+    /// Under sudo, run the command as root and not as the user who typed it
+    #[arg(long)]
+    pub as_root: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub symbols: SymbolArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub verbosity: Verbosity,
+    /// The command, its environment before it and its arguments behind it
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+/// `nyquist load`
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// The profile
+    pub file: PathBuf,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub symbols: SymbolArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub server: ServerArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub verbosity: Verbosity,
+}
+
+/// `nyquist report`
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// The profile
+    pub file: PathBuf,
+    /// Show so many functions (0: all)
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub verbosity: Verbosity,
+}
+
+/// Where symbols are looked for, beside the usual places.
+#[derive(Clone, Debug, Args)]
+pub struct SymbolArgs {
+    /// Also look for binaries and debug files in this folder (may be repeated)
+    #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
+    pub symbol_dir: Vec<PathBuf>,
+}
+
+/// How a profile is served.
+#[derive(Clone, Debug, Args)]
+pub struct ServerArgs {
+    /// Print the link and do not open a browser
+    #[arg(short, long)]
+    pub no_open: bool,
+    /// Serve on this port (default: the first free one from 3000 on)
+    #[arg(short = 'P', long, value_name = "PORT")]
+    pub port: Option<u16>,
+    /// Serve on this address
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub address: IpAddr,
+    /// The front end that shows the profile
+    #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
+    pub profiler_url: String,
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if (0.1..=1e6).contains(&rate) { Ok(rate) } else { Err("not between 0.1 and 1,000,000 samples a second".to_owned()) }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(seconds > 0.0 && seconds <= 1e9) {
+        return Err("not a time above 0".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    fn record(words: &[&str]) -> Result<RecordArgs, clap::Error> {
+        let words = ["nyquist", "record"].iter().chain(words);
+        Cli::try_parse_from(words).map(|cli| match cli.command {
+            Command::Record(args) => args,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn everything_after_the_command_belongs_to_it() {
+        let args = record(&["-F", "500", "./app", "-o", "x", "--rate", "3"]).unwrap();
+        assert_eq!(args.command, ["./app", "-o", "x", "--rate", "3"]);
+        assert!((args.rate - 500.0).abs() < f64::EPSILON);
+        assert_eq!(record(&["--", "-odd", "--"]).unwrap().command, ["-odd", "--"]);
+    }
+
+    #[test]
+    fn a_command_or_a_pid_is_needed_and_not_both() {
+        assert!(record(&[]).is_err());
+        assert!(record(&["-p", "1", "ls"]).is_err());
+        assert_eq!(record(&["-p", "17"]).unwrap().pid, Some(17));
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        for words in [["-r", "0"], ["-r", "x"], ["-r", "nan"], ["-d", "0"], ["-d", "-1"], ["-d", "inf"], ["-P", "70000"]] {
+            assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
+        }
+    }
+}
