@@ -56,7 +56,8 @@ fn is_there(what: &str) -> bool {
     if what.starts_with('/') {
         return Path::new(what).exists();
     }
-    std::env::var_os("PATH").is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(what).exists()))
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(what).exists()))
 }
 
 fn install(packages: &[&str]) -> Result<()> {

@@ -41,7 +41,8 @@ pub(crate) fn succeeds(mut command: Command) -> Result<bool> {
 /// As `succeeds`, and passes every line of its standard output to `see` before printing it.
 pub(crate) fn succeeds_seen(mut command: Command, mut see: impl FnMut(&str)) -> Result<bool> {
     println!("$ {}", in_words(&command));
-    let mut child = command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {command:?}"))?;
     let output = child.stdout.take().context("the output is piped")?;
     for line in BufReader::new(output).lines() {
         let line = line?;

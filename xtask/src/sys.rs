@@ -1,12 +1,11 @@
-//! The system calls that the standard library does not wrap: signals to processes, terminals, resource usage.
+//! The system calls that the standard library does not wrap: signals to processes, terminals.
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 /// Whether this process is root.
 pub(crate) fn is_root() -> bool {
@@ -18,35 +17,6 @@ pub(crate) fn is_root() -> bool {
 pub(crate) fn signal_process(pid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: kill takes plain numbers; the pid is positive, so no group is meant.
     check(unsafe { libc::kill(pid as i32, signal) })
-}
-
-/// Sends a signal to every process of a group, as a terminal does.
-pub(crate) fn signal_group(group: u32, signal: i32) -> io::Result<()> {
-    // SAFETY: killpg takes plain numbers.
-    check(unsafe { libc::killpg(group as i32, signal) })
-}
-
-/// Waits for a child, and says with its status what CPU time it and its reaped children used.
-pub(crate) fn wait_with_usage(pid: u32) -> io::Result<(ExitStatus, Duration)> {
-    let mut status = 0;
-    // SAFETY: rusage is plain numbers, for which zeroes are valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    loop {
-        // SAFETY: both pointers are to live locals of the right types.
-        let done = unsafe { libc::wait4(pid as i32, &raw mut status, 0, &raw mut usage) };
-        if done >= 0 {
-            break;
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() != io::ErrorKind::Interrupted {
-            return Err(error);
-        }
-    }
-    Ok((ExitStatus::from_raw(status), duration(usage.ru_utime) + duration(usage.ru_stime)))
-}
-
-fn duration(time: libc::timeval) -> Duration {
-    Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
 
 /// A new terminal: the side that a person sits at, and the side that a program sees.

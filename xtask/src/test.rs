@@ -125,7 +125,8 @@ mod tests {
 
     #[test]
     fn ignored_tests_are_seen_in_libtests_summary() {
-        let line = "test result: ok. 3 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+        let line =
+            "test result: ok. 3 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s";
         assert_eq!(ignored(line), Some(2));
         assert_eq!(ignored(&line.replace("2 ignored", "0 ignored")), None);
         assert_eq!(ignored("running 5 tests"), None);

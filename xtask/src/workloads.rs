@@ -53,7 +53,10 @@ const WORKLOADS: &[Workload] = &[
     c("shares", "shares.c"),
     c("shares-O0", "-O0 shares.c"),
     c("shares-fp", "-fno-omit-frame-pointer shares.c"),
-    c("shares-fp-no-cfi", "-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c"),
+    c(
+        "shares-fp-no-cfi",
+        "-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c",
+    ),
     c("shares-debug-frame", "-fno-asynchronous-unwind-tables -fno-unwind-tables shares.c"),
     c("shares-no-pie", "-no-pie shares.c"),
     c("shares-static", "-static shares.c"),
@@ -111,7 +114,8 @@ impl Workload {
         let command = self.command(sources, &output);
         let wanted = format!("{command:?} {}", self.after as u8);
         let made = fs::metadata(&stamp).and_then(|metadata| metadata.modified());
-        if made.is_ok_and(|made| made >= newest) && fs::read_to_string(&stamp).is_ok_and(|had| had == wanted) {
+        if made.is_ok_and(|made| made >= newest) && fs::read_to_string(&stamp).is_ok_and(|had| had == wanted)
+        {
             return Ok(());
         }
         execute(command)?;
@@ -184,8 +188,11 @@ fn newest_change(folder: &Path) -> Result<SystemTime> {
     let mut newest = SystemTime::UNIX_EPOCH;
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let entry = entry?;
-        let changed =
-            if entry.file_type()?.is_dir() { newest_change(&entry.path())? } else { entry.metadata()?.modified()? };
+        let changed = if entry.file_type()?.is_dir() {
+            newest_change(&entry.path())?
+        } else {
+            entry.metadata()?.modified()?
+        };
         newest = newest.max(changed);
     }
     Ok(newest)

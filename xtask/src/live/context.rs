@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use anyhow::{Context as _, Result, bail};
 
-use super::expect::{Stop, skip};
 use super::harness::Plan;
 use super::invocation::{Finished, Invocation};
 use super::recorded::Recording;
@@ -36,8 +35,10 @@ impl Ground {
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         open_to_all(&folder)?;
         let nyquist = folder.join("nyquist");
-        fs::copy(&plan.nyquist, &nyquist).with_context(|| format!("cannot copy {}", plan.nyquist.display()))?;
-        let copied = Command::new("cp").arg("-a").arg(&plan.workloads).arg(folder.join("workloads")).status()?;
+        fs::copy(&plan.nyquist, &nyquist)
+            .with_context(|| format!("cannot copy {}", plan.nyquist.display()))?;
+        let copied =
+            Command::new("cp").arg("-a").arg(&plan.workloads).arg(folder.join("workloads")).status()?;
         if !copied.success() {
             bail!("cannot copy the workloads to {}", folder.display());
         }
@@ -91,11 +92,6 @@ impl<'a> Context<'a> {
     /// A built workload.
     pub(crate) fn workload(&self, name: &str) -> PathBuf {
         self.ground.folder.join("workloads").join(name)
-    }
-
-    /// The folder of the copied programs.
-    pub(crate) fn ground_folder(&self) -> &Path {
-        &self.ground.folder
     }
 
     /// The program under test, for words of other programs.
@@ -162,11 +158,6 @@ impl<'a> Context<'a> {
                 drop(sys::signal_process(pid, libc::SIGKILL));
             }
         }
-    }
-
-    /// Skips the test unless it is run by root.
-    pub(crate) fn need_root(&self) -> Result<(), Stop> {
-        if sys::is_root() { Ok(()) } else { skip("needs root") }
     }
 }
 

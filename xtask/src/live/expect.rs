@@ -27,8 +27,17 @@ pub(crate) fn expect(holds: bool, message: impl Display) -> Verdict {
 }
 
 /// Fails unless both are equal.
+#[expect(clippy::needless_pass_by_value, reason = "the many calls read better without references")]
 pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Verdict {
     expect(found == wanted, format_args!("{what}: found {found:?}, wanted {wanted:?}"))
+}
+
+/// Adds to a failure what helps to understand it.
+pub(crate) fn with_note(verdict: Verdict, note: impl Display) -> Verdict {
+    verdict.map_err(|stop| match stop {
+        Stop::Failed(what) => Stop::Failed(format!("{what}; {note}")),
+        skipped @ Stop::Skipped(_) => skipped,
+    })
 }
 
 /// Fails unless the text contains the part.
@@ -47,20 +56,30 @@ pub(crate) fn tolerance(share: f64, samples: f64) -> f64 {
     4.0 * (share * (1.0 - share) / samples).sqrt() + 2.0 / samples
 }
 
+/// Skips the test unless it is run by root.
+pub(crate) fn need_root() -> Verdict {
+    if crate::sys::is_root() { Ok(()) } else { skip("needs root") }
+}
+
 /// Fails unless a share lies within the tolerance that the number of samples allows.
 pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) -> Verdict {
     let allowed = tolerance(wanted, samples);
     let holds = (found - wanted).abs() <= allowed;
     expect(
         holds,
-        format_args!("{what}: share {found:.4}, truth {wanted:.4}, tolerance {allowed:.4} of {samples} samples"),
+        format_args!(
+            "{what}: share {found:.4}, truth {wanted:.4}, tolerance {allowed:.4} of {samples} samples"
+        ),
     )
 }
 
 /// Fails unless a number lies within a relative distance of the wanted one.
 pub(crate) fn expect_within(what: &str, found: f64, wanted: f64, relative: f64) -> Verdict {
     let holds = (found - wanted).abs() <= wanted * relative;
-    expect(holds, format_args!("{what}: found {found:.3}, wanted {wanted:.3} within {:.1} %", relative * 100.0))
+    expect(
+        holds,
+        format_args!("{what}: found {found:.3}, wanted {wanted:.3} within {:.1} %", relative * 100.0),
+    )
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub(crate) struct Test {
 impl Test {
     /// A test that runs alone, and not in `--quick`.
     pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
-        Self { name, run, quick: false, parallel: false, limit: Duration::from_secs(60) }
+        Self { name, run, quick: false, parallel: false, limit: Duration::from_mins(1) }
     }
 
     /// Part of `--quick` too.
@@ -108,7 +108,8 @@ fn passes(filter: &[String], name: &str) -> bool {
 pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     let ground = Ground::prepare(plan)?;
-    let chosen = all().filter(|chosen| passes(&plan.filter, &chosen.name) && (chosen.test.quick || !plan.quick));
+    let chosen =
+        all().filter(|chosen| passes(&plan.filter, &chosen.name) && (chosen.test.quick || !plan.quick));
     let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.test.parallel);
     let told = Teller { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
     let workers = thread::available_parallelism().map_or(1, usize::from).min(4);

@@ -1,5 +1,6 @@
 //! The tests' own HTTP client: what a browser sends, byte by byte.
 
+use std::fmt::Write as _;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -63,20 +64,28 @@ impl Client {
         self.request("POST", path, &[("Content-Type", "text/plain;charset=UTF-8")], body)
     }
 
-    pub(crate) fn request(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Result<Answer> {
+    pub(crate) fn request(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Result<Answer> {
         let mut text = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.host);
+        // Writing to a string cannot fail.
         for (name, value) in headers {
-            text += &format!("{name}: {value}\r\n");
+            let _ = write!(text, "{name}: {value}\r\n");
         }
         if !body.is_empty() {
-            text += &format!("Content-Length: {}\r\n", body.len());
+            let _ = write!(text, "Content-Length: {}\r\n", body.len());
         }
         self.raw(format!("{text}\r\n{body}").as_bytes())
     }
 
     /// Sends these bytes, whatever they are.
     pub(crate) fn raw(&self, request: &[u8]) -> Result<Answer> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the server")?;
+        let mut stream =
+            TcpStream::connect(("127.0.0.1", self.port)).context("cannot connect to the server")?;
         stream.set_read_timeout(Some(Duration::from_secs(20)))?;
         stream.write_all(request)?;
         let mut bytes = Vec::new();
@@ -86,7 +95,10 @@ impl Client {
 }
 
 fn parse(bytes: &[u8]) -> Result<Answer> {
-    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").context("an answer without an end of headers")?;
+    let end = bytes
+        .windows(4)
+        .position(|four| four == b"\r\n\r\n")
+        .context("an answer without an end of headers")?;
     let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.split(' ').nth(1)).context("no status line")?.parse()?;
@@ -124,7 +136,8 @@ mod tests {
         let plain = parse(b"HTTP/1.1 404 Not Found\r\nX-A:  b\r\n\r\nhello").unwrap();
         assert_eq!((plain.status, plain.header("x-a"), plain.text().as_str()), (404, Some("b"), "hello"));
         let chunked =
-            parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n").unwrap();
+            parse(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3\r\nllo\r\n0\r\n\r\n")
+                .unwrap();
         assert_eq!(chunked.text(), "hello");
     }
 }

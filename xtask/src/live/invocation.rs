@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Invocation<'a> {
     context: &'a Context<'a>,
     words: Vec<String>,
-    environment: Vec<(String, Option<String>)>,
+    environment: Vec<(String, String)>,
     user: Option<u32>,
     terminal: bool,
     stdout: Option<PathBuf>,
@@ -53,17 +53,12 @@ impl<'a> Invocation<'a> {
     }
 
     pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
-        self.environment.push((name.to_owned(), Some(value.into())));
-        self
-    }
-
-    pub(crate) fn without_env(mut self, name: &str) -> Self {
-        self.environment.push((name.to_owned(), None));
+        self.environment.push((name.to_owned(), value.into()));
         self
     }
 
     /// Runs as a user without any privilege; a run that has none anyway stays who it is.
-    pub(crate) fn as_plain_user(mut self) -> Self {
+    pub(crate) fn by_plain_user(mut self) -> Self {
         self.user = sys::is_root().then_some(PLAIN_USER);
         self
     }
@@ -104,22 +99,26 @@ impl<'a> Invocation<'a> {
             None
         };
         let began = Instant::now();
-        let pid = command.spawn().with_context(|| format!("cannot start {line}"))?.id();
-        drop(command);
-        Ok(Running { context: self.context, line, pid, began, out, err, terminal })
+        let child = command.spawn().with_context(|| format!("cannot start {line}"))?;
+        Ok(Running { context: self.context, line, child, began, out, err, terminal })
     }
 
     /// Nothing of the surroundings that changes what nyquist does is passed on by chance.
     fn set_environment(&self, command: &mut Command) {
-        for name in ["SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY", "BROWSER", "PROFILER_URL", "SUDO_UID", "SUDO_GID"] {
+        for name in [
+            "SSH_CONNECTION",
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+            "BROWSER",
+            "PROFILER_URL",
+            "SUDO_UID",
+            "SUDO_GID",
+        ] {
             command.env_remove(name);
         }
         command.env("HOME", self.context.path("")).env("CARGO_TERM_COLOR", "never").env("NO_COLOR", "1");
         for (name, value) in &self.environment {
-            match value {
-                Some(value) => command.env(name, value),
-                None => command.env_remove(name),
-            };
+            command.env(name, value);
         }
         self.context.mark(command);
     }
@@ -129,7 +128,7 @@ impl<'a> Invocation<'a> {
 pub(crate) struct Running<'a> {
     context: &'a Context<'a>,
     line: String,
-    pid: u32,
+    child: Child,
     began: Instant,
     out: PathBuf,
     err: PathBuf,
@@ -138,17 +137,12 @@ pub(crate) struct Running<'a> {
 
 impl Running<'_> {
     pub(crate) fn pid(&self) -> u32 {
-        self.pid
+        self.child.id()
     }
 
     /// Sends a signal to this process alone, as `kill` does.
     pub(crate) fn signal(&self, signal: i32) -> Result<()> {
-        sys::signal_process(self.pid, signal).with_context(|| format!("cannot signal {}", self.line))
-    }
-
-    /// Sends a signal to its process group.
-    pub(crate) fn signal_group(&self, signal: i32) -> Result<()> {
-        sys::signal_group(self.pid, signal).with_context(|| format!("cannot signal the group of {}", self.line))
+        sys::signal_process(self.child.id(), signal).with_context(|| format!("cannot signal {}", self.line))
     }
 
     /// Types Ctrl-C at its terminal.
@@ -174,7 +168,7 @@ impl Running<'_> {
 
     /// Waits until its sampling events are open, which is when a recorder has attached itself.
     pub(crate) fn wait_until_sampling(&self) -> Result<()> {
-        let folder = format!("/proc/{}/fd", self.pid);
+        let folder = format!("/proc/{}/fd", self.child.id());
         self.wait_until("perf events to be open", || {
             let descriptors = fs::read_dir(&folder).into_iter().flatten().flatten();
             let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -198,19 +192,19 @@ impl Running<'_> {
     }
 
     fn has_ended(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap_or_default();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
         stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
     }
 
     /// Waits for its end.
-    pub(crate) fn wait(self) -> Result<Finished> {
-        let (status, cpu) = sys::wait_with_usage(self.pid).with_context(|| format!("cannot wait for {}", self.line))?;
+    pub(crate) fn wait(mut self) -> Result<Finished> {
+        let status = self.child.wait().with_context(|| format!("cannot wait for {}", self.line))?;
         let took = self.began.elapsed();
         let (stdout, stderr) = match self.terminal {
             Some(terminal) => (Vec::new(), terminal.shown()),
             None => (fs::read(&self.out).unwrap_or_default(), read_lossy(&self.err)),
         };
-        let finished = Finished { line: self.line, status, stdout, stderr, took, cpu };
+        let finished = Finished { line: self.line, status, stdout, stderr, took };
         self.context.remember(&finished);
         Ok(finished)
     }
@@ -263,8 +257,6 @@ pub(crate) struct Finished {
     pub stderr: String,
     /// How long it ran.
     pub took: Duration,
-    /// The CPU time that it and its children used.
-    pub cpu: Duration,
 }
 
 impl Finished {

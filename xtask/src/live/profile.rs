@@ -222,7 +222,10 @@ fn read_samples(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {
             (_, delta) => now + number(delta).context("samples.timeDeltas")?,
         };
         let stack = stack.as_u64().map(|index| index as usize);
-        ensure!(stack.is_none_or(|stack| stack < stack_count), "a sample's stack {stack:?} is beyond the table");
+        ensure!(
+            stack.is_none_or(|stack| stack < stack_count),
+            "a sample's stack {stack:?} is beyond the table"
+        );
         let weight = if json["weight"].is_array() { number(&json["weight"][index])? } else { 1.0 };
         let cpu_delta = json["threadCPUDelta"][index].as_f64();
         samples.push(Sample { stack, time: now, weight, cpu_delta });
@@ -232,8 +235,11 @@ fn read_samples(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {
 
 impl Tables {
     fn read(owner: &Value, profile: &Value) -> Result<Self> {
-        let strings: Vec<&str> =
-            items(&owner["stringArray"]).context("stringArray")?.iter().map(|text| text.as_str().unwrap_or("")).collect();
+        let strings: Vec<&str> = items(&owner["stringArray"])
+            .context("stringArray")?
+            .iter()
+            .map(|text| text.as_str().unwrap_or(""))
+            .collect();
         let names = Names { owner, profile, strings };
         let table = &owner["stackTable"];
         let mut stacks = Vec::new();
@@ -297,7 +303,10 @@ impl Names<'_> {
 
     fn string(&self, index: &Value) -> Result<Option<String>> {
         let Some(index) = index.as_u64() else { return Ok(None) };
-        let text = self.strings.get(index as usize).with_context(|| format!("string {index} is beyond the array"))?;
+        let text = self
+            .strings
+            .get(index as usize)
+            .with_context(|| format!("string {index} is beyond the array"))?;
         Ok(Some((*text).to_owned()))
     }
 
@@ -317,7 +326,8 @@ impl Names<'_> {
     }
 
     fn category(&self, index: &Value) -> String {
-        let category = index.as_u64().map(|index| &self.profile["meta"]["categories"][index as usize]["name"]);
+        let category =
+            index.as_u64().map(|index| &self.profile["meta"]["categories"][index as usize]["name"]);
         category.and_then(Value::as_str).unwrap_or("").to_owned()
     }
 }
@@ -382,7 +392,10 @@ mod tests {
             let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
             assert_eq!(names, ["main", "f", "g"]);
             let inlined = stack[2];
-            assert_eq!((inlined.line, inlined.inline_depth, inlined.category.as_str()), (Some(4), 1, "Kernel"));
+            assert_eq!(
+                (inlined.line, inlined.inline_depth, inlined.category.as_str()),
+                (Some(4), 1, "Kernel")
+            );
             assert_eq!(inlined.file.as_deref(), Some("a.c"));
             assert_eq!(stack[1].lib.as_deref(), Some("app"));
             assert!((profile.threads[0].samples[1].time - 3.0).abs() < 1e-9);

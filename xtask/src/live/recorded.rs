@@ -48,8 +48,8 @@ impl<'a> Recording<'a> {
     }
 
     /// As a user without privileges.
-    pub(crate) fn as_plain_user(self) -> Self {
-        self.with(Invocation::as_plain_user)
+    pub(crate) fn by_plain_user(self) -> Self {
+        self.with(Invocation::by_plain_user)
     }
 
     /// The call that records, and where the profile and the truth will be.

@@ -1,7 +1,7 @@
 //! What a recording says of processor time: shares against the workload's own truth, threads, processes, the kernel.
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root, skip};
 use super::harness::Test;
 use super::profile::Profile;
 use super::recorded::Recorded;
@@ -46,7 +46,12 @@ fn shares(test: &Context<'_>) -> Verdict {
     expect_true_shares(&recorded, &["alpha", "beta", "gamma_"])?;
     let own = recorded.profile.self_share("alpha");
     expect_share("alpha itself", own, recorded.true_share("alpha")?, recorded.profile.count())?;
-    expect_share("middle with its callees", recorded.profile.total_share("middle"), 0.995, recorded.profile.count())
+    expect_share(
+        "middle with its callees",
+        recorded.profile.total_share("middle"),
+        0.995,
+        recorded.profile.count(),
+    )
 }
 
 fn thread_shares(recorded: &Recorded, names: &[&str]) -> Verdict {
@@ -93,12 +98,18 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["sh", "-c", &script]).run_well()?;
     let profile = &recorded.profile;
     let used = recorded.truth_of("shares")?.cpu;
-    let part = |program: &str, part: &str| -> Result<f64, Stop> { Ok(recorded.truth_of(program)?.part(part)? / used) };
+    let part = |program: &str, part: &str| -> Result<f64, Stop> {
+        Ok(recorded.truth_of(program)?.part(part)? / used)
+    };
     expect_share("alpha", profile.total_share("alpha"), part("shares", "alpha")?, profile.count())?;
     let before = 2.0 * part("exec_step", "before_exec")?;
     expect_share("before_exec, both", profile.total_share("before_exec"), before, profile.count())?;
-    let main: Vec<&str> =
-        profile.threads.iter().filter(|thread| thread.is_main).map(|thread| thread.process.as_str()).collect();
+    let main: Vec<&str> = profile
+        .threads
+        .iter()
+        .filter(|thread| thread.is_main)
+        .map(|thread| thread.process.as_str())
+        .collect();
     expect(main.contains(&"shares"), format_args!("no process has the last name: {main:?}"))
 }
 
@@ -128,7 +139,7 @@ fn odd_name(test: &Context<'_>) -> Verdict {
 
 /// Processes of about a millisecond each, of which a per-process clock never sees one.
 fn short_lived(test: &Context<'_>) -> Verdict {
-    test.need_root()?;
+    need_root()?;
     let script = "for i in $(seq 600); do /bin/true; done";
     let recorded = test.record_command(&["bash", "-c", script]).run_well()?;
     let children = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
@@ -142,7 +153,12 @@ fn ticks(test: &Context<'_>) -> Verdict {
     let profile = &recorded.profile;
     let seconds = recorded.truth()?.cpu;
     // A sampler may stray by its own luck; seeing a rhythm always or never is far outside.
-    expect_share("samples a millisecond", profile.total() / (seconds * 1000.0) / 2.0, 0.5, profile.count() / 2.0)
+    expect_share(
+        "samples a millisecond",
+        profile.total() / (seconds * 1000.0) / 2.0,
+        0.5,
+        profile.count() / 2.0,
+    )
 }
 
 /// The bar of the project: within 2 % for a CPU-bound program of over five seconds.
@@ -193,7 +209,8 @@ fn affinity(test: &Context<'_>) -> Verdict {
     let bound = test.record_command(&command).with(|call| call.under(&["taskset", "-c", "1"])).run_well()?;
     expect_within("samples", bound.profile.total(), bound.truth()?.cpu * 1000.0, 0.05)?;
     let elsewhere = ["taskset", "-c", "0", &program, "600"];
-    let bound = test.record_command(&elsewhere).with(|call| call.under(&["taskset", "-c", "1"])).run_well()?;
+    let bound =
+        test.record_command(&elsewhere).with(|call| call.under(&["taskset", "-c", "1"])).run_well()?;
     expect_within("samples on the other CPU", bound.profile.total(), bound.truth()?.cpu * 1000.0, 0.05)
 }
 
@@ -205,7 +222,11 @@ fn environment_words(test: &Context<'_>) -> Verdict {
 
 fn command_words(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["echo", "--output", "A=b", "-r", "--", "x"]).run_well()?;
-    expect_eq("what the command was given", recorded.finished.stdout_text(), "--output A=b -r -- x\n".to_owned())
+    expect_eq(
+        "what the command was given",
+        recorded.finished.stdout_text(),
+        "--output A=b -r -- x\n".to_owned(),
+    )
 }
 
 fn meta(test: &Context<'_>) -> Verdict {
@@ -227,9 +248,16 @@ fn meta(test: &Context<'_>) -> Verdict {
     let lib = recorded.profile.lib("shares")?;
     let id = crate::workloads::build_id(&test.workload("shares"))?;
     expect_eq("the lib's build id", lib["codeId"].as_str(), Some(id.as_str()))?;
-    let categories: Vec<&str> =
-        meta["categories"].as_array().into_iter().flatten().filter_map(|category| category["name"].as_str()).collect();
-    expect(categories.contains(&"User") && categories.contains(&"Kernel"), format_args!("categories: {categories:?}"))
+    let categories: Vec<&str> = meta["categories"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|category| category["name"].as_str())
+        .collect();
+    expect(
+        categories.contains(&"User") && categories.contains(&"Kernel"),
+        format_args!("categories: {categories:?}"),
+    )
 }
 
 /// The number of lost samples is there, also where it is none.
@@ -268,17 +296,26 @@ fn per_thread_integers(profile: &Profile) -> Verdict {
             let whole = !values.is_empty() && values.iter().all(|value| value.is_i64() || value.is_u64());
             expect(whole, format_args!("samples.{column} of {} is not all integers", thread["name"]))?;
         }
-        for path in ["/stackTable/prefix", "/stackTable/frame", "/frameTable/address", "/frameTable/func",
-            "/funcTable/resource", "/resourceTable/lib"]
-        {
+        for path in [
+            "/stackTable/prefix",
+            "/stackTable/frame",
+            "/frameTable/address",
+            "/frameTable/func",
+            "/funcTable/resource",
+            "/resourceTable/lib",
+        ] {
             expect(thread.pointer(path).is_some(), format_args!("no {path} in {}", thread["name"]))?;
         }
     }
     let libs = profile.json["libs"].as_array().cloned().unwrap_or_default();
-    expect(libs.iter().any(|lib| lib["path"].is_string() || lib["debugPath"].is_string()), "no libs with a path")
+    expect(
+        libs.iter().any(|lib| lib["path"].is_string() || lib["debugPath"].is_string()),
+        "no libs with a path",
+    )
 }
 
 fn version_by_environment(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["shares", "50"]).with(|call| call.env("NYQUIST_PROFILE_VERSION", "49")).run_well()?;
+    let recorded =
+        test.record(&["shares", "50"]).with(|call| call.env("NYQUIST_PROFILE_VERSION", "49")).run_well()?;
     expect_eq("the version", recorded.profile.version(), 49)
 }

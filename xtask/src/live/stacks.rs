@@ -1,7 +1,7 @@
 //! Complete stacks: roots, recursion, frames of odd shapes, signal frames, the kernel's part.
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_eq, expect_share};
+X;
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -10,12 +10,16 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares")).quick(),
     Test::new("every_stack_begins_at_start_unoptimised", |test| roots(test, "shares-O0")),
     Test::new("every_stack_begins_at_start_with_frame_pointers", |test| roots(test, "shares-fp")),
-    Test::new("every_stack_begins_at_start_with_frame_pointers_alone", |test| roots(test, "shares-fp-no-cfi")),
+    Test::new("every_stack_begins_at_start_with_frame_pointers_alone", |test| {
+        roots(test, "shares-fp-no-cfi")
+    }),
     Test::new("every_stack_begins_at_start_with_debug_frame_alone", |test| roots(test, "shares-debug-frame")),
     Test::new("every_stack_begins_at_start_in_a_fixed_position_program", |test| roots(test, "shares-no-pie")),
     Test::new("every_stack_begins_at_start_in_a_static_program", |test| roots(test, "shares-static")),
     Test::new("every_stack_begins_at_start_in_a_static_pie", |test| roots(test, "shares-static-pie")).quick(),
-    Test::new("every_stack_begins_at_start_without_a_search_table", |test| roots(test, "shares-no-hash-header")),
+    Test::new("every_stack_begins_at_start_without_a_search_table", |test| {
+        roots(test, "shares-no-hash-header")
+    }),
     Test::new("every_stack_begins_at_start_in_rust", |test| rust_roots(test, "inlines-v0")).quick(),
     Test::new("every_stack_begins_at_start_in_static_rust", |test| rust_roots(test, "inlines-static")),
     Test::new("every_stack_of_a_thread_begins_where_threads_do", |test| thread_roots(test, "threads")),
@@ -24,7 +28,8 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("callers_are_in_order", callers_in_order).quick(),
     Test::new("a_recursion_that_fits_is_complete", |test| recursion(test, "recursion", 100)),
-    Test::new("a_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 300)).quick(),
+    Test::new("a_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 300))
+        .quick(),
     Test::new("a_deep_recursion_with_frame_pointers_is_complete_or_says_why_not", |test| {
         recursion(test, "recursion-fp", 300)
     }),
@@ -53,7 +58,10 @@ fn begins_at_start(stack: &[&Frame]) -> bool {
 fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
     let other: f64 = profile.stacks().filter(|(stack, _)| !fits(stack)).map(|(_, weight)| weight).sum();
     let roots = profile.roots();
-    expect(other <= EDGE_SAMPLES, format_args!("{other} of {} samples begin elsewhere: {roots:?}", profile.total()))?;
+    expect(
+        other <= EDGE_SAMPLES,
+        format_args!("{other} of {} samples begin elsewhere: {roots:?}", profile.total()),
+    )?;
     expect(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
@@ -64,7 +72,12 @@ fn roots(test: &Context<'_>, workload: &str) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         names.contains(&"_start") && in_order(&names, &["main", "middle", "alpha"])
     });
-    expect_share("_start > main > middle > alpha", in_main, recorded.true_share("alpha")?, recorded.profile.count())
+    expect_share(
+        "_start > main > middle > alpha",
+        in_main,
+        recorded.true_share("alpha")?,
+        recorded.profile.count(),
+    )
 }
 
 /// Whether the names hold the wanted ones, in this order.
@@ -80,7 +93,12 @@ fn rust_roots(test: &Context<'_>, workload: &str) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "inlines::main", "inlines::outer_frame"])
     });
-    expect_share("_start to outer_frame", complete, recorded.true_share("outer_frame")?, recorded.profile.count())
+    expect_share(
+        "_start to outer_frame",
+        complete,
+        recorded.true_share("outer_frame")?,
+        recorded.profile.count(),
+    )
 }
 
 /// The C library's own two frames, whatever it calls them, then the thread's function.
@@ -95,12 +113,15 @@ fn thread_roots(test: &Context<'_>, workload: &str) -> Verdict {
                     below.len() == 2 && below.iter().all(|frame| frame.lib.as_deref() == Some("libc.so.6"))
                 })
             };
-            let other: f64 = thread.stacks().filter(|(stack, _)| !whole(stack)).map(|(_, weight)| weight).sum();
+            let other: f64 =
+                thread.stacks().filter(|(stack, _)| !whole(stack)).map(|(_, weight)| weight).sum();
             let example = thread.stacks().find(|(stack, _)| !whole(stack)).map(|(stack, _)| describe(&stack));
             let total = thread.total();
             expect(
                 other <= EDGE_SAMPLES && total > 100.0,
-                format_args!("{other} of {total} samples of {name} do not begin at the thread's start: {example:?}"),
+                format_args!(
+                    "{other} of {total} samples of {name} do not begin at the thread's start: {example:?}"
+                ),
             )?;
         }
     }
@@ -137,22 +158,16 @@ fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
     let roots = recorded.profile.roots();
     let wanted = recorded.true_share("bottom")?;
     let accounted = if fits_a_copy { complete } else { complete + truncated };
-    expect_share("complete or truncated stacks", accounted, wanted, recorded.profile.count())
-        .map_err(|stop| with_note(stop, &format!("roots: {roots:?}")))?;
+    let verdict = expect_share("complete or truncated stacks", accounted, wanted, recorded.profile.count());
+    with_note(verdict, format!("roots: {roots:?}"))?;
     // Whatever is not accounted for must still be rooted, not cut.
     expect_roots(&recorded.profile, |stack| begins_at_start(stack) || is_truncated(stack))
 }
 
-fn with_note(stop: Stop, note: &str) -> Stop {
-    match stop {
-        Stop::Failed(what) => Stop::Failed(format!("{what}; {note}")),
-        skipped @ Stop::Skipped(_) => skipped,
-    }
-}
-
 /// A root that says that the stack was not finished, and why.
 fn is_truncated(stack: &[&Frame]) -> bool {
-    let reason = |name: &str| name.strip_prefix("(truncated").map(|rest| rest.trim_matches([':', ')', ' ']).len());
+    let reason =
+        |name: &str| name.strip_prefix("(truncated").map(|rest| rest.trim_matches([':', ')', ' ']).len());
     let said = stack.first().and_then(|root| reason(&root.function));
     let said_next = || stack.get(1).is_some_and(|next| next.function.starts_with('('));
     said.is_some_and(|length| length > 0 || said_next())
@@ -170,7 +185,12 @@ fn signal_frame(test: &Context<'_>, workload: &str) -> Verdict {
         })
     };
     expect_share("the handler above a call", below("interrupted_work"), wanted / 2.0, profile.count())?;
-    expect_share("the handler above any instruction", below("interrupted_anywhere"), wanted / 2.0, profile.count())
+    expect_share(
+        "the handler above any instruction",
+        below("interrupted_anywhere"),
+        wanted / 2.0,
+        profile.count(),
+    )
 }
 
 fn no_cfi(test: &Context<'_>) -> Verdict {
@@ -203,7 +223,8 @@ fn vdso(test: &Context<'_>) -> Verdict {
     let in_vdso = |frame: &Frame| frame.lib.as_deref().is_some_and(|lib| lib.contains("vdso"));
     let share = recorded.profile.share_with(in_vdso);
     expect(share > 0.2, format_args!("only {share:.3} of the samples are in the vdso"))?;
-    let named = recorded.profile.share_with(|frame| in_vdso(frame) && frame.function.contains("clock_gettime"));
+    let named =
+        recorded.profile.share_with(|frame| in_vdso(frame) && frame.function.contains("clock_gettime"));
     expect(named > share * 0.9, format_args!("{named:.3} of {share:.3} in the vdso have its function's name"))
 }
 
@@ -214,13 +235,18 @@ fn plugin(test: &Context<'_>) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "plugin_entry", "plugin_inner"])
     });
-    expect_share("the plugin and its caller", held, recorded.true_share("plugin_inner")?, recorded.profile.count())?;
+    expect_share(
+        "the plugin and its caller",
+        held,
+        recorded.true_share("plugin_inner")?,
+        recorded.profile.count(),
+    )?;
     let frame = recorded.profile.frame_of(|frame| frame.function == "plugin_inner");
     expect_eq("its lib", frame.and_then(|frame| frame.lib), Some("libplugin.so".to_owned()))
 }
 
 fn kernel_on_user(test: &Context<'_>) -> Verdict {
-    test.need_root()?;
+    need_root()?;
     let recorded = test.record(&["kernel_heavy", "600", "zero"]).run_well()?;
     expect_kernel_frames(&recorded)?;
     expect_roots(&recorded.profile, begins_at_start)
@@ -241,6 +267,7 @@ pub(super) fn expect_kernel_frames(recorded: &Recorded) -> Verdict {
         first.is_some() && user < first && user.is_some()
     });
     expect(above > found * 0.95, format_args!("{above:.3} of {found:.3} kernel stacks lie on read_zeroes"))?;
-    let named = profile.share_with(|frame| frame.category == "Kernel" && frame.function.contains("read_iter_zero"));
+    let named =
+        profile.share_with(|frame| frame.category == "Kernel" && frame.function.contains("read_iter_zero"));
     expect(named > 0.8 * found, format_args!("{named:.3} of {found:.3} have the name read_iter_zero"))
 }
