@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use anyhow::{Context as _, Result, bail};
 
 /// A program to be built.
+#[derive(Clone, Copy)]
 struct Workload {
     /// The built file's name.
     name: &'static str,

@@ -1,7 +1,9 @@
 //! What a recording says of processor time: shares against the workload's own truth, threads, processes, the kernel.
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root, skip};
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root, skip,
+};
 use super::harness::Test;
 use super::profile::Profile;
 use super::recorded::Recorded;

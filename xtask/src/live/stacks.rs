@@ -1,7 +1,7 @@
 //! Complete stacks: roots, recursion, frames of odd shapes, signal frames, the kernel's part.
 
 use super::context::Context;
-X;
+use super::expect::{Verdict, expect, expect_eq, expect_share, need_root, with_note};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -159,7 +159,7 @@ fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
     let wanted = recorded.true_share("bottom")?;
     let accounted = if fits_a_copy { complete } else { complete + truncated };
     let verdict = expect_share("complete or truncated stacks", accounted, wanted, recorded.profile.count());
-    with_note(verdict, format!("roots: {roots:?}"))?;
+    with_note(verdict, format_args!("roots: {roots:?}"))?;
     // Whatever is not accounted for must still be rooted, not cut.
     expect_roots(&recorded.profile, |stack| begins_at_start(stack) || is_truncated(stack))
 }
@@ -202,8 +202,8 @@ fn no_cfi(test: &Context<'_>) -> Verdict {
     let told = recorded.profile.share_of_stacks(is_truncated);
     let wanted = recorded.true_share("leaf_without_cfi")?;
     let roots = recorded.profile.roots();
-    expect_share("the leaf with its callers", held, wanted, recorded.profile.count())
-        .map_err(|stop| with_note(stop, &format!("{told:.3} say that they are truncated; roots: {roots:?}")))
+    let verdict = expect_share("the leaf with its callers", held, wanted, recorded.profile.count());
+    with_note(verdict, format_args!("{told:.3} say that they are truncated; roots: {roots:?}"))
 }
 
 fn dynamic_frames(test: &Context<'_>) -> Verdict {
