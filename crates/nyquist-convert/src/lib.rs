@@ -1,7 +1,23 @@
 //! Event records to a profile: order, track, unwind, intern, symbolicate.
 //!
 //! The stages are modules, and data goes through them in that order. A source of events (a recording backend, a
-//! file reader) pushes [`event::Event`]s and need know nothing else of this crate.
+//! file reader) pushes [`event::Event`]s into a [`Converter`] and need know nothing else of this crate; what the
+//! converter gives is a profile of addresses, to which [`symbolicate()`] gives names.
 
+#![forbid(unsafe_code)]
+
+mod converter;
 pub mod event;
+mod evict;
+mod intern;
+mod mappings;
+mod modules;
+mod order;
 pub mod perf;
+mod symbolicate;
+mod track;
+mod vdso;
+
+pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use modules::LibSource;
+pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};

@@ -4,7 +4,7 @@ use crate::event::{Event, Timestamp};
 
 /// Holds events back until nothing older can come any more.
 #[derive(Debug, Default)]
-pub struct Order {
+pub(crate) struct Order {
     /// Runs of events, each nearly sorted, in the order of arrival.
     waiting: Vec<Event>,
     released: Timestamp,
@@ -13,7 +13,7 @@ pub struct Order {
 
 impl Order {
     /// Takes an event.
-    pub fn push(&mut self, event: Event) {
+    pub(crate) fn push(&mut self, event: Event) {
         if event.time < self.released {
             self.late += 1;
         }
@@ -24,7 +24,7 @@ impl Order {
     /// one of them. Events of the same time keep the order in which they came.
     ///
     /// Sorting what waits costs O(n log n) at worst, and O(n) for the few sorted runs that rings deliver.
-    pub fn release(&mut self, complete_before: Timestamp) -> impl Iterator<Item = Event> {
+    pub(crate) fn release(&mut self, complete_before: Timestamp) -> impl Iterator<Item = Event> {
         self.waiting.sort_by_key(|event| event.time);
         let ready = self.waiting.partition_point(|event| event.time < complete_before);
         self.released = self.released.max(complete_before);
@@ -33,7 +33,7 @@ impl Order {
 
     /// How many events came after events that are younger had been given out. They were given out as soon as
     /// they came.
-    pub fn late(&self) -> u64 {
+    pub(crate) fn late(&self) -> u64 {
         self.late
     }
 }

@@ -1,1 +1,47 @@
 //! The HTTP server that a profile viewer asks for profiles, symbols, source and assembly.
+//!
+//! [`Server::bind`] takes a port and makes up a secret token, [`Server::open_url`] gives the address that opens
+//! the profile in the Firefox Profiler, and [`Server::run`] serves until a [`ShutdownHandle`] ends it. Nothing
+//! in here prints, opens a browser or ends the process: that is the caller's.
+//!
+//! | path | method | answer |
+//! |---|---|---|
+//! | `/TOKEN/profile.json` | GET | the profile's bytes as they are stored |
+//! | `/TOKEN/symbolicate/v5` | POST | names, files, lines and inlined frames of addresses |
+//! | `/TOKEN/source/v1` | POST | the text of a source file that the profile's debug info names |
+//! | `/TOKEN/asm/v1` | POST | the instructions of a function |
+//!
+//! What needs binaries comes from a [`SymbolSource`]; [`ProfileSymbols`] is the one over the files of a profile's
+//! libs.
+//!
+//! Who may ask: any page that knows the token, which is what the cross-origin headers say. A request without
+//! the token gets a 404 and one under a foreign host name (DNS rebinding) a 403, and neither says what this
+//! server is. Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the protocol layer
+//! answers with a bare status.
+
+#![forbid(unsafe_code)]
+
+mod body;
+mod config;
+mod cors;
+mod endpoints;
+mod error;
+mod hosts;
+mod links;
+mod profile_symbols;
+mod reply;
+mod router;
+mod server;
+mod source_file;
+mod stall;
+mod symbol_source;
+mod token;
+
+pub use config::{Config, Limits, PortChoice};
+pub use error::ServerError;
+pub use profile_symbols::ProfileSymbols;
+pub use server::{Server, ShutdownHandle};
+pub use symbol_source::{
+    AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
+    SymbolSource,
+};

@@ -1,1 +1,78 @@
 //! Return addresses from registers, stack memory and modules.
+//!
+//! A profiler that has the registers of a thread and a copy of its stack wants the addresses of the calls that
+//! led there. This crate finds them, by the unwind information of the modules whose code is on the stack, and
+//! by frame pointers where there is none.
+//!
+//! # Entry points
+//! - [`Module`]: the unwinding tables of one binary, compiled once and shared by all threads and processes.
+//! - [`AddressSpace`]: which modules are mapped where in one process.
+//! - [`Unwinder`]: walks stacks; one for each thread that walks.
+//! - [`StackMemory`]: how a walk reads the stack; [`StackCopy`] is one over copied bytes.
+//!
+//! ```
+//! use nyquist_object::{Avma, Elf};
+//! use nyquist_unwind::{AddressSpace, Module, Registers, StackCopy, Unwinder, WalkEnd};
+//! use std::sync::Arc;
+//!
+//! # fn walk(file: Vec<u8>, registers: [u64; 17], stack: &[u8]) -> Result<(), Box<dyn std::error::Error>> {
+//! let module = Arc::new(Module::from_elf(&Elf::open(file)?)?);
+//! let mut space = AddressSpace::new();
+//! space.map(Avma(0x5555_5555_6000), 0x8000, Avma(0x5555_5555_4000), module);
+//!
+//! let registers = Registers::X86_64(registers);
+//! let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
+//! let mut addresses = Vec::new();
+//! let end = Unwinder::new().walk(&space, &registers, &memory, &mut |frame| addresses.push(frame.address()));
+//! match end {
+//!     WalkEnd::Root => println!("{addresses:?}"),
+//!     WalkEnd::Truncated(reason) => println!("{addresses:?}, then {reason}"),
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # The caller's duties
+//! - To map all executable memory of the process, also that which has no file ([`AddressSpace::map_code`]): a
+//!   return address that lies in no mapping ends the walk.
+//! - To give the place of the image base, and not that of the mapping; see
+//!   [`MappedModule`](nyquist_object::MappedModule).
+//! - To give memory and registers of the same moment.
+//! - To look up names by [`FrameAddress::lookup_address`], and not by the return address itself.
+//!
+//! # What it does not do
+//! It opens no files, reads no process, and knows no names, lines or inlined functions. It does not restore a
+//! thread to an outer frame as an exception does: registers that no outer step needs are not followed.
+//!
+//! # How it works
+//! The call frame information of a module is compiled to a [`Table`](table::Table) of
+//! [`Rule`](rule::Rule)s of eight bytes, which say how to find the canonical frame address, the caller's frame
+//! pointer and the return address. A row that says more than a rule can hold is marked, and evaluated with all
+//! registers when it is met: the walk is repeated up to there with all of them, and goes on with three.
+//! Nothing is allocated and nothing locked while walking.
+
+#![forbid(unsafe_code)]
+
+mod cache;
+mod cfi;
+mod code;
+mod compile;
+mod error;
+mod frame;
+mod memory;
+mod module;
+mod registers;
+pub mod rule;
+mod slow;
+mod space;
+pub mod table;
+mod unwinder;
+mod x86_64;
+
+pub use error::{Damage, UnwindError};
+pub use frame::{FrameAddress, Reason, WalkEnd};
+pub use memory::{StackCopy, StackMemory};
+pub use module::Module;
+pub use registers::Registers;
+pub use space::AddressSpace;
+pub use unwinder::{MAX_FRAMES, Unwinder};

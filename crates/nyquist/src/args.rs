@@ -1,6 +1,7 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
 use clap::{Args, Parser, Subcommand};
+use nyquist_profile::firefox::FormatVersion;
 use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -58,8 +59,8 @@ The first Ctrl-C goes to the command (it ends an attached recording) and the pro
 the command. SIGTERM is passed on to the command and the profile is saved.")]
 pub struct RecordArgs {
     /// Samples a second, of each running thread
-    #[arg(short, long, short_alias = 'F', value_name = "HZ", default_value_t = 1000.0, value_parser = rate)]
-    pub rate: f64,
+    #[arg(short, long, short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: u32,
     /// Record this running process, with all of its threads
     #[arg(short, long, value_name = "PID", conflicts_with = "command", required_unless_present = "command")]
     pub pid: Option<u32>,
@@ -79,8 +80,8 @@ pub struct RecordArgs {
     #[arg(long, value_name = "NAME")]
     pub profile_name: Option<String>,
     /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
-    #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value = "66", value_parser = ["66", "49"])]
-    pub profile_version: String,
+    #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
+    pub profile_version: FormatVersion,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub as_root: bool,
@@ -155,11 +156,6 @@ pub struct ServerArgs {
     pub profiler_url: String,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if (0.1..=1e6).contains(&rate) { Ok(rate) } else { Err("not between 0.1 and 1,000,000 samples a second".to_owned()) }
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if !(seconds > 0.0 && seconds <= 1e9) {
@@ -190,7 +186,7 @@ mod tests {
     fn everything_after_the_command_belongs_to_it() {
         let args = record(&["-F", "500", "./app", "-o", "x", "--rate", "3"]).unwrap();
         assert_eq!(args.command, ["./app", "-o", "x", "--rate", "3"]);
-        assert!((args.rate - 500.0).abs() < f64::EPSILON);
+        assert_eq!(args.rate, 500);
         assert_eq!(record(&["--", "-odd", "--"]).unwrap().command, ["-odd", "--"]);
     }
 

@@ -1,3 +1,44 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
 
-fn main() {}
+mod args;
+mod browser;
+mod control;
+mod failure;
+mod load;
+mod machine;
+mod output;
+mod printer;
+mod record;
+mod report;
+mod save;
+mod serve;
+mod summary;
+mod symbolicate;
+
+use args::{Cli, Command};
+use clap::{CommandFactory as _, Parser as _};
+use failure::Failure;
+use std::io;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            printer::print_failure(&failure);
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn run(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Record(args) => record::run(&args),
+        Command::Load(args) => load::run(&args).map(|()| 0),
+        Command::Report(args) => report::run(&args).map(|()| 0),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
+            Ok(0)
+        }
+    }
+}

@@ -59,6 +59,14 @@ impl Output {
         matches!(self, Self::Stream { path, .. } if path == Path::new("-"))
     }
 
+    /// Its name for messages.
+    pub fn name(&self) -> &Path {
+        match self {
+            Self::File(pending) => &pending.target,
+            Self::Stream { path, .. } => path,
+        }
+    }
+
     /// The file that can be read back after [`Output::save`]; a stream has none.
     pub fn path(&self) -> Option<&Path> {
         match self {

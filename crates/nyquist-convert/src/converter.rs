@@ -1,0 +1,581 @@
+//! The converter: drives events through the stages, and keeps the profile that they make.
+
+use crate::event::{Event, EventKind, Pid, Registers, Sample, Tid, Timestamp, UserStack};
+use crate::evict;
+use crate::intern::{Interner, Mode};
+use crate::modules::{LibSource, ModuleStore};
+use crate::order::Order;
+use crate::track::{Process, Thread, Tracker};
+use nyquist_object::Avma;
+use nyquist_profile::{
+    self as profile, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex, well_known,
+};
+use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
+
+/// What the converter has to know of the recording.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The profile's zero: times count from here.
+    pub start: Timestamp,
+    /// Whether the source may sample the kernel. If not, the CPU time for which there is no sample is shown as
+    /// a share of its own.
+    pub kernel_permitted: bool,
+    /// What is known of the recording and the machine. The interval is what a sample of weight 1 stands for.
+    pub meta: Meta,
+}
+
+/// What was counted on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Statistics {
+    /// Samples that were converted.
+    pub samples: u64,
+    /// Records that the source dropped.
+    pub lost: u64,
+    /// How often the kernel paused sampling.
+    pub throttled: u64,
+    /// Samples whose stack does not reach its root.
+    pub truncated: u64,
+    /// Events that came too late to be put in order.
+    pub late: u64,
+}
+
+/// Turns events into a profile, incrementally: [`push`](Self::push) events and say with
+/// [`advance`](Self::advance) how far they are complete; take a [`snapshot`](Self::snapshot) whenever a profile
+/// is wanted; [`evict`](Self::evict) what is too old to be kept.
+#[derive(Debug)]
+pub struct Converter {
+    order: Order,
+    stages: Stages,
+}
+
+/// What comes after the order stage.
+#[derive(Debug)]
+struct Stages {
+    options: Options,
+    tracker: Tracker,
+    modules: ModuleStore,
+    unwinder: Unwinder,
+    interner: Interner,
+    builder: ProfileBuilder,
+    statistics: Statistics,
+    /// The frames of the sample at hand, innermost first; kept to save its memory.
+    frames: Vec<FrameAddress>,
+    last_time: Timestamp,
+}
+
+impl Converter {
+    /// A converter that has seen nothing.
+    pub fn new(options: Options) -> Self {
+        let mut builder = ProfileBuilder::new(options.meta.clone());
+        let interner = Interner::new(&mut builder);
+        let stages = Stages {
+            last_time: options.start,
+            options,
+            tracker: Tracker::default(),
+            modules: ModuleStore::default(),
+            unwinder: Unwinder::new(),
+            interner,
+            builder,
+            statistics: Statistics::default(),
+            frames: Vec::new(),
+        };
+        Self { order: Order::default(), stages }
+    }
+
+    /// Takes an event.
+    pub fn push(&mut self, event: Event) {
+        self.stages.note_mapping(&event);
+        self.order.push(event);
+    }
+
+    /// Converts all events older than `complete_before`: every one of them has been pushed.
+    pub fn advance(&mut self, complete_before: Timestamp) {
+        for event in self.order.release(complete_before) {
+            self.stages.convert(event);
+        }
+    }
+
+    /// The profile of what was converted so far. Costs a copy of it.
+    pub fn snapshot(&self) -> Profile {
+        self.stages.named_builder(self.stages.builder.clone()).finish()
+    }
+
+    /// The profile of everything that was pushed.
+    pub fn finish(mut self) -> Finished {
+        self.advance(Timestamp(u64::MAX));
+        let statistics = self.statistics();
+        let lib_sources = self.stages.lib_sources();
+        let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));
+        let profile = self.stages.named_builder(builder).finish();
+        Finished { profile, statistics, libs: Libs { sources: lib_sources, _modules: self.stages.modules } }
+    }
+
+    /// Forgets all samples before a point in time, and the stacks and frames that only they had. Costs as much
+    /// as building the tables that stay.
+    pub fn evict(&mut self, before: Timestamp) {
+        self.stages.evict(before);
+    }
+
+    /// What was counted so far.
+    pub fn statistics(&self) -> Statistics {
+        Statistics { late: self.order.late(), ..self.stages.statistics }
+    }
+}
+
+/// A profile whose frames are addresses, and what is needed to give them names.
+#[derive(Debug)]
+pub struct Finished {
+    /// The profile.
+    pub profile: Profile,
+    /// What was counted.
+    pub statistics: Statistics,
+    /// Where each lib's symbols come from.
+    pub libs: Libs,
+}
+
+/// Where the symbols of the libs of a profile come from. While this lives, the files are held open.
+#[derive(Debug)]
+pub struct Libs {
+    sources: Vec<(LibId, LibSource)>,
+    _modules: ModuleStore,
+}
+
+impl Libs {
+    /// Each lib and its source.
+    pub fn sources(&self) -> &[(LibId, LibSource)] {
+        &self.sources
+    }
+}
+
+impl Stages {
+    /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
+    /// may end, or the file go away.
+    fn note_mapping(&mut self, event: &Event) {
+        if let EventKind::Map(mapping) = &event.kind {
+            self.modules.of_mapping(mapping);
+        }
+    }
+
+    fn convert(&mut self, event: Event) {
+        let (now, cpu) = (event.time, event.cpu);
+        self.last_time = self.last_time.max(now);
+        match event.kind {
+            EventKind::Sample(sample) => self.sample(now, cpu, &sample),
+            EventKind::Map(mapping) => self.tracker.map(&mapping, now, &mut self.modules),
+            EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
+            EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
+                if let Some(process) = replaced {
+                    name_process(&mut self.builder, &process, self.options.start);
+                }
+            }
+            EventKind::Name { pid, tid, name, exec } => self.tracker.name(pid, tid, &name, exec, now),
+            EventKind::Exit { pid, tid } => self.tracker.exit(pid, tid, now),
+            EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
+            EventKind::Lost { records } => {
+                self.statistics.lost += records;
+                self.builder.meta_mut().lost_samples += records;
+            }
+            EventKind::Throttled => self.statistics.throttled += 1,
+        }
+    }
+
+    fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        let stack = self.stack(now, sample);
+        let id = (sample.pid, sample.tid);
+        let thread = self.profile_thread(now, id);
+        let interval = self.interval();
+        let period = sample.period_ns.max(1);
+        let used = match sample.cpu_time_ns {
+            Some(total) => self.thread(now, id).cpu_delta(cpu, total),
+            None => period,
+        };
+        let unsampled = self.account_unsampled(now, id, thread, used.saturating_sub(period));
+        let weight = u32::try_from((period + interval / 2) / interval).unwrap_or(u32::MAX).max(1);
+        let row =
+            profile::Sample { time: self.profile_time(now), cpu_delta: used - unsampled, stack, weight };
+        self.builder.add_sample(thread, row);
+        self.statistics.samples += 1;
+    }
+
+    fn interval(&self) -> u64 {
+        self.options.meta.interval.max(1)
+    }
+
+    fn profile_time(&self, time: Timestamp) -> u64 {
+        time.0.saturating_sub(self.options.start.0)
+    }
+
+    fn thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> &mut Thread {
+        self.tracker.process(pid, now).thread(tid, now)
+    }
+
+    /// A thread has ended: what it used since its last sample was never sampled.
+    fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
+        let interval = self.interval();
+        let thread = self.thread(now, id);
+        let unsampled = thread.cpu_delta(cpu, total);
+        if !self.options.kernel_permitted && self.thread(now, id).unsampled_ns + unsampled >= interval {
+            let thread = self.profile_thread(now, id);
+            self.account_unsampled(now, id, thread, unsampled);
+        }
+    }
+
+    /// Where the kernel may not be sampled, CPU time without a sample is time in the kernel: as soon as it makes
+    /// up whole intervals, a sample stands for it. Gives back how much such samples stand for.
+    fn account_unsampled(
+        &mut self,
+        now: Timestamp,
+        id: (Pid, Tid),
+        index: ThreadIndex,
+        unsampled_ns: u64,
+    ) -> u64 {
+        if self.options.kernel_permitted {
+            return 0;
+        }
+        let interval = self.interval();
+        let thread = self.thread(now, id);
+        let waiting = thread.unsampled_ns.saturating_add(unsampled_ns);
+        thread.unsampled_ns = waiting % interval;
+        let intervals = waiting / interval;
+        if intervals == 0 {
+            return 0;
+        }
+        let category = self.interner.category(Mode::Kernel);
+        let stack = self.builder.intern_label(None, well_known::KERNEL_NOT_PERMITTED, Some(category));
+        let sample = profile::Sample {
+            time: self.profile_time(now),
+            cpu_delta: intervals * interval,
+            stack: Some(stack),
+            weight: u32::try_from(intervals).unwrap_or(u32::MAX),
+        };
+        self.builder.add_sample(index, sample);
+        unsampled_ns.min(sample.cpu_delta)
+    }
+
+    /// The thread of the profile, which is made at its first sample.
+    fn profile_thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> ThreadIndex {
+        let process = self.tracker.process(pid, now);
+        if let Some(index) = process.threads.get(&tid).and_then(|thread| thread.index) {
+            return index;
+        }
+        let builder = &mut self.builder;
+        let process_index = *process.index.get_or_insert_with(|| {
+            builder.add_process(profile::Process { pid: pid.0.to_string(), ..profile::Process::default() })
+        });
+        let thread = process.thread(tid, now);
+        let mut row = profile::Thread::new(process_index, tid.0.to_string(), "");
+        row.is_main = pid.0 == tid.0;
+        *thread.index.insert(builder.add_thread(row))
+    }
+
+    /// The sample's whole stack, from the root of the user's part to the innermost frame of the kernel's.
+    fn stack(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
+        let truncated = self.walk_user_stack(now, sample);
+        let mut stack = None;
+        if let Some(reason) = truncated {
+            self.statistics.truncated += 1;
+            let category = self.interner.category(Mode::User);
+            stack = Some(self.builder.intern_label(None, &well_known::truncated(&reason), Some(category)));
+        }
+        let process = self.tracker.process(sample.pid, now);
+        for frame in self.frames.iter().rev() {
+            let address = frame.lookup_address();
+            let place = (process.find(address), address);
+            stack = Some(self.interner.push(&mut self.builder, &self.modules, stack, place, Mode::User));
+        }
+        for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
+            let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
+            let place = (self.tracker.find_kernel(address), address);
+            stack = Some(self.interner.push(&mut self.builder, &self.modules, stack, place, Mode::Kernel));
+        }
+        stack
+    }
+
+    /// Puts the frames of the user's part of the stack into `frames`, innermost first. Gives back why the walk
+    /// could not reach the root.
+    fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<String> {
+        self.frames.clear();
+        match &sample.user {
+            UserStack::None => None,
+            UserStack::Walked(addresses) => {
+                let (first, rest) = addresses.split_first()?;
+                self.frames.push(FrameAddress::InstructionPointer(*first));
+                self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
+                None
+            }
+            UserStack::Copied { registers, stack, limited } => match **registers {
+                Registers::X86_64(values) => {
+                    let registers = nyquist_unwind::Registers::X86_64(values);
+                    let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
+                    let space = self.tracker.process(sample.pid, now).address_space(&self.modules);
+                    let frames = &mut self.frames;
+                    let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
+                    truncation(end, *limited, stack.len())
+                }
+                Registers::X86 { ip } => {
+                    self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
+                    Some("32-bit code is not unwound".to_owned())
+                }
+                Registers::Aarch64(_) => Some("this architecture is not unwound".to_owned()),
+            },
+        }
+    }
+
+    fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
+        let mut sources: Vec<_> =
+            self.interner.libs().map(|(lib, module)| (lib, self.modules.get(module).source())).collect();
+        sources.sort_by_key(|(lib, _)| *lib);
+        sources
+    }
+
+    /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
+    fn named_builder(&self, mut builder: ProfileBuilder) -> ProfileBuilder {
+        for (_, process) in self.tracker.processes() {
+            name_process(&mut builder, process, self.options.start);
+        }
+        let meta = builder.meta_mut();
+        meta.profiling_start = Some(0);
+        meta.profiling_end = Some(self.profile_time(self.last_time));
+        builder
+    }
+
+    fn evict(&mut self, before: Timestamp) {
+        let before = self.profile_time(before);
+        let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
+        self.builder = evict::samples_before(old, before);
+        self.interner.forget_frames();
+    }
+}
+
+fn name_process(builder: &mut ProfileBuilder, process: &Process, zero: Timestamp) {
+    let since_zero = |time: Timestamp| time.0.saturating_sub(zero.0);
+    if let Some(index) = process.index {
+        let row = builder.process_mut(index);
+        row.name.clone_from(&process.name);
+        row.start = since_zero(process.start);
+        row.end = process.end.map(since_zero);
+    }
+    for Thread { index, name, start, end, .. } in process.threads.values() {
+        if let Some(index) = *index {
+            let row = builder.thread_mut(index);
+            row.name = if row.is_main { process.name.clone() } else { name.clone() };
+            row.start = since_zero(*start);
+            row.end = end.map(since_zero);
+        }
+    }
+}
+
+/// Why a walk did not reach the root, in words.
+fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<String> {
+    match end {
+        WalkEnd::Root => None,
+        WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded) if limited => {
+            Some(format!("stack copy ended after {} kB", stack_len / 1024))
+        }
+        WalkEnd::Truncated(reason) => Some(reason.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MappedFile, Mapping};
+    use nyquist_object::FileOffset;
+
+    const MS: u64 = 1_000_000;
+
+    fn converter(kernel_permitted: bool) -> Converter {
+        let meta = Meta { interval: MS, ..Meta::default() };
+        Converter::new(Options { start: Timestamp(0), kernel_permitted, meta })
+    }
+
+    fn at(time_ms: u64, kind: EventKind) -> Event {
+        Event { time: Timestamp(time_ms * MS), cpu: Some(0), kind }
+    }
+
+    fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
+        EventKind::Sample(Sample {
+            pid: Pid(pid),
+            tid: Tid(tid),
+            in_kernel: false,
+            period_ns: MS,
+            cpu_time_ns: used_ms.map(|used| used * MS),
+            kernel_stack: Vec::new(),
+            user: UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect()),
+        })
+    }
+
+    /// Each sample of each thread as "outermost;...;innermost weight".
+    fn folded(profile: &Profile) -> Vec<String> {
+        let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+        let line = |sample: &profile::Sample| {
+            let mut names: Vec<_> = sample
+                .stack
+                .into_iter()
+                .flat_map(|stack| profile.stack_frames(stack))
+                .map(|frame| profile.func_name(frame.func))
+                .collect();
+            names.reverse();
+            format!("{} {}", names.join(";"), sample.weight)
+        };
+        samples.map(line).collect()
+    }
+
+    #[test]
+    fn return_addresses_are_looked_up_a_byte_earlier() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, None, &[0x30, 0x20, 0x10])));
+        assert_eq!(folded(&converter.finish().profile), ["0xf;0x1f;0x30 1"]);
+    }
+
+    #[test]
+    fn kernel_frames_are_on_top_of_user_frames() {
+        let mut converter = converter(true);
+        let EventKind::Sample(mut both) = sample(1, 1, None, &[0x10]) else { unreachable!() };
+        both.kernel_stack = vec![Avma(0xffff_0000_0000_0010), Avma(0xffff_0000_0000_0021)];
+        converter.push(at(1, EventKind::Sample(both)));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x10;0xffff000000000020;0xffff000000000010 1"]);
+        let categories: Vec<_> = profile
+            .frames()
+            .iter()
+            .map(|frame| profile.category(frame.category.unwrap().category).name.as_str())
+            .collect();
+        assert_eq!(categories, ["User", "Kernel", "Kernel"]);
+    }
+
+    #[test]
+    fn samples_are_of_the_thread_that_they_name_and_processes_have_lifetimes() {
+        let mut converter = converter(true);
+        let name = |pid, name: &str| EventKind::Name {
+            pid: Pid(pid),
+            tid: Tid(pid),
+            name: name.to_owned(),
+            exec: true,
+        };
+        let fork = EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
+        converter.push(at(0, name(1, "parent")));
+        converter.push(at(2, fork));
+        converter.push(at(3, name(2, "child")));
+        converter.push(at(4, sample(2, 2, None, &[1])));
+        converter.push(at(5, EventKind::Exit { pid: Pid(2), tid: Tid(2) }));
+        converter.push(at(6, sample(1, 1, None, &[2])));
+        let profile = converter.finish().profile;
+        let processes: Vec<_> = profile
+            .processes()
+            .iter()
+            .map(|process| (process.name.as_str(), process.start / MS, process.end.map(|end| end / MS)))
+            .collect();
+        assert_eq!(processes, [("child", 2, Some(5)), ("parent", 0, None)]);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_gives_two_processes() {
+        let mut converter = converter(true);
+        let fork = || EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
+        converter.push(at(1, fork()));
+        converter.push(at(2, sample(2, 2, None, &[1])));
+        converter.push(at(3, EventKind::Exit { pid: Pid(2), tid: Tid(2) }));
+        converter.push(at(4, fork()));
+        converter.push(at(5, sample(2, 2, None, &[1])));
+        let profile = converter.finish().profile;
+        let pids: Vec<_> = profile.processes().iter().map(|process| process.pid.as_str()).collect();
+        assert_eq!(pids, ["2", "2.1"]);
+        assert_eq!(profile.processes()[0].end, Some(3 * MS));
+    }
+
+    #[test]
+    fn cpu_time_without_samples_is_the_kernels_where_it_may_not_be_sampled() {
+        let mut converter = converter(false);
+        converter.push(at(1, sample(1, 1, Some(1), &[1])));
+        converter.push(at(9, sample(1, 1, Some(6), &[1])));
+        converter.push(at(12, EventKind::Total { pid: Pid(1), tid: Tid(1), cpu_time_ns: 9 * MS }));
+        let profile = converter.finish().profile;
+        assert_eq!(
+            folded(&profile),
+            ["0x1 1", "[kernel: not permitted] 4", "0x1 1", "[kernel: not permitted] 3"]
+        );
+        let deltas: Vec<_> =
+            profile.threads()[0].samples.iter().map(|sample| sample.cpu_delta / MS).collect();
+        assert_eq!(deltas, [1, 4, 1, 3]);
+    }
+
+    #[test]
+    fn a_thread_that_was_never_sampled_shows_up_by_its_total() {
+        let mut converter = converter(false);
+        converter.push(at(5, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
+        converter.push(at(5, EventKind::Total { pid: Pid(7), tid: Tid(7), cpu_time_ns: 2 * MS + 1 }));
+        assert_eq!(folded(&converter.finish().profile), ["[kernel: not permitted] 2"]);
+    }
+
+    #[test]
+    fn where_the_kernel_is_sampled_nothing_is_made_up() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, Some(1), &[1])));
+        converter.push(at(9, sample(1, 1, Some(6), &[1])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x1 1", "0x1 1"]);
+        assert_eq!(profile.threads()[0].samples[1].cpu_delta, 5 * MS);
+    }
+
+    #[test]
+    fn a_stack_that_cannot_be_finished_says_why() {
+        let mut converter = converter(true);
+        let mapping = Mapping {
+            pid: Some(Pid(1)),
+            start: Avma(0x1000),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: "//anon".to_owned(),
+            identity: MappedFile::Unknown,
+        };
+        converter.push(at(0, EventKind::Map(mapping)));
+        let mut registers = [0; 17];
+        registers[16] = 0x1234;
+        let EventKind::Sample(mut cut) = sample(1, 1, None, &[]) else { unreachable!() };
+        cut.user = UserStack::Copied {
+            registers: Box::new(Registers::X86_64(registers)),
+            stack: bytes::Bytes::new(),
+            limited: false,
+        };
+        converter.push(at(1, EventKind::Sample(cut)));
+        let finished = converter.finish();
+        assert_eq!(folded(&finished.profile), ["(truncated: no unwind information);0x1234 1"]);
+        assert_eq!(finished.statistics.truncated, 1);
+    }
+
+    #[test]
+    fn a_snapshot_is_the_profile_so_far() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, None, &[1])));
+        converter.push(at(5, sample(1, 1, None, &[2])));
+        converter.advance(Timestamp(2 * MS));
+        assert_eq!(folded(&converter.snapshot()), ["0x1 1"]);
+        assert_eq!(folded(&converter.finish().profile), ["0x1 1", "0x2 1"]);
+    }
+
+    #[test]
+    fn evicting_forgets_old_samples_and_their_stacks() {
+        let mut converter = converter(true);
+        for time in 1..10 {
+            converter.push(at(time, sample(1, 1, None, &[time, 0x101])));
+        }
+        converter.advance(Timestamp(100 * MS));
+        converter.evict(Timestamp(8 * MS));
+        converter.push(at(100, sample(1, 1, None, &[3, 0x101])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x100;0x8 1", "0x100;0x9 1", "0x100;0x3 1"]);
+        assert_eq!(profile.stacks().len(), 4);
+    }
+
+    #[test]
+    fn what_was_lost_is_in_the_profile() {
+        let mut converter = converter(true);
+        converter.push(at(1, EventKind::Lost { records: 3 }));
+        converter.push(at(2, EventKind::Lost { records: 4 }));
+        let finished = converter.finish();
+        assert_eq!(finished.statistics.lost, 7);
+        assert_eq!(finished.profile.meta().lost_samples, 7);
+    }
+}

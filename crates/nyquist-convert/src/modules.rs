@@ -1,0 +1,347 @@
+//! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
+
+use crate::event::{MappedFile, Mapping, Pid};
+use crate::vdso;
+use nyquist_object::elf::{Architecture, Segment};
+use nyquist_object::{ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_profile::Lib;
+use nyquist_symbols::ModuleRequest;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The place of a module in the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ModuleIndex(u32);
+
+/// Where the code and the symbols of a lib come from.
+#[derive(Clone, Debug)]
+pub enum LibSource {
+    /// A file, and how to find it and its debug files.
+    File(ModuleRequest),
+    /// An image that is no file: the vDSO.
+    Image(Arc<Vec<u8>>),
+    /// The kernel or one of its modules: addresses count from here.
+    Kernel(nyquist_object::Avma),
+    /// Nothing is known of the file but its name.
+    Unknown,
+}
+
+/// One mapped file.
+#[derive(Debug)]
+pub(crate) struct Module {
+    path: String,
+    id: Option<ModuleId>,
+    architecture: Option<Architecture>,
+    segments: Vec<Segment>,
+    image_base: Svma,
+    bytes: Bytes,
+    unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    File(Arc<FileSource>),
+    Image(Arc<Vec<u8>>),
+    Kernel(nyquist_object::Avma),
+    Missing,
+}
+
+/// All files that were mapped, each once.
+#[derive(Debug, Default)]
+pub(crate) struct ModuleStore {
+    modules: Vec<Module>,
+    known: FxHashMap<(MappedFile, String), ModuleIndex>,
+}
+
+impl ModuleStore {
+    /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
+    /// again. `None` for memory that no file holds.
+    pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
+        if mapping.pid.is_some() && !is_file(&mapping.path) && mapping.path != vdso::NAME {
+            return None;
+        }
+        let key = (mapping.identity.clone(), mapping.path.clone());
+        if let Some(&index) = self.known.get(&key) {
+            return Some(index);
+        }
+        let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
+        self.modules.push(Module::of_mapping(mapping));
+        self.known.insert(key, index);
+        Some(index)
+    }
+
+    /// The module at an index of this store.
+    pub(crate) fn get(&self, index: ModuleIndex) -> &Module {
+        &self.modules[index.0 as usize]
+    }
+}
+
+/// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
+fn is_file(path: &str) -> bool {
+    path.starts_with('/')
+        && !path.starts_with("//")
+        && !path.starts_with("/dev/zero")
+        && !path.starts_with("/memfd:")
+        && !path.starts_with("/SYSV")
+}
+
+impl Module {
+    fn of_mapping(mapping: &Mapping) -> Self {
+        let Some(pid) = mapping.pid else { return Self::kernel(mapping) };
+        if mapping.path == vdso::NAME {
+            return Self::vdso(mapping);
+        }
+        let opened = open_mapped(mapping, pid).and_then(|file| Self::read(&mapping.path, file));
+        opened.unwrap_or_else(|| Self { id: stated_id(mapping), ..Self::missing(&mapping.path) })
+    }
+
+    fn missing(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            id: None,
+            architecture: None,
+            segments: Vec::new(),
+            image_base: Svma(0),
+            bytes: Bytes::Missing,
+            unwind: OnceLock::new(),
+        }
+    }
+
+    fn kernel(mapping: &Mapping) -> Self {
+        let bytes = Bytes::Kernel(mapping.start);
+        Self { id: stated_id(mapping), bytes, ..Self::missing(&mapping.path) }
+    }
+
+    fn vdso(mapping: &Mapping) -> Self {
+        let missing = Self::missing(&mapping.path);
+        let Some(image) = vdso::image() else { return missing };
+        let Ok(elf) = Elf::open(image.as_slice()) else { return missing };
+        Self {
+            id: elf.build_id().map(ModuleId::BuildId),
+            architecture: Some(elf.architecture()),
+            segments: elf.segments().to_vec(),
+            image_base: elf.image_base(),
+            bytes: Bytes::Image(Arc::clone(&image)),
+            ..missing
+        }
+    }
+
+    fn read(path: &str, file: File) -> Option<Self> {
+        let metadata = file.metadata().ok()?;
+        let source = Arc::new(FileSource::new(file));
+        let elf = Elf::open(Arc::clone(&source)).ok()?;
+        let id = match elf.build_id() {
+            Some(id) => ModuleId::BuildId(id),
+            None => ModuleId::File(FileIdentity {
+                device: metadata.dev(),
+                inode: metadata.ino(),
+                size: metadata.size(),
+                modified_ns: metadata
+                    .mtime()
+                    .saturating_mul(1_000_000_000)
+                    .saturating_add(metadata.mtime_nsec()),
+                text_hash: elf.text_hash().ok()?,
+            }),
+        };
+        Some(Self {
+            path: path.to_owned(),
+            id: Some(id),
+            architecture: Some(elf.architecture()),
+            segments: elf.segments().to_vec(),
+            image_base: elf.image_base(),
+            bytes: Bytes::File(source),
+            unwind: OnceLock::new(),
+        })
+    }
+
+    /// Where the image base is, given a mapping of the module.
+    pub(crate) fn base(&self, mapping: &Mapping) -> nyquist_object::Avma {
+        let start = mapping.start;
+        match &self.bytes {
+            Bytes::Kernel(base) => *base,
+            // The vDSO's mapping shows the whole image.
+            Bytes::Image(_) => start,
+            // Of a missing file the offset in the file is the best address that there is.
+            Bytes::Missing => nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)),
+            Bytes::File(_) => {
+                let mapped = MappedModule::from_mapping(
+                    &self.segments,
+                    self.image_base,
+                    start,
+                    mapping.offset,
+                    mapping.len,
+                );
+                mapped.map_or(nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| {
+                    mapped.base
+                })
+            }
+        }
+    }
+
+    /// The tables by which the module's frames are unwound; compiled at the first call.
+    pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
+        let compile = || match &self.bytes {
+            Bytes::File(source) => compile(Arc::clone(source)),
+            Bytes::Image(image) => compile(image.as_slice()),
+            Bytes::Kernel(_) | Bytes::Missing => None,
+        };
+        self.unwind.get_or_init(compile).clone()
+    }
+
+    /// The module as the profile names it.
+    pub(crate) fn lib(&self) -> Lib {
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        let name = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
+        let arch = match self.architecture {
+            Some(Architecture::X86_64) => Some("x86_64"),
+            Some(Architecture::X86) => Some("x86"),
+            Some(Architecture::Aarch64) => Some("arm64"),
+            Some(Architecture::Other(_)) | None => None,
+        };
+        Lib {
+            name: name.to_string(),
+            path: path.to_owned(),
+            debug_name: name.to_string(),
+            debug_path: path.to_owned(),
+            breakpad_id: self.id.as_ref().map(|id| id.debug_id().breakpad()).unwrap_or_default(),
+            code_id: self.id.as_ref().and_then(ModuleId::code_id),
+            arch: arch.map(str::to_owned),
+        }
+    }
+
+    /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
+    /// found also when it is deleted or replaced meanwhile.
+    pub(crate) fn source(&self) -> LibSource {
+        let (Bytes::File(_) | Bytes::Missing) = &self.bytes else {
+            return match &self.bytes {
+                Bytes::Image(image) => LibSource::Image(Arc::clone(image)),
+                Bytes::Kernel(base) => LibSource::Kernel(*base),
+                Bytes::File(_) | Bytes::Missing => LibSource::Unknown,
+            };
+        };
+        if self.id.is_none() {
+            return LibSource::Unknown;
+        }
+        let open = match &self.bytes {
+            Bytes::File(source) => {
+                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
+            }
+            _ => Vec::new(),
+        };
+        let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
+        LibSource::File(ModuleRequest {
+            path: PathBuf::from(path),
+            id: self.id.clone(),
+            debug_id: None,
+            alternatives: open,
+        })
+    }
+}
+
+fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
+    let elf = Elf::open(source).ok()?;
+    nyquist_unwind::Module::from_elf(&elf).ok().map(Arc::new)
+}
+
+fn stated_id(mapping: &Mapping) -> Option<ModuleId> {
+    match &mapping.identity {
+        MappedFile::BuildId(id) => Some(ModuleId::BuildId(id.clone())),
+        MappedFile::Unknown | MappedFile::Inode { .. } => None,
+    }
+}
+
+/// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
+/// that was mapped is not used.
+fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+    let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
+    let end = mapping.start.0.saturating_add(mapping.len);
+    let places = [
+        format!("/proc/{}/root{path}", pid.0),
+        // A deleted or replaced file is still to be had from here, with the privilege.
+        format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0),
+        path.to_owned(),
+    ];
+    places.iter().filter_map(|place| open_regular(place)).find(|file| is_same(file, &mapping.identity))
+}
+
+/// Opens a regular file; opening a FIFO or a device could block or do something.
+fn open_regular(path: &str) -> Option<File> {
+    let metadata = std::fs::metadata(path).ok()?;
+    if metadata.is_file() { File::open(path).ok() } else { None }
+}
+
+/// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
+/// systems `stat` gives another one than the mapping has.
+fn is_same(file: &File, identity: &MappedFile) -> bool {
+    match identity {
+        MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
+        MappedFile::BuildId(id) => {
+            let elf = file.try_clone().ok().and_then(|file| Elf::open(FileSource::new(file)).ok());
+            elf.and_then(|elf| elf.build_id()).as_ref() == Some(id)
+        }
+        MappedFile::Unknown => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_object::{Avma, FileOffset};
+
+    fn mapping(path: &str, identity: MappedFile) -> Mapping {
+        let pid = Some(Pid(std::process::id()));
+        Mapping { pid, start: Avma(0x1000), len: 0x1000, offset: FileOffset(0), path: path.into(), identity }
+    }
+
+    fn own_binary() -> (String, u64) {
+        let path = std::env::current_exe().unwrap();
+        let inode = std::fs::metadata(&path).unwrap().ino();
+        (path.to_str().unwrap().to_owned(), inode)
+    }
+
+    fn inode(inode: u64) -> MappedFile {
+        MappedFile::Inode { major: 0, minor: 0, inode, generation: 0 }
+    }
+
+    #[test]
+    fn a_file_is_opened_and_identified_once() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let first = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+        assert_eq!(store.of_mapping(&mapping(&path, inode(number))), Some(first));
+        let lib = store.get(first).lib();
+        assert_eq!(lib.path, path);
+        assert_eq!(lib.breakpad_id.len(), 33);
+        assert_eq!(lib.arch.as_deref(), Some("x86_64"));
+        assert!(store.get(first).unwind().is_some());
+    }
+
+    #[test]
+    fn another_file_at_the_same_path_is_not_used() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let other = store.of_mapping(&mapping(&path, inode(number + 1))).unwrap();
+        assert!(matches!(store.get(other).source(), LibSource::Unknown));
+        assert_eq!(store.get(other).lib().breakpad_id, "");
+    }
+
+    #[test]
+    fn memory_that_no_file_holds_is_no_module() {
+        let mut store = ModuleStore::default();
+        for path in ["//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", ""] {
+            assert_eq!(store.of_mapping(&mapping(path, MappedFile::Unknown)), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_object_keeps_its_name() {
+        let mut store = ModuleStore::default();
+        let index = store.of_mapping(&mapping("/etc/passwd", MappedFile::Unknown)).unwrap();
+        assert_eq!(store.get(index).lib().name, "passwd");
+        assert!(store.get(index).unwind().is_none());
+    }
+}

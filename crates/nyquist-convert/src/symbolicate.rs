@@ -1,0 +1,215 @@
+//! The symbolicate stage: a profile of addresses becomes a profile of functions, files, lines and inlined frames.
+
+use crate::modules::LibSource;
+use nyquist_object::{Avma, RelativeAddress};
+use nyquist_profile::{
+    CodeTables, Frame, FrameId, Func, LibId, NativeSymbol, Profile, ProfileBuilder, Source, StackId,
+};
+use nyquist_symbols::{AddressInfo, Attempt, Batch, Finder, KernelSymbols, ModuleSymbols};
+use rustc_hash::FxHashMap;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Where symbols are looked for, and with how many threads.
+#[derive(Clone, Copy, Debug)]
+pub struct Symbols<'a> {
+    /// Finds binaries and debug files.
+    pub finder: &'a Finder,
+    /// The running kernel's symbols, where they may be seen.
+    pub kernel: Option<&'a KernelSymbols>,
+    /// How many threads look up at once.
+    pub threads: NonZeroUsize,
+}
+
+/// How far symbolication is, and the way to end it early. Shared with whoever shows it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Set to end early: the addresses whose turn has not come keep their numbers for names.
+    pub cancel: AtomicBool,
+    /// How many addresses have been looked up.
+    pub done: AtomicUsize,
+    /// How many addresses there are.
+    pub total: AtomicUsize,
+}
+
+/// A profile with names, and what was found of its libs.
+#[derive(Debug)]
+pub struct Symbolicated {
+    /// The profile.
+    pub profile: Profile,
+    /// What was found of each lib that is a file.
+    pub libs: Vec<LibReport>,
+}
+
+/// What was found of one lib.
+#[derive(Clone, Debug)]
+pub struct LibReport {
+    /// The lib.
+    pub lib: LibId,
+    /// The file that its names and lines come from; `None` where no file of its identity was found.
+    pub symbols_from: Option<PathBuf>,
+    /// Every path that was tried, in order.
+    pub tried: Vec<Attempt>,
+}
+
+/// Gives the frames of a profile their names. `sources` says where each lib's symbols come from; frames of other
+/// libs stay as they are.
+///
+/// Addresses are looked up once each; the stacks are rebuilt in time linear in their number.
+pub fn symbolicate(
+    profile: Profile,
+    sources: &[(LibId, LibSource)],
+    symbols: Symbols<'_>,
+    progress: &Progress,
+) -> Symbolicated {
+    let addresses = addresses_by_lib(&profile);
+    let total = sources.iter().filter_map(|(lib, _)| addresses.get(lib)).map(Vec::len).sum();
+    progress.total.store(total, Ordering::Relaxed);
+    let (mut infos, libs) = look_up(sources, &addresses, symbols, progress);
+    let (mut builder, code) = ProfileBuilder::rebuild(profile);
+    for report in &libs {
+        if let Some(path) = &report.symbols_from {
+            let path = path.to_string_lossy();
+            if !path.starts_with("/proc/") {
+                builder.set_debug_path(report.lib, path);
+            }
+        }
+    }
+    add_kernel_infos(&mut infos, sources, &addresses, symbols.kernel);
+    let map = rebuild_stacks(&mut builder, &code, &infos);
+    builder.remap_stacks(|stack| map.get(stack.index()).copied());
+    builder.meta_mut().symbolicated = !progress.cancel.load(Ordering::Relaxed);
+    Symbolicated { profile: builder.finish(), libs }
+}
+
+type Addresses = FxHashMap<LibId, Vec<RelativeAddress>>;
+type Infos = FxHashMap<(LibId, u32), AddressInfo>;
+
+/// The addresses of each lib's frames, each once, in order.
+fn addresses_by_lib(profile: &Profile) -> Addresses {
+    let mut addresses = Addresses::default();
+    for frame in profile.frames() {
+        if let (Some(address), Some(lib)) = (frame.address, profile.func(frame.func).lib) {
+            addresses.entry(lib).or_default().push(RelativeAddress(address));
+        }
+    }
+    for addresses in addresses.values_mut() {
+        addresses.sort_unstable();
+        addresses.dedup();
+    }
+    addresses
+}
+
+/// Opens the modules of all libs that have addresses, and looks up these together.
+fn look_up(
+    sources: &[(LibId, LibSource)],
+    addresses: &Addresses,
+    symbols: Symbols<'_>,
+    progress: &Progress,
+) -> (Infos, Vec<LibReport>) {
+    let mut opened = Vec::new();
+    let mut reports = Vec::new();
+    for (lib, source) in sources {
+        let Some(addresses) = addresses.get(lib) else { continue };
+        if progress.cancel.load(Ordering::Relaxed) {
+            break;
+        }
+        let module = match source {
+            LibSource::File(request) => {
+                let found = symbols.finder.find(request);
+                let file = found.debug_file.as_ref().or(found.binary.as_ref());
+                let symbols_from = file.map(|file| file.path.clone());
+                reports.push(LibReport { lib: *lib, symbols_from, tried: found.tried.clone() });
+                ModuleSymbols::open(&found).ok()
+            }
+            LibSource::Image(image) => ModuleSymbols::from_image(image.to_vec()).ok(),
+            LibSource::Kernel(_) | LibSource::Unknown => None,
+        };
+        opened.extend(module.map(|module| (*lib, module, addresses)));
+    }
+    let batches: Vec<_> = opened.iter().map(|(_, module, addresses)| Batch { module, addresses }).collect();
+    let answers = nyquist_symbols::symbolicate(&batches, symbols.threads, &progress.cancel, &progress.done);
+    let mut infos = Infos::default();
+    for ((lib, _, addresses), answers) in opened.iter().zip(answers) {
+        infos.extend(addresses.iter().zip(answers).map(|(address, info)| ((*lib, address.0), info)));
+    }
+    (infos, reports)
+}
+
+fn add_kernel_infos(
+    infos: &mut Infos,
+    sources: &[(LibId, LibSource)],
+    addresses: &Addresses,
+    kernel: Option<&KernelSymbols>,
+) {
+    let Some(kernel) = kernel else { return };
+    for (lib, source) in sources {
+        let (LibSource::Kernel(base), Some(addresses)) = (source, addresses.get(lib)) else { continue };
+        for address in addresses {
+            let info = kernel.lookup(Avma(base.0.wrapping_add(u64::from(address.0))));
+            infos.insert((*lib, address.0), info);
+        }
+    }
+}
+
+/// Interns every stack again with the frames that each of its frames has become. Gives back the new id of each.
+fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, infos: &Infos) -> Vec<StackId> {
+    let frames: Vec<Vec<FrameId>> =
+        code.frames.iter().map(|frame| named_frames(builder, code, frame, infos)).collect();
+    let mut map: Vec<StackId> = Vec::with_capacity(code.stacks.len());
+    for stack in &code.stacks {
+        let mut prefix = stack.prefix.map(|prefix| map[prefix.index()]);
+        for &frame in &frames[stack.frame.index()] {
+            prefix = Some(builder.intern_stack(prefix, frame));
+        }
+        // A frame becomes one frame at least, so that there is a stack.
+        map.extend(prefix);
+    }
+    map
+}
+
+/// The frames that an address stands for, the outermost function first, then what is inlined into it.
+fn named_frames(
+    builder: &mut ProfileBuilder,
+    code: &CodeTables,
+    frame: &Frame,
+    infos: &Infos,
+) -> Vec<FrameId> {
+    let func = code.funcs[frame.func.index()];
+    let info =
+        func.lib.zip(frame.address).and_then(|(lib, address)| Some((lib, infos.get(&(lib, address))?)));
+    let Some((lib, info)) = info.filter(|(_, info)| !info.frames.is_empty()) else {
+        let func = builder.intern_func(func);
+        let native_symbol = frame
+            .native_symbol
+            .map(|symbol| builder.intern_native_symbol(code.native_symbols[symbol.index()]));
+        return vec![builder.intern_frame(Frame { func, native_symbol, ..*frame })];
+    };
+    let native_symbol = info.symbol.as_ref().map(|symbol| {
+        let name = builder.intern_string(&symbol.name);
+        builder.intern_native_symbol(NativeSymbol { lib, address: symbol.address.0, size: symbol.size, name })
+    });
+    let depths = 0..=u16::MAX;
+    let outermost_first = info.frames.iter().rev().zip(depths);
+    let named = outermost_first.map(|(named, inline_depth)| {
+        let name = match &named.function {
+            Some(name) => builder.intern_string(name),
+            None => func.name,
+        };
+        let source = named.file.as_ref().map(|file| {
+            let filename = builder.intern_string(file);
+            builder.intern_source(Source { filename })
+        });
+        let func = builder.intern_func(Func { name, lib: Some(lib), source, line: None, column: None });
+        builder.intern_frame(Frame {
+            func,
+            inline_depth,
+            native_symbol,
+            line: named.line,
+            column: named.column,
+            ..*frame
+        })
+    });
+    named.collect()
+}

@@ -1,0 +1,297 @@
+//! The track stage: which processes and threads there are, what they are called, and what is mapped in them.
+
+use crate::event::{Mapping, Pid, Tid, Timestamp};
+use crate::mappings::{Mappings, Range};
+use crate::modules::ModuleStore;
+use nyquist_object::Avma;
+use nyquist_profile::{ProcessIndex, ThreadIndex};
+use nyquist_unwind::AddressSpace;
+use rustc_hash::FxHashMap;
+use std::path::Path;
+
+/// Everything that is known of the processes that live, and of those that have just ended.
+#[derive(Debug, Default)]
+pub(crate) struct Tracker {
+    processes: FxHashMap<Pid, Process>,
+    kernel: Mappings,
+}
+
+/// One process.
+#[derive(Debug)]
+pub(crate) struct Process {
+    pub(crate) name: String,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Option<Timestamp>,
+    /// Its place in the profile, once it has a sample.
+    pub(crate) index: Option<ProcessIndex>,
+    pub(crate) threads: FxHashMap<Tid, Thread>,
+    mappings: Mappings,
+    space: AddressSpace,
+    /// What was mapped since the process was last sampled: its tables are not yet in `space`.
+    unprepared: Vec<Range>,
+    /// Whether the name still is the one that the kernel cut to 15 bytes.
+    name_may_be_cut: bool,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub(crate) struct Thread {
+    pub(crate) name: String,
+    pub(crate) start: Timestamp,
+    pub(crate) end: Option<Timestamp>,
+    /// Its place in the profile, once it has a sample.
+    pub(crate) index: Option<ThreadIndex>,
+    /// On each CPU, its CPU time there at its last sample, in nanoseconds.
+    cpu_times: Vec<(Option<u32>, u64)>,
+    /// CPU time, in nanoseconds, that no sample stands for yet.
+    pub(crate) unsampled_ns: u64,
+}
+
+/// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
+const MAX_COMM: usize = 15;
+
+impl Thread {
+    fn new(name: &str, start: Timestamp) -> Self {
+        Self { name: name.to_owned(), start, end: None, index: None, cpu_times: Vec::new(), unsampled_ns: 0 }
+    }
+
+    /// What the thread has used since its last sample on the CPU, in nanoseconds, given what it has used there in
+    /// all.
+    pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64) -> u64 {
+        match self.cpu_times.iter_mut().find(|(known, _)| *known == cpu) {
+            Some((_, before)) => {
+                let delta = total_ns.saturating_sub(*before);
+                *before += delta;
+                delta
+            }
+            None => {
+                self.cpu_times.push((cpu, total_ns));
+                total_ns
+            }
+        }
+    }
+}
+
+impl Process {
+    fn new(name: &str, start: Timestamp) -> Self {
+        Self {
+            name: name.to_owned(),
+            start,
+            end: None,
+            index: None,
+            threads: FxHashMap::default(),
+            mappings: Mappings::default(),
+            space: AddressSpace::new(),
+            unprepared: Vec::new(),
+            name_may_be_cut: false,
+        }
+    }
+
+    /// A thread, which begins now if it was not known.
+    pub(crate) fn thread(&mut self, tid: Tid, now: Timestamp) -> &mut Thread {
+        let name = &self.name;
+        self.threads.entry(tid).or_insert_with(|| Thread::new(name, now))
+    }
+
+    /// The range that holds an address.
+    pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
+        self.mappings.find(address)
+    }
+
+    /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
+    pub(crate) fn address_space(&mut self, modules: &ModuleStore) -> &AddressSpace {
+        for range in std::mem::take(&mut self.unprepared) {
+            let len = range.end.0 - range.start.0;
+            let tables = range.module.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
+            match tables {
+                Some((base, module)) => self.space.map(range.start, len, base, module),
+                None => self.space.map_code(range.start, len),
+            }
+        }
+        &self.space
+    }
+
+    fn map(&mut self, mapping: &Mapping, modules: &mut ModuleStore) {
+        let module = modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
+        let end = Avma(mapping.start.0.saturating_add(mapping.len));
+        let range = Range { start: mapping.start, end, module };
+        self.mappings.insert(range);
+        self.unprepared.push(range);
+        self.complete_name(&mapping.path);
+    }
+
+    /// The first file that is mapped after `exec` is the program itself: where the kernel has cut its name, the
+    /// file has the whole.
+    fn complete_name(&mut self, path: &str) {
+        if !std::mem::take(&mut self.name_may_be_cut) {
+            return;
+        }
+        let file_name = Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if file_name.starts_with(&self.name) {
+            file_name.clone_into(&mut self.name);
+        }
+    }
+}
+
+impl Tracker {
+    /// A process, which begins now if it was not known.
+    pub(crate) fn process(&mut self, pid: Pid, now: Timestamp) -> &mut Process {
+        self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now))
+    }
+
+    /// The range of the kernel's address space that holds an address.
+    pub(crate) fn find_kernel(&self, address: Avma) -> Option<&Range> {
+        self.kernel.find(address)
+    }
+
+    /// All processes.
+    pub(crate) fn processes(&self) -> impl Iterator<Item = (&Pid, &Process)> {
+        self.processes.iter()
+    }
+
+    /// Something was mapped.
+    pub(crate) fn map(&mut self, mapping: &Mapping, now: Timestamp, modules: &mut ModuleStore) {
+        match mapping.pid {
+            Some(pid) => self.process(pid, now).map(mapping, modules),
+            None => {
+                let end = Avma(mapping.start.0.saturating_add(mapping.len));
+                let module =
+                    modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
+                self.kernel.insert(Range { start: mapping.start, end, module });
+            }
+        }
+    }
+
+    /// Part of an address space went away.
+    pub(crate) fn unmap(&mut self, pid: Pid, start: Avma, len: u64) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.mappings.remove(start, Avma(start.0.saturating_add(len)));
+            process.unprepared.retain(|range| range.start < start || range.start.0 - start.0 >= len);
+            process.space.unmap(start, len);
+        }
+    }
+
+    /// A thread was born. Gives back the process of the same number that lived before, where this one is new.
+    pub(crate) fn fork(&mut self, pid: Pid, tid: Tid, parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
+        let (parent_pid, parent_tid) = parent;
+        if pid == parent_pid {
+            let process = self.process(pid, now);
+            let name = process.threads.get(&parent_tid).map_or(&process.name, |thread| &thread.name).clone();
+            process.threads.insert(tid, Thread::new(&name, now));
+            return None;
+        }
+        let parent = self.process(parent_pid, now);
+        let mut child = Process::new(&parent.name, now);
+        child.mappings = parent.mappings.clone();
+        child.space = parent.space.clone();
+        child.unprepared.clone_from(&parent.unprepared);
+        child.threads.insert(tid, Thread::new(&parent.name, now));
+        self.processes.insert(pid, child)
+    }
+
+    /// A thread took a name, or its process became another program.
+    pub(crate) fn name(&mut self, pid: Pid, tid: Tid, name: &str, exec: bool, now: Timestamp) {
+        let process = self.process(pid, now);
+        name.clone_into(&mut process.thread(tid, now).name);
+        if exec {
+            process.mappings = Mappings::default();
+            process.space = AddressSpace::new();
+            process.unprepared.clear();
+            process.name_may_be_cut = name.len() >= MAX_COMM;
+        }
+        if tid.0 == pid.0 {
+            name.clone_into(&mut process.name);
+        }
+    }
+
+    /// A thread ended; with the last one, its process. What is known of them stays until the number is used
+    /// again: the count of what they have used can come later.
+    pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        if let Some(thread) = process.threads.get_mut(&tid) {
+            thread.end = Some(now);
+        }
+        if process.threads.values().all(|thread| thread.end.is_some()) {
+            process.end = Some(now);
+            process.mappings = Mappings::default();
+            process.space = AddressSpace::new();
+            process.unprepared = Vec::new();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::MappedFile;
+    use nyquist_object::FileOffset;
+
+    const NOW: Timestamp = Timestamp(1);
+
+    fn map(tracker: &mut Tracker, pid: u32, path: &str) {
+        let mapping = Mapping {
+            pid: Some(Pid(pid)),
+            start: Avma(0x1000),
+            len: 0x1000,
+            offset: FileOffset(0),
+            path: path.into(),
+            identity: MappedFile::Unknown,
+        };
+        tracker.map(&mapping, NOW, &mut ModuleStore::default());
+    }
+
+    fn is_mapped(tracker: &mut Tracker, pid: u32) -> bool {
+        tracker.process(Pid(pid), NOW).find(Avma(0x1800)).is_some()
+    }
+
+    #[test]
+    fn a_child_has_its_parents_mappings_until_it_becomes_another_program() {
+        let mut tracker = Tracker::default();
+        map(&mut tracker, 1, "//anon");
+        tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
+        assert!(is_mapped(&mut tracker, 2));
+        tracker.name(Pid(2), Tid(2), "ls", true, NOW);
+        assert!(!is_mapped(&mut tracker, 2));
+        assert!(is_mapped(&mut tracker, 1));
+        assert_eq!(tracker.process(Pid(2), NOW).name, "ls");
+    }
+
+    #[test]
+    fn a_thread_renames_itself_and_not_its_process() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(1), Tid(1), "server", true, NOW);
+        tracker.fork(Pid(1), Tid(5), (Pid(1), Tid(1)), NOW);
+        assert_eq!(tracker.process(Pid(1), NOW).thread(Tid(5), NOW).name, "server");
+        tracker.name(Pid(1), Tid(5), "worker", false, NOW);
+        assert_eq!(tracker.process(Pid(1), NOW).thread(Tid(5), NOW).name, "worker");
+        assert_eq!(tracker.process(Pid(1), NOW).name, "server");
+    }
+
+    #[test]
+    fn the_program_file_completes_a_name_that_the_kernel_cut() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(1), Tid(1), "a-program-with-a", true, NOW);
+        map(&mut tracker, 1, "/bin/a-program-with-a-long-name");
+        map(&mut tracker, 1, "/bin/a-program-with-a-long-name-and-more");
+        assert_eq!(tracker.process(Pid(1), NOW).name, "a-program-with-a-long-name");
+    }
+
+    #[test]
+    fn cpu_time_counts_from_zero_on_each_cpu() {
+        let mut thread = Thread::new("", NOW);
+        let mut delta = |cpu, total| thread.cpu_delta(Some(cpu), total);
+        assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_process() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(2), Tid(2), "first", true, NOW);
+        tracker.exit(Pid(2), Tid(2), Timestamp(7));
+        assert_eq!(tracker.process(Pid(2), NOW).end, Some(Timestamp(7)));
+        let first = tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), Timestamp(9)).unwrap();
+        assert_eq!(first.name, "first");
+        assert_eq!(tracker.process(Pid(2), NOW).end, None);
+        assert_eq!(tracker.process(Pid(2), NOW).start, Timestamp(9));
+    }
+}

@@ -1,0 +1,50 @@
+//! Reading a request's body, within a bound of bytes and of patience.
+
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::{Body, Incoming};
+use tokio::time::timeout;
+
+use crate::config::Limits;
+use crate::reply::ApiError;
+
+/// How many times the limit is read and thrown away, so that the client of a body that is too long has sent it
+/// and reads the answer, instead of finding the connection reset.
+const DISCARDED: u64 = 4;
+
+/// Reads the whole body. The bytes that a head promises are not believed: memory grows as they come.
+pub(crate) async fn read(mut body: Incoming, limits: &Limits) -> Result<Vec<u8>, ApiError> {
+    let longest_read = (limits.body_bytes as u64).saturating_mul(DISCARDED);
+    if body.size_hint().lower() > longest_read {
+        return Err(too_long(limits));
+    }
+    let (mut bytes, mut length) = (Vec::new(), 0_u64);
+    while let Some(data) = next_data(&mut body, limits).await? {
+        length += data.len() as u64;
+        if length <= limits.body_bytes as u64 {
+            bytes.extend_from_slice(&data);
+        } else if length <= longest_read {
+            bytes = Vec::new();
+        } else {
+            break;
+        }
+    }
+    if length > limits.body_bytes as u64 { Err(too_long(limits)) } else { Ok(bytes) }
+}
+
+/// The next piece of the body; trailers are empty pieces.
+async fn next_data(body: &mut Incoming, limits: &Limits) -> Result<Option<hyper::body::Bytes>, ApiError> {
+    match timeout(limits.stall_timeout, body.frame()).await {
+        Ok(Some(Ok(frame))) => Ok(Some(frame.into_data().unwrap_or_default())),
+        Ok(Some(Err(error))) => {
+            Err(ApiError::bad_request(format_args!("the request's body broke off: {error}")))
+        }
+        Ok(None) => Ok(None),
+        Err(_) => Err(ApiError::new(StatusCode::REQUEST_TIMEOUT, "the request's body did not come in time")),
+    }
+}
+
+fn too_long(limits: &Limits) -> ApiError {
+    let message = format_args!("the request's body is longer than {} bytes", limits.body_bytes).to_string();
+    ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+}

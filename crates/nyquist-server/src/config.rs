@@ -1,0 +1,81 @@
+//! What the caller decides: where to listen, and the bounds that no request can pass.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+/// Where to listen.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The address to bind to. Anything but a loopback address lets other machines ask, if they know the token.
+    pub address: IpAddr,
+    /// The port or ports to try.
+    pub port: PortChoice,
+    /// The bounds of what a request may cost.
+    pub limits: Limits,
+}
+
+impl Default for Config {
+    /// 127.0.0.1, the first free port from 3000.
+    fn default() -> Self {
+        Self {
+            address: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            port: PortChoice::default(),
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// Which port to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortChoice {
+    /// This port or none; 0 leaves the choice to the system.
+    Fixed(u16),
+    /// The first port that is free.
+    FirstFreeFrom {
+        /// The first port to try.
+        first: u16,
+        /// How many ports to try, the first included.
+        tries: u16,
+    },
+}
+
+impl Default for PortChoice {
+    /// 3000 and the 99 ports after it.
+    fn default() -> Self {
+        Self::FirstFreeFrom { first: 3000, tries: 100 }
+    }
+}
+
+/// The bounds of what a request may cost. The defaults leave a viewer (about 10,000 addresses a request) two
+/// orders of magnitude of room.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The longest request body, in bytes.
+    pub body_bytes: usize,
+    /// The longest answer to a symbolication request, in bytes.
+    pub answer_bytes: usize,
+    /// How long a connection may take to send a request's head; it is also how long an idle one is kept.
+    pub header_timeout: Duration,
+    /// How long a connection may rest in the middle of a body, in either direction.
+    pub stall_timeout: Duration,
+    /// How many connections are served at once; more wait to be accepted.
+    pub connections: u16,
+    /// How many requests are read and worked on at once; more wait.
+    pub lookups: u16,
+    /// How long a shutdown waits for answers that are under way.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            body_bytes: 16 << 20,
+            answer_bytes: 256 << 20,
+            header_timeout: Duration::from_secs(30),
+            stall_timeout: Duration::from_mins(1),
+            connections: 256,
+            lookups: 4,
+            shutdown_grace: Duration::from_secs(1),
+        }
+    }
+}

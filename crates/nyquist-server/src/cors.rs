@@ -1,0 +1,39 @@
+//! The headers by which a browser lets the pages of another origin read answers. Any origin may: what keeps
+//! strangers out is the token, and only an answer to a path with the token carries these headers.
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS, HeaderMap, HeaderName, HeaderValue, VARY,
+};
+use hyper::{Response, StatusCode};
+
+use crate::reply::Reply;
+
+/// <https://wicg.github.io/private-network-access/>, section 3.1.
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
+
+/// Lets every origin read the answer.
+pub(crate) fn allow_any_origin(reply: &mut Reply) {
+    reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+}
+
+/// Answers the question that a browser asks ahead of a request (Fetch standard, "CORS-preflight fetch"). The
+/// headers that it wants to send are allowed by name, since some browsers do not take `*` for `User-Agent`.
+pub(crate) fn preflight(asked: &HeaderMap, methods: &'static str) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::new()));
+    *reply.status_mut() = StatusCode::NO_CONTENT;
+    let headers = reply.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    headers.insert(VARY, HeaderValue::from_name(ACCESS_CONTROL_REQUEST_HEADERS));
+    if let Some(names) = asked.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names.clone());
+    }
+    if asked.contains_key(REQUEST_PRIVATE_NETWORK) {
+        headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
+    reply
+}

@@ -1,0 +1,7 @@
+//! One file an endpoint, and what those that take JSON share.
+
+pub(crate) mod assembly;
+mod json;
+pub(crate) mod profile;
+pub(crate) mod source;
+pub(crate) mod symbolicate;

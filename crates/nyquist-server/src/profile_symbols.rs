@@ -1,0 +1,224 @@
+//! The symbol source over the binaries and debug files of a profile's libs.
+
+use std::collections::{BTreeMap, HashSet};
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use nyquist_object::{BuildId, DebugId, ModuleId, RelativeAddress};
+use nyquist_profile::{Lib, LibId, Profile};
+use nyquist_symbols::{Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols};
+
+use crate::source_file;
+use crate::symbol_source::{
+    AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
+    SymbolSource,
+};
+
+/// The longest piece of code that is decoded for one request, in bytes.
+const LONGEST_CODE: u32 = 1 << 20;
+
+/// How many of the paths that were tried in vain are told to the viewer.
+const ATTEMPTS_TOLD: usize = 8;
+
+/// Answers from the files of a profile's libs. A lib's files are looked for and opened when it is first asked
+/// for, and stay open.
+pub struct ProfileSymbols {
+    libs: BTreeMap<LibKey, LibFiles>,
+    finder: Finder,
+    threads: NonZeroUsize,
+}
+
+/// What is known of a lib, and its files once they have been looked for.
+struct LibFiles {
+    request: ModuleRequest,
+    /// The source files that the profile itself names for the lib.
+    sources: HashSet<Box<str>>,
+    /// The reason is text, for it is told to every request.
+    module: OnceLock<Result<ModuleSymbols, String>>,
+}
+
+impl ProfileSymbols {
+    /// Takes from a profile what it says of its libs; the profile itself is not kept. O(libs and functions); no
+    /// file is touched. Libs without a name or an id cannot be asked for and are left out.
+    pub fn new(profile: &Profile, finder: Finder) -> Self {
+        let mut libs: BTreeMap<LibKey, LibFiles> = BTreeMap::new();
+        for (lib, sources) in profile.libs().iter().zip(sources_by_lib(profile)) {
+            if !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty() {
+                libs.entry(key(lib)).or_insert_with(|| LibFiles::new(lib)).sources.extend(sources);
+            }
+        }
+        Self { libs, finder, threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN) }
+    }
+
+    fn lib(&self, key: &LibKey) -> Result<&LibFiles, LookupError> {
+        self.libs.get(key).ok_or_else(|| LookupError::UnknownLib(key.clone()))
+    }
+
+    fn module(&self, key: &LibKey) -> Result<&ModuleSymbols, LookupError> {
+        let opened = self.lib(key)?.open(&self.finder);
+        opened.map_err(|reason| LookupError::NoBinary { lib: key.clone(), reason: reason.to_owned() })
+    }
+
+    /// Whether the profile, or the lib's debug info, names the file. Only then may it be read.
+    fn names_source(&self, request: &SourceRequest) -> Result<bool, LookupError> {
+        let named_by_profile = self.lib(&request.lib)?.sources.contains(&*request.file);
+        Ok(named_by_profile || self.module(&request.lib)?.names_source(&request.file, request.address))
+    }
+}
+
+impl LibFiles {
+    fn new(lib: &Lib) -> Self {
+        let build_id = lib.code_id.as_deref().and_then(BuildId::from_hex);
+        let request = ModuleRequest {
+            path: PathBuf::from(&lib.path),
+            id: build_id.map(ModuleId::BuildId),
+            debug_id: DebugId::from_breakpad(&lib.breakpad_id),
+            alternatives: Vec::new(),
+        };
+        Self { request, sources: HashSet::new(), module: OnceLock::new() }
+    }
+
+    /// The lib's symbols. Requests that come while the files are being opened wait for it.
+    fn open(&self, finder: &Finder) -> Result<&ModuleSymbols, &str> {
+        self.module.get_or_init(|| open(finder.find(&self.request))).as_ref().map_err(String::as_str)
+    }
+}
+
+fn open(found: Found) -> Result<ModuleSymbols, String> {
+    let tried = told(&found.tried);
+    ModuleSymbols::open(found).map_err(|error| format!("{error}{tried}"))
+}
+
+/// The attempts as text, to be put behind an error.
+fn told(attempts: &[Attempt]) -> String {
+    let told = |attempt: &Attempt| format!("; {}: {}", attempt.path.display(), attempt.outcome);
+    attempts.iter().take(ATTEMPTS_TOLD).map(told).collect()
+}
+
+fn key(lib: &Lib) -> LibKey {
+    LibKey { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone() }
+}
+
+/// For each lib, in order, the source files of its functions.
+fn sources_by_lib(profile: &Profile) -> Vec<HashSet<Box<str>>> {
+    let mut named = vec![HashSet::new(); profile.libs().len()];
+    let files = profile.funcs().iter().filter_map(|func| Some((func.lib?, func.source?)));
+    for (lib, source) in files.collect::<HashSet<_>>() {
+        named[LibId::index(lib)].insert(profile.string(profile.source(source).filename).into());
+    }
+    named
+}
+
+impl SymbolSource for ProfileSymbols {
+    fn symbolicate(&self, lib: &LibKey, addresses: &[RelativeAddress]) -> Option<Vec<Option<AddressInfo>>> {
+        let module = self.module(lib).ok()?;
+        let answers = module.symbolicate(addresses, self.threads, &AtomicBool::new(false));
+        Some(
+            addresses.iter().zip(answers).map(|(address, info)| AddressInfo::known(*address, info)).collect(),
+        )
+    }
+
+    fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
+        if self.names_source(request)? {
+            return source_file::read(&request.file);
+        }
+        Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: request.file.clone() })
+    }
+
+    fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
+        let size = request.size.min(LONGEST_CODE);
+        let code =
+            self.module(&request.lib)?.disassemble(request.start, size, request.continue_until_function_end);
+        code.map(Assembly::from).map_err(|error| LookupError::NoInstructions {
+            lib: request.lib.clone(),
+            start: request.start,
+            reason: error.to_string(),
+        })
+    }
+}
+
+impl AddressInfo {
+    /// `None` where nothing is known. The outermost function of the debug info is the symbol's; its name there
+    /// is the better one. Without a symbol the function's start is not known, and the address stands for it, as
+    /// the API has no way to leave it out.
+    fn known(address: RelativeAddress, mut info: nyquist_symbols::AddressInfo) -> Option<Self> {
+        let outermost = info.frames.pop().unwrap_or_default();
+        let symbol = info.symbol;
+        let function = outermost.function.or_else(|| symbol.as_ref().map(|symbol| symbol.name.clone()))?;
+        Some(Self {
+            function: function.as_ref().to_owned(),
+            function_offset: symbol.as_ref().and_then(|it| address.offset_from(it.address)).unwrap_or(0),
+            function_size: symbol.and_then(|symbol| symbol.size),
+            file: outermost.file.map(|file| file.as_ref().to_owned()),
+            line: outermost.line,
+            inlines: info.frames.into_iter().map(InlineFrame::from).collect(),
+        })
+    }
+}
+
+impl From<Frame> for InlineFrame {
+    fn from(frame: Frame) -> Self {
+        let owned = |text: std::sync::Arc<str>| text.as_ref().to_owned();
+        Self { function: frame.function.map(owned), file: frame.file.map(owned), line: frame.line }
+    }
+}
+
+impl From<Disassembly> for Assembly {
+    fn from(code: Disassembly) -> Self {
+        let instruction =
+            |one: nyquist_symbols::Instruction| Instruction { offset: one.offset, text: one.text };
+        Self {
+            start: code.start,
+            size: code.size,
+            arch: code.architecture.to_owned(),
+            syntax: "Intel".to_owned(),
+            instructions: code.instructions.into_iter().map(instruction).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use nyquist_symbols::{Origin, Reason, Symbol};
+
+    use super::*;
+
+    fn frame(function: Option<&str>, line: u32) -> Frame {
+        Frame { function: function.map(Arc::from), file: Some("/a.c".into()), line: Some(line), column: None }
+    }
+
+    fn known(symbol: bool, frames: Vec<Frame>) -> Option<AddressInfo> {
+        let address = RelativeAddress(0x1000);
+        let symbol = symbol.then(|| Symbol { name: "sym".into(), address, size: Some(0x20) });
+        let info = nyquist_symbols::AddressInfo { symbol, frames, origin: Origin::DebugInfo };
+        AddressInfo::known(RelativeAddress(0x1008), info)
+    }
+
+    #[test]
+    fn the_last_frame_is_the_function_and_the_others_are_inlined_into_it() {
+        let info = known(true, vec![frame(Some("c"), 3), frame(None, 2), frame(Some("a"), 1)]).unwrap();
+        assert_eq!((&*info.function, info.function_offset, info.function_size), ("a", 8, Some(0x20)));
+        assert_eq!((info.file.as_deref(), info.line), (Some("/a.c"), Some(1)));
+        let inlines: Vec<_> = info.inlines.iter().map(|one| (one.function.as_deref(), one.line)).collect();
+        assert_eq!(inlines, [(Some("c"), Some(3)), (None, Some(2))]);
+    }
+
+    #[test]
+    fn a_symbol_names_what_the_debug_info_does_not() {
+        assert_eq!(known(true, vec![frame(None, 1)]).unwrap().function, "sym");
+        assert_eq!(known(true, Vec::new()).unwrap().function, "sym");
+        assert_eq!(known(false, vec![frame(Some("a"), 1)]).unwrap().function_offset, 0);
+    }
+
+    #[test]
+    fn what_is_not_known_is_none() {
+        assert_eq!(known(false, Vec::new()), None);
+        let unknown = nyquist_symbols::AddressInfo::unknown(Reason::NotCovered);
+        assert_eq!(AddressInfo::known(RelativeAddress(1), unknown), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! Answers: JSON, and errors as JSON.
+
+use std::fmt;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
+use hyper::{Response, StatusCode};
+use serde::Serialize;
+
+/// The type of every answer: the whole body is there when the head is sent, so its length is known.
+pub(crate) type Reply = Response<Full<Bytes>>;
+
+/// A request that is answered with an error.
+#[derive(Debug)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    message: String,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, message: impl fmt::Display) -> Self {
+        Self { status, message: message.to_string() }
+    }
+
+    /// The request itself is wrong.
+    pub(crate) fn bad_request(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, message)
+    }
+
+    /// The request is right, but what it asks for cannot be had. The status is 200, for of an answer with
+    /// another one the front end shows the status alone and throws the message away.
+    pub(crate) fn unavailable(message: impl fmt::Display) -> Self {
+        Self::new(StatusCode::OK, message)
+    }
+
+    /// What a path that does not exist and a token that is wrong have in common.
+    pub(crate) fn not_found() -> Self {
+        Self::new(StatusCode::NOT_FOUND, "not found")
+    }
+}
+
+impl From<ApiError> for Reply {
+    fn from(error: ApiError) -> Self {
+        #[derive(Serialize)]
+        struct Body<'a> {
+            error: &'a str,
+        }
+        let body = serde_json::to_vec(&Body { error: &error.message }).unwrap_or_default();
+        with_type(error.status, "application/json", body.into())
+    }
+}
+
+/// A JSON text as an answer.
+pub(crate) fn json(body: Vec<u8>) -> Reply {
+    with_type(StatusCode::OK, "application/json", body.into())
+}
+
+/// An answer that browsers neither store nor take for another type than it says.
+pub(crate) fn with_type(status: StatusCode, content_type: &'static str, body: Bytes) -> Reply {
+    let mut reply = Response::new(Full::new(body));
+    *reply.status_mut() = status;
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    reply
+}

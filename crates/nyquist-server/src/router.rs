@@ -1,0 +1,116 @@
+//! Who may ask, and which endpoint answers.
+
+use std::sync::Arc;
+
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, HeaderValue};
+use hyper::{Method, Request, StatusCode};
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+
+use crate::config::Limits;
+use crate::endpoints::{assembly, profile, source, symbolicate};
+use crate::hosts::AllowedHosts;
+use crate::reply::{ApiError, Reply};
+use crate::symbol_source::SymbolSource;
+use crate::token::Token;
+use crate::{body, cors, reply};
+
+/// Everything that answering a request needs; shared by all connections and never changed.
+pub(crate) struct Site {
+    pub(crate) token: Token,
+    pub(crate) hosts: AllowedHosts,
+    pub(crate) profile: Bytes,
+    pub(crate) symbols: Arc<dyn SymbolSource>,
+    pub(crate) limits: Limits,
+    /// One permit for each request whose body is read or whose answer is worked out.
+    pub(crate) lookups: Arc<Semaphore>,
+}
+
+/// Answers a request, whatever it is.
+pub(crate) async fn answer(site: &Site, request: Request<Incoming>) -> Reply {
+    if !site.hosts.allow(&request) {
+        return ApiError::new(StatusCode::FORBIDDEN, "forbidden").into();
+    }
+    let path = request.uri().path().to_owned();
+    let Some(path) = site.token.strip_from(&path) else { return ApiError::not_found().into() };
+    let mut reply = answer_trusted(site, path, request).await;
+    cors::allow_any_origin(&mut reply);
+    reply
+}
+
+/// Answers a request that knows the token; `path` is what follows it.
+async fn answer_trusted(site: &Site, path: &str, request: Request<Incoming>) -> Reply {
+    let Some(endpoint) = Endpoint::at(path) else { return ApiError::not_found().into() };
+    if request.method() == Method::OPTIONS {
+        return cors::preflight(request.headers(), endpoint.methods());
+    }
+    if !endpoint.takes(request.method()) {
+        return method_not_allowed(endpoint);
+    }
+    match endpoint {
+        Endpoint::Profile => profile::answer(&site.profile),
+        Endpoint::Lookup(lookup) => {
+            look_up(site, lookup, request.into_body()).await.map_or_else(Reply::from, reply::json)
+        }
+    }
+}
+
+/// An endpoint that answers a JSON body with a JSON body. It may take long, so it is called on a thread of its
+/// own.
+type Lookup = fn(&[u8], &dyn SymbolSource, &Limits) -> Result<Vec<u8>, ApiError>;
+
+/// The paths below the token.
+#[derive(Clone, Copy)]
+enum Endpoint {
+    Profile,
+    Lookup(Lookup),
+}
+
+impl Endpoint {
+    fn at(path: &str) -> Option<Self> {
+        match path {
+            "profile.json" => Some(Self::Profile),
+            "symbolicate/v5" => Some(Self::Lookup(symbolicate::answer)),
+            "source/v1" => Some(Self::Lookup(source::answer)),
+            "asm/v1" => Some(Self::Lookup(assembly::answer)),
+            _ => None,
+        }
+    }
+
+    /// The methods taken, as `Allow` lists them.
+    fn methods(self) -> &'static str {
+        match self {
+            Self::Profile => "GET, HEAD, OPTIONS",
+            Self::Lookup(_) => "POST, OPTIONS",
+        }
+    }
+
+    fn takes(self, method: &Method) -> bool {
+        self.methods().split(", ").any(|taken| taken == method.as_str())
+    }
+}
+
+fn method_not_allowed(endpoint: Endpoint) -> Reply {
+    let message = format_args!("this path takes {}", endpoint.methods()).to_string();
+    let mut reply = Reply::from(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, message));
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(endpoint.methods()));
+    reply
+}
+
+/// Reads the body and works out the answer. The permit goes along to the worker, so that clients that hang up
+/// and ask again cannot pile up work.
+async fn look_up(site: &Site, lookup: Lookup, body: Incoming) -> Result<Vec<u8>, ApiError> {
+    let permit = Arc::clone(&site.lookups).acquire_owned().await.map_err(|_| shutting_down())?;
+    let request = body::read(body, &site.limits).await?;
+    let (symbols, limits) = (Arc::clone(&site.symbols), site.limits.clone());
+    let worker = spawn_blocking(move || {
+        let _permit = permit;
+        lookup(&request, &*symbols, &limits)
+    });
+    worker.await.map_err(|_| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error"))?
+}
+
+fn shutting_down() -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down")
+}

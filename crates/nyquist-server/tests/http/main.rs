@@ -1,0 +1,8 @@
+//! The server over real HTTP on loopback, asked by a client of these tests' own.
+
+mod access;
+mod client;
+mod endpoints;
+mod hostile;
+mod lifetime;
+mod serving;

@@ -1,0 +1,148 @@
+//! Which files can be had: those that the profile names for the lib, if they are texts, and nothing else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nyquist_object::RelativeAddress;
+use nyquist_profile::{Func, Lib, Meta, Profile, ProfileBuilder, Source};
+use nyquist_server::{LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
+use nyquist_symbols::Finder;
+
+const ID: &str = "6C974EBE5232EE469D6B7847A670B2A90";
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sources").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A profile whose lib `prog` has a function in each of `files`, and whose lib `other` has none.
+fn profile(files: &[&str]) -> Profile {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let lib = |name: &str| Lib {
+        name: name.to_owned(),
+        debug_name: name.to_owned(),
+        path: format!("/nonexistent/{name}"),
+        breakpad_id: ID.to_owned(),
+        ..Lib::default()
+    };
+    let prog = builder.add_lib(lib("prog"));
+    builder.add_lib(lib("other"));
+    for file in files {
+        let filename = builder.intern_string(file);
+        let source = builder.intern_source(Source { filename });
+        let func = Func { name: filename, lib: Some(prog), source: Some(source), line: None, column: None };
+        builder.intern_func(func);
+    }
+    builder.finish()
+}
+
+/// Asks for the text of `file` of a lib; errors become their message.
+fn source(profile: &Profile, lib: &str, file: &str) -> Result<String, String> {
+    let lib = LibKey { debug_name: lib.to_owned(), breakpad_id: ID.to_owned() };
+    let request = SourceRequest { lib, address: RelativeAddress(0), file: file.to_owned() };
+    ProfileSymbols::new(profile, Finder::default()).source(&request).map_err(|error| error.to_string())
+}
+
+fn path(folder: &Path, name: &str) -> String {
+    folder.join(name).to_str().expect("a path in UTF-8").to_owned()
+}
+
+#[test]
+fn a_file_that_the_profile_names_is_served() {
+    let folder = folder("named");
+    let file = path(&folder, "a.c");
+    fs::write(&file, "int a;\n").unwrap();
+    assert_eq!(source(&profile(&[&file]), "prog", &file).unwrap(), "int a;\n");
+}
+
+#[test]
+fn a_file_is_served_under_the_spelling_of_the_profile_only() {
+    let folder = folder("spelling");
+    fs::create_dir(folder.join("sub")).unwrap();
+    fs::write(folder.join("a.c"), "int a;\n").unwrap();
+    let (plain, dotted) = (path(&folder, "a.c"), path(&folder, "sub/../a.c"));
+    assert_eq!(source(&profile(&[&dotted]), "prog", &dotted).unwrap(), "int a;\n");
+    for (named, asked) in [(&plain, &dotted), (&dotted, &plain)] {
+        assert!(source(&profile(&[named]), "prog", asked).is_err(), "{asked}");
+    }
+}
+
+#[test]
+fn no_other_file_is_served_whatever_its_path_looks_like() {
+    let folder = folder("others");
+    let (named, secret) = (path(&folder, "a.c"), path(&folder, "secret"));
+    fs::write(&named, "int a;\n").unwrap();
+    fs::write(&secret, "secret").unwrap();
+    let profile = profile(&[&named]);
+    let tricks = [
+        format!("{named}/../secret"),
+        format!("{named}\0"),
+        format!("file://{named}"),
+        format!(" {named}"),
+        format!("/{named}"),
+        secret,
+        String::new(),
+        "/etc/passwd".to_owned(),
+        "/proc/self/environ".to_owned(),
+    ];
+    for file in tricks {
+        assert!(source(&profile, "prog", &file).is_err(), "{file:?}");
+    }
+}
+
+#[test]
+fn a_file_that_another_lib_names_is_not_served() {
+    let folder = folder("lib");
+    let file = path(&folder, "a.c");
+    fs::write(&file, "int a;\n").unwrap();
+    let profile = profile(&[&file]);
+    assert!(source(&profile, "other", &file).is_err());
+    let unknown = source(&profile, "unknown", &file).unwrap_err();
+    assert_eq!(unknown, format!("the profile has no lib unknown/{ID}"));
+}
+
+#[test]
+fn a_file_that_is_gone_is_an_error_that_says_so() {
+    let file = path(&folder("gone"), "a.c");
+    let error = source(&profile(&[&file]), "prog", &file).unwrap_err();
+    assert!(error.starts_with(&format!("cannot read the source file {file}: ")), "{error}");
+}
+
+#[test]
+fn what_is_no_text_file_is_not_served() {
+    let folder = folder("unfit");
+    let (binary, long) = (path(&folder, "binary"), path(&folder, "long"));
+    fs::write(&binary, "a\0b").unwrap();
+    fs::File::create(&long).unwrap().set_len((32 << 20) + 1).unwrap();
+    let check = |file: &str, reason: &str| {
+        let error = source(&profile(&[file]), "prog", file).unwrap_err();
+        assert_eq!(error, format!("the source file {file} is not served: {reason}"));
+    };
+    check(&binary, "it is not text");
+    check(&long, "it is too long");
+    check(&path(&folder, ""), "it is no regular file");
+    check("Cargo.toml", "its folder is not known");
+    check("../nyquist-server/Cargo.toml", "its folder is not known");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn devices_and_the_files_of_the_kernel_are_not_read() {
+    let check = |file: &str, expected: Result<&str, &str>| {
+        let text = source(&profile(&[file]), "prog", file);
+        assert_eq!(text.as_deref().map_err(|error| error.rsplit(": ").next().unwrap()), expected, "{file}");
+    };
+    check("/dev/zero", Err("it is no regular file"));
+    check("/proc/self/environ", Ok(""));
+}
+
+#[test]
+fn old_comments_that_are_not_utf_8_do_not_hide_the_rest() {
+    let folder = folder("latin1");
+    let file = path(&folder, "a.c");
+    fs::write(&file, b"/* caf\xe9 */ int a;\n").unwrap();
+    assert_eq!(source(&profile(&[&file]), "prog", &file).unwrap(), "/* caf\u{fffd} */ int a;\n");
+}

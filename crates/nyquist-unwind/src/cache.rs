@@ -1,0 +1,48 @@
+//! A small cache from code to its rule.
+
+use crate::rule::Rule;
+
+/// How many entries there are; a power of two.
+const ENTRIES: usize = 4096;
+
+/// The rule of one address of one module. Keyed by what never changes, so that nothing has to be thrown away
+/// when modules come and go, and processes that map the same module share its entries.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    module: u32,
+    address: u32,
+    rule: Rule,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16);
+
+/// Direct-mapped: a new entry replaces what was in its place.
+#[derive(Debug)]
+pub(crate) struct RuleCache {
+    entries: Box<[Entry]>,
+}
+
+impl RuleCache {
+    pub(crate) fn new() -> Self {
+        // No module has number 0.
+        Self { entries: vec![Entry { module: 0, address: 0, rule: Rule::UNCOVERED }; ENTRIES].into() }
+    }
+
+    /// The rule of the address, from `find` where it is not here.
+    #[inline]
+    pub(crate) fn rule(&mut self, module: u32, address: u32, find: impl FnOnce() -> Rule) -> Rule {
+        let slot = slot(module, address) % self.entries.len();
+        let entry = &mut self.entries[slot];
+        if entry.module != module || entry.address != address {
+            *entry = Entry { module, address, rule: find() };
+        }
+        entry.rule
+    }
+}
+
+/// Return addresses differ in all but their highest bits, and modules in their lowest.
+#[inline]
+fn slot(module: u32, address: u32) -> usize {
+    let mixed = (address ^ module.rotate_left(24)).wrapping_mul(0x9e37_79b1);
+    (mixed >> 20) as usize
+}

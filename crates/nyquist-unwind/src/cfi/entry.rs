@@ -1,0 +1,249 @@
+//! The entries of a section: common information (CIE) and frame descriptions (FDE).
+
+use super::FrameSection;
+use super::reader::{Bases, Reader};
+use std::collections::HashMap;
+
+/// Which of the two formats a section has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SectionKind {
+    /// `.eh_frame`: pointers are encoded as the augmentation says.
+    EhFrame,
+    /// `.debug_frame`: pointers are plain addresses.
+    DebugFrame,
+}
+
+/// What the descriptions of many functions have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cie<'a> {
+    /// What addresses in the code advance by.
+    pub(crate) code_factor: u64,
+    /// What offsets are multiples of.
+    pub(crate) data_factor: i64,
+    /// The column of the return address.
+    pub(crate) return_register: u64,
+    /// How the addresses of its FDEs are encoded.
+    pub(crate) pointer_encoding: u8,
+    /// Whether its functions are signal frames.
+    pub(crate) is_signal: bool,
+    /// Whether FDEs have augmentation data.
+    has_augmentation: bool,
+    /// The initial instructions.
+    pub(crate) instructions: Reader<'a>,
+}
+
+/// The description of a range of code.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fde<'a> {
+    /// Where the entry is in the section.
+    pub(crate) offset: usize,
+    /// The first address, as stated in the file.
+    pub(crate) start: u64,
+    /// The address after the last byte. Not before `start`.
+    pub(crate) end: u64,
+    /// Where its CIE is in the section.
+    pub(crate) cie_offset: usize,
+    /// The instructions.
+    pub(crate) instructions: Reader<'a>,
+}
+
+/// What stands at an entry that is not an FDE in good order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct BadEntry {
+    /// Where in the section.
+    pub(crate) offset: usize,
+    /// What is wrong.
+    pub(crate) reason: &'static str,
+}
+
+/// The FDEs of a section in the order of the file, each with its CIE.
+#[derive(Debug)]
+pub(crate) struct Entries<'a> {
+    section: &'a FrameSection,
+    position: usize,
+    /// The CIEs seen so far, by offset.
+    cies: HashMap<usize, Result<Cie<'a>, &'static str>>,
+    /// The one seen last, which is nearly always the next one too.
+    last_cie: Option<(usize, Cie<'a>)>,
+}
+
+/// The bounds of one entry and the number that tells CIE from FDE.
+struct Header {
+    /// Where the fields after the id begin.
+    body: usize,
+    end: usize,
+    id: u64,
+    /// Where the id itself stands.
+    id_offset: usize,
+    is_64: bool,
+}
+
+impl FrameSection {
+    /// What encoded pointers are relative to, outside of any function.
+    pub(crate) fn bases(&self) -> Bases {
+        Bases { section: self.address, text: self.text, got: self.got, function: None }
+    }
+
+    /// Reads the length and the id of the entry at `offset`; `Ok(None)` for a terminator.
+    fn header(&self, offset: usize) -> Result<Option<Header>, &'static str> {
+        const CUT: &str = "the section ends within an entry";
+        let mut reader = Reader::new(&self.bytes, offset, self.bytes.len()).ok_or(CUT)?;
+        let short = reader.u32().ok_or(CUT)?;
+        let is_64 = short == u32::MAX;
+        let length = if is_64 { reader.u64().ok_or(CUT)? } else { u64::from(short) };
+        if length == 0 {
+            return Ok(None);
+        }
+        let id_offset = reader.position();
+        let end = usize::try_from(length).ok().and_then(|length| id_offset.checked_add(length));
+        let end = end.filter(|&end| end <= self.bytes.len()).ok_or(CUT)?;
+        let mut reader = Reader::new(&self.bytes, id_offset, end).ok_or(CUT)?;
+        let id = if is_64 { reader.u64() } else { reader.u32().map(u64::from) };
+        let id = id.ok_or("an entry too short for its id")?;
+        Ok(Some(Header { body: reader.position(), end, id, id_offset, is_64 }))
+    }
+
+    fn is_cie(&self, header: &Header) -> bool {
+        match self.kind {
+            SectionKind::EhFrame => header.id == 0,
+            SectionKind::DebugFrame if header.is_64 => header.id == u64::MAX,
+            SectionKind::DebugFrame => header.id == u64::from(u32::MAX),
+        }
+    }
+
+    fn cie_offset(&self, header: &Header) -> Option<usize> {
+        let id = usize::try_from(header.id).ok()?;
+        match self.kind {
+            SectionKind::EhFrame => header.id_offset.checked_sub(id),
+            SectionKind::DebugFrame => Some(id),
+        }
+    }
+
+    /// Reads the CIE at `offset`.
+    fn cie(&self, offset: usize) -> Result<Cie<'_>, &'static str> {
+        let header = self.header(offset)?.filter(|header| self.is_cie(header));
+        let header = header.ok_or("an FDE names what is no CIE")?;
+        let reader = Reader::new(&self.bytes, header.body, header.end);
+        reader.and_then(|reader| self.parse_cie(reader)).ok_or("a damaged CIE")
+    }
+
+    fn parse_cie<'a>(&'a self, mut reader: Reader<'a>) -> Option<Cie<'a>> {
+        let version = reader.u8().filter(|version| matches!(version, 1 | 3 | 4))?;
+        let augmentation = reader.string()?;
+        let address_size = if version == 4 { reader.u8()? } else { 8 };
+        if version == 4 && reader.u8()? != 0 {
+            return None;
+        }
+        let code_factor = reader.uleb()?;
+        let data_factor = reader.sleb()?;
+        let return_register = if version == 1 { u64::from(reader.u8()?) } else { reader.uleb()? };
+        let absolute = if address_size == 4 { 0x03 } else { 0x00 };
+        let mut cie = Cie {
+            code_factor,
+            data_factor,
+            return_register,
+            pointer_encoding: absolute,
+            is_signal: false,
+            has_augmentation: false,
+            instructions: reader,
+        };
+        self.parse_augmentation(augmentation, &mut cie)?;
+        matches!(address_size, 4 | 8).then_some(cie)
+    }
+
+    /// Reads what the letters of the augmentation announce, and leaves the cursor at the instructions.
+    fn parse_augmentation(&self, letters: &[u8], cie: &mut Cie<'_>) -> Option<()> {
+        let Some((b'z', letters)) = letters.split_first() else {
+            return letters.is_empty().then_some(());
+        };
+        cie.has_augmentation = true;
+        let len = cie.instructions.uleb()?;
+        let mut data = cie.instructions;
+        cie.instructions.skip(len)?;
+        for letter in letters {
+            match letter {
+                b'R' => cie.pointer_encoding = data.u8()?,
+                b'L' => drop(data.u8()?),
+                b'P' => {
+                    // Where the personality routine is does not matter; only its size does.
+                    match data.u8()? {
+                        0x50 => data.pointer(0x50, &self.bases())?,
+                        encoding => data.value(encoding)?,
+                    };
+                }
+                b'S' => cie.is_signal = true,
+                b'B' => {}
+                // The length is known, so that unknown letters can be skipped, and all that follow them.
+                _ => break,
+            }
+        }
+        Some(())
+    }
+
+    fn parse_fde<'a>(&'a self, offset: usize, header: &Header, cie: &Cie<'a>) -> Option<Fde<'a>> {
+        let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
+        let start = reader.pointer(cie.pointer_encoding, &self.bases())?;
+        let len =
+            if cie.pointer_encoding == 0x50 { reader.u64()? } else { reader.value(cie.pointer_encoding)? };
+        if cie.has_augmentation {
+            let len = reader.uleb()?;
+            reader.skip(len)?;
+        }
+        let cie_offset = self.cie_offset(header)?;
+        Some(Fde { offset, start, end: start.checked_add(len)?, cie_offset, instructions: reader })
+    }
+}
+
+impl<'a> Entries<'a> {
+    pub(crate) fn new(section: &'a FrameSection) -> Self {
+        Self { section, position: 0, cies: HashMap::new(), last_cie: None }
+    }
+
+    fn cie(&mut self, offset: usize) -> Result<Cie<'a>, &'static str> {
+        if let Some((last, cie)) = self.last_cie
+            && last == offset
+        {
+            return Ok(cie);
+        }
+        let section = self.section;
+        let cie = (*self.cies.entry(offset).or_insert_with(|| section.cie(offset)))?;
+        self.last_cie = Some((offset, cie));
+        Ok(cie)
+    }
+
+    fn read(&mut self, offset: usize, header: &Header) -> Result<(Fde<'a>, Cie<'a>), &'static str> {
+        let cie_offset = self.section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
+        let cie = self.cie(cie_offset)?;
+        let fde = self.section.parse_fde(offset, header, &cie).ok_or("a damaged FDE")?;
+        Ok((fde, cie))
+    }
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = Result<(Fde<'a>, Cie<'a>), BadEntry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let offset = self.position;
+            if offset >= self.section.bytes.len() {
+                return None;
+            }
+            match self.section.header(offset) {
+                // A terminator: linkers leave them in the middle, so what follows is read all the same.
+                Ok(None) => self.position = offset + 4,
+                Ok(Some(header)) => {
+                    self.position = header.end;
+                    if !self.section.is_cie(&header) {
+                        let entry = self.read(offset, &header);
+                        return Some(entry.map_err(|reason| BadEntry { offset, reason }));
+                    }
+                }
+                Err(reason) => {
+                    // Without a length that can be believed, nothing after it can be found.
+                    self.position = self.section.bytes.len();
+                    return Some(Err(BadEntry { offset, reason }));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Runs the instructions of call frame information for the three registers that stepping needs: the CFA, the
+//! frame pointer and the return address. Everything else is read over.
+
+use super::FrameSection;
+use super::entry::{Cie, Fde};
+use super::expression::Form;
+use super::reader::Reader;
+use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::x86_64::{RBP, RIP, RSP};
+
+/// The states that `DW_CFA_remember_state` may stack. Compilers nest at most two.
+const MAX_REMEMBERED: usize = 64;
+
+/// How the CFA is found.
+#[derive(Clone, Copy, Debug)]
+enum Cfa<'a> {
+    Register { register: u64, offset: i64 },
+    Expression(&'a [u8]),
+}
+
+/// How one register of the caller is found.
+#[derive(Clone, Copy, Debug)]
+enum Saved<'a> {
+    Undefined,
+    SameValue,
+    Offset(i64),
+    Expression(&'a [u8]),
+    Other,
+}
+
+/// One row of the table that the instructions describe.
+#[derive(Clone, Copy, Debug)]
+struct State<'a> {
+    cfa: Cfa<'a>,
+    frame_pointer: Saved<'a>,
+    return_address: Saved<'a>,
+    /// Whether the stack pointer is restored to anything but the CFA.
+    stack_pointer_is_saved: bool,
+}
+
+impl State<'_> {
+    const INITIAL: State<'static> = State {
+        cfa: Cfa::Register { register: 0, offset: 0 },
+        frame_pointer: Saved::SameValue,
+        return_address: Saved::Undefined,
+        stack_pointer_is_saved: false,
+    };
+
+    /// The row as a rule.
+    fn rule(&self, is_signal: bool) -> Rule {
+        if matches!(self.return_address, Saved::Undefined) {
+            return Rule::END;
+        }
+        if is_signal && self.is_kernel_signal_frame() {
+            return Rule::SIGNAL_FRAME;
+        }
+        if is_signal || self.stack_pointer_is_saved || !matches!(self.return_address, Saved::Offset(-8)) {
+            return Rule::SLOW;
+        }
+        self.plain_rule().unwrap_or(Rule::SLOW)
+    }
+
+    fn plain_rule(&self) -> Option<Rule> {
+        let (saved, offset) = match self.frame_pointer {
+            Saved::SameValue | Saved::Undefined => (SavedFramePointer::InRegister, 0),
+            Saved::Offset(offset) => (SavedFramePointer::FromCfa, offset),
+            Saved::Expression(expression) => match Form::of(expression)? {
+                Form::Register { register: 6, offset } => (SavedFramePointer::FromFramePointer, offset),
+                _ => return None,
+            },
+            Saved::Other => return None,
+        };
+        let (kind, operand) = self.cfa_rule()?;
+        Rule::new(kind, operand, saved, offset)
+    }
+
+    fn cfa_rule(&self) -> Option<(Kind, i32)> {
+        let kind = |register: u64, sp, fp| match register as usize {
+            RSP => Some(sp),
+            RBP => Some(fp),
+            _ => None,
+        };
+        match self.cfa {
+            Cfa::Register { register, offset } => {
+                let kind = kind(register, Kind::StackPointer, Kind::FramePointer)?;
+                Some((kind, i32::try_from(offset).ok()?))
+            }
+            Cfa::Expression(expression) => match Form::of(expression)? {
+                Form::Register { register, offset } => {
+                    let kind = kind(register.into(), Kind::StackPointer, Kind::FramePointer)?;
+                    Some((kind, i32::try_from(offset).ok()?))
+                }
+                Form::Memory { register, offset, addend } => {
+                    let kind = kind(register.into(), Kind::AtStackPointer, Kind::AtFramePointer)?;
+                    Some((kind, Rule::pack(offset, addend)?))
+                }
+                Form::LinkageStub { offset, pushed_from } => {
+                    Some((Kind::LinkageStub, Rule::pack(offset, pushed_from)?))
+                }
+            },
+        }
+    }
+
+    /// Whether registers are where the kernel puts them: in the `ucontext` at the stack pointer
+    /// (`arch/x86/include/uapi/asm/sigcontext.h`).
+    fn is_kernel_signal_frame(&self) -> bool {
+        let at = |saved: Saved<'_>, register: usize| match saved {
+            Saved::Expression(expression) => {
+                let expected = crate::x86_64::SIGNAL_CONTEXT[register] as i64;
+                Form::of(expression) == Some(Form::Register { register: RSP as u8, offset: expected })
+            }
+            _ => false,
+        };
+        let Cfa::Expression(cfa) = self.cfa else { return false };
+        let offset = crate::x86_64::SIGNAL_CONTEXT[RSP] as i64;
+        Form::of(cfa) == Some(Form::Memory { register: RSP as u8, offset, addend: 0 })
+            && at(self.return_address, RIP)
+            && at(self.frame_pointer, RBP)
+    }
+}
+
+/// Runs instructions of one section.
+#[derive(Debug)]
+pub(crate) struct Interpreter<'a> {
+    section: &'a FrameSection,
+    /// The state after a CIE's initial instructions, and where that CIE is.
+    initial: Option<(usize, State<'a>)>,
+    remembered: Vec<State<'a>>,
+}
+
+/// A run over the instructions of one entry.
+struct Run<'a, 's, F> {
+    cie: &'s Cie<'a>,
+    section: &'a FrameSection,
+    initial: State<'a>,
+    state: State<'a>,
+    remembered: &'s mut Vec<State<'a>>,
+    function: u64,
+    location: u64,
+    emit: F,
+}
+
+impl<'a> Interpreter<'a> {
+    pub(crate) fn new(section: &'a FrameSection) -> Self {
+        Self { section, initial: None, remembered: Vec::new() }
+    }
+
+    /// Calls `emit` with the address at which each row begins, in ascending order, and its rule. Rows may
+    /// repeat the rule before them. `None` where the instructions are damaged: rows before the damage have
+    /// been emitted.
+    pub(crate) fn rows(
+        &mut self,
+        fde: &Fde<'a>,
+        cie: &Cie<'a>,
+        mut emit: impl FnMut(u64, Rule),
+    ) -> Option<()> {
+        let initial = self.initial_state(fde.cie_offset, cie)?;
+        self.remembered.clear();
+        let mut run = Run {
+            cie,
+            section: self.section,
+            initial,
+            state: initial,
+            remembered: &mut self.remembered,
+            function: fde.start,
+            location: fde.start,
+            emit: &mut emit,
+        };
+        run.all(fde.instructions)?;
+        let (location, rule) = (run.location, run.rule());
+        if location < fde.end {
+            emit(location, rule);
+        }
+        Some(())
+    }
+
+    fn initial_state(&mut self, offset: usize, cie: &Cie<'a>) -> Option<State<'a>> {
+        if let Some((known, state)) = self.initial
+            && known == offset
+        {
+            return Some(state);
+        }
+        self.remembered.clear();
+        let mut run = Run {
+            cie,
+            section: self.section,
+            initial: State::INITIAL,
+            state: State::INITIAL,
+            remembered: &mut self.remembered,
+            function: 0,
+            location: 0,
+            emit: |_, _| (),
+        };
+        run.all(cie.instructions)?;
+        let state = run.state;
+        self.initial = Some((offset, state));
+        Some(state)
+    }
+}
+
+impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
+    fn rule(&self) -> Rule {
+        if self.cie.return_register != RIP as u64 {
+            return Rule::SLOW;
+        }
+        self.state.rule(self.cie.is_signal)
+    }
+
+    fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
+        while !reader.is_empty() {
+            let op = reader.u8()?;
+            let low = u64::from(op & 0x3f);
+            match op >> 6 {
+                1 => self.advance(low)?,
+                2 => {
+                    let offset = self.factored(reader.uleb()? as i64);
+                    self.set(low, Saved::Offset(offset));
+                }
+                3 => self.restore(low),
+                _ => self.extended(op, &mut reader)?,
+            }
+        }
+        Some(())
+    }
+
+    /// The instructions whose operands all follow the opcode.
+    fn extended(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
+        match op {
+            0x00 => {}
+            0x01 => self.set_location(reader)?,
+            0x02 => self.advance(reader.u8()?.into())?,
+            0x03 => self.advance(reader.u16()?.into())?,
+            0x04 => self.advance(reader.u32()?.into())?,
+            0x06 => {
+                let register = reader.uleb()?;
+                self.restore(register);
+            }
+            0x0a => self.remember()?,
+            0x0b => self.state = self.remembered.pop()?,
+            0x0c..=0x0f | 0x12 | 0x13 => self.define_cfa(op, reader)?,
+            0x2e => drop(reader.uleb()?),
+            _ => {
+                let register = reader.uleb()?;
+                let saved = self.saved(op, reader)?;
+                self.set(register, saved);
+            }
+        }
+        Some(())
+    }
+
+    /// The instructions that define the CFA.
+    fn define_cfa(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
+        self.state.cfa = match (op, self.state.cfa) {
+            (0x0c, _) => Cfa::Register { register: reader.uleb()?, offset: reader.uleb()? as i64 },
+            (0x12, _) => Cfa::Register { register: reader.uleb()?, offset: self.factored(reader.sleb()?) },
+            (0x0d, Cfa::Register { offset, .. }) => Cfa::Register { register: reader.uleb()?, offset },
+            (0x0e, Cfa::Register { register, .. }) => {
+                Cfa::Register { register, offset: reader.uleb()? as i64 }
+            }
+            (0x13, Cfa::Register { register, .. }) => {
+                Cfa::Register { register, offset: self.factored(reader.sleb()?) }
+            }
+            (0x0f, _) => {
+                let len = reader.uleb()?;
+                Cfa::Expression(reader.block(len)?)
+            }
+            _ => return None,
+        };
+        Some(())
+    }
+
+    /// The operands, after the register, of the instructions that say how a register is found.
+    fn saved(&self, op: u8, reader: &mut Reader<'a>) -> Option<Saved<'a>> {
+        Some(match op {
+            0x05 => Saved::Offset(self.factored(reader.uleb()? as i64)),
+            0x07 => Saved::Undefined,
+            0x08 => Saved::SameValue,
+            0x09 | 0x14 => {
+                reader.uleb()?;
+                Saved::Other
+            }
+            0x10 => {
+                let len = reader.uleb()?;
+                Saved::Expression(reader.block(len)?)
+            }
+            0x11 => Saved::Offset(self.factored(reader.sleb()?)),
+            0x15 => {
+                reader.sleb()?;
+                Saved::Other
+            }
+            0x16 => {
+                let len = reader.uleb()?;
+                reader.block(len)?;
+                Saved::Other
+            }
+            0x2f => Saved::Offset(self.factored((reader.uleb()? as i64).wrapping_neg())),
+            _ => return None,
+        })
+    }
+
+    fn factored(&self, offset: i64) -> i64 {
+        offset.wrapping_mul(self.cie.data_factor)
+    }
+
+    fn set(&mut self, register: u64, saved: Saved<'a>) {
+        match register as usize {
+            RBP => self.state.frame_pointer = saved,
+            RIP => self.state.return_address = saved,
+            RSP => self.state.stack_pointer_is_saved = true,
+            _ => {}
+        }
+    }
+
+    fn restore(&mut self, register: u64) {
+        match register as usize {
+            RBP => self.state.frame_pointer = self.initial.frame_pointer,
+            RIP => self.state.return_address = self.initial.return_address,
+            RSP => self.state.stack_pointer_is_saved = self.initial.stack_pointer_is_saved,
+            _ => {}
+        }
+    }
+
+    fn remember(&mut self) -> Option<()> {
+        if self.remembered.len() >= MAX_REMEMBERED {
+            return None;
+        }
+        self.remembered.push(self.state);
+        Some(())
+    }
+
+    fn advance(&mut self, delta: u64) -> Option<()> {
+        let delta = delta.wrapping_mul(self.cie.code_factor);
+        self.advance_to(self.location.checked_add(delta)?)
+    }
+
+    fn set_location(&mut self, reader: &mut Reader<'a>) -> Option<()> {
+        let bases = super::reader::Bases { function: Some(self.function), ..self.section.bases() };
+        let location = reader.pointer(self.cie.pointer_encoding, &bases)?;
+        self.advance_to(location)
+    }
+
+    fn advance_to(&mut self, location: u64) -> Option<()> {
+        if location < self.location {
+            return None;
+        }
+        if location > self.location {
+            let rule = self.rule();
+            (self.emit)(self.location, rule);
+            self.location = location;
+        }
+        Some(())
+    }
+}

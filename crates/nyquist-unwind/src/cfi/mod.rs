@@ -1,0 +1,25 @@
+//! Call frame information (DWARF 5, section 6.4; Linux Standard Base 5, chapter 10.6): from the bytes of
+//! `.eh_frame` and `.debug_frame` to rows of rules.
+
+mod entry;
+mod expression;
+mod interpreter;
+mod reader;
+
+pub(crate) use entry::{Entries, Fde, SectionKind};
+pub(crate) use interpreter::Interpreter;
+
+/// The bytes of one section of call frame information, and what its encoded pointers are relative to.
+#[derive(Debug)]
+pub(crate) struct FrameSection {
+    /// Which of the two formats.
+    pub(crate) kind: SectionKind,
+    /// The contents.
+    pub(crate) bytes: Vec<u8>,
+    /// Where the section is, as stated in the file.
+    pub(crate) address: u64,
+    /// Where `.text` is, as stated in the file.
+    pub(crate) text: Option<u64>,
+    /// Where `.got` is, as stated in the file.
+    pub(crate) got: Option<u64>,
+}

@@ -1,0 +1,98 @@
+//! What a walk yields: the addresses of frames, and why there are no more.
+
+use nyquist_object::Avma;
+use std::fmt;
+
+/// The address of one frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FrameAddress {
+    /// Where the thread was interrupted: the innermost frame, and every frame that a signal interrupted.
+    InstructionPointer(Avma),
+    /// Where a call will return to.
+    ReturnAddress(Avma),
+}
+
+impl FrameAddress {
+    /// The address itself.
+    pub fn address(self) -> Avma {
+        match self {
+            Self::InstructionPointer(address) | Self::ReturnAddress(address) => address,
+        }
+    }
+
+    /// The address by which to look up the function and the line: for a return address a byte before it, for
+    /// the call can be the last instruction of its function.
+    pub fn lookup_address(self) -> Avma {
+        match self {
+            Self::InstructionPointer(address) => address,
+            Self::ReturnAddress(address) => Avma(address.0.wrapping_sub(1)),
+        }
+    }
+}
+
+/// Why a walk ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WalkEnd {
+    /// At the outermost frame: the stack is complete.
+    Root,
+    /// Before the outermost frame.
+    Truncated(Reason),
+}
+
+/// Why a walk could not reach the outermost frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The caller's frame lies above the stack memory that is there.
+    StackCopyEnded,
+    /// Memory that the unwind information names is not part of the stack that is there.
+    MemoryUnreadable,
+    /// No unwind information covers the code, and the frame pointer is not plausible.
+    NoUnwindInfo,
+    /// The return address is in no mapped code.
+    NotCode,
+    /// The unwind information needs a register whose value is not known.
+    RegisterUnknown,
+    /// A DWARF expression could not be evaluated.
+    ExpressionFailed,
+    /// The unwind information of the frame is damaged.
+    DamagedUnwindInfo,
+    /// The caller's frame would not be further up the stack.
+    NotAdvancing,
+    /// The stack has more frames than a walk yields.
+    TooManyFrames,
+}
+
+impl Reason {
+    /// The reason in a few lower-case words, to be shown to a user.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::StackCopyEnded => "stack copy ended",
+            Self::MemoryUnreadable => "memory not readable",
+            Self::NoUnwindInfo => "no unwind information",
+            Self::NotCode => "return address not in code",
+            Self::RegisterUnknown => "register unknown",
+            Self::ExpressionFailed => "expression failed",
+            Self::DamagedUnwindInfo => "damaged unwind information",
+            Self::NotAdvancing => "stack not advancing",
+            Self::TooManyFrames => "too many frames",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_return_address_is_looked_up_a_byte_earlier() {
+        assert_eq!(FrameAddress::InstructionPointer(Avma(0x10)).lookup_address(), Avma(0x10));
+        assert_eq!(FrameAddress::ReturnAddress(Avma(0x10)).lookup_address(), Avma(0xf));
+    }
+}

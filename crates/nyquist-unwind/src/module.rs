@@ -1,0 +1,150 @@
+//! A module's unwind information, compiled.
+
+use crate::cfi::{FrameSection, SectionKind};
+use crate::code::{CodeRange, UncoveredCode, code_ranges};
+use crate::compile::{Compiled, Compiler, FdeIndex};
+use crate::rule::Rule;
+use crate::table::Table;
+use crate::{Damage, UnwindError};
+use nyquist_object::elf::Architecture;
+use nyquist_object::{ByteSource, Elf, RelativeAddress, Svma};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The compiled unwinding tables of one module. Immutable, so that one is shared by all processes and
+/// threads.
+#[derive(Debug)]
+pub struct Module {
+    number: u32,
+    image_base: Svma,
+    table: Table,
+    fdes: Vec<FdeIndex>,
+    sections: Vec<FrameSection>,
+    uncovered: UncoveredCode,
+    damage: Damage,
+}
+
+impl Module {
+    /// Compiles the unwind information of an ELF file, or of an image of one in memory, as the vdso is.
+    ///
+    /// Damage in one entry costs that entry: see [`Module::damage`]. A module without any unwind information
+    /// is none the less one: its code is walked by frame pointers.
+    ///
+    /// Takes time proportional to the size of the sections `.eh_frame` and `.debug_frame`.
+    ///
+    /// # Errors
+    /// For an architecture that is not supported.
+    pub fn from_elf<S: ByteSource>(elf: &Elf<S>) -> Result<Self, UnwindError> {
+        Self::from_elf_with_debug::<S, S>(elf, None)
+    }
+
+    /// As [`Module::from_elf`], with a separate debug file whose `.debug_frame` describes what the file's own
+    /// sections do not.
+    pub fn from_elf_with_debug<S: ByteSource, D: ByteSource>(
+        elf: &Elf<S>,
+        debug: Option<&Elf<D>>,
+    ) -> Result<Self, UnwindError> {
+        let architecture = elf.architecture();
+        if architecture != Architecture::X86_64 || !elf.is_64_bit() || !elf.is_little_endian() {
+            return Err(UnwindError::Unsupported(format!("ELF for {architecture:?}")));
+        }
+        let mut damage = Damage::default();
+        let mut sections = Vec::new();
+        for (name, kind) in [(".eh_frame", SectionKind::EhFrame), (".debug_frame", SectionKind::DebugFrame)] {
+            sections.extend(frame_section(elf, name, kind, &mut damage));
+        }
+        if let Some(debug) = debug.filter(|_| sections.iter().all(|s| s.kind == SectionKind::EhFrame)) {
+            sections.extend(frame_section(debug, ".debug_frame", SectionKind::DebugFrame, &mut damage));
+        }
+        Ok(Self::compile(elf, sections, damage))
+    }
+
+    fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
+        let code: Vec<CodeRange> = code_ranges(elf);
+        let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
+        let mut compiler = Compiler::new(elf.image_base().0, &ranges);
+        for section in &sections {
+            compiler.add(section);
+        }
+        let Compiled { table, fdes, covered, damage: in_entries } = compiler.finish();
+        damage.merge(in_entries);
+        let uncovered = UncoveredCode::read(elf.source(), &code, &covered);
+        let (number, image_base) = (next_number(), elf.image_base());
+        Self { number, image_base, table, fdes, sections, uncovered, damage }
+    }
+
+    /// The compiled table.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// What of the unwind information was unusable.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    /// How many bytes of memory the module takes: the table, what is kept for rows that are evaluated in full,
+    /// and the instructions of uncovered code.
+    pub fn size(&self) -> usize {
+        let sections: usize = self.sections.iter().map(|section| section.bytes.len()).sum();
+        self.table.size() + size_of_val(&*self.fdes) + sections + self.uncovered.size()
+    }
+
+    /// The rule for the code at a lookup address.
+    pub fn rule(&self, address: RelativeAddress) -> Rule {
+        self.table.rule(address)
+    }
+
+    /// A number that no other module of this program has, by which rules are cached.
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The address as it stands in the file.
+    pub(crate) fn svma(&self, address: RelativeAddress) -> u64 {
+        address.to_svma(self.image_base).0
+    }
+
+    /// The section and the offset in it of the FDE for the address.
+    pub(crate) fn fde(&self, address: RelativeAddress) -> Option<(&FrameSection, usize)> {
+        let after = self.fdes.partition_point(|fde| fde.start <= address.0);
+        let (kind, offset) = self.fdes.get(after.checked_sub(1)?)?.place();
+        let section = self.sections.iter().find(|section| section.kind == kind)?;
+        Some((section, offset))
+    }
+
+    /// Instructions of uncovered code.
+    pub(crate) fn uncovered(&self) -> &UncoveredCode {
+        &self.uncovered
+    }
+}
+
+/// Reads a section. One that is there and cannot be read is damage.
+fn frame_section<S: ByteSource>(
+    elf: &Elf<S>,
+    name: &str,
+    kind: SectionKind,
+    damage: &mut Damage,
+) -> Option<FrameSection> {
+    let address_of = |name| elf.section(name).map(|section| section.address.0);
+    match elf.section_data(name) {
+        Ok(Some(bytes)) => Some(FrameSection {
+            kind,
+            bytes,
+            address: address_of(name).unwrap_or_default(),
+            text: address_of(".text"),
+            got: address_of(".got"),
+        }),
+        Ok(None) => None,
+        Err(error) => {
+            damage.add(|| format!("{name} is unreadable: {error}"));
+            None
+        }
+    }
+}
+
+/// Zero is no module's number.
+fn next_number() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

@@ -1,0 +1,175 @@
+//! How to step from one frame to its caller, in eight bytes.
+
+/// How to find the canonical frame address (CFA), the caller's frame pointer and the return address from the
+/// stack pointer, the frame pointer and the instruction pointer of a frame.
+///
+/// The return address is always in the eight bytes below the CFA, and the caller's stack pointer is the CFA,
+/// but for signal frames and slow rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct Rule {
+    /// What it means depends on the kind.
+    pub(crate) operand: i32,
+    /// Where the caller's frame pointer is saved, in units of eight bytes; see [`SavedFramePointer`].
+    pub(crate) saved: i16,
+    kind: u8,
+    flags: u8,
+}
+
+const _: () = assert!(size_of::<Rule>() == 8);
+
+/// How to find the CFA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// Nothing is known: step by the frame pointer if that is plausible.
+    Uncovered = 0,
+    /// There is no caller: the stack ends here.
+    End = 1,
+    /// The stack pointer + operand.
+    StackPointer = 2,
+    /// The frame pointer + operand.
+    FramePointer = 3,
+    /// The word at (stack pointer + low half of the operand), + high half; the halves are signed.
+    AtStackPointer = 4,
+    /// The word at (frame pointer + low half of the operand), + high half; the halves are signed.
+    AtFramePointer = 5,
+    /// The stub of a procedure linkage table: stack pointer + low half of the operand, and eight more where
+    /// the low four bits of the instruction pointer are not below the high half.
+    LinkageStub = 6,
+    /// The frame that the kernel made to deliver a signal: all registers are in the `ucontext` that begins at
+    /// the stack pointer.
+    SignalFrame = 7,
+    /// None of these. The row has to be evaluated in full.
+    Slow = 8,
+}
+
+/// Where the caller's frame pointer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum SavedFramePointer {
+    /// Still in its register.
+    InRegister = 0,
+    /// In memory, at an offset from the CFA.
+    FromCfa = 1,
+    /// In memory, at an offset from the frame pointer's present value.
+    FromFramePointer = 2,
+}
+
+impl Rule {
+    /// No unwind information.
+    pub const UNCOVERED: Self = Self::plain(Kind::Uncovered);
+    /// The outermost frame.
+    pub const END: Self = Self::plain(Kind::End);
+    /// A signal frame as the kernel makes it.
+    pub const SIGNAL_FRAME: Self = Self::plain(Kind::SignalFrame);
+    /// To be evaluated in full.
+    pub const SLOW: Self = Self::plain(Kind::Slow);
+
+    /// The return address at the stack pointer, as at the first instruction of a function.
+    pub const RETURN_ADDRESS: Self = Self { operand: 8, ..Self::plain(Kind::StackPointer) };
+    /// The caller's frame pointer at the frame pointer, and the return address above it.
+    pub const FRAME_RECORD: Self = Self {
+        operand: 16,
+        saved: -2,
+        kind: Kind::FramePointer as u8,
+        flags: SavedFramePointer::FromCfa as u8,
+    };
+
+    const fn plain(kind: Kind) -> Self {
+        Self { operand: 0, saved: 0, kind: kind as u8, flags: 0 }
+    }
+
+    /// A rule whose caller's frame pointer is where `saved` and `offset` (in bytes) say. `None` where the
+    /// offset does not fit.
+    pub(crate) fn new(kind: Kind, operand: i32, saved: SavedFramePointer, offset: i64) -> Option<Self> {
+        if offset % 8 != 0 {
+            return None;
+        }
+        let offset = i16::try_from(offset / 8).ok()?;
+        Some(Self { operand, saved: offset, kind: kind as u8, flags: saved as u8 })
+    }
+
+    /// As two halves packed into one operand.
+    pub(crate) fn pack(low: i64, high: i64) -> Option<i32> {
+        let (low, high) = (i16::try_from(low).ok()?, i16::try_from(high).ok()?);
+        Some(i32::from(high) << 16 | i32::from(low as u16))
+    }
+
+    /// How to find the CFA.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.kind {
+            1 => Kind::End,
+            2 => Kind::StackPointer,
+            3 => Kind::FramePointer,
+            4 => Kind::AtStackPointer,
+            5 => Kind::AtFramePointer,
+            6 => Kind::LinkageStub,
+            7 => Kind::SignalFrame,
+            8 => Kind::Slow,
+            _ => Kind::Uncovered,
+        }
+    }
+
+    /// Where the caller's frame pointer is.
+    #[inline]
+    pub fn saved_frame_pointer(self) -> SavedFramePointer {
+        match self.flags {
+            0 => SavedFramePointer::InRegister,
+            1 => SavedFramePointer::FromCfa,
+            _ => SavedFramePointer::FromFramePointer,
+        }
+    }
+
+    /// The operand as a number of bytes.
+    #[inline]
+    pub fn operand(self) -> i64 {
+        i64::from(self.operand)
+    }
+
+    /// The low half of the operand.
+    #[inline]
+    pub fn low(self) -> i64 {
+        i64::from(self.operand as i16)
+    }
+
+    /// The high half of the operand.
+    #[inline]
+    pub fn high(self) -> i64 {
+        i64::from(self.operand >> 16)
+    }
+
+    /// The offset of the saved frame pointer in bytes.
+    #[inline]
+    pub fn saved_offset(self) -> i64 {
+        i64::from(self.saved) * 8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_keep_their_signs() {
+        for (low, high) in [(0, 0), (-8, 8), (8, -8), (-1, -1), (32_767, -32_768)] {
+            let operand = Rule::pack(low, high).unwrap();
+            let rule = Rule::new(Kind::AtStackPointer, operand, SavedFramePointer::InRegister, 0).unwrap();
+            assert_eq!((rule.low(), rule.high()), (low, high));
+        }
+        assert_eq!(Rule::pack(40_000, 0), None);
+    }
+
+    #[test]
+    fn an_offset_that_does_not_fit_makes_no_rule() {
+        let check = |offset, fits: bool| {
+            let rule = Rule::new(Kind::StackPointer, 8, SavedFramePointer::FromCfa, offset);
+            assert_eq!(rule.map(Rule::saved_offset), fits.then_some(offset));
+        };
+        check(-16, true);
+        check(-12, false);
+        check(-262_144, true);
+        check(-262_152, false);
+    }
+}

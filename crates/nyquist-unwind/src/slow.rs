@@ -1,0 +1,251 @@
+//! Evaluates a row of call frame information in full: all registers, any expression.
+
+use crate::cfi::{FrameSection, SectionKind};
+use crate::x86_64::{REGISTERS, RIP, RSP};
+use crate::{Reason, StackMemory};
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, Evaluation, EvaluationResult,
+    EvaluationStorage, FrameDescriptionEntry, LittleEndian, Location, Piece, Register, RegisterRule,
+    UnwindContext, UnwindContextStorage, UnwindExpression, UnwindSection, UnwindTableRow, Value,
+};
+use nyquist_object::Avma;
+
+type Slice<'a> = EndianSlice<'a, LittleEndian>;
+
+/// The most steps of an expression. Those of real files have a dozen.
+const MAX_EXPRESSION_STEPS: u32 = 1_000;
+
+/// Storage of fixed size, so that nothing is allocated while walking.
+#[derive(Debug)]
+struct Fixed;
+
+impl UnwindContextStorage<usize> for Fixed {
+    type Rules = [(Register, RegisterRule<usize>); 40];
+    type Stack = [UnwindTableRow<usize, Self>; 8];
+}
+
+impl<'a> EvaluationStorage<Slice<'a>> for Fixed {
+    type Stack = [Value; 32];
+    type ExpressionStack = [(Slice<'a>, Slice<'a>); 4];
+    type Result = [Piece<Slice<'a>>; 1];
+}
+
+/// Registers of which some are not known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FullRegisters {
+    pub(crate) values: [u64; REGISTERS],
+    /// A bit for each register whose value is known.
+    pub(crate) known: u32,
+}
+
+impl FullRegisters {
+    /// All of them known.
+    pub(crate) fn all(values: [u64; REGISTERS]) -> Self {
+        Self { values, known: (1 << REGISTERS) - 1 }
+    }
+
+    /// None of them known.
+    pub(crate) fn none() -> Self {
+        Self { values: [0; REGISTERS], known: 0 }
+    }
+
+    pub(crate) fn get(&self, register: usize) -> Option<u64> {
+        if self.known >> register & 1 == 0 { None } else { self.values.get(register).copied() }
+    }
+
+    pub(crate) fn set(&mut self, register: usize, value: Option<u64>) {
+        if let Some(slot) = self.values.get_mut(register) {
+            *slot = value.unwrap_or_default();
+            self.known = self.known & !(1 << register) | u32::from(value.is_some()) << register;
+        }
+    }
+}
+
+/// What came of a step.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum FullStep {
+    /// The caller's registers, and whether the frame was a signal frame, so that the caller was interrupted.
+    Caller(FullRegisters, bool),
+    /// There is no caller.
+    Root,
+}
+
+/// Evaluates rows. Holds the memory that this takes.
+#[derive(Debug)]
+pub(crate) struct Evaluator {
+    context: Box<UnwindContext<usize, Fixed>>,
+}
+
+impl Evaluator {
+    pub(crate) fn new() -> Self {
+        Self { context: Box::new(UnwindContext::new_in()) }
+    }
+
+    /// Steps from a frame to its caller by the FDE at `offset` of `section`. `address` is the lookup address
+    /// as it stands in the file.
+    pub(crate) fn step(
+        &mut self,
+        section: &FrameSection,
+        offset: usize,
+        address: u64,
+        registers: &FullRegisters,
+        memory: &impl StackMemory,
+    ) -> Result<FullStep, Reason> {
+        match section.kind {
+            SectionKind::EhFrame => {
+                let frames = EhFrame::new(&section.bytes, LittleEndian);
+                self.step_in(&frames, section, offset.into(), address, registers, memory)
+            }
+            SectionKind::DebugFrame => {
+                let frames = DebugFrame::new(&section.bytes, LittleEndian);
+                self.step_in(&frames, section, offset.into(), address, registers, memory)
+            }
+        }
+    }
+
+    fn step_in<'a, U: UnwindSection<Slice<'a>>>(
+        &mut self,
+        frames: &U,
+        section: &FrameSection,
+        offset: U::Offset,
+        address: u64,
+        registers: &FullRegisters,
+        memory: &impl StackMemory,
+    ) -> Result<FullStep, Reason> {
+        let bases = bases(section);
+        let fde = frames.fde_from_offset(&bases, offset, U::cie_from_offset);
+        let fde: FrameDescriptionEntry<Slice<'a>> = fde.map_err(|_| Reason::DamagedUnwindInfo)?;
+        let row = fde.unwind_info_for_address(frames, &bases, &mut self.context, address);
+        let row = row.map_err(|_| Reason::DamagedUnwindInfo)?;
+        let frame = Frame { frames, encoding: fde.cie().encoding(), registers, memory };
+        frame.caller(row, fde.cie().return_address_register(), fde.is_signal_trampoline())
+    }
+}
+
+fn bases(section: &FrameSection) -> BaseAddresses {
+    let mut bases = BaseAddresses::default().set_eh_frame(section.address);
+    if let Some(text) = section.text {
+        bases = bases.set_text(text);
+    }
+    if let Some(got) = section.got {
+        bases = bases.set_got(got);
+    }
+    bases
+}
+
+/// A frame whose caller is looked for.
+struct Frame<'s, U, M> {
+    frames: &'s U,
+    encoding: gimli::Encoding,
+    registers: &'s FullRegisters,
+    memory: &'s M,
+}
+
+impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
+    fn caller(
+        &self,
+        row: &UnwindTableRow<usize, Fixed>,
+        return_register: Register,
+        is_signal: bool,
+    ) -> Result<FullStep, Reason> {
+        if matches!(row.register(return_register), None | Some(RegisterRule::Undefined)) {
+            return Ok(FullStep::Root);
+        }
+        let cfa = self.cfa(row.cfa())?;
+        let mut caller = FullRegisters::none();
+        for register in 0..REGISTERS {
+            let rule = row.register(Register(register as u16));
+            // A register that cannot be had is missed only where something needs it.
+            caller.set(register, self.value(register, rule.as_ref(), cfa).ok());
+        }
+        let return_address = row.register(return_register);
+        let ip = self.value(usize::from(return_register.0), return_address.as_ref(), cfa)?;
+        caller.set(RIP, Some(ip));
+        if row.register(Register(RSP as u16)).is_none() {
+            caller.set(RSP, Some(cfa));
+        }
+        if caller.get(RSP).is_none() {
+            return Err(Reason::RegisterUnknown);
+        }
+        Ok(FullStep::Caller(caller, is_signal))
+    }
+
+    fn cfa(&self, rule: &CfaRule<usize>) -> Result<u64, Reason> {
+        match rule {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                let base = self.register(usize::from(register.0))?;
+                Ok(base.wrapping_add_signed(*offset))
+            }
+            CfaRule::Expression(expression) => self.evaluate(expression, None),
+        }
+    }
+
+    /// The caller's value of a register.
+    fn value(&self, register: usize, rule: Option<&RegisterRule<usize>>, cfa: u64) -> Result<u64, Reason> {
+        match rule {
+            // Call frame information does not mention registers that it leaves alone.
+            None | Some(RegisterRule::SameValue) => self.register(register),
+            Some(RegisterRule::Offset(offset)) => self.saved(register, cfa.wrapping_add_signed(*offset)),
+            Some(RegisterRule::ValOffset(offset)) => Ok(cfa.wrapping_add_signed(*offset)),
+            Some(RegisterRule::Register(other)) => self.register(usize::from(other.0)),
+            Some(RegisterRule::Expression(expression)) => self.read(self.evaluate(expression, Some(cfa))?),
+            Some(RegisterRule::ValExpression(expression)) => self.evaluate(expression, Some(cfa)),
+            Some(RegisterRule::Constant(value)) => Ok(*value),
+            Some(_) => Err(Reason::RegisterUnknown),
+        }
+    }
+
+    /// A register saved at `address`. In an epilogue the rule can be stale: what is below the stack pointer
+    /// has been restored already, and may be overwritten.
+    fn saved(&self, register: usize, address: u64) -> Result<u64, Reason> {
+        if register != RIP && self.registers.get(RSP).is_some_and(|sp| address < sp) {
+            return self.register(register);
+        }
+        self.read(address)
+    }
+
+    fn register(&self, register: usize) -> Result<u64, Reason> {
+        self.registers.get(register).ok_or(Reason::RegisterUnknown)
+    }
+
+    fn read(&self, address: u64) -> Result<u64, Reason> {
+        let sp = self.registers.get(RSP).unwrap_or_default();
+        self.memory.read_u64(Avma(address)).ok_or_else(|| unreadable(address, sp))
+    }
+
+    fn evaluate(&self, expression: &UnwindExpression<usize>, initial: Option<u64>) -> Result<u64, Reason> {
+        let expression = expression.get(self.frames).map_err(|_| Reason::DamagedUnwindInfo)?;
+        let mut evaluation = Evaluation::<Slice<'a>, Fixed>::new_in(expression.0, self.encoding);
+        evaluation.set_max_iterations(MAX_EXPRESSION_STEPS);
+        if let Some(initial) = initial {
+            evaluation.set_initial_value(initial);
+        }
+        let mut result = evaluation.evaluate().map_err(|_| Reason::ExpressionFailed)?;
+        loop {
+            result = match result {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let word = self.read(address)?;
+                    let unused = 64 - 8 * u32::from(size.clamp(1, 8));
+                    evaluation.resume_with_memory(Value::Generic(word << unused >> unused))
+                }
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    let value = self.register(usize::from(register.0))?;
+                    evaluation.resume_with_register(Value::Generic(value))
+                }
+                _ => return Err(Reason::ExpressionFailed),
+            }
+            .map_err(|_| Reason::ExpressionFailed)?;
+        }
+        match evaluation.as_result() {
+            [Piece { location: Location::Address { address }, .. }] => Ok(*address),
+            _ => Err(Reason::ExpressionFailed),
+        }
+    }
+}
+
+/// The reason for a read that failed: what is above the stack pointer was not copied, and what is below it
+/// is no stack.
+pub(crate) fn unreadable(address: u64, sp: u64) -> Reason {
+    if address >= sp { Reason::StackCopyEnded } else { Reason::MemoryUnreadable }
+}

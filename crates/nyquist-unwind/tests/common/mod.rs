@@ -1,0 +1,153 @@
+//! What gimli makes of a row of call frame information, as an oracle for the compiled tables.
+
+use gimli::{CfaRule, Expression, Operation, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow};
+use nyquist_unwind::rule::{Kind, Rule, SavedFramePointer};
+
+/// gimli's reader of a section.
+pub(crate) type Slice<'a> = gimli::EndianSlice<'a, gimli::LittleEndian>;
+const RBP: gimli::Register = gimli::Register(6);
+const RSP: gimli::Register = gimli::Register(7);
+const RIP: gimli::Register = gimli::Register(16);
+
+/// Whether the rule says what the row says. A slow rule says that the row is one which no other rule can
+/// express.
+pub(crate) fn agrees<'a, U: UnwindSection<Slice<'a>>>(
+    rule: Rule,
+    row: &UnwindTableRow<usize>,
+    section: &U,
+    is_signal: bool,
+) -> bool {
+    let return_address = row.register(RIP);
+    match rule.kind() {
+        Kind::Uncovered => false,
+        Kind::End => matches!(return_address, None | Some(RegisterRule::Undefined)),
+        Kind::SignalFrame => is_signal && is_signal_frame(row, section),
+        Kind::Slow => is_signal || !is_simple(row, section),
+        _ => {
+            return_address == Some(RegisterRule::Offset(-8))
+                && row.register(RSP).is_none()
+                && cfa_agrees(rule, row.cfa(), section)
+                && frame_pointer_agrees(rule, row.register(RBP).as_ref(), section)
+        }
+    }
+}
+
+fn operations<'a, U: UnwindSection<Slice<'a>>>(
+    expression: &UnwindExpression<usize>,
+    section: &U,
+) -> Vec<Operation<Slice<'a>>> {
+    let encoding = gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 4 };
+    let expression: Expression<Slice<'a>> = expression.get(section).unwrap();
+    let mut operations = expression.operations(encoding);
+    let mut all = Vec::new();
+    while let Some(operation) = operations.next().unwrap() {
+        all.push(operation);
+    }
+    all
+}
+
+fn register_offset(operation: &Operation<Slice<'_>>) -> Option<(gimli::Register, i64)> {
+    match operation {
+        Operation::RegisterOffset { register, offset, .. } => Some((*register, *offset)),
+        _ => None,
+    }
+}
+
+fn cfa_agrees<'a, U: UnwindSection<Slice<'a>>>(rule: Rule, cfa: &CfaRule<usize>, section: &U) -> bool {
+    match cfa {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            let expected = match rule.kind() {
+                Kind::StackPointer => RSP,
+                Kind::FramePointer => RBP,
+                _ => return false,
+            };
+            *register == expected && *offset == rule.operand()
+        }
+        CfaRule::Expression(expression) => {
+            let operations = operations(expression, section);
+            let first = operations.first().and_then(register_offset);
+            match rule.kind() {
+                Kind::StackPointer => operations.len() == 1 && first == Some((RSP, rule.operand())),
+                Kind::FramePointer => operations.len() == 1 && first == Some((RBP, rule.operand())),
+                Kind::AtStackPointer => {
+                    first == Some((RSP, rule.low())) && deref_and_add(&operations, rule.high())
+                }
+                Kind::AtFramePointer => {
+                    first == Some((RBP, rule.low())) && deref_and_add(&operations, rule.high())
+                }
+                Kind::LinkageStub => {
+                    let threshold = Operation::UnsignedConstant { value: rule.high() as u64 };
+                    operations.len() == 9
+                        && first == Some((RSP, rule.low()))
+                        && register_offset(&operations[1]) == Some((RIP, 0))
+                        && operations[4] == threshold
+                        && operations[5] == Operation::Ge
+                }
+                _ => false,
+            }
+        }
+    }
+}
+
+fn deref_and_add(operations: &[Operation<Slice<'_>>], addend: i64) -> bool {
+    let is_deref = |operation: &Operation<Slice<'_>>| matches!(operation, Operation::Deref { size: 8, .. });
+    match operations {
+        [_, deref] => is_deref(deref) && addend == 0,
+        [_, deref, Operation::PlusConstant { value }] => is_deref(deref) && *value as i64 == addend,
+        _ => false,
+    }
+}
+
+fn frame_pointer_agrees<'a, U: UnwindSection<Slice<'a>>>(
+    rule: Rule,
+    saved: Option<&RegisterRule<usize>>,
+    section: &U,
+) -> bool {
+    match saved {
+        None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => {
+            rule.saved_frame_pointer() == SavedFramePointer::InRegister
+        }
+        Some(RegisterRule::Offset(offset)) => {
+            rule.saved_frame_pointer() == SavedFramePointer::FromCfa && rule.saved_offset() == *offset
+        }
+        Some(RegisterRule::Expression(expression)) => {
+            let operations = operations(expression, section);
+            rule.saved_frame_pointer() == SavedFramePointer::FromFramePointer
+                && operations.len() == 1
+                && register_offset(&operations[0]) == Some((RBP, rule.saved_offset()))
+        }
+        _ => false,
+    }
+}
+
+fn is_signal_frame<'a, U: UnwindSection<Slice<'a>>>(row: &UnwindTableRow<usize>, section: &U) -> bool {
+    let at = |register, offset| match row.register(register) {
+        Some(RegisterRule::Expression(expression)) => {
+            operations(&expression, section).first().and_then(register_offset) == Some((RSP, offset))
+        }
+        _ => false,
+    };
+    at(RIP, 0xa8) && at(RBP, 0x78) && at(gimli::Register(0), 0x90) && at(gimli::Register(15), 0x60)
+}
+
+/// Whether the stack pointer, the frame pointer and the return address are all found in ways that a rule has
+/// room for.
+fn is_simple<'a, U: UnwindSection<Slice<'a>>>(row: &UnwindTableRow<usize>, section: &U) -> bool {
+    let cfa = match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            [RSP, RBP].contains(register) && i32::try_from(*offset).is_ok()
+        }
+        CfaRule::Expression(expression) => {
+            let operations = operations(expression, section);
+            let on_stack =
+                operations.first().and_then(register_offset).is_some_and(|r| [RSP, RBP].contains(&r.0));
+            on_stack && operations.len() <= 3
+        }
+    };
+    let frame_pointer = matches!(
+        row.register(RBP),
+        None | Some(RegisterRule::Undefined | RegisterRule::SameValue | RegisterRule::Offset(_))
+    );
+    let return_address = row.register(RIP) == Some(RegisterRule::Offset(-8));
+    cfa && frame_pointer && return_address && row.register(RSP).is_none()
+}

@@ -1,0 +1,65 @@
+//! Every row of every FDE of the binaries at hand, compared with gimli's evaluation.
+
+mod common;
+
+use common::agrees;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
+use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
+use nyquist_unwind::Module;
+use std::fs::File;
+use std::path::Path;
+
+/// Compares all rows of `.eh_frame` and returns how many there were.
+fn compare(path: &Path) -> usize {
+    let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
+    let module = Module::from_elf(&elf).unwrap();
+    assert_eq!(module.damage().first, None, "{}", path.display());
+    let bytes = elf.section_data(".eh_frame").unwrap().unwrap();
+    let address = |name| elf.section(name).map_or(0, |section| section.address.0);
+    let bases = BaseAddresses::default()
+        .set_eh_frame(address(".eh_frame"))
+        .set_text(address(".text"))
+        .set_got(address(".got"));
+    let section = EhFrame::new(&bytes, LittleEndian);
+    let mut entries = section.entries(&bases);
+    let mut context = UnwindContext::new();
+    let mut rows = 0;
+    while let Some(entry) = entries.next().unwrap() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let fde = partial.parse(EhFrame::cie_from_offset).unwrap();
+        let mut table = fde.rows(&section, &bases, &mut context).unwrap();
+        while let Some(row) = table.next_row().unwrap() {
+            let end = row.end_address().min(fde.end_address());
+            for address in [row.start_address(), end.wrapping_sub(1)] {
+                if !(row.start_address()..end).contains(&address) {
+                    continue;
+                }
+                let relative = RelativeAddress::from_svma(Svma(address), elf.image_base()).unwrap();
+                let rule = module.rule(relative);
+                let agrees = agrees(rule, row, &section, fde.is_signal_trampoline());
+                assert!(agrees, "{} at {address:#x}: {rule:?} where gimli has {row:?}", path.display());
+            }
+            rows += 1;
+        }
+    }
+    rows
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn the_rows_of_this_program_are_gimlis() {
+    let rows = compare(&std::env::current_exe().unwrap());
+    assert!(rows > 1_000, "{rows} rows");
+}
+
+#[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn the_rows_of_the_libraries_of_this_program_are_gimlis() {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mut libraries: Vec<_> = maps.lines().filter_map(|line| line.split_whitespace().nth(5)).collect();
+    libraries.retain(|path| path.contains(".so"));
+    libraries.dedup();
+    for library in libraries {
+        compare(Path::new(library));
+    }
+}

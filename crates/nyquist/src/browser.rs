@@ -1,0 +1,68 @@
+//! Showing a served profile: in a browser where there is one, as a link where there is none.
+
+use crate::output::Owner;
+use crate::printer::Printer;
+use std::env;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
+
+/// Opens `url`, or says it, with what else is needed to open it from another machine.
+pub fn show(printer: Printer, url: &str, port: u16, open: bool, user: Option<Owner>) {
+    let ssh = env::var("SSH_CONNECTION").ok();
+    if let Some(connection) = &ssh {
+        let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
+        printer.say(format_args!("On your own machine, forward the port and open the link there:"));
+        printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
+    } else if open && has_display() && launch(url, user) {
+        printer.say("Opening the profile in your browser");
+    }
+    printer.say(format_args!("  {url}"));
+}
+
+fn has_display() -> bool {
+    ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+}
+
+/// The line that forwards the port from the machine on which the user sits. `connection` is `SSH_CONNECTION`:
+/// the client's address and port, then the server's.
+fn ssh_line(connection: &str, user: &str, port: u16) -> String {
+    let mut parts = connection.split(' ').skip(2);
+    let server = parts.next().unwrap_or("HOST");
+    let ssh_port = parts.next().filter(|&ssh_port| ssh_port != "22");
+    let ssh_port = ssh_port.map(|ssh_port| format!(" -p {ssh_port}")).unwrap_or_default();
+    let at = if user.is_empty() { String::new() } else { format!("{user}@") };
+    format!("ssh -L {port}:127.0.0.1:{port}{ssh_port} {at}{server}")
+}
+
+/// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes
+/// nowhere.
+fn launch(url: &str, user: Option<Owner>) -> bool {
+    let chosen = env::var("BROWSER").unwrap_or_default();
+    let openers = chosen.split(':').filter(|name| !name.is_empty()).chain(["xdg-open", "wslview"]);
+    for opener in openers {
+        let mut command = Command::new(opener);
+        command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        if let Some(Owner { uid, gid }) = user {
+            command.uid(uid).gid(gid);
+        }
+        if let Ok(mut child) = command.spawn() {
+            // The opener ends by itself; waiting for it elsewhere leaves no zombie.
+            std::thread::spawn(move || child.wait());
+            return true;
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ssh_line_can_be_typed_as_it_is() {
+        let check = |connection, expected| assert_eq!(ssh_line(connection, "ann", 3001), expected);
+        check("10.0.0.2 51234 10.0.0.9 22", "ssh -L 3001:127.0.0.1:3001 ann@10.0.0.9");
+        check("10.0.0.2 51234 10.0.0.9 2222", "ssh -L 3001:127.0.0.1:3001 -p 2222 ann@10.0.0.9");
+        check("", "ssh -L 3001:127.0.0.1:3001 ann@HOST");
+    }
+}

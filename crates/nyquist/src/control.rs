@@ -1,0 +1,84 @@
+//! What Ctrl-C and SIGTERM do: it depends on what is going on when they come.
+
+use nyquist_convert::Progress;
+use nyquist_record::linux::launch::Signaller;
+use nyquist_record::linux::perf::StopHandle;
+use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
+use nyquist_server::ShutdownHandle;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What is going on.
+#[derive(Debug, Default)]
+pub enum Phase {
+    /// Something that is over in a moment.
+    #[default]
+    Brief,
+    /// A command or an attached process is being recorded.
+    Recording {
+        /// Ends the recording.
+        stop: StopHandle,
+        /// The command; an attached process is left alone.
+        command: Option<Signaller>,
+        /// How many times Ctrl-C came.
+        interrupts: u32,
+    },
+    /// Names are being looked up.
+    Symbolicating(Arc<Progress>),
+    /// The profile is served.
+    Serving(ShutdownHandle),
+}
+
+/// Shares the phase with the thread that waits for signals.
+#[derive(Clone, Debug, Default)]
+pub struct Control {
+    phase: Arc<Mutex<Phase>>,
+}
+
+impl Control {
+    /// Starts the thread that waits for signals. It ends with the program.
+    pub fn start(requests: Requests) -> Self {
+        let control = Self::default();
+        let shared = control.clone();
+        std::thread::spawn(move || {
+            while let Ok(request) = requests.wait() {
+                shared.handle(request);
+            }
+        });
+        control
+    }
+
+    /// Says what is going on from now on.
+    pub fn enter(&self, phase: Phase) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+
+    fn handle(&self, request: Request) {
+        match &mut *self.phase.lock().unwrap_or_else(PoisonError::into_inner) {
+            Phase::Brief => {}
+            Phase::Recording { stop, command, interrupts } => {
+                if request.signal == EndSignal::Interrupt {
+                    *interrupts += 1;
+                }
+                end_recording(stop, command.as_ref(), request, *interrupts);
+            }
+            Phase::Symbolicating(progress) => progress.cancel.store(true, Ordering::Relaxed),
+            Phase::Serving(server) => server.shut_down(),
+        }
+    }
+}
+
+/// The first Ctrl-C is the command's, which may have its own idea of it; the recording goes on until it ends.
+/// The second ends the command. SIGTERM ends the recording, for whoever sends it does not wait for long.
+fn end_recording(stop: &StopHandle, command: Option<&Signaller>, request: Request, interrupts: u32) {
+    let Some(command) = command else { return stop.stop() };
+    let signal = if interrupts > 1 { KILL } else { request.signal.number() };
+    // What is typed on the terminal goes to the command without our help.
+    if !request.typed || signal == KILL {
+        // A command that cannot be signalled has ended, or has become another user's: then it is left alone.
+        let _ = command.send(signal);
+    }
+    if request.signal != EndSignal::Interrupt {
+        stop.stop();
+    }
+}

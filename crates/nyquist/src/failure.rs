@@ -1,0 +1,77 @@
+//! What the user is told when something cannot be done: one sentence, what to do about it, an exit status.
+
+use std::error::Error;
+use std::fmt::Display;
+use std::iter;
+
+/// The status of a command that could not do its work.
+pub const FAILED: u8 = 1;
+
+/// An error for the user.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// One sentence without a full stop.
+    pub message: String,
+    /// What to do about it, a line each.
+    pub hints: Vec<String>,
+    /// The exit status.
+    pub status: u8,
+}
+
+impl Failure {
+    /// A failure with the status [`FAILED`].
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), hints: Vec::new(), status: FAILED }
+    }
+
+    /// `what` failed because of `error` and everything that caused it.
+    pub fn because(what: impl Display, error: &dyn Error) -> Self {
+        let causes = iter::successors(Some(error), |error| error.source());
+        let mut message = what.to_string();
+        for cause in causes.map(ToString::to_string) {
+            // An error that already ends in its cause's text would say it twice.
+            if !message.ends_with(&cause) {
+                message = format!("{message}: {cause}");
+            }
+        }
+        Self::new(message)
+    }
+
+    /// Adds a line on what to do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Sets the exit status.
+    #[must_use]
+    pub fn status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+}
+
+/// What went wrong with a file, in the words of a shell.
+pub fn io_reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    chars.next().map(|first| first.to_lowercase().chain(chars).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_follow_what_failed() {
+        let error = std::io::Error::other("the disk is on fire");
+        assert_eq!(Failure::because("cannot read x", &error).message, "cannot read x: the disk is on fire");
+    }
+
+    #[test]
+    fn an_operating_systems_error_is_said_in_words() {
+        assert_eq!(io_reason(&std::io::Error::from_raw_os_error(2)), "no such file or directory");
+        assert_eq!(io_reason(&std::io::Error::from_raw_os_error(13)), "permission denied");
+    }
+}

@@ -1,0 +1,54 @@
+//! What kind of machine this is, for the profile's information panel.
+
+use nyquist_profile::Meta;
+use std::fs;
+
+/// Fills in what is known of the machine.
+pub fn describe(meta: &mut Meta) {
+    let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let system = value(&release, "PRETTY_NAME", '=').map(|name| name.trim_matches('"').to_owned());
+    let parts = [system, Some(format!("Linux {}", kernel.trim()))];
+    meta.oscpu = Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "));
+    meta.platform = Some("Linux".to_owned());
+    meta.abi = Some(format!("{}-gcc3", std::env::consts::ARCH));
+    meta.cpu_name = value(&cpus, "model name", ':').map(str::to_owned);
+    meta.logical_cpus = u32::try_from(cpus.lines().filter(|line| line.starts_with("processor")).count()).ok();
+    meta.physical_cpus = physical_cpus(&cpus);
+    meta.main_memory = value(&memory, "MemTotal", ':')
+        .and_then(|size| size.strip_suffix(" kB")?.trim().parse::<u64>().ok())
+        .map(|kilobytes| kilobytes * 1024);
+}
+
+/// The first value of a key in lines of `key separator value`.
+fn value<'a>(text: &'a str, key: &str, separator: char) -> Option<&'a str> {
+    let pairs = text.lines().filter_map(|line| line.split_once(separator));
+    pairs.filter(|(name, _)| name.trim() == key).map(|(_, value)| value.trim()).next()
+}
+
+/// The number of cores: distinct pairs of package and core.
+fn physical_cpus(cpuinfo: &str) -> Option<u32> {
+    let cores: std::collections::BTreeSet<_> = cpuinfo
+        .split("\n\n")
+        .filter_map(|cpu| Some((value(cpu, "physical id", ':')?, value(cpu, "core id", ':')?)))
+        .collect();
+    u32::try_from(cores.len()).ok().filter(|&count| count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPUINFO: &str = "processor\t: 0\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: 0\n\n\
+                           processor\t: 1\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: 0\n\n\
+                           processor\t: 2\nmodel name\t: Fast CPU\nphysical id\t: 0\ncore id\t: 1\n";
+
+    #[test]
+    fn cores_are_counted_once() {
+        assert_eq!(physical_cpus(CPUINFO), Some(2));
+        assert_eq!(physical_cpus(""), None);
+        assert_eq!(value(CPUINFO, "model name", ':'), Some("Fast CPU"));
+    }
+}

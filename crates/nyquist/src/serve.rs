@@ -1,0 +1,36 @@
+//! Serving a profile and its symbols until it is ended.
+
+use crate::args::{ServerArgs, SymbolArgs};
+use crate::browser;
+use crate::control::{Control, Phase};
+use crate::failure::Failure;
+use crate::output::Owner;
+use crate::printer::Printer;
+use crate::symbolicate::search_paths;
+use nyquist_profile::Profile;
+use nyquist_server::{Config, PortChoice, ProfileSymbols, Server};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Serves the saved profile until Ctrl-C.
+pub fn serve(
+    path: &Path,
+    profile: &Profile,
+    args: &ServerArgs,
+    symbols: &SymbolArgs,
+    user: Option<Owner>,
+    printer: Printer,
+    control: &Control,
+) -> Result<(), Failure> {
+    let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
+    let config = Config { address: args.address, port, ..Config::default() };
+    let symbols = Arc::new(ProfileSymbols::new(profile, search_paths(symbols)));
+    let server = Server::bind(config, path, symbols).map_err(|error| {
+        Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
+    })?;
+    control.enter(Phase::Serving(server.shutdown_handle()));
+    let url = server.open_url(&args.profiler_url);
+    browser::show(printer, &url, server.local_addr().port(), !args.no_open, user);
+    printer.say("Serving the profile and its symbols; Ctrl-C ends");
+    server.run().map_err(|error| Failure::because("the server failed", &error))
+}

@@ -1,0 +1,103 @@
+//! Giving a recording its names, with progress on a terminal when it takes a while.
+
+use crate::args::SymbolArgs;
+use crate::control::{Control, Phase};
+use crate::printer::Printer;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbols};
+use nyquist_profile::{LibId, Profile};
+use nyquist_symbols::{Finder, KernelSymbols, SearchPaths};
+use std::fs::File;
+use std::io::BufReader;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// Work that is over sooner than this is not worth a progress bar.
+const SHOW_AFTER: Duration = Duration::from_secs(1);
+
+/// Looks up the names of a profile's frames. Ctrl-C ends it with the names had so far.
+pub fn symbolicate(
+    profile: Profile,
+    libs: &Libs,
+    args: &SymbolArgs,
+    printer: Printer,
+    control: &Control,
+) -> Profile {
+    let progress = std::sync::Arc::new(Progress::default());
+    control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
+    let has_kernel = libs.sources().iter().any(|(_, source)| matches!(source, LibSource::Kernel(_)));
+    let kernel = if has_kernel { kernel_symbols(printer) } else { None };
+    let finder = Finder::new(search_paths(args));
+    let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let symbols = Symbols { finder: &finder, kernel: kernel.as_ref(), threads };
+    let symbolicated = thread::scope(|scope| {
+        let (finished, wait) = mpsc::channel::<()>();
+        if printer.shows_progress() {
+            let progress = &progress;
+            scope.spawn(move || show(progress, &wait));
+        }
+        let symbolicated = nyquist_convert::symbolicate(profile, libs.sources(), symbols, &progress);
+        drop(finished);
+        symbolicated
+    });
+    if progress.cancel.load(Ordering::Relaxed) {
+        printer.warn("the lookup of names was ended early: some functions have none");
+    }
+    explain(&symbolicated, printer);
+    symbolicated.profile
+}
+
+/// The folders in which files are looked for.
+pub fn search_paths(args: &SymbolArgs) -> SearchPaths {
+    let home = std::env::var_os("HOME").map(PathBuf::from);
+    SearchPaths {
+        symbol_dirs: args.symbol_dir.clone(),
+        build_id_caches: home.map(|home| home.join(".debug")).into_iter().collect(),
+        ..SearchPaths::default()
+    }
+}
+
+fn kernel_symbols(printer: Printer) -> Option<KernelSymbols> {
+    let kallsyms = BufReader::new(File::open("/proc/kallsyms").ok()?);
+    let modules = std::fs::read("/proc/modules").unwrap_or_default();
+    let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
+    KernelSymbols::parse(kallsyms, modules.as_slice(), &notes)
+        .inspect_err(|error| printer.warn(format_args!("kernel functions have no names: {error}")))
+        .ok()
+}
+
+fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
+    if finished.recv_timeout(SHOW_AFTER) != Err(mpsc::RecvTimeoutError::Timeout) {
+        return;
+    }
+    let style = ProgressStyle::with_template("Looking up names {wide_bar} {pos}/{len}");
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    while finished.recv_timeout(Duration::from_millis(100)) == Err(mpsc::RecvTimeoutError::Timeout) {
+        bar.set_length(progress.total.load(Ordering::Relaxed) as u64);
+        bar.set_position(progress.done.load(Ordering::Relaxed) as u64);
+    }
+    bar.finish_and_clear();
+}
+
+/// Says, for those who want to know, where each lib's names come from and where they were looked for.
+fn explain(symbolicated: &Symbolicated, printer: Printer) {
+    for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
+        let name = lib_path(&symbolicated.profile, *lib);
+        match symbols_from {
+            Some(path) => printer.detail(format_args!("{name}: symbols from {}", path.display())),
+            None => printer.detail(format_args!("{name}: no symbols")),
+        }
+        for attempt in tried {
+            printer.detail(format_args!("  {}: {}", attempt.path.display(), attempt.outcome));
+        }
+    }
+}
+
+fn lib_path(profile: &Profile, lib: LibId) -> &str {
+    &profile.lib(lib).path
+}
