@@ -1,3 +1,63 @@
-//! The one entry for people and CI: `cargo xtask test | bench | fuzz`.
+//! The one entry for people and CI: `cargo xtask test | fuzz`.
 
-fn main() {}
+mod docs;
+mod fuzz;
+mod live;
+mod packages;
+mod steps;
+mod sys;
+mod tally;
+mod test;
+mod workloads;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's chores.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Runs every check: format, lints, tests, docs, packages, live recordings, the commands of the documentation
+    Test(test::Options),
+    /// Builds the small programs that the tests profile, and prints where they are
+    Workloads,
+    /// Runs a fuzz target, or all of them one after another
+    Fuzz(fuzz::Options),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Test(options) => test::run(&options),
+        Chore::Workloads => workloads::build_all().map(|folder| {
+            println!("{}", folder.display());
+            true
+        }),
+        Chore::Fuzz(options) => fuzz::run(&options),
+    };
+    match outcome {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root folder.
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_path_buf()
+}
+
+/// Where cargo builds to.
+fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), |dir| root().join(dir))
+}

@@ -1,0 +1,27 @@
+// Burns on two named threads until it is killed, to be attached to. Its truth is that main_loop and helper_loop
+// have half each, whenever one looks, if two CPUs are free.
+#include "work.h"
+#include <pthread.h>
+
+NOINLINE void main_loop(void) {
+    uint64_t used;
+    for (;;) SPIN(1000, used);
+}
+
+NOINLINE void helper_loop(void) {
+    uint64_t used;
+    for (;;) SPIN(1000, used);
+}
+
+static void *helper(void *unused) {
+    pthread_setname_np(pthread_self(), "helper");
+    helper_loop();
+    return unused;
+}
+
+int main(int argc, char **argv) {
+    pthread_t thread;
+    if (argument(argc, argv, 1, 2) > 1) pthread_create(&thread, NULL, helper, NULL);
+    ready();
+    main_loop();
+}

@@ -1,0 +1,206 @@
+//! Attaching to a running process, and recording for a given time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::harness::Test;
+use super::invocation::{Invocation, Running};
+use super::profile::Profile;
+use super::profile::Thread;
+use crate::sys;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("all_threads_of_a_running_process_are_recorded", all_threads).quick(),
+    Test::new("an_attached_recording_has_complete_named_stacks", attached_stacks),
+    Test::new("ctrl_c_ends_an_attached_recording_and_leaves_the_process", interrupted),
+    Test::new("sigint_from_a_wrapper_ends_an_attached_recording", |test| signalled(test, libc::SIGINT)),
+    Test::new("sigterm_ends_an_attached_recording", |test| signalled(test, libc::SIGTERM)),
+    Test::new("an_attached_recording_ends_with_its_process", process_ends),
+    Test::new("a_duration_ends_a_commands_recording", duration),
+    Test::new("a_pid_that_does_not_exist_is_an_error", no_such_pid).quick().parallel(),
+    Test::new("another_users_process_is_an_error", foreign_pid).parallel(),
+    Test::new("ones_own_process_can_be_attached_to_as_a_plain_user", own_as_plain_user),
+];
+
+/// Starts the endless workload and waits until it works.
+fn endless<'a>(
+    test: &'a Context<'a>,
+    threads: &str,
+    adapt: impl FnOnce(Invocation<'a>) -> Invocation<'a>,
+) -> Result<Running<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("endless")).args(&[threads]);
+    let running = adapt(call.env("WORKLOAD_READY", ready.display().to_string())).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+fn attach<'a>(
+    test: &'a Context<'a>,
+    target: &Running<'_>,
+    output: &Path,
+    options: &[&str],
+) -> Invocation<'a> {
+    let pid = target.pid().to_string();
+    test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(output).args(options)
+}
+
+/// That a process is there, and not a zombie.
+fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+fn end(target: Running<'_>) -> Verdict {
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+fn all_threads(test: &Context<'_>) -> Verdict {
+    let target = endless(test, "2", |call| call)?;
+    let output = test.path("attached.json.gz");
+    let before = process_cpu(target.pid())?;
+    let finished = attach(test, &target, &output, &["-d", "1"]).run()?.succeeded()?;
+    let used = process_cpu(target.pid())? - before;
+    expect(is_alive(target.pid()), "the process did not survive")?;
+    end(target)?;
+    let seconds = finished.took.as_secs_f64();
+    expect((0.9..5.0).contains(&seconds), format_args!("a recording of 1 s took {seconds:.2} s"))?;
+    let profile = Profile::read(&output)?;
+    // It was sampled for one second of what it ran while the recorder lived.
+    expect(profile.total() > 400.0, format_args!("only {} samples, {used:.2} s of CPU", profile.total()))?;
+    expect(
+        profile.total() < used * 1000.0 * 1.05,
+        format_args!("{} samples, {used:.2} s of CPU", profile.total()),
+    )?;
+    for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
+        let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
+        let names = profile.thread_names();
+        expect(weight > 100.0, format_args!("thread {name} has {weight} samples; threads: {names:?}"))?;
+        expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
+    }
+    Ok(())
+}
+
+/// CPU seconds of a process so far, by the scheduler's own sum.
+fn process_cpu(pid: u32) -> Result<f64, anyhow::Error> {
+    let mut sum = 0.0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+        sum += text.split(' ').next().unwrap_or_default().parse::<f64>()?;
+    }
+    Ok(sum / 1e9)
+}
+
+fn attached_stacks(test: &Context<'_>) -> Verdict {
+    let target = endless(test, "1", |call| call)?;
+    let output = test.path("attached.json.gz");
+    attach(test, &target, &output, &["-d", "1"]).run()?.succeeded()?;
+    end(target)?;
+    let profile = Profile::read(&output)?;
+    let whole = profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        names.first() == Some(&"_start") && names.contains(&"main") && names.contains(&"main_loop")
+    });
+    expect(
+        whole > 0.99,
+        format_args!("{whole:.3} of the stacks go from _start to main_loop: {:?}", profile.roots()),
+    )
+}
+
+fn interrupted(test: &Context<'_>) -> Verdict {
+    let target = endless(test, "1", |call| call)?;
+    let output = test.path("attached.json.gz");
+    let mut recorder = attach(test, &target, &output, &[]).on_terminal().start()?;
+    recorder.wait_until_sampling()?;
+    let before = process_cpu(target.pid())?;
+    recorder
+        .wait_until("200 ms of work", || process_cpu(target.pid()).is_ok_and(|now| now - before > 0.2))?;
+    recorder.press_ctrl_c()?;
+    let finished = recorder.wait()?;
+    expect_eq("the status", finished.code(), 0)?;
+    expect(is_alive(target.pid()), "the process did not survive")?;
+    end(target)?;
+    expect(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
+}
+
+fn signalled(test: &Context<'_>, signal: i32) -> Verdict {
+    let target = endless(test, "1", |call| call)?;
+    let output = test.path("attached.json.gz");
+    let recorder = attach(test, &target, &output, &[]).start()?;
+    recorder.wait_until_sampling()?;
+    let before = process_cpu(target.pid())?;
+    recorder
+        .wait_until("200 ms of work", || process_cpu(target.pid()).is_ok_and(|now| now - before > 0.2))?;
+    recorder.signal(signal)?;
+    let finished = recorder.wait()?;
+    expect(finished.took < Duration::from_secs(10), "it took long to end")?;
+    expect(is_alive(target.pid()), "the process did not survive")?;
+    end(target)?;
+    expect(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
+}
+
+fn process_ends(test: &Context<'_>) -> Verdict {
+    let ready = test.path("ready");
+    let call = test.program(test.workload("shares")).args(&["1000"]);
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let output = test.path("attached.json.gz");
+    let recorder = attach(test, &target, &output, &[]).start()?;
+    target.wait()?;
+    expect_eq("the status", recorder.wait()?.code(), 0)?;
+    expect(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")
+}
+
+fn duration(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["endless", "1"]).options(&["-d", "1"]).run()?;
+    let seconds = recorded.finished.took.as_secs_f64();
+    expect((0.9..4.0).contains(&seconds), format_args!("a recording of 1 s took {seconds:.2} s"))?;
+    let used = recorded.profile.total() / 1000.0;
+    expect(used < 1.1, format_args!("a recording of 1 s has {used:.2} s of samples"))?;
+    let span = |thread: &Thread| thread.samples.last().map_or(0.0, |last| last.time - thread.samples[0].time);
+    let longest = recorded.profile.threads.iter().map(span).fold(0.0, f64::max);
+    expect_within("milliseconds from the first to the last sample", longest, 1000.0, 0.1)
+}
+
+fn no_such_pid(test: &Context<'_>) -> Verdict {
+    let child = test.program("true").start()?;
+    let pid = child.pid().to_string();
+    child.wait()?;
+    let output = test.path("nothing.json.gz");
+    let finished = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).run()?;
+    expect(!finished.status.success(), "it was accepted")?;
+    expect_contains("stderr", &finished.stderr, &pid)?;
+    expect(!output.exists(), "a profile of nothing was left behind")
+}
+
+fn foreign_pid(test: &Context<'_>) -> Verdict {
+    if !sys::is_root() {
+        return skip("needs root, to have processes of two users");
+    }
+    let target = test.program("sleep").args(&["1000"]).start()?;
+    let output = test.path("nothing.json.gz");
+    let finished = attach(test, &target, &output, &["-d", "1"]).by_plain_user().run()?;
+    let pid = target.pid().to_string();
+    end(target)?;
+    expect(!finished.status.success(), "it was accepted")?;
+    expect_contains("stderr", &finished.stderr, &pid)?;
+    let text = finished.stderr.to_lowercase();
+    let told =
+        ["another user", "permission", "not permitted", "not yours"].iter().any(|part| text.contains(part));
+    expect(told, format_args!("stderr does not say why: {text:?}"))
+}
+
+fn own_as_plain_user(test: &Context<'_>) -> Verdict {
+    let _held = super::permissions::at_paranoid(2)?;
+    let target = endless(test, "1", Invocation::by_plain_user)?;
+    let output = test.path("attached.json.gz");
+    attach(test, &target, &output, &["-d", "1"]).by_plain_user().run()?.succeeded()?;
+    end(target)?;
+    let profile = Profile::read(&output)?;
+    let share = profile.total_share("main_loop");
+    expect(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
+}

@@ -1,0 +1,174 @@
+//! What every test is given: a folder of its own, the programs, and the means to run and to end them.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::harness::Plan;
+use super::invocation::{Finished, Invocation};
+use super::recorded::Recording;
+use crate::sys;
+
+/// An environment variable that marks every process of a test, so that none is left behind.
+const MARK: &str = "NYQUIST_LIVE_TEST";
+
+/// What all tests share: copies of the programs that any user may run.
+pub(crate) struct Ground {
+    /// A folder outside the repository, which a plain user may enter.
+    folder: PathBuf,
+    /// The program under test.
+    nyquist: PathBuf,
+    /// Numbers the tests.
+    count: AtomicU32,
+    /// Whether a test failed, whose files are to be kept.
+    kept: AtomicBool,
+}
+
+impl Ground {
+    pub(crate) fn prepare(plan: &Plan) -> Result<Self> {
+        let folder = std::env::temp_dir().join(format!("nyquist-live-{}", std::process::id()));
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        open_to_all(&folder)?;
+        let nyquist = folder.join("nyquist");
+        fs::copy(&plan.nyquist, &nyquist)
+            .with_context(|| format!("cannot copy {}", plan.nyquist.display()))?;
+        let copied =
+            Command::new("cp").arg("-a").arg(&plan.workloads).arg(folder.join("workloads")).status()?;
+        if !copied.success() {
+            bail!("cannot copy the workloads to {}", folder.display());
+        }
+        open_to_all(&folder.join("workloads"))?;
+        Ok(Self { folder, nyquist, count: AtomicU32::new(0), kept: AtomicBool::new(false) })
+    }
+}
+
+impl Drop for Ground {
+    /// A failed test's files are kept, and with them the programs that made them.
+    fn drop(&mut self) {
+        if !self.kept.load(Ordering::Relaxed) {
+            drop(fs::remove_dir_all(&self.folder));
+        }
+    }
+}
+
+/// One test's surroundings.
+pub(crate) struct Context<'a> {
+    ground: &'a Ground,
+    /// The test's own folder, which any user may write to.
+    folder: PathBuf,
+    /// The value of `MARK` in all its processes.
+    mark: String,
+    /// The commands that were run and how they ended, for the report of a failure.
+    history: Mutex<Vec<String>>,
+    /// Numbers the files.
+    files: AtomicU32,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(ground: &'a Ground, name: &str) -> Result<Self> {
+        let number = ground.count.fetch_add(1, Ordering::Relaxed);
+        let folder = ground.folder.join(name.replace("::", "-"));
+        fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
+        let mark = format!("{}-{number}", std::process::id());
+        Ok(Self { ground, folder, mark, history: Mutex::default(), files: AtomicU32::new(0) })
+    }
+
+    /// A path in the test's own folder.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// A path in the test's own folder that nothing has used yet.
+    pub(crate) fn fresh(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}-{name}", self.files.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// A built workload.
+    pub(crate) fn workload(&self, name: &str) -> PathBuf {
+        self.ground.folder.join("workloads").join(name)
+    }
+
+    /// The program under test, for words of other programs.
+    pub(crate) fn nyquist_path(&self) -> &Path {
+        &self.ground.nyquist
+    }
+
+    /// A call of nyquist.
+    pub(crate) fn nyquist(&self, arguments: &[&str]) -> Invocation<'_> {
+        Invocation::new(self, &self.ground.nyquist).args(arguments)
+    }
+
+    /// A call of another program.
+    pub(crate) fn program(&self, program: impl AsRef<Path>) -> Invocation<'_> {
+        Invocation::new(self, program.as_ref())
+    }
+
+    /// A recording of a workload, named first among its words.
+    pub(crate) fn record(&self, words: &[&str]) -> Recording<'_> {
+        Recording::of_workload(self, words)
+    }
+
+    /// A recording of any command.
+    pub(crate) fn record_command(&self, words: &[&str]) -> Recording<'_> {
+        Recording::of_command(self, words)
+    }
+
+    /// Marks a command as this test's.
+    pub(crate) fn mark(&self, command: &mut Command) {
+        command.env(MARK, &self.mark);
+    }
+
+    /// Remembers a command for the report of a failure.
+    pub(crate) fn remember(&self, finished: &Finished) {
+        if let Ok(mut history) = self.history.lock() {
+            history.push(finished.summary());
+        }
+    }
+
+    /// What was run, the last commands only.
+    pub(crate) fn history(&self) -> String {
+        let history = self.history.lock().map(|history| history.clone()).unwrap_or_default();
+        history[history.len().saturating_sub(4)..].concat()
+    }
+
+    /// Keeps the test's files when all is over.
+    pub(crate) fn keep(&self) -> &Path {
+        self.ground.kept.store(true, Ordering::Relaxed);
+        &self.folder
+    }
+
+    /// Removes the files of a test that did not fail.
+    pub(crate) fn clear(&self) {
+        drop(fs::remove_dir_all(&self.folder));
+    }
+
+    /// Ends whatever the test has started, wherever it put itself.
+    pub(crate) fn kill_all(&self) {
+        let wanted = format!("{MARK}={}", self.mark);
+        for pid in process_ids() {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
+                // It may have ended by now, which is as good.
+                drop(sys::signal_process(pid, libc::SIGKILL));
+            }
+        }
+    }
+}
+
+/// The processes that there are.
+fn process_ids() -> Vec<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Lets any user enter and read a folder.
+fn open_to_all(folder: &Path) -> Result<()> {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("cannot change the mode of {}", folder.display()))
+}

@@ -1,0 +1,101 @@
+//! What a test says: its verdict, expectations with a message, and honest tolerances.
+
+use std::fmt::Display;
+
+/// Why a test stopped before its end.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Something did not hold.
+    Failed(String),
+    /// This machine cannot do it.
+    Skipped(String),
+}
+
+/// How a test ends.
+pub(crate) type Verdict = Result<(), Stop>;
+
+/// An error on the way is a failure.
+impl<E: Into<anyhow::Error>> From<E> for Stop {
+    fn from(error: E) -> Self {
+        Self::Failed(format!("{:#}", error.into()))
+    }
+}
+
+/// Fails with a message unless the condition holds.
+pub(crate) fn expect(holds: bool, message: impl Display) -> Verdict {
+    if holds { Ok(()) } else { Err(Stop::Failed(message.to_string())) }
+}
+
+/// Fails unless both are equal.
+#[expect(clippy::needless_pass_by_value, reason = "the many calls read better without references")]
+pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Verdict {
+    expect(found == wanted, format_args!("{what}: found {found:?}, wanted {wanted:?}"))
+}
+
+/// Adds to a failure what helps to understand it.
+pub(crate) fn with_note(verdict: Verdict, note: impl Display) -> Verdict {
+    verdict.map_err(|stop| match stop {
+        Stop::Failed(what) => Stop::Failed(format!("{what}; {note}")),
+        skipped @ Stop::Skipped(_) => skipped,
+    })
+}
+
+/// Fails unless the text contains the part.
+pub(crate) fn expect_contains(what: &str, text: &str, part: &str) -> Verdict {
+    expect(text.contains(part), format_args!("{what}: no {part:?} in {text:?}"))
+}
+
+/// Says that this machine cannot do the test.
+pub(crate) fn skip<T>(why: impl Display) -> Result<T, Stop> {
+    Err(Stop::Skipped(why.to_string()))
+}
+
+/// How far a share that was measured with `samples` samples may lie from the true one: four standard deviations of the
+/// binomial distribution, and one sample for each end of the interval.
+pub(crate) fn tolerance(share: f64, samples: f64) -> f64 {
+    4.0 * (share * (1.0 - share) / samples).sqrt() + 2.0 / samples
+}
+
+/// Skips the test unless it is run by root.
+pub(crate) fn need_root() -> Verdict {
+    if crate::sys::is_root() { Ok(()) } else { skip("needs root") }
+}
+
+/// Fails unless a share lies within the tolerance that the number of samples allows.
+pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) -> Verdict {
+    let allowed = tolerance(wanted, samples);
+    let holds = (found - wanted).abs() <= allowed;
+    expect(
+        holds,
+        format_args!(
+            "{what}: share {found:.4}, truth {wanted:.4}, tolerance {allowed:.4} of {samples} samples"
+        ),
+    )
+}
+
+/// Fails unless a number lies within a relative distance of the wanted one.
+pub(crate) fn expect_within(what: &str, found: f64, wanted: f64, relative: f64) -> Verdict {
+    let holds = (found - wanted).abs() <= wanted * relative;
+    expect(
+        holds,
+        format_args!("{what}: found {found:.3}, wanted {wanted:.3} within {:.1} %", relative * 100.0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{expect_share, expect_within, tolerance};
+
+    #[test]
+    fn a_tolerance_narrows_with_more_samples_and_is_never_nothing() {
+        assert!(tolerance(0.5, 1000.0) > tolerance(0.5, 4000.0));
+        assert!(tolerance(1.0, 1000.0) > 0.0);
+    }
+
+    #[test]
+    fn a_share_beyond_four_deviations_fails() {
+        assert!(expect_share("", 0.52, 0.5, 1000.0).is_ok());
+        assert!(expect_share("", 0.60, 0.5, 1000.0).is_err());
+        assert!(expect_within("", 1.03, 1.0, 0.02).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! The harness: which tests run, each in a thread with a time limit, and what is told of them.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use super::TOPICS;
+use super::context::{Context, Ground};
+use super::expect::{Stop, Verdict};
+use super::paranoid;
+use crate::tally::Tally;
+
+/// What a live run is given.
+pub(crate) struct Plan {
+    /// The program under test.
+    pub nyquist: PathBuf,
+    /// The folder of the built workloads.
+    pub workloads: PathBuf,
+    /// Only the tests that are marked quick.
+    pub quick: bool,
+    /// Words of which one must be in a test's name; empty: all tests.
+    pub filter: Vec<String>,
+}
+
+/// One test.
+pub(crate) struct Test {
+    /// What a user sees, in a few words.
+    pub name: &'static str,
+    /// The test itself.
+    pub run: fn(&Context<'_>) -> Verdict,
+    /// Whether `--quick` runs it.
+    pub quick: bool,
+    /// Whether it may run beside others: it measures no shares and changes nothing global.
+    pub parallel: bool,
+    /// When it is killed, with everything it started.
+    pub limit: Duration,
+}
+
+impl Test {
+    /// A test that runs alone, and not in `--quick`.
+    pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
+        Self { name, run, quick: false, parallel: false, limit: Duration::from_mins(1) }
+    }
+
+    /// Part of `--quick` too.
+    pub(crate) const fn quick(self) -> Self {
+        Self { quick: true, ..self }
+    }
+
+    /// May run beside others.
+    pub(crate) const fn parallel(self) -> Self {
+        Self { parallel: true, ..self }
+    }
+}
+
+/// What became of a test.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Outcome {
+    /// All held.
+    Passed,
+    /// Something did not; what, and the commands that were run.
+    Failed(String),
+    /// The machine cannot do it; why.
+    Skipped(String),
+}
+
+/// A test with its full name, `topic::name`.
+struct Chosen {
+    name: String,
+    test: &'static Test,
+}
+
+/// Whether the filter leaves any live test.
+pub(crate) fn wanted(filter: &[String]) -> bool {
+    all().any(|chosen| passes(filter, &chosen.name))
+}
+
+/// Prints every test's name.
+pub(crate) fn list() {
+    for Chosen { name, test } in all() {
+        println!("{name}{}{}", mark(test.quick, " [quick]"), mark(test.parallel, " [parallel]"));
+    }
+}
+
+fn mark(set: bool, word: &'static str) -> &'static str {
+    if set { word } else { "" }
+}
+
+fn all() -> impl Iterator<Item = Chosen> {
+    let named = |(topic, tests): &(&str, &'static [Test])| {
+        let topic = (*topic).to_owned();
+        tests.iter().map(move |test| Chosen { name: format!("{topic}::{}", test.name), test })
+    };
+    TOPICS.iter().flat_map(named)
+}
+
+/// A filter that names the whole step, `live`, wants every test.
+fn passes(filter: &[String], name: &str) -> bool {
+    filter.is_empty() || filter.iter().any(|word| word == "live" || name.contains(word.as_str()))
+}
+
+/// Runs the tests, prints a line each, and counts them; says whether none failed.
+pub(crate) fn run(plan: &Plan, tally: &mut Tally) -> Result<bool> {
+    paranoid::restore_when_interrupted()?;
+    let ground = Ground::prepare(plan)?;
+    let chosen =
+        all().filter(|chosen| passes(&plan.filter, &chosen.name) && (chosen.test.quick || !plan.quick));
+    let (together, alone): (Vec<Chosen>, Vec<Chosen>) = chosen.partition(|chosen| chosen.test.parallel);
+    let told = Teller { tally: Mutex::new(tally), failures: AtomicUsize::new(0) };
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
+    run_together(&ground, &together, workers, &told);
+    run_together(&ground, &alone, 1, &told);
+    Ok(told.failures.into_inner() == 0)
+}
+
+fn run_together(ground: &Ground, tests: &[Chosen], workers: usize, told: &Teller<'_>) {
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..workers.min(tests.len()) {
+            scope.spawn(|| {
+                while let Some(chosen) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let began = Instant::now();
+                    let outcome = run_one(ground, chosen);
+                    told.tell(&chosen.name, &outcome, began.elapsed());
+                }
+            });
+        }
+    });
+}
+
+fn run_one(ground: &Ground, chosen: &Chosen) -> Outcome {
+    let context = match Context::new(ground, &chosen.name) {
+        Ok(context) => context,
+        Err(error) => return Outcome::Failed(format!("{error:#}")),
+    };
+    let timed_out = within_limit(chosen.test.limit, &context, || {
+        let verdict = catch_unwind(AssertUnwindSafe(|| (chosen.test.run)(&context)));
+        verdict.unwrap_or_else(|panic| Err(Stop::Failed(format!("panicked: {}", message_of(&*panic)))))
+    });
+    context.kill_all();
+    let outcome = match timed_out {
+        (_, true) => Outcome::Failed(format!("was killed after {} s", chosen.test.limit.as_secs())),
+        (Ok(()), _) => Outcome::Passed,
+        (Err(Stop::Skipped(why)), _) => Outcome::Skipped(why),
+        (Err(Stop::Failed(what)), _) => Outcome::Failed(what),
+    };
+    if let Outcome::Failed(what) = outcome {
+        let kept = context.keep();
+        return Outcome::Failed(format!("{what}\n{}files kept in {}", context.history(), kept.display()));
+    }
+    context.clear();
+    outcome
+}
+
+/// Runs the test beside a watchdog that ends its processes when the time is over, so that its waits return.
+fn within_limit(limit: Duration, context: &Context<'_>, test: impl FnOnce() -> Verdict) -> (Verdict, bool) {
+    let (finished, told) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let watchdog = scope.spawn(move || {
+            let mut wait = limit;
+            let mut late = false;
+            while told.recv_timeout(wait) == Err(mpsc::RecvTimeoutError::Timeout) {
+                late = true;
+                context.kill_all();
+                wait = Duration::from_millis(100);
+            }
+            late
+        });
+        let verdict = test();
+        drop(finished);
+        (verdict, watchdog.join().unwrap_or(true))
+    })
+}
+
+fn message_of(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
+/// Prints and counts outcomes, of several workers.
+struct Teller<'a> {
+    tally: Mutex<&'a mut Tally>,
+    failures: AtomicUsize,
+}
+
+impl Teller<'_> {
+    fn tell(&self, name: &str, outcome: &Outcome, took: Duration) {
+        let Ok(mut tally) = self.tally.lock() else { return };
+        let seconds = took.as_secs_f64();
+        match outcome {
+            Outcome::Passed => {
+                println!("ok      {name} ({seconds:.1} s)");
+                tally.pass();
+            }
+            Outcome::Skipped(why) => {
+                println!("skipped {name} ({seconds:.1} s): {why}");
+                tally.skip(name, why);
+            }
+            Outcome::Failed(what) => {
+                println!("FAILED  {name} ({seconds:.1} s)\n{}", indented(what));
+                tally.fail(name);
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("        {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{all, passes};
+
+    #[test]
+    fn names_are_unique_and_plain() {
+        let mut names: Vec<String> = all().map(|chosen| chosen.name).collect();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        let plain = |letter: char| letter.is_ascii_alphanumeric() || "_:".contains(letter);
+        assert!(names.iter().all(|name| name.chars().all(plain)));
+    }
+
+    #[test]
+    fn any_word_of_a_filter_chooses() {
+        let filter = ["roots".to_owned(), "names".to_owned()];
+        assert!(passes(&filter, "stacks::roots_are_start"));
+        assert!(!passes(&filter, "server::answers"));
+        assert!(passes(&["live".to_owned()], "server::answers"));
+        assert!(passes(&[], "server::answers"));
+    }
+}

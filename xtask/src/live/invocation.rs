@@ -1,0 +1,291 @@
+//! Running programs as a user would: as whom, on what terminal, with which words; and what became of them.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+
+use super::context::Context;
+use crate::sys;
+
+/// The plain user that root becomes in tests: Debian's `nobody`.
+pub(crate) const PLAIN_USER: u32 = 65534;
+
+/// How long a condition is waited for before that is a failure.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A program with its arguments, about to be run.
+pub(crate) struct Invocation<'a> {
+    context: &'a Context<'a>,
+    words: Vec<String>,
+    environment: Vec<(String, String)>,
+    user: Option<u32>,
+    terminal: bool,
+    stdout: Option<PathBuf>,
+}
+
+impl<'a> Invocation<'a> {
+    pub(crate) fn new(context: &'a Context<'a>, program: &Path) -> Self {
+        let words = vec![program.display().to_string()];
+        Self { context, words, environment: Vec::new(), user: None, terminal: false, stdout: None }
+    }
+
+    pub(crate) fn args(mut self, words: &[&str]) -> Self {
+        self.words.extend(words.iter().map(|&word| word.to_owned()));
+        self
+    }
+
+    pub(crate) fn path(mut self, path: &Path) -> Self {
+        self.words.push(path.display().to_string());
+        self
+    }
+
+    /// Puts another program with its words in front: `taskset -c 1 nyquist ...`.
+    pub(crate) fn under(mut self, words: &[&str]) -> Self {
+        self.words.splice(0..0, words.iter().map(|&word| word.to_owned()));
+        self
+    }
+
+    pub(crate) fn env(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Runs as a user without any privilege; a run that has none anyway stays who it is.
+    pub(crate) fn by_plain_user(mut self) -> Self {
+        self.user = sys::is_root().then_some(PLAIN_USER);
+        self
+    }
+
+    /// Runs on a terminal of its own.
+    pub(crate) fn on_terminal(mut self) -> Self {
+        self.terminal = true;
+        self
+    }
+
+    /// Writes the standard output to this path, which is opened for writing and not created anew.
+    pub(crate) fn stdout_to(mut self, path: &Path) -> Self {
+        self.stdout = Some(path.to_owned());
+        self
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(self) -> Result<Finished> {
+        self.start()?.wait()
+    }
+
+    /// Starts it.
+    pub(crate) fn start(self) -> Result<Running<'a>> {
+        let line = self.words.join(" ");
+        let (out, err) = (self.context.fresh("stdout"), self.context.fresh("stderr"));
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]).current_dir(self.context.path(""));
+        self.set_environment(&mut command);
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        let terminal = if self.terminal {
+            Some(Terminal::give_to(&mut command)?)
+        } else {
+            let stdout = self.stdout.as_deref().map(|path| File::options().write(true).open(path));
+            command.stdin(Stdio::null()).process_group(0);
+            command.stdout(stdout.unwrap_or_else(|| File::create(&out))?).stderr(File::create(&err)?);
+            None
+        };
+        let began = Instant::now();
+        let child = command.spawn().with_context(|| format!("cannot start {line}"))?;
+        Ok(Running { context: self.context, line, child, began, out, err, terminal })
+    }
+
+    /// Nothing of the surroundings that changes what nyquist does is passed on by chance.
+    fn set_environment(&self, command: &mut Command) {
+        for name in [
+            "SSH_CONNECTION",
+            "DISPLAY",
+            "WAYLAND_DISPLAY",
+            "BROWSER",
+            "PROFILER_URL",
+            "SUDO_UID",
+            "SUDO_GID",
+        ] {
+            command.env_remove(name);
+        }
+        command.env("HOME", self.context.path("")).env("CARGO_TERM_COLOR", "never").env("NO_COLOR", "1");
+        for (name, value) in &self.environment {
+            command.env(name, value);
+        }
+        self.context.mark(command);
+    }
+}
+
+/// A program that runs.
+pub(crate) struct Running<'a> {
+    context: &'a Context<'a>,
+    line: String,
+    child: Child,
+    began: Instant,
+    out: PathBuf,
+    err: PathBuf,
+    terminal: Option<Terminal>,
+}
+
+impl Running<'_> {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a signal to this process alone, as `kill` does.
+    pub(crate) fn signal(&self, signal: i32) -> Result<()> {
+        sys::signal_process(self.child.id(), signal).with_context(|| format!("cannot signal {}", self.line))
+    }
+
+    /// Types Ctrl-C at its terminal.
+    pub(crate) fn press_ctrl_c(&mut self) -> Result<()> {
+        let terminal = self.terminal.as_mut().context("it has no terminal")?;
+        terminal.person.write_all(b"\x03").context("cannot type at the terminal")
+    }
+
+    /// What it has written to its standard error so far.
+    pub(crate) fn stderr_so_far(&self) -> String {
+        read_lossy(&self.err)
+    }
+
+    /// What it has written to its standard output so far.
+    pub(crate) fn stdout_so_far(&self) -> String {
+        read_lossy(&self.out)
+    }
+
+    /// Waits until a file is there.
+    pub(crate) fn wait_for_file(&self, path: &Path) -> Result<()> {
+        self.wait_until(&format!("{} to appear", path.display()), || path.exists())
+    }
+
+    /// Waits until its sampling events are open, which is when a recorder has attached itself.
+    pub(crate) fn wait_until_sampling(&self) -> Result<()> {
+        let folder = format!("/proc/{}/fd", self.child.id());
+        self.wait_until("perf events to be open", || {
+            let descriptors = fs::read_dir(&folder).into_iter().flatten().flatten();
+            let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+            targets.any(|target| target.to_string_lossy().contains("[perf_event]"))
+        })
+    }
+
+    /// Waits until a condition holds; an error when patience or the process ends first.
+    pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        while !holds() {
+            if self.has_ended() && !holds() {
+                bail!("{} ended before {what}; stderr: {}", self.line, self.stderr_so_far());
+            }
+            if Instant::now() > end {
+                bail!("waited in vain for {what}: {}", self.line);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(mut self) -> Result<Finished> {
+        let status = self.child.wait().with_context(|| format!("cannot wait for {}", self.line))?;
+        let took = self.began.elapsed();
+        let (stdout, stderr) = match self.terminal {
+            Some(terminal) => (Vec::new(), terminal.shown()),
+            None => (fs::read(&self.out).unwrap_or_default(), read_lossy(&self.err)),
+        };
+        let finished = Finished { line: self.line, status, stdout, stderr, took };
+        self.context.remember(&finished);
+        Ok(finished)
+    }
+}
+
+fn read_lossy(path: &Path) -> String {
+    String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
+}
+
+/// The person's side of a terminal.
+struct Terminal {
+    person: File,
+    reader: JoinHandle<String>,
+}
+
+impl Terminal {
+    /// Makes a new terminal the command's own.
+    fn give_to(command: &mut Command) -> Result<Self> {
+        let (person, program) = sys::open_terminal().context("cannot open a terminal")?;
+        command.stdin(program.try_clone()?).stdout(program.try_clone()?).stderr(program);
+        sys::control_terminal(command);
+        let mut screen = person.try_clone()?;
+        let reader = thread::spawn(move || {
+            let mut shown = Vec::new();
+            let mut part = [0; 4096];
+            // The last program that closes the terminal makes this read fail, with EIO.
+            while let Ok(count @ 1..) = screen.read(&mut part) {
+                shown.extend_from_slice(&part[..count]);
+            }
+            String::from_utf8_lossy(&shown).into_owned()
+        });
+        Ok(Self { person, reader })
+    }
+
+    fn shown(self) -> String {
+        self.reader.join().unwrap_or_default()
+    }
+}
+
+/// What became of a program.
+#[derive(Clone, Debug)]
+pub(crate) struct Finished {
+    /// The command line.
+    pub line: String,
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Its standard output.
+    pub stdout: Vec<u8>,
+    /// Its standard error; on a terminal, all that was shown.
+    pub stderr: String,
+    /// How long it ran.
+    pub took: Duration,
+}
+
+impl Finished {
+    /// The exit code, as a shell shows it: 128 + N for a signal.
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+    }
+
+    /// The standard output as text.
+    pub(crate) fn stdout_text(&self) -> String {
+        String::from_utf8_lossy(&self.stdout).into_owned()
+    }
+
+    /// Fails unless it ended with the code 0.
+    pub(crate) fn succeeded(self) -> Result<Self> {
+        if self.status.success() {
+            return Ok(self);
+        }
+        bail!("{} ended with {}", self.line, self.status)
+    }
+
+    /// The command, its status and the end of its standard error.
+    pub(crate) fn summary(&self) -> String {
+        let mut text = format!("$ {}\n  {} after {:.2} s\n", self.line, self.status, self.took.as_secs_f64());
+        let lines: Vec<&str> = self.stderr.lines().collect();
+        for line in &lines[lines.len().saturating_sub(15)..] {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  | {}", line.trim_end());
+        }
+        text
+    }
+}

@@ -1,0 +1,42 @@
+//! Live recordings of the workloads by the real program, asserting what a user sees.
+//!
+//! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
+
+mod attach;
+mod bad_input;
+mod context;
+mod exit_status;
+mod expect;
+mod harness;
+mod http;
+mod invocation;
+mod names;
+mod output_files;
+mod paranoid;
+mod permissions;
+mod profile;
+mod recorded;
+mod recording;
+mod report;
+mod server;
+mod signals;
+mod stacks;
+
+pub(crate) use harness::{Plan, list, run, wanted};
+
+use harness::Test;
+
+/// All tests, topic by topic.
+const TOPICS: &[(&str, &[Test])] = &[
+    ("recording", recording::TESTS),
+    ("stacks", stacks::TESTS),
+    ("names", names::TESTS),
+    ("exit_status", exit_status::TESTS),
+    ("output_files", output_files::TESTS),
+    ("attach", attach::TESTS),
+    ("signals", signals::TESTS),
+    ("permissions", permissions::TESTS),
+    ("server", server::TESTS),
+    ("report", report::TESTS),
+    ("bad_input", bad_input::TESTS),
+];

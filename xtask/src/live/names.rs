@@ -1,0 +1,205 @@
+//! Names: inlined functions and lines, mangling, separate debug files, stripped programs, kernel symbols.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq, expect_share, need_root, with_note};
+use super::harness::Test;
+use super::profile::{Frame, Profile};
+use super::recorded::Recorded;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("inlined_functions_and_lines_are_in_order", |test| inlines(test, "inlines-v0")).quick(),
+    Test::new("inlined_functions_and_lines_are_in_order_in_old_mangling", |test| {
+        inlines(test, "inlines-legacy")
+    }),
+    Test::new("rust_generics_are_demangled", |test| generics(test, "inlines-v0")),
+    Test::new("rust_generics_are_demangled_from_old_mangling", |test| generics(test, "inlines-legacy")),
+    Test::new("cpp_names_are_demangled", cpp),
+    Test::new("lines_and_files_are_there_in_dwarf_4", |test| lines(test, "shares-dwarf4")),
+    Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares")).quick(),
+    Test::new("lines_and_files_are_there_in_compressed_sections", |test| lines(test, "shares-compressed")),
+    Test::new("lines_and_files_are_there_by_debug_link", |test| lines(test, "shares-debuglink")),
+    Test::new("lines_and_files_are_there_by_build_id", by_build_id),
+    Test::new("a_debug_file_of_another_build_is_not_used", foreign_debug_file),
+    Test::new("a_stripped_program_has_its_lib_and_addresses", stripped),
+    Test::new("libc_functions_have_names", libc_names),
+    Test::new("kernel_functions_have_names", kernel_names),
+];
+
+/// The line of `inlines.rs` that carries a marker.
+fn marked_line(marker: &str) -> Result<u64, anyhow::Error> {
+    let text = fs::read_to_string(crate::root().join("workloads/inlines.rs"))?;
+    let marker = format!("// line: {marker}");
+    let line = text.lines().position(|line| line.trim_end().ends_with(&marker));
+    line.map(|index| index as u64 + 1).ok_or_else(|| anyhow::anyhow!("no line is marked {marker:?}"))
+}
+
+fn inlines(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "1000"]).run_well()?;
+    let spin = marked_line("spin")?;
+    let chain = [
+        ("inlines::outer_frame", 0, Some(marked_line("middle_inline")?)),
+        ("inlines::middle_inline", 1, Some(marked_line("deepest_inline")?)),
+        ("inlines::deepest_inline", 2, None),
+    ];
+    let in_chain = |stack: &[&Frame]| {
+        let start = stack.iter().position(|frame| frame.function == chain[0].0);
+        let frames = start.and_then(|start| stack.get(start..start + chain.len()));
+        let fits = |(frame, (name, depth, line)): (&&Frame, &(&str, u64, Option<u64>))| {
+            frame.function == *name && frame.inline_depth == *depth && (line.is_none() || frame.line == *line)
+        };
+        frames.is_some_and(|frames| frames.iter().zip(&chain).all(fits))
+    };
+    let held = recorded.profile.share_of_stacks(in_chain);
+    let wanted = recorded.true_share("outer_frame")?;
+    expect_share("the inlined chain", held, wanted, recorded.profile.count())?;
+    // The loop itself: its line, the one above (the range), or the addition that the compiler drew there.
+    let near = |frame: &Frame| frame.line.is_some_and(|line| line.abs_diff(spin) <= 1);
+    let spinning = recorded.profile.share_of_stacks(|stack| {
+        stack.iter().any(|frame| frame.function == "inlines::deepest_inline" && near(frame))
+    });
+    expect_share("the innermost line", spinning, wanted, recorded.profile.count())?;
+    let same = recorded.profile.stacks().all(|(stack, _)| inlined_share_addresses(&stack));
+    expect(same, "an inlined frame has another address than the function that holds it")
+}
+
+fn inlined_share_addresses(stack: &[&Frame]) -> bool {
+    stack.windows(2).all(|two| two[1].inline_depth == 0 || two[0].address == two[1].address)
+}
+
+fn generics(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "600"]).run_well()?;
+    let share = recorded.profile.share_with(|frame| {
+        let name = &frame.function;
+        name.starts_with("<inlines::Square<") && name.ends_with("as inlines::Shape>::area")
+    });
+    let names = recorded.profile.functions();
+    let verdict = expect_share("area", share, recorded.true_share("area")?, recorded.profile.count());
+    with_note(verdict, format_args!("functions: {:?}", names.keys()))?;
+    no_mangled_names(&recorded.profile)
+}
+
+fn no_mangled_names(profile: &Profile) -> Verdict {
+    let functions = profile.functions();
+    let mangled = functions.keys().find(|name| name.starts_with("_R") || name.starts_with("_ZN"));
+    expect(mangled.is_none(), format_args!("mangled: {mangled:?}"))
+}
+
+fn cpp(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["names", "1000"]).run_well()?;
+    let wanted = [
+        ("sort_items", "shop::Shelf<std::pair<int, double> >::sort_items(long)"),
+        ("operator()", "shop::Shelf<std::pair<int, double> >::operator()(long)"),
+        ("price(int)", "shop::price(int, long)"),
+        ("price(string)", "shop::price(std::"),
+        ("lambda", "main::{lambda(long)#1}::operator()(long) const"),
+    ];
+    let functions = recorded.profile.functions();
+    for (part, name) in wanted {
+        let plain = |text: &str| text.replace(' ', "");
+        let share = recorded.profile.share_with(|frame| plain(&frame.function).starts_with(&plain(name)));
+        let verdict = expect_share(part, share, recorded.true_share(part)?, recorded.profile.count());
+        with_note(verdict, format_args!("functions: {:?}", functions.keys()))?;
+    }
+    no_mangled_names(&recorded.profile)
+}
+
+fn lines(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "500"]).run_well()?;
+    expect_lines(&recorded)
+}
+
+/// The three functions' own file and lines.
+fn expect_lines(recorded: &Recorded) -> Verdict {
+    let text = fs::read_to_string(crate::root().join("workloads/shares.c"))?;
+    for name in ["alpha", "beta", "gamma_"] {
+        let line = text
+            .lines()
+            .position(|line| line.contains(&format!("void {name}(")))
+            .map(|index| index as u64 + 1);
+        let at_line = recorded.profile.share_with(|frame| {
+            let in_file = frame.file.as_deref().is_some_and(|file| file.ends_with("workloads/shares.c"));
+            frame.function == name && frame.line == line && in_file
+        });
+        expect_share(name, at_line, recorded.true_share(name)?, recorded.profile.count())?;
+    }
+    Ok(())
+}
+
+/// A file that is put somewhere for the time of a test.
+struct Installed(PathBuf);
+
+impl Installed {
+    fn copy(from: &Path, to: PathBuf) -> anyhow::Result<Self> {
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::copy(from, &to)?;
+        Ok(Self(to))
+    }
+}
+
+impl Drop for Installed {
+    fn drop(&mut self) {
+        drop(fs::remove_file(&self.0));
+    }
+}
+
+fn by_build_id(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let id = crate::workloads::build_id(&test.workload("shares-build-id"))?;
+    let name = format!(".build-id/{}/{}.debug", &id[..2], &id[2..]);
+    let _installed = Installed::copy(&test.workload(&name), Path::new("/usr/lib/debug").join(&name))?;
+    lines(test, "shares-build-id")
+}
+
+/// A stripped program beside a debug file under its name, but of another build: names from there would be lies.
+fn foreign_debug_file(test: &Context<'_>) -> Verdict {
+    let folder = test.path("foreign");
+    let program = folder.join("shares-debuglink");
+    let _program = Installed::copy(&test.workload("shares-debuglink"), program.clone())?;
+    let foreign = test.workload("shares-O0");
+    let _debug = Installed::copy(&foreign, folder.join(".debug/shares-debuglink.debug"))?;
+    let recorded = test.record_command(&[&program.display().to_string(), "200"]).run_well()?;
+    let named: Vec<String> =
+        recorded.profile.functions().into_keys().filter(|name| name == "alpha").collect();
+    expect(named.is_empty(), "names come from a debug file whose checksum differs")
+}
+
+fn stripped(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares-stripped", "500"]).run_well()?;
+    let own = |frame: &&Frame| frame.lib.as_deref() == Some("shares-stripped");
+    let inner = recorded.profile.share_of_stacks(|stack| stack.last().is_some_and(own));
+    expect(inner > 0.97, format_args!("{inner:.3} of the samples are in the stripped program itself"))?;
+    let functions = recorded.profile.functions();
+    expect(!functions.contains_key("alpha"), "a stripped program has no name alpha")?;
+    // Three functions remain told apart: a hexadecimal address or a name made from it.
+    let leaves = recorded.profile.stacks().filter_map(|(stack, _)| stack.last().map(|frame| frame.address));
+    let mut leaves: Vec<i64> = leaves.collect();
+    leaves.sort_unstable();
+    leaves.dedup();
+    expect(leaves.len() >= 3 && leaves[leaves.len() - 1] > 0, format_args!("the addresses are {leaves:?}"))?;
+    let nameless = recorded.profile.frame_of(|frame| frame.function.is_empty());
+    expect(nameless.is_none(), "a frame has an empty name")
+}
+
+fn libc_names(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "500"]).run_well()?;
+    let frame = recorded.profile.frame_of(|frame| frame.function.starts_with("__libc_start_main"));
+    expect_eq("its lib", frame.and_then(|frame| frame.lib), Some("libc.so.6".to_owned()))
+}
+
+fn kernel_names(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = test.record(&["kernel_heavy", "500", "getpid"]).run_well()?;
+    let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
+    expect(in_kernel > 0.2, format_args!("only {in_kernel:.3} of the samples are in the kernel"))?;
+    let named =
+        recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function == "do_syscall_64");
+    expect(named > 0.5 * in_kernel, format_args!("{named:.3} of {in_kernel:.3} have do_syscall_64"))?;
+    let numbers =
+        recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function.starts_with("0x"));
+    expect(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
+}

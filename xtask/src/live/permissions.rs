@@ -1,0 +1,139 @@
+//! Fewer rights give less, and are said; they are no refusal.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, need_root, skip};
+use super::harness::Test;
+use super::invocation::PLAIN_USER;
+use super::paranoid::Paranoid;
+use super::recorded::Recorded;
+use super::stacks::expect_kernel_frames;
+use crate::sys;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_plain_user_at_paranoid_2_gets_user_stacks", plain_at_2).quick(),
+    Test::new("kernel_time_that_may_not_be_sampled_is_a_share_of_its_own", kernel_share_at_2),
+    Test::new("a_plain_user_at_paranoid_1_gets_kernel_frames", |test| plain_kernel(test, 1)),
+    Test::new("a_plain_user_at_paranoid_minus_1_gets_kernel_frames", |test| plain_kernel(test, -1)),
+    Test::new("root_at_paranoid_2_gets_kernel_frames", root_at_2),
+    Test::new("root_without_capabilities_gets_user_stacks", no_capabilities),
+    Test::new("too_little_locked_memory_is_no_error", locked_memory),
+    Test::new("under_sudo_the_command_runs_as_the_user", sudo),
+    Test::new("under_sudo_as_root_runs_as_root", sudo_as_root),
+];
+
+/// Holds the setting, or skips where it may not be set.
+pub(super) fn at_paranoid(value: i32) -> Result<Paranoid, Stop> {
+    if !sys::is_root() {
+        return skip(format_args!("needs root, to set perf_event_paranoid to {value}"));
+    }
+    Ok(Paranoid::hold(value)?)
+}
+
+fn plain_at_2(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let recorded = test.record(&["shares", "1500"]).by_plain_user().run_well()?;
+    for function in ["alpha", "beta", "gamma_"] {
+        let (found, wanted) = (recorded.profile.total_share(function), recorded.true_share(function)?);
+        expect_share(function, found, wanted, recorded.profile.count())?;
+    }
+    let kernel = recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.address >= 0);
+    expect(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
+    expect_contains("stderr", &recorded.finished.stderr.to_lowercase(), "kernel")
+}
+
+fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    for what in ["zero", "getpid"] {
+        let recorded = test.record(&["kernel_heavy", "1500", what]).by_plain_user().run_well()?;
+        let truth = recorded.truth()?;
+        let wanted = truth.system / truth.cpu;
+        let found = recorded.profile.total_share("[kernel: not permitted]");
+        // The truth is accounted by ticks of 4 ms: 375 of them, four deviations.
+        let allowed = 4.0 * (wanted * (1.0 - wanted) / 375.0_f64).sqrt() + 0.03;
+        expect(
+            (found - wanted).abs() < allowed,
+            format_args!("{what}: found {found:.3}, accounted {wanted:.3}"),
+        )?;
+        // All CPU time is in the profile.
+        let all = recorded.profile.total() / 1000.0 / truth.cpu;
+        expect(
+            (0.93..1.05).contains(&all),
+            format_args!("{what}: the profile has {all:.3} of the CPU time"),
+        )?;
+    }
+    Ok(())
+}
+
+fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
+    let _held = at_paranoid(paranoid)?;
+    let recorded = test.record(&["kernel_heavy", "800", "zero"]).by_plain_user().run_well()?;
+    let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
+    let truth = recorded.truth()?;
+    let wanted = truth.system / truth.cpu;
+    expect(in_kernel > wanted - 0.08, format_args!("kernel share {in_kernel:.3}, accounted {wanted:.3}"))?;
+    let hidden = recorded.profile.total_share("[kernel: not permitted]");
+    expect(hidden < 0.02, format_args!("{hidden:.3} of the samples are said to be hidden"))?;
+    if kernel_addresses_shown()? { expect_kernel_frames(&recorded) } else { Ok(()) }
+}
+
+/// At kptr_restrict 0 and paranoid 1 or lower, /proc/kallsyms shows addresses to everybody.
+fn kernel_addresses_shown() -> Result<bool, anyhow::Error> {
+    Ok(fs::read_to_string("/proc/sys/kernel/kptr_restrict")?.trim() == "0")
+}
+
+fn root_at_2(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let recorded = test.record(&["kernel_heavy", "600", "zero"]).run_well()?;
+    expect_kernel_frames(&recorded)
+}
+
+/// uid 0 in a container's bounding set: a plain user in all but name.
+fn no_capabilities(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
+    let recorded = test.record(&["shares", "800"]).with(|call| call.under(&drop)).run_well()?;
+    let wanted = recorded.true_share("alpha")?;
+    expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())
+}
+
+fn locked_memory(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let limit = ["prlimit", "--memlock=0:0"];
+    let recorded =
+        test.record(&["shares", "800"]).by_plain_user().with(|call| call.under(&limit)).run_well()?;
+    let wanted = recorded.true_share("alpha")?;
+    expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())?;
+    // At the mercy of other recordings' use of the per-user budget, but never nothing.
+    expect(recorded.profile.count() > 400.0, format_args!("only {} samples", recorded.profile.count()))
+}
+
+/// As sudo leaves it: root, and who typed it in the environment.
+fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String), Stop> {
+    need_root()?;
+    let script = format!("id -u; exec {} 200", test.workload("shares").display());
+    let id = PLAIN_USER.to_string();
+    let recording = test.record_command(&["sh", "-c", &script]).options(options).with(move |call| {
+        call.env("SUDO_UID", id.clone()).env("SUDO_GID", id.clone()).env("SUDO_USER", "nobody")
+    });
+    let recorded = recording.run_well()?;
+    let told = recorded.finished.stdout_text().trim().to_owned();
+    Ok((recorded, told))
+}
+
+fn sudo(test: &Context<'_>) -> Verdict {
+    let (recorded, told) = under_sudo(test, &[])?;
+    expect_eq("the command's user", told, PLAIN_USER.to_string())?;
+    let file = fs::metadata(&recorded.path)?;
+    expect_eq("the profile's user and group", (file.uid(), file.gid()), (PLAIN_USER, PLAIN_USER))?;
+    expect_eq("the profile's mode", file.mode() & 0o7777, 0o600)?;
+    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
+}
+
+fn sudo_as_root(test: &Context<'_>) -> Verdict {
+    let (recorded, told) = under_sudo(test, &["--as-root"])?;
+    expect_eq("the command's user", told, "0".to_owned())?;
+    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
+}

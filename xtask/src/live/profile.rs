@@ -1,0 +1,415 @@
+//! The tests' own reader of profiles: an oracle that shares no code with the writer. It reads the tables of each
+//! thread (before version 60) and the shared ones.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+/// A profile, with what the tests ask for looked up.
+pub(crate) struct Profile {
+    /// The whole JSON.
+    pub json: Value,
+    /// The threads.
+    pub threads: Vec<Thread>,
+}
+
+/// A thread and its samples.
+pub(crate) struct Thread {
+    /// Its name.
+    pub name: String,
+    /// Its process's name.
+    pub process: String,
+    /// Its process's number, as the profile writes it.
+    pub pid: String,
+    /// Whether it stands for its process.
+    pub is_main: bool,
+    /// Its samples.
+    pub samples: Vec<Sample>,
+    tables: Rc<Tables>,
+}
+
+/// A sample.
+pub(crate) struct Sample {
+    stack: Option<usize>,
+    /// When, in milliseconds.
+    pub time: f64,
+    /// How many samples it stands for.
+    pub weight: f64,
+    /// The CPU time since the sample before, in the profile's unit.
+    pub cpu_delta: Option<f64>,
+}
+
+/// A position on a stack.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Frame {
+    /// The function's name.
+    pub function: String,
+    /// The library's name.
+    pub lib: Option<String>,
+    /// The category's name.
+    pub category: String,
+    /// The source file.
+    pub file: Option<String>,
+    /// The line in it.
+    pub line: Option<u64>,
+    /// The address in the library, or -1.
+    pub address: i64,
+    /// 0 for a function of its own, more for one that is inlined into it.
+    pub inline_depth: u64,
+}
+
+struct Tables {
+    /// (prefix, frame) of each stack.
+    stacks: Vec<(Option<usize>, usize)>,
+    frames: Vec<Frame>,
+}
+
+impl Profile {
+    /// Reads a gzipped profile.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Self::decode(file).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// Reads gzip.
+    pub(crate) fn decode(bytes: impl std::io::Read) -> Result<Self> {
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(bytes).read_to_string(&mut text).context("not gzip")?;
+        Self::from_json(serde_json::from_str(&text)?)
+    }
+
+    pub(crate) fn from_json(json: Value) -> Result<Self> {
+        let shared = match json.get("shared") {
+            Some(shared) if shared.get("stackTable").is_some() => Some(Rc::new(Tables::read(shared, &json)?)),
+            _ => None,
+        };
+        let mut threads = Vec::new();
+        for thread in items(&json["threads"])? {
+            let tables = match &shared {
+                Some(tables) => Rc::clone(tables),
+                None => Rc::new(Tables::read(thread, &json)?),
+            };
+            let name = thread["name"].as_str().unwrap_or_default();
+            threads.push(Thread::read(thread, tables).with_context(|| format!("thread {name}"))?);
+        }
+        Ok(Self { json, threads })
+    }
+
+    /// The version that the profile says it has.
+    pub(crate) fn version(&self) -> u64 {
+        self.json["meta"]["preprocessedProfileVersion"].as_u64().unwrap_or(0)
+    }
+
+    /// All samples' weight.
+    pub(crate) fn total(&self) -> f64 {
+        self.threads.iter().map(Thread::total).sum()
+    }
+
+    /// The number of samples, which tolerances are made of.
+    pub(crate) fn count(&self) -> f64 {
+        self.threads.iter().map(|thread| thread.samples.len()).sum::<usize>() as f64
+    }
+
+    /// The share of samples with a frame, anywhere on the stack, that fits.
+    pub(crate) fn share_with(&self, fits: impl Fn(&Frame) -> bool) -> f64 {
+        self.share_of_stacks(|stack| stack.iter().any(|frame| fits(frame)))
+    }
+
+    /// The share of samples on whose stack the function is.
+    pub(crate) fn total_share(&self, function: &str) -> f64 {
+        self.share_with(|frame| frame.function == function)
+    }
+
+    /// The share of samples whose innermost frame is the function's.
+    pub(crate) fn self_share(&self, function: &str) -> f64 {
+        self.share_of_stacks(|stack| stack.last().is_some_and(|frame| frame.function == function))
+    }
+
+    /// The share of samples whose stack, outermost frame first, fits.
+    pub(crate) fn share_of_stacks(&self, fits: impl Fn(&[&Frame]) -> bool) -> f64 {
+        let fitting = self.stacks().filter(|(stack, _)| fits(stack)).map(|(_, weight)| weight);
+        fitting.sum::<f64>() / self.total()
+    }
+
+    /// Every sample's stack, outermost frame first, and weight.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = (Vec<&Frame>, f64)> {
+        self.threads.iter().flat_map(Thread::stacks)
+    }
+
+    /// The outermost functions, with their samples' weight.
+    pub(crate) fn roots(&self) -> BTreeMap<String, f64> {
+        let mut roots = BTreeMap::new();
+        for (stack, weight) in self.stacks() {
+            let root = stack.first().map_or_else(|| "(no stack)".to_owned(), |frame| frame.function.clone());
+            *roots.entry(root).or_default() += weight;
+        }
+        roots
+    }
+
+    /// All function names on any sample's stack, with the weight below them.
+    pub(crate) fn functions(&self) -> BTreeMap<String, f64> {
+        let mut functions = BTreeMap::new();
+        for (stack, weight) in self.stacks() {
+            let mut names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+            names.sort_unstable();
+            names.dedup();
+            for name in names {
+                *functions.entry(name.to_owned()).or_default() += weight;
+            }
+        }
+        functions
+    }
+
+    /// A frame of the function, if a sample has one.
+    pub(crate) fn frame_of(&self, fits: impl Fn(&Frame) -> bool) -> Option<Frame> {
+        self.stacks().find_map(|(stack, _)| stack.into_iter().find(|frame| fits(frame)).cloned())
+    }
+
+    /// The threads of this name.
+    pub(crate) fn threads_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Thread> {
+        self.threads.iter().filter(move |thread| thread.name == name)
+    }
+
+    /// The names of threads, `process/thread`.
+    pub(crate) fn thread_names(&self) -> Vec<String> {
+        self.threads.iter().map(|thread| format!("{}/{}", thread.process, thread.name)).collect()
+    }
+
+    /// A lib of this name.
+    pub(crate) fn lib(&self, name: &str) -> Result<&Value> {
+        let found = items(&self.json["libs"])?.iter().find(|lib| lib["name"] == name);
+        found.with_context(|| format!("the profile has no lib {name}"))
+    }
+}
+
+impl Thread {
+    fn read(json: &Value, tables: Rc<Tables>) -> Result<Self> {
+        let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
+        let pid = json["pid"].as_str().map_or_else(|| json["pid"].to_string(), str::to_owned);
+        Ok(Self {
+            name: text("name"),
+            process: text("processName"),
+            pid,
+            is_main: json["isMainThread"].as_bool().unwrap_or(false),
+            samples: read_samples(&json["samples"], tables.stacks.len())?,
+            tables,
+        })
+    }
+
+    /// The samples' weight.
+    pub(crate) fn total(&self) -> f64 {
+        self.samples.iter().map(|sample| sample.weight).sum()
+    }
+
+    /// Every sample's stack, outermost frame first, and weight.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = (Vec<&Frame>, f64)> {
+        self.samples.iter().map(|sample| (self.tables.stack(sample.stack), sample.weight))
+    }
+}
+
+fn read_samples(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {
+    let stacks = items(&json["stack"]).context("samples.stack")?;
+    let mut now = 0.0;
+    let mut samples = Vec::with_capacity(stacks.len());
+    for (index, stack) in stacks.iter().enumerate() {
+        now = match (&json["time"][index], &json["timeDeltas"][index]) {
+            (time, _) if time.is_number() => number(time)?,
+            (_, delta) => now + number(delta).context("samples.timeDeltas")?,
+        };
+        let stack = stack.as_u64().map(|index| index as usize);
+        ensure!(
+            stack.is_none_or(|stack| stack < stack_count),
+            "a sample's stack {stack:?} is beyond the table"
+        );
+        let weight = if json["weight"].is_array() { number(&json["weight"][index])? } else { 1.0 };
+        let cpu_delta = json["threadCPUDelta"][index].as_f64();
+        samples.push(Sample { stack, time: now, weight, cpu_delta });
+    }
+    Ok(samples)
+}
+
+impl Tables {
+    fn read(owner: &Value, profile: &Value) -> Result<Self> {
+        let strings: Vec<&str> = items(&owner["stringArray"])
+            .context("stringArray")?
+            .iter()
+            .map(|text| text.as_str().unwrap_or(""))
+            .collect();
+        let names = Names { owner, profile, strings };
+        let table = &owner["stackTable"];
+        let mut stacks = Vec::new();
+        for (index, frame) in items(&table["frame"]).context("stackTable.frame")?.iter().enumerate() {
+            stacks.push((prefix(table, index)?, position(frame)?));
+        }
+        let frame_count = items(&owner["frameTable"]["func"]).context("frameTable.func")?.len();
+        ensure!(stacks.iter().all(|(_, frame)| *frame < frame_count), "a stack's frame is beyond the table");
+        let frames = (0..frame_count).map(|index| names.frame(index)).collect::<Result<_>>()?;
+        Ok(Self { stacks, frames })
+    }
+
+    fn stack(&self, innermost: Option<usize>) -> Vec<&Frame> {
+        let mut frames = Vec::new();
+        let mut next = innermost;
+        while let Some((prefix, frame)) = next.map(|index| self.stacks[index]) {
+            frames.push(&self.frames[frame]);
+            next = prefix;
+        }
+        frames.reverse();
+        frames
+    }
+}
+
+/// The prefix of a stack, which always comes before it: so following prefixes ends.
+fn prefix(table: &Value, index: usize) -> Result<Option<usize>> {
+    let prefix = match (&table["prefix"][index], &table["prefixOffset"][index]) {
+        (Value::Number(prefix), _) => prefix.as_u64().map(|prefix| prefix as usize),
+        (_, Value::Number(offset)) => match offset.as_u64().context("prefixOffset")? as usize {
+            0 => None,
+            offset => Some(index.checked_sub(offset).context("a prefixOffset leads before the table")?),
+        },
+        (Value::Null, Value::Null) if table["prefix"].is_array() => None,
+        _ => bail!("stack {index} has no prefix"),
+    };
+    ensure!(prefix.is_none_or(|prefix| prefix < index), "stack {index} comes before its prefix");
+    Ok(prefix)
+}
+
+/// Looks up what the frame table only points at.
+struct Names<'a> {
+    owner: &'a Value,
+    profile: &'a Value,
+    strings: Vec<&'a str>,
+}
+
+impl Names<'_> {
+    fn frame(&self, index: usize) -> Result<Frame> {
+        let (frames, funcs) = (&self.owner["frameTable"], &self.owner["funcTable"]);
+        let func = position(&frames["func"][index])?;
+        Ok(Frame {
+            function: self.string(&funcs["name"][func])?.context("a func without a name")?,
+            lib: self.lib(&funcs["resource"][func])?,
+            category: self.category(&frames["category"][index]),
+            file: self.file(funcs, func)?,
+            line: frames["line"][index].as_u64(),
+            address: frames["address"][index].as_i64().unwrap_or(-1),
+            inline_depth: frames["inlineDepth"][index].as_u64().unwrap_or(0),
+        })
+    }
+
+    fn string(&self, index: &Value) -> Result<Option<String>> {
+        let Some(index) = index.as_u64() else { return Ok(None) };
+        let text = self
+            .strings
+            .get(index as usize)
+            .with_context(|| format!("string {index} is beyond the array"))?;
+        Ok(Some((*text).to_owned()))
+    }
+
+    fn lib(&self, resource: &Value) -> Result<Option<String>> {
+        let Some(resource) = resource.as_u64() else { return Ok(None) };
+        let lib = &self.owner["resourceTable"]["lib"][resource as usize];
+        let Some(lib) = lib.as_u64() else { return Ok(None) };
+        let name = self.profile["libs"][lib as usize]["name"].as_str();
+        Ok(Some(name.with_context(|| format!("lib {lib} is beyond the table"))?.to_owned()))
+    }
+
+    fn file(&self, funcs: &Value, func: usize) -> Result<Option<String>> {
+        if let Some(source) = funcs["source"][func].as_u64() {
+            return self.string(&self.owner["sources"]["filename"][source as usize]);
+        }
+        self.string(&funcs["fileName"][func])
+    }
+
+    fn category(&self, index: &Value) -> String {
+        let category =
+            index.as_u64().map(|index| &self.profile["meta"]["categories"][index as usize]["name"]);
+        category.and_then(Value::as_str).unwrap_or("").to_owned()
+    }
+}
+
+fn items(value: &Value) -> Result<&Vec<Value>> {
+    value.as_array().context("not an array")
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().context("not a number")
+}
+
+fn position(value: &Value) -> Result<usize> {
+    Ok(value.as_u64().context("not an index")? as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Profile;
+    use serde_json::{Value, json};
+
+    /// main calls f, into which g is inlined; one sample in g, two in main.
+    fn shared() -> Value {
+        json!({
+            "meta": {"preprocessedProfileVersion": 66, "categories": [{"name": "User"}, {"name": "Kernel"}]},
+            "libs": [{"name": "app"}],
+            "shared": {
+                "stringArray": ["main", "f", "g", "a.c"],
+                "stackTable": {"frame": [0, 1, 2], "prefixOffset": [0, 1, 1], "length": 3},
+                "frameTable": {"func": [0, 1, 2], "category": [0, 0, 1], "line": [null, 3, 4],
+                    "address": [16, 32, 32], "inlineDepth": [0, 0, 1], "length": 3},
+                "funcTable": {"name": [0, 1, 2], "resource": [0, 0, -1], "source": [null, 0, 0], "length": 3},
+                "resourceTable": {"lib": [0], "length": 1},
+                "sources": {"filename": [3], "length": 1},
+            },
+            "threads": [{"name": "t", "processName": "p", "pid": "7", "isMainThread": true, "samples": {
+                "stack": [2, 0], "timeDeltas": [1.0, 2.0], "weight": [1, 2], "threadCPUDelta": [null, 5], "length": 2}}],
+        })
+    }
+
+    fn per_thread() -> Value {
+        let mut json = shared();
+        let tables = json["shared"].take();
+        json.as_object_mut().unwrap().remove("shared");
+        for (key, table) in tables.as_object().unwrap() {
+            json["threads"][0][key] = table.clone();
+        }
+        let thread = &mut json["threads"][0];
+        thread["stackTable"] = json!({"frame": [0, 1, 2], "prefix": [null, 0, 1], "length": 3});
+        thread["funcTable"]["fileName"] = json!([null, 3, 3]);
+        thread["funcTable"].as_object_mut().unwrap().remove("source");
+        json
+    }
+
+    #[test]
+    fn both_layouts_say_the_same() {
+        for json in [shared(), per_thread()] {
+            let profile = Profile::from_json(json).unwrap();
+            assert!((profile.self_share("main") - 2.0 / 3.0).abs() < 1e-9);
+            assert!((profile.total_share("f") - 1.0 / 3.0).abs() < 1e-9);
+            let (stack, _) = profile.stacks().next().unwrap();
+            let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+            assert_eq!(names, ["main", "f", "g"]);
+            let inlined = stack[2];
+            assert_eq!(
+                (inlined.line, inlined.inline_depth, inlined.category.as_str()),
+                (Some(4), 1, "Kernel")
+            );
+            assert_eq!(inlined.file.as_deref(), Some("a.c"));
+            assert_eq!(stack[1].lib.as_deref(), Some("app"));
+            assert!((profile.threads[0].samples[1].time - 3.0).abs() < 1e-9);
+            assert_eq!(profile.roots().into_iter().collect::<Vec<_>>(), [("main".to_owned(), 3.0)]);
+        }
+    }
+
+    #[test]
+    fn a_stack_that_leads_nowhere_is_an_error() {
+        let mut json = shared();
+        json["shared"]["stackTable"]["prefixOffset"] = json!([0, 2, 1]);
+        assert!(Profile::from_json(json).is_err());
+        let mut json = shared();
+        json["threads"][0]["samples"]["stack"] = json!([2, 3]);
+        assert!(Profile::from_json(json).is_err());
+    }
+}

@@ -1,0 +1,184 @@
+//! Recording a workload, and holding the profile against the workload's own truth.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::context::Context;
+use super::invocation::{Finished, Invocation};
+use super::profile::Profile;
+
+/// A recording, about to be made: `nyquist record --save-only -o FILE OPTIONS -- COMMAND`.
+pub(crate) struct Recording<'a> {
+    context: &'a Context<'a>,
+    options: Vec<String>,
+    command: Vec<String>,
+    adapt: Vec<Adapt<'a>>,
+}
+
+type Adapt<'a> = Box<dyn Fn(Invocation<'a>) -> Invocation<'a> + 'a>;
+
+impl<'a> Recording<'a> {
+    /// Of a workload, named by the first word.
+    pub(crate) fn of_workload(context: &'a Context<'a>, words: &[&str]) -> Self {
+        let program = context.workload(words[0]).display().to_string();
+        let mut recording = Self::of_command(context, &[&program]);
+        recording.command.extend(words[1..].iter().map(|&word| word.to_owned()));
+        recording
+    }
+
+    /// Of any command.
+    pub(crate) fn of_command(context: &'a Context<'a>, words: &[&str]) -> Self {
+        let command = words.iter().map(|&word| word.to_owned()).collect();
+        Self { context, options: Vec::new(), command, adapt: Vec::new() }
+    }
+
+    /// Adds options of `nyquist record`.
+    pub(crate) fn options(mut self, options: &[&str]) -> Self {
+        self.options.extend(options.iter().map(|&word| word.to_owned()));
+        self
+    }
+
+    /// Changes how nyquist is run: as whom, under what.
+    pub(crate) fn with(mut self, adapt: impl Fn(Invocation<'a>) -> Invocation<'a> + 'a) -> Self {
+        self.adapt.push(Box::new(adapt));
+        self
+    }
+
+    /// As a user without privileges.
+    pub(crate) fn by_plain_user(self) -> Self {
+        self.with(Invocation::by_plain_user)
+    }
+
+    /// The call that records, and where the profile and the truth will be.
+    pub(crate) fn prepare(&self) -> Prepared<'a> {
+        let profile = self.context.fresh("profile.json.gz");
+        let truth = self.context.fresh("truth.jsonl");
+        let mut call = self.context.nyquist(&["record", "--save-only", "-o"]).path(&profile);
+        for option in &self.options {
+            call = call.args(&[option]);
+        }
+        call = call.args(&["--"]).env("WORKLOAD_TRUTH", truth.display().to_string());
+        for word in &self.command {
+            call = call.args(&[word]);
+        }
+        let call = self.adapt.iter().fold(call, |call, adapt| adapt(call));
+        Prepared { call, profile, truth }
+    }
+
+    /// Records, whatever status the command ends with.
+    pub(crate) fn run(&self) -> Result<Recorded> {
+        let Prepared { call, profile, truth } = self.prepare();
+        Recorded::read(call.run()?, &profile, &truth)
+    }
+
+    /// Records a command that must succeed.
+    pub(crate) fn run_well(&self) -> Result<Recorded> {
+        let recorded = self.run()?;
+        recorded.finished.clone().succeeded()?;
+        Ok(recorded)
+    }
+}
+
+/// A call that records, and its files.
+pub(crate) struct Prepared<'a> {
+    /// The call.
+    pub call: Invocation<'a>,
+    /// Where the profile will be.
+    pub profile: PathBuf,
+    /// Where the workload's truth will be.
+    pub truth: PathBuf,
+}
+
+/// A recording that was made.
+pub(crate) struct Recorded {
+    /// How nyquist ended.
+    pub finished: Finished,
+    /// What it saved.
+    pub profile: Profile,
+    /// The file it saved to.
+    pub path: PathBuf,
+    /// What each process said of itself, in the order in which they ended.
+    pub truths: Vec<Truth>,
+}
+
+impl Recorded {
+    pub(crate) fn read(finished: Finished, profile: &Path, truth: &Path) -> Result<Self> {
+        let (path, truths) = (profile.to_owned(), Truth::read(truth)?);
+        Ok(Self { profile: Profile::read(profile)?, finished, path, truths })
+    }
+
+    /// The only process's truth.
+    pub(crate) fn truth(&self) -> Result<&Truth> {
+        self.truths.first().context("the workload left no truth")
+    }
+
+    /// The truth of a program of several.
+    pub(crate) fn truth_of(&self, program: &str) -> Result<&Truth> {
+        let found = self.truths.iter().find(|truth| truth.program == program);
+        found.with_context(|| format!("{program} left no truth"))
+    }
+
+    /// What part of the only process's CPU time the truth gives to a function.
+    pub(crate) fn true_share(&self, part: &str) -> Result<f64> {
+        let truth = self.truth()?;
+        Ok(truth.part(part)? / truth.cpu)
+    }
+}
+
+/// What a process said of itself, in seconds of CPU time.
+pub(crate) struct Truth {
+    /// The program, or its name in a tree.
+    pub program: String,
+    /// The process.
+    pub pid: u64,
+    /// All CPU time.
+    pub cpu: f64,
+    /// In the kernel, by the kernel's accounting.
+    pub system: f64,
+    parts: Vec<(String, f64)>,
+}
+
+impl Truth {
+    /// Reads the lines; no file means that none was written.
+    pub(crate) fn read(path: &Path) -> Result<Vec<Self>> {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().map(|line| Self::parse(line).with_context(|| format!("truth: {line}"))).collect()
+    }
+
+    fn parse(line: &str) -> Result<Self> {
+        let json: Value = serde_json::from_str(line)?;
+        let seconds = |value: &Value| value.as_f64().map(|ns| ns / 1e9).context("no number of nanoseconds");
+        let parts = json["parts"].as_object().context("no parts")?;
+        Ok(Self {
+            program: json["program"].as_str().context("no program")?.to_owned(),
+            pid: json["pid"].as_u64().context("no pid")?,
+            cpu: seconds(&json["cpu_ns"])?,
+            system: seconds(&json["system_ns"])?,
+            parts: parts.iter().map(|(name, ns)| Ok((name.clone(), seconds(ns)?))).collect::<Result<_>>()?,
+        })
+    }
+
+    /// The CPU time of a part.
+    pub(crate) fn part(&self, name: &str) -> Result<f64> {
+        let found = self.parts.iter().find(|(part, _)| part == name);
+        Ok(found.with_context(|| format!("no truth about {name}"))?.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Truth;
+
+    #[test]
+    fn a_line_of_truth_is_read_in_seconds() {
+        let line = r#"{"program":"p","pid":7,"cpu_ns":2000000000,"user_ns":1,"system_ns":500000000,"parts":{"a":1500000000}}"#;
+        let truth = Truth::parse(line).unwrap();
+        assert_eq!((truth.program.as_str(), truth.pid), ("p", 7));
+        assert!((truth.cpu - 2.0).abs() < 1e-9 && (truth.system - 0.5).abs() < 1e-9);
+        assert!((truth.part("a").unwrap() - 1.5).abs() < 1e-9);
+        assert!(truth.part("b").is_err());
+    }
+}

@@ -1,0 +1,323 @@
+//! What a recording says of processor time: shares against the workload's own truth, threads, processes, the kernel.
+
+use super::context::Context;
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root, skip,
+};
+use super::harness::Test;
+use super::profile::Profile;
+use super::recorded::Recorded;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("functions_have_the_share_of_time_that_they_used", shares).quick(),
+    Test::new("threads_have_their_names_and_shares", threads).quick(),
+    Test::new("rust_threads_have_their_names_and_shares", rust_threads),
+    Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
+    Test::new("exec_keeps_what_was_before_and_takes_the_last_name", exec_chain),
+    Test::new("a_process_that_renames_itself_has_its_new_name", renamed),
+    Test::new("a_program_whose_file_is_gone_still_has_names", deleted_program),
+    Test::new("odd_process_names_do_not_end_the_recording", odd_name),
+    Test::new("short_lived_processes_are_counted", short_lived),
+    Test::new("a_rhythm_of_the_sampling_period_is_not_missed", ticks),
+    Test::new("samples_agree_with_the_cpu_time_used", samples_and_rusage),
+    Test::new("cpu_deltas_add_up_to_the_cpu_time_used", cpu_deltas),
+    Test::new("a_higher_rate_gives_more_samples", higher_rate),
+    Test::new("a_rate_beyond_the_machines_is_lowered_with_a_warning", rate_too_high),
+    Test::new("a_recorder_bound_to_one_cpu_still_samples_all", affinity),
+    Test::new("words_with_equals_become_the_commands_environment", environment_words).quick().parallel(),
+    Test::new("words_after_the_command_belong_to_it", command_words).parallel(),
+    Test::new("the_profile_describes_the_machine_and_the_run", meta).quick(),
+    Test::new("lost_samples_are_counted_in_the_profile", lost),
+    Test::new("neither_the_recorder_nor_threads_without_samples_appear", no_clutter),
+    Test::new("profile_version_49_says_the_same", version_49),
+    Test::new("the_environment_can_ask_for_profile_version_49", version_by_environment).parallel(),
+];
+
+/// The true shares of a program's functions, each at the same tolerance.
+fn expect_true_shares(recorded: &Recorded, functions: &[&str]) -> Verdict {
+    let profile = &recorded.profile;
+    for function in functions {
+        let wanted = recorded.true_share(function)?;
+        expect_share(function, profile.total_share(function), wanted, profile.count())?;
+    }
+    Ok(())
+}
+
+fn shares(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "2000"]).run_well()?;
+    expect_true_shares(&recorded, &["alpha", "beta", "gamma_"])?;
+    let own = recorded.profile.self_share("alpha");
+    expect_share("alpha itself", own, recorded.true_share("alpha")?, recorded.profile.count())?;
+    expect_share(
+        "middle with its callees",
+        recorded.profile.total_share("middle"),
+        0.995,
+        recorded.profile.count(),
+    )
+}
+
+fn thread_shares(recorded: &Recorded, names: &[&str]) -> Verdict {
+    let profile = &recorded.profile;
+    for name in names {
+        let weight: f64 = profile.threads_named(name).map(super::profile::Thread::total).sum();
+        expect_share(name, weight / profile.total(), recorded.true_share(name)?, profile.count())?;
+    }
+    Ok(())
+}
+
+fn threads(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["threads", "2000"]).run_well()?;
+    thread_shares(&recorded, &["worker-half", "worker-third"])?;
+    let main = recorded.profile.threads.iter().filter(|thread| thread.is_main);
+    let main: Vec<_> = main.map(|thread| thread.process.as_str()).collect();
+    expect_eq("the main threads' processes", main, vec!["threads"])
+}
+
+fn rust_threads(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["rust_threads", "1500"]).run_well()?;
+    thread_shares(&recorded, &["rust-first", "rust-second"])
+}
+
+fn fork_tree(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["fork_tree", "2000"]).run_well()?;
+    let profile = &recorded.profile;
+    let all: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
+    expect_eq("processes that told their truth", recorded.truths.len(), 4)?;
+    for truth in &recorded.truths {
+        let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
+        let weight: f64 = own.map(super::profile::Thread::total).sum();
+        expect_share(&truth.program, weight / profile.total(), truth.cpu / all, profile.count())?;
+        let named = profile.threads.iter().any(|thread| thread.is_main && thread.process == truth.program);
+        let names = profile.thread_names();
+        expect(named, format_args!("no process named {}, but {names:?}", truth.program))?;
+    }
+    Ok(())
+}
+
+fn exec_chain(test: &Context<'_>) -> Verdict {
+    let (step, last) = (test.workload("exec_step"), test.workload("shares"));
+    let script = format!("exec {} 200 {} 200 {} 400", step.display(), step.display(), last.display());
+    let recorded = test.record_command(&["sh", "-c", &script]).run_well()?;
+    let profile = &recorded.profile;
+    let used = recorded.truth_of("shares")?.cpu;
+    let part = |program: &str, part: &str| -> Result<f64, Stop> {
+        Ok(recorded.truth_of(program)?.part(part)? / used)
+    };
+    expect_share("alpha", profile.total_share("alpha"), part("shares", "alpha")?, profile.count())?;
+    let before = 2.0 * part("exec_step", "before_exec")?;
+    expect_share("before_exec, both", profile.total_share("before_exec"), before, profile.count())?;
+    let main: Vec<&str> = profile
+        .threads
+        .iter()
+        .filter(|thread| thread.is_main)
+        .map(|thread| thread.process.as_str())
+        .collect();
+    expect(main.contains(&"shares"), format_args!("no process has the last name: {main:?}"))
+}
+
+fn renamed(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["renamed", "300"]).run_well()?;
+    expect_true_shares(&recorded, &["work_under_new_name"])?;
+    let names = recorded.profile.thread_names();
+    let found = recorded.profile.threads.iter().any(|thread| thread.process == "new name");
+    expect(found, format_args!("no process named \"new name\": {names:?}"))
+}
+
+fn deleted_program(test: &Context<'_>) -> Verdict {
+    let copy = test.path("short_lived_copy");
+    std::fs::copy(test.workload("renamed"), &copy)?;
+    let copy = copy.display().to_string();
+    let recorded = test.record_command(&[&copy, "400", &copy]).run_well()?;
+    expect_true_shares(&recorded, &["work_under_new_name"])
+}
+
+fn odd_name(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["odd_name", "200"]).run_well()?;
+    let used: f64 = recorded.truths.last().map_or(0.0, |truth| truth.cpu);
+    let burnt = recorded.truths.iter().map(|truth| truth.part("odd_burn")).sum::<anyhow::Result<f64>>()?;
+    let profile = &recorded.profile;
+    expect_share("odd_burn", profile.total_share("odd_burn"), burnt / used, profile.count())
+}
+
+/// Processes of about a millisecond each, of which a per-process clock never sees one.
+fn short_lived(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let script = "for i in $(seq 600); do /bin/true; done";
+    let recorded = test.record_command(&["bash", "-c", script]).run_well()?;
+    let children = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
+    let weight: f64 = children.map(super::profile::Thread::total).sum();
+    let all = recorded.profile.total();
+    expect(weight > 0.1 * all, format_args!("{weight} of {all} samples are of the 600 short processes"))
+}
+
+fn ticks(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["ticks", "600"]).run_well()?;
+    let profile = &recorded.profile;
+    let seconds = recorded.truth()?.cpu;
+    // A sampler may stray by its own luck; seeing a rhythm always or never is far outside.
+    expect_share(
+        "samples a millisecond",
+        profile.total() / (seconds * 1000.0) / 2.0,
+        0.5,
+        profile.count() / 2.0,
+    )
+}
+
+/// The bar of the project: within 2 % for a CPU-bound program of over five seconds.
+fn samples_and_rusage(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "5200"]).run_well()?;
+    let seconds = recorded.truth()?.cpu;
+    expect_within("samples at 1000 Hz", recorded.profile.total(), seconds * 1000.0, 0.02)
+}
+
+fn cpu_deltas(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["threads", "1000"]).run_well()?;
+    let unit = recorded.profile.json["meta"]["sampleUnits"]["threadCPUDelta"].as_str().unwrap_or_default();
+    let factor = match unit {
+        "ns" => 1e9,
+        "µs" => 1e6,
+        other => return Err(Stop::Failed(format!("threadCPUDelta's unit is {other:?}"))),
+    };
+    let samples = recorded.profile.threads.iter().flat_map(|thread| thread.samples.iter().skip(1));
+    let sum: f64 = samples.filter_map(|sample| sample.cpu_delta).sum();
+    expect_within("CPU seconds by threadCPUDelta", sum / factor, recorded.truth()?.cpu, 0.03)
+}
+
+fn higher_rate(test: &Context<'_>) -> Verdict {
+    for flag in ["-r", "--rate", "-F"] {
+        let recorded = test.record(&["shares", "500"]).options(&[flag, "4000"]).run_well()?;
+        let wanted = recorded.truth()?.cpu * 4000.0;
+        expect_within(&format!("samples with {flag} 4000"), recorded.profile.total(), wanted, 0.06)?;
+    }
+    Ok(())
+}
+
+fn rate_too_high(test: &Context<'_>) -> Verdict {
+    let limit = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate")?;
+    let beyond = (limit.trim().parse::<u64>()? * 10).to_string();
+    let recorded = test.record(&["shares", "200"]).options(&["--rate", &beyond]).run_well()?;
+    expect_contains("the warning", &recorded.finished.stderr, limit.trim())?;
+    expect(recorded.profile.count() > 100.0, "there are hardly any samples")
+}
+
+fn affinity(test: &Context<'_>) -> Verdict {
+    let cpus = std::thread::available_parallelism()?.get();
+    if cpus < 2 {
+        return skip("the machine has one CPU");
+    }
+    // The command undoes the binding that it inherits, so it runs where the recorder may not.
+    let (program, all) = (test.workload("shares").display().to_string(), format!("0-{}", cpus - 1));
+    let command = ["taskset", "-c", &all, &program, "600"];
+    let bound = test.record_command(&command).with(|call| call.under(&["taskset", "-c", "1"])).run_well()?;
+    expect_within("samples", bound.profile.total(), bound.truth()?.cpu * 1000.0, 0.05)?;
+    let elsewhere = ["taskset", "-c", "0", &program, "600"];
+    let bound =
+        test.record_command(&elsewhere).with(|call| call.under(&["taskset", "-c", "1"])).run_well()?;
+    expect_within("samples on the other CPU", bound.profile.total(), bound.truth()?.cpu * 1000.0, 0.05)
+}
+
+fn environment_words(test: &Context<'_>) -> Verdict {
+    let script = r#"echo "$FIRST,$SECOND""#;
+    let recorded = test.record_command(&["FIRST=one", "SECOND=two three", "sh", "-c", script]).run_well()?;
+    expect_eq("what the command saw", recorded.finished.stdout_text(), "one,two three\n".to_owned())
+}
+
+fn command_words(test: &Context<'_>) -> Verdict {
+    let recorded = test.record_command(&["echo", "--output", "A=b", "-r", "--", "x"]).run_well()?;
+    expect_eq(
+        "what the command was given",
+        recorded.finished.stdout_text(),
+        "--output A=b -r -- x\n".to_owned(),
+    )
+}
+
+fn meta(test: &Context<'_>) -> Verdict {
+    let recorded =
+        test.record(&["shares", "200"]).options(&["--profile-name", "a name of mine"]).run_well()?;
+    let meta = &recorded.profile.json["meta"];
+    expect_eq("the version", recorded.profile.version(), 66)?;
+    expect_eq("meta.interval", meta["interval"].as_f64(), Some(1.0))?;
+    expect_contains("meta.product", meta["product"].as_str().unwrap_or_default(), "a name of mine")?;
+    expect_contains("meta.arguments", meta["arguments"].as_str().unwrap_or_default(), "shares 200")?;
+    expect_eq("meta.symbolicated", meta["symbolicated"].as_bool(), Some(true))?;
+    let cpu = std::fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or_default();
+    expect_contains("meta.CPUName", meta["CPUName"].as_str().unwrap_or_default(), model.trim())?;
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    expect_contains("meta, anywhere", &meta.to_string(), kernel.trim())?;
+    let cpus = std::thread::available_parallelism()?.get() as u64;
+    expect_eq("meta.logicalCPUs", meta["logicalCPUs"].as_u64(), Some(cpus))?;
+    let lib = recorded.profile.lib("shares")?;
+    let id = crate::workloads::build_id(&test.workload("shares"))?;
+    expect_eq("the lib's build id", lib["codeId"].as_str(), Some(id.as_str()))?;
+    let categories: Vec<&str> = meta["categories"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|category| category["name"].as_str())
+        .collect();
+    expect(
+        categories.contains(&"User") && categories.contains(&"Kernel"),
+        format_args!("categories: {categories:?}"),
+    )
+}
+
+/// The number of lost samples is there, also where it is none.
+fn lost(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "200"]).run_well()?;
+    let meta = recorded.profile.json["meta"].to_string().to_lowercase();
+    expect(meta.contains("lost"), "meta says nothing of lost samples")
+}
+
+fn no_clutter(test: &Context<'_>) -> Verdict {
+    let recorded = test.record_command(&["bash", "-c", "for i in $(seq 20); do /bin/true; done"]).run()?;
+    for thread in &recorded.profile.threads {
+        let name = format!("{}/{}", thread.process, thread.name);
+        // A process's main thread may be there for its other threads' sake.
+        let process = recorded.profile.threads.iter().filter(|other| other.pid == thread.pid);
+        let used = process.map(super::profile::Thread::total).sum::<f64>() > 0.0;
+        expect(used && (thread.is_main || thread.total() > 0.0), format_args!("{name} has no sample"))?;
+        expect(!name.contains("nyquist"), format_args!("{name} is the recorder"))?;
+    }
+    Ok(())
+}
+
+fn version_49(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["threads", "600"]).options(&["--profile-version", "49"]).run_well()?;
+    let profile = &recorded.profile;
+    expect_eq("the version", profile.version(), 49)?;
+    thread_shares(&recorded, &["worker-half", "worker-third"])?;
+    per_thread_integers(profile)
+}
+
+/// What today's third-party readers need: per-thread tables, integers and no nulls.
+fn per_thread_integers(profile: &Profile) -> Verdict {
+    for thread in profile.json["threads"].as_array().into_iter().flatten() {
+        for column in ["weight", "threadCPUDelta"] {
+            let values = thread["samples"][column].as_array().cloned().unwrap_or_default();
+            let whole = !values.is_empty() && values.iter().all(|value| value.is_i64() || value.is_u64());
+            expect(whole, format_args!("samples.{column} of {} is not all integers", thread["name"]))?;
+        }
+        for path in [
+            "/stackTable/prefix",
+            "/stackTable/frame",
+            "/frameTable/address",
+            "/frameTable/func",
+            "/funcTable/resource",
+            "/resourceTable/lib",
+        ] {
+            expect(thread.pointer(path).is_some(), format_args!("no {path} in {}", thread["name"]))?;
+        }
+    }
+    let libs = profile.json["libs"].as_array().cloned().unwrap_or_default();
+    expect(
+        libs.iter().any(|lib| lib["path"].is_string() || lib["debugPath"].is_string()),
+        "no libs with a path",
+    )
+}
+
+fn version_by_environment(test: &Context<'_>) -> Verdict {
+    let recorded =
+        test.record(&["shares", "50"]).with(|call| call.env("NYQUIST_PROFILE_VERSION", "49")).run_well()?;
+    expect_eq("the version", recorded.profile.version(), 49)
+}

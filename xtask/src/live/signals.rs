@@ -1,0 +1,108 @@
+//! Ctrl-C and its relatives: the command gets the first, the profile is always saved.
+
+use std::fs;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq};
+use super::harness::Test;
+use super::invocation::Running;
+use super::profile::Profile;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("ctrl_c_lets_the_command_save_its_work", handler_saves).quick(),
+    Test::new("ctrl_c_ends_a_command_that_does_not_care", default_action).quick(),
+    Test::new("a_second_ctrl_c_kills_a_command_that_ignores_the_first", ignored),
+    Test::new("sigterm_to_the_recorder_saves_the_profile", terminated),
+    Test::new("sigint_to_the_recorder_alone_saves_the_profile", interrupted_alone),
+    Test::new("a_background_child_does_not_keep_the_recorder", background_child),
+];
+
+/// A recording of the waiting workload that has begun to wait.
+struct Waiting<'a> {
+    running: Running<'a>,
+    profile: std::path::PathBuf,
+}
+
+fn waiting<'a>(
+    test: &'a Context<'a>,
+    words: &[&str],
+    on_terminal: bool,
+) -> Result<Waiting<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let words: Vec<&str> = ["waits"].iter().chain(words).copied().collect();
+    let prepared = test.record(&words).prepare();
+    let call = prepared.call.env("WORKLOAD_READY", ready.display().to_string());
+    let running = if on_terminal { call.on_terminal() } else { call }.start()?;
+    running.wait_for_file(&ready)?;
+    Ok(Waiting { running, profile: prepared.profile })
+}
+
+fn expect_saved(profile: &std::path::Path) -> Verdict {
+    let share = Profile::read(profile)?.total_share("before_waiting");
+    expect(share > 0.8, format_args!("before_waiting has a share of {share:.3}"))
+}
+
+fn handler_saves(test: &Context<'_>) -> Verdict {
+    let saved = test.path("work-of-the-command");
+    let mut waiting = waiting(test, &["save", &saved.display().to_string()], true)?;
+    waiting.running.press_ctrl_c()?;
+    let finished = waiting.running.wait()?;
+    expect_eq("the status, the handler's own", finished.code(), 3)?;
+    expect_eq("what the handler saved", fs::read_to_string(&saved)?, "saved\n".to_owned())?;
+    expect_saved(&waiting.profile)
+}
+
+fn default_action(test: &Context<'_>) -> Verdict {
+    let mut waiting = waiting(test, &["default"], true)?;
+    waiting.running.press_ctrl_c()?;
+    let finished = waiting.running.wait()?;
+    expect_eq("the status", finished.code(), 128 + libc::SIGINT)?;
+    expect_saved(&waiting.profile)
+}
+
+fn ignored(test: &Context<'_>) -> Verdict {
+    let mut waiting = waiting(test, &["ignore"], true)?;
+    waiting.running.press_ctrl_c()?;
+    // The second must be a second one to the recorder: a terminal merges signals that are still pending.
+    let pid = waiting.running.pid();
+    waiting.running.wait_until("the first SIGINT to be taken", || !is_pending(pid, libc::SIGINT))?;
+    waiting.running.press_ctrl_c()?;
+    let finished = waiting.running.wait()?;
+    expect_eq("the status", finished.code(), 128 + libc::SIGKILL)?;
+    expect_saved(&waiting.profile)
+}
+
+/// Whether a signal waits for a process, by its status file.
+fn is_pending(pid: u32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let masks =
+        status.lines().filter_map(|line| line.strip_prefix("ShdPnd:").or(line.strip_prefix("SigPnd:")));
+    masks
+        .filter_map(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .any(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+fn terminated(test: &Context<'_>) -> Verdict {
+    let waiting = waiting(test, &["default"], false)?;
+    waiting.running.signal(libc::SIGTERM)?;
+    let finished = waiting.running.wait()?;
+    expect_eq("the status", finished.code(), 128 + libc::SIGTERM)?;
+    expect_saved(&waiting.profile)
+}
+
+/// As wrappers do: only the recorder gets the signal, and it passes it on.
+fn interrupted_alone(test: &Context<'_>) -> Verdict {
+    let waiting = waiting(test, &["default"], false)?;
+    waiting.running.signal(libc::SIGINT)?;
+    let finished = waiting.running.wait()?;
+    expect_eq("the status", finished.code(), 128 + libc::SIGINT)?;
+    expect_saved(&waiting.profile)
+}
+
+/// The recording ends with the command, not with what it left behind.
+fn background_child(test: &Context<'_>) -> Verdict {
+    let recorded = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & exit 7"]).run()?;
+    expect_eq("the status", recorded.finished.code(), 7)?;
+    let seconds = recorded.finished.took.as_secs_f64();
+    expect(seconds < 20.0, format_args!("it took {seconds:.1} s"))
+}

@@ -1,0 +1,273 @@
+//! Complete stacks: roots, recursion, frames of odd shapes, signal frames, the kernel's part.
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq, expect_share, need_root, with_note};
+use super::harness::Test;
+use super::profile::{Frame, Profile};
+use super::recorded::Recorded;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("every_stack_begins_at_start_with_cfi", |test| roots(test, "shares")).quick(),
+    Test::new("every_stack_begins_at_start_unoptimised", |test| roots(test, "shares-O0")),
+    Test::new("every_stack_begins_at_start_with_frame_pointers", |test| roots(test, "shares-fp")),
+    Test::new("every_stack_begins_at_start_with_frame_pointers_alone", |test| {
+        roots(test, "shares-fp-no-cfi")
+    }),
+    Test::new("every_stack_begins_at_start_with_debug_frame_alone", |test| roots(test, "shares-debug-frame")),
+    Test::new("every_stack_begins_at_start_in_a_fixed_position_program", |test| roots(test, "shares-no-pie")),
+    Test::new("every_stack_begins_at_start_in_a_static_program", |test| roots(test, "shares-static")),
+    Test::new("every_stack_begins_at_start_in_a_static_pie", |test| roots(test, "shares-static-pie")).quick(),
+    Test::new("every_stack_begins_at_start_without_a_search_table", |test| {
+        roots(test, "shares-no-hash-header")
+    }),
+    Test::new("every_stack_begins_at_start_in_rust", |test| rust_roots(test, "inlines-v0")).quick(),
+    Test::new("every_stack_begins_at_start_in_static_rust", |test| rust_roots(test, "inlines-static")),
+    Test::new("every_stack_of_a_thread_begins_where_threads_do", |test| thread_roots(test, "threads")),
+    Test::new("every_stack_of_a_thread_begins_where_threads_do_with_frame_pointers", |test| {
+        thread_roots(test, "threads-fp")
+    }),
+    Test::new("callers_are_in_order", callers_in_order).quick(),
+    Test::new("a_recursion_that_fits_is_complete", |test| recursion(test, "recursion", 100)),
+    Test::new("a_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 300))
+        .quick(),
+    Test::new("a_deep_recursion_with_frame_pointers_is_complete_or_says_why_not", |test| {
+        recursion(test, "recursion-fp", 300)
+    }),
+    Test::new("a_very_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 4000)),
+    Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame")),
+    Test::new("a_signal_handlers_stack_goes_on_below_it_with_frame_pointers", |test| {
+        signal_frame(test, "signal_frame-fp")
+    }),
+    Test::new("an_assembly_leaf_without_cfi_has_its_caller", no_cfi),
+    Test::new("frames_of_dynamic_size_are_walked", dynamic_frames),
+    Test::new("code_of_the_vdso_has_its_caller", vdso),
+    Test::new("a_plugin_loaded_at_run_time_has_its_caller", plugin),
+    Test::new("kernel_frames_lie_on_top_of_their_user_frames", kernel_on_user),
+];
+
+/// How many samples may lie outside, at process start (the dynamic loader) and end.
+const EDGE_SAMPLES: f64 = 4.0;
+
+/// Whether a stack was walked to a user program's outermost frame.
+fn begins_at_start(stack: &[&Frame]) -> bool {
+    stack.first().is_some_and(|frame| frame.function == "_start")
+}
+
+/// Every sample is rooted, none is left out: the loader's own `_start` counts as well as the program's. Only kernel work
+/// before the program exists (exec) has no user root.
+fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
+    let other: f64 = profile.stacks().filter(|(stack, _)| !fits(stack)).map(|(_, weight)| weight).sum();
+    let roots = profile.roots();
+    expect(
+        other <= EDGE_SAMPLES,
+        format_args!("{other} of {} samples begin elsewhere: {roots:?}", profile.total()),
+    )?;
+    expect(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
+}
+
+fn roots(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "600"]).run_well()?;
+    expect_roots(&recorded.profile, begins_at_start)?;
+    let in_main = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        names.contains(&"_start") && in_order(&names, &["main", "middle", "alpha"])
+    });
+    expect_share(
+        "_start > main > middle > alpha",
+        in_main,
+        recorded.true_share("alpha")?,
+        recorded.profile.count(),
+    )
+}
+
+/// Whether the names hold the wanted ones, in this order.
+fn in_order(names: &[&str], wanted: &[&str]) -> bool {
+    let mut rest = names.iter();
+    wanted.iter().all(|wanted| rest.any(|name| name == wanted))
+}
+
+fn rust_roots(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "600"]).run_well()?;
+    expect_roots(&recorded.profile, begins_at_start)?;
+    let complete = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &["_start", "main", "inlines::main", "inlines::outer_frame"])
+    });
+    expect_share(
+        "_start to outer_frame",
+        complete,
+        recorded.true_share("outer_frame")?,
+        recorded.profile.count(),
+    )
+}
+
+/// The C library's own two frames, whatever it calls them, then the thread's function.
+fn thread_roots(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "800"]).run_well()?;
+    for name in ["worker-half", "worker-third"] {
+        for thread in recorded.profile.threads_named(name) {
+            let whole = |stack: &[&Frame]| {
+                let worker = stack.iter().position(|frame| frame.function == "worker");
+                let below = worker.map(|index| &stack[..index]);
+                below.is_some_and(|below| {
+                    below.len() == 2 && below.iter().all(|frame| frame.lib.as_deref() == Some("libc.so.6"))
+                })
+            };
+            let other: f64 =
+                thread.stacks().filter(|(stack, _)| !whole(stack)).map(|(_, weight)| weight).sum();
+            let example = thread.stacks().find(|(stack, _)| !whole(stack)).map(|(stack, _)| describe(&stack));
+            let total = thread.total();
+            expect(
+                other <= EDGE_SAMPLES && total > 100.0,
+                format_args!(
+                    "{other} of {total} samples of {name} do not begin at the thread's start: {example:?}"
+                ),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// A stack in words, for messages.
+fn describe(stack: &[&Frame]) -> String {
+    let names: Vec<&str> = stack.iter().take(12).map(|frame| frame.function.as_str()).collect();
+    names.join(" > ")
+}
+
+fn callers_in_order(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "600"]).run_well()?;
+    for (stack, _) in recorded.profile.stacks() {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        for leaf in ["alpha", "beta", "gamma_"] {
+            let held = !names.contains(&leaf) || in_order(&names, &["main", "middle", leaf]);
+            expect(held, format_args!("{leaf} without its callers: {}", describe(&stack)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Each stack either has all levels and its root, or ends in a `(truncated)` root with the reason.
+fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
+    let recorded = test.record(&[workload, "500", &depth.to_string()]).run_well()?;
+    let truncated = recorded.profile.share_of_stacks(is_truncated);
+    let fits_a_copy = depth * 272 < 48 * 1024;
+    let complete = recorded.profile.share_of_stacks(|stack| {
+        begins_at_start(stack) && stack.iter().filter(|frame| frame.function == "descend").count() == depth
+    });
+    println!("        {workload} {depth} deep: {complete:.3} complete, {truncated:.3} truncated");
+    let roots = recorded.profile.roots();
+    let wanted = recorded.true_share("bottom")?;
+    let accounted = if fits_a_copy { complete } else { complete + truncated };
+    let verdict = expect_share("complete or truncated stacks", accounted, wanted, recorded.profile.count());
+    with_note(verdict, format_args!("roots: {roots:?}"))?;
+    // Whatever is not accounted for must still be rooted, not cut.
+    expect_roots(&recorded.profile, |stack| begins_at_start(stack) || is_truncated(stack))
+}
+
+/// A root that says that the stack was not finished, and why.
+fn is_truncated(stack: &[&Frame]) -> bool {
+    let reason =
+        |name: &str| name.strip_prefix("(truncated").map(|rest| rest.trim_matches([':', ')', ' ']).len());
+    let said = stack.first().and_then(|root| reason(&root.function));
+    let said_next = || stack.get(1).is_some_and(|next| next.function.starts_with('('));
+    said.is_some_and(|length| length > 0 || said_next())
+}
+
+fn signal_frame(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "900"]).run_well()?;
+    let profile = &recorded.profile;
+    expect_roots(profile, begins_at_start)?;
+    let wanted = recorded.true_share("burn_in_handler")?;
+    let below = |below: &'static str| {
+        profile.share_of_stacks(move |stack| {
+            let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+            in_order(&names, &["main", below, "handler", "burn_in_handler"])
+        })
+    };
+    expect_share("the handler above a call", below("interrupted_work"), wanted / 2.0, profile.count())?;
+    expect_share(
+        "the handler above any instruction",
+        below("interrupted_anywhere"),
+        wanted / 2.0,
+        profile.count(),
+    )
+}
+
+fn no_cfi(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["no_cfi", "500"]).run_well()?;
+    let held = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &["_start", "main", "calls_leaf", "leaf_without_cfi"])
+    });
+    let told = recorded.profile.share_of_stacks(is_truncated);
+    let wanted = recorded.true_share("leaf_without_cfi")?;
+    let roots = recorded.profile.roots();
+    let verdict = expect_share("the leaf with its callers", held, wanted, recorded.profile.count());
+    with_note(verdict, format_args!("{told:.3} say that they are truncated; roots: {roots:?}"))
+}
+
+fn dynamic_frames(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["dynamic_frames", "600"]).run_well()?;
+    expect_roots(&recorded.profile, begins_at_start)?;
+    let wanted = ["_start", "main", "with_alignment", "with_array", "with_alloca", "burn_below"];
+    let held = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &wanted)
+    });
+    expect_share("all dynamic frames", held, recorded.true_share("burn_below")?, recorded.profile.count())
+}
+
+fn vdso(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["clock_loop", "500"]).run_well()?;
+    expect_roots(&recorded.profile, begins_at_start)?;
+    let in_vdso = |frame: &Frame| frame.lib.as_deref().is_some_and(|lib| lib.contains("vdso"));
+    let share = recorded.profile.share_with(in_vdso);
+    expect(share > 0.2, format_args!("only {share:.3} of the samples are in the vdso"))?;
+    let named =
+        recorded.profile.share_with(|frame| in_vdso(frame) && frame.function.contains("clock_gettime"));
+    expect(named > share * 0.9, format_args!("{named:.3} of {share:.3} in the vdso have its function's name"))
+}
+
+fn plugin(test: &Context<'_>) -> Verdict {
+    let library = test.workload("libplugin.so").display().to_string();
+    let recorded = test.record(&["plugin_host", "400", &library]).run_well()?;
+    let held = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &["_start", "main", "plugin_entry", "plugin_inner"])
+    });
+    expect_share(
+        "the plugin and its caller",
+        held,
+        recorded.true_share("plugin_inner")?,
+        recorded.profile.count(),
+    )?;
+    let frame = recorded.profile.frame_of(|frame| frame.function == "plugin_inner");
+    expect_eq("its lib", frame.and_then(|frame| frame.lib), Some("libplugin.so".to_owned()))
+}
+
+fn kernel_on_user(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = test.record(&["kernel_heavy", "600", "zero"]).run_well()?;
+    expect_kernel_frames(&recorded)?;
+    expect_roots(&recorded.profile, begins_at_start)
+}
+
+/// Kernel frames have their category, their names, and their place above the user's frames.
+pub(super) fn expect_kernel_frames(recorded: &Recorded) -> Verdict {
+    let profile = &recorded.profile;
+    let truth = recorded.truth()?;
+    let kernel = |stack: &[&Frame]| stack.last().is_some_and(|frame| frame.category == "Kernel");
+    // The truth is the kernel's accounting by ticks, so half a tenth more than the binomial is honest.
+    let found = profile.share_of_stacks(kernel);
+    let wanted = truth.system / truth.cpu;
+    expect(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))?;
+    let above = profile.share_of_stacks(|stack| {
+        let first = stack.iter().position(|frame| frame.category == "Kernel");
+        let user = stack.iter().rposition(|frame| frame.function == "read_zeroes");
+        first.is_some() && user < first && user.is_some()
+    });
+    expect(above > found * 0.95, format_args!("{above:.3} of {found:.3} kernel stacks lie on read_zeroes"))?;
+    let named =
+        profile.share_with(|frame| frame.category == "Kernel" && frame.function.contains("read_iter_zero"));
+    expect(named > 0.8 * found, format_args!("{named:.3} of {found:.3} have the name read_iter_zero"))
+}

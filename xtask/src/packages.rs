@@ -1,0 +1,79 @@
+//! The programs that the tests need, and how they get onto a Debian machine.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::sys;
+
+/// Something that the tests need.
+struct Need {
+    /// A program, looked up in PATH, or a file's absolute path.
+    what: &'static str,
+    /// The Debian package that holds it.
+    package: &'static str,
+    /// What it is needed for.
+    purpose: &'static str,
+}
+
+const fn need(what: &'static str, package: &'static str, purpose: &'static str) -> Need {
+    Need { what, package, purpose }
+}
+
+const NEEDS: &[Need] = &[
+    need("gcc", "gcc", "builds the C workloads"),
+    need("g++", "g++", "builds the C++ workloads"),
+    need("/usr/include/stdio.h", "libc6-dev", "builds the C workloads"),
+    need("/usr/lib/debug/.build-id", "libc6-dbg", "names the C library's own functions"),
+    need("objcopy", "binutils", "strips workloads and cuts off their debug info"),
+    need("gdb", "gdb", "the oracle of stacks"),
+    need("setpriv", "util-linux", "drops capabilities"),
+    need("taskset", "util-linux", "restricts the CPUs"),
+    need("prlimit", "util-linux", "restricts locked memory"),
+    need("mkfifo", "coreutils", "makes named pipes"),
+];
+
+/// Installs what is missing, as root on Debian; otherwise says what is missing and how to get it, and fails.
+pub(crate) fn ensure() -> Result<()> {
+    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.what)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let mut packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    if sys::is_root() && is_there("apt-get") {
+        return install(&packages);
+    }
+    for need in &missing {
+        eprintln!("missing: {} ({}), in the Debian package {}", need.what, need.purpose, need.package);
+    }
+    bail!("programs are missing; get them with `sudo apt-get install {}`", packages.join(" "))
+}
+
+fn is_there(what: &str) -> bool {
+    if what.starts_with('/') {
+        return Path::new(what).exists();
+    }
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(what).exists()))
+}
+
+fn install(packages: &[&str]) -> Result<()> {
+    println!("installing {}", packages.join(" "));
+    apt_get(&["update", "-qq"])?;
+    apt_get(&[&["install", "-qq", "-y", "--no-install-recommends"], packages].concat())
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    let status = Command::new("apt-get")
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .status()
+        .context("cannot start apt-get")?;
+    if !status.success() {
+        bail!("apt-get {} failed ({status})", arguments.join(" "));
+    }
+    Ok(())
+}

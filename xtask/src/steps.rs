@@ -1,0 +1,59 @@
+//! Running one step: a heading, the step's own output, how long it took.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+
+use crate::tally::Tally;
+
+/// Runs a step under a heading and counts it.
+pub(crate) fn step(tally: &mut Tally, name: &str, run: impl FnOnce(&mut Tally) -> Result<bool>) {
+    println!("\n== {name} ==");
+    let began = Instant::now();
+    let passed = run(tally).unwrap_or_else(|error| {
+        println!("error: {error:#}");
+        false
+    });
+    let verdict = if passed { "passed" } else { "FAILED" };
+    println!("-- {name}: {verdict} in {:.1} s", began.elapsed().as_secs_f64());
+    if passed {
+        tally.pass();
+    } else {
+        tally.fail(name);
+    }
+}
+
+/// A cargo command at the workspace's root.
+pub(crate) fn cargo(arguments: &[&str]) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments).current_dir(crate::root());
+    command
+}
+
+/// Runs a command to its end; says whether it succeeded.
+pub(crate) fn succeeds(mut command: Command) -> Result<bool> {
+    println!("$ {}", in_words(&command));
+    Ok(command.status().with_context(|| format!("cannot start {command:?}"))?.success())
+}
+
+/// As `succeeds`, and passes every line of its standard output to `see` before printing it.
+pub(crate) fn succeeds_seen(mut command: Command, mut see: impl FnMut(&str)) -> Result<bool> {
+    println!("$ {}", in_words(&command));
+    let mut child =
+        command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {command:?}"))?;
+    let output = child.stdout.take().context("the output is piped")?;
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        see(&line);
+        println!("{line}");
+    }
+    Ok(child.wait()?.success())
+}
+
+fn in_words(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
+}

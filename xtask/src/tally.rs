@@ -1,0 +1,111 @@
+//! What passed, failed and was skipped, and whether each skip is allowed.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, bail};
+
+/// The counts of a run, and the reasons that must not be lost in its output.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    passed: usize,
+    failed: Vec<String>,
+    skipped: Vec<Skip>,
+}
+
+/// A test that this machine cannot do.
+#[derive(Debug)]
+pub(crate) struct Skip {
+    /// The test's name.
+    pub test: String,
+    /// Why it was skipped.
+    pub reason: String,
+}
+
+impl Tally {
+    pub(crate) fn pass(&mut self) {
+        self.passed += 1;
+    }
+
+    pub(crate) fn fail(&mut self, name: impl Into<String>) {
+        self.failed.push(name.into());
+    }
+
+    pub(crate) fn skip(&mut self, test: impl Into<String>, reason: impl Into<String>) {
+        self.skipped.push(Skip { test: test.into(), reason: reason.into() });
+    }
+
+    /// Turns every skip that the list does not allow into a failure.
+    pub(crate) fn deny_skips(&mut self, allowed: &AllowedSkips) {
+        for skip in self.skipped.iter().filter(|skip| !allowed.allows(skip)) {
+            self.failed.push(format!("{} (its skip is not in xtask/skips.txt: {})", skip.test, skip.reason));
+        }
+    }
+
+    /// Prints skips, failures and, last, the counts; says whether nothing failed.
+    pub(crate) fn print(&self) -> bool {
+        for skip in &self.skipped {
+            println!("skipped: {}: {}", skip.test, skip.reason);
+        }
+        for name in &self.failed {
+            println!("failed: {name}");
+        }
+        println!("{} passed, {} failed, {} skipped", self.passed, self.failed.len(), self.skipped.len());
+        self.failed.is_empty()
+    }
+}
+
+/// The checked-in list of skips that do not fail CI: `test | part of the reason | why it is allowed`.
+#[derive(Debug)]
+pub(crate) struct AllowedSkips(Vec<(String, String)>);
+
+impl AllowedSkips {
+    pub(crate) fn read() -> Result<Self> {
+        let path = crate::root().join("xtask/skips.txt");
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+        let entry = |line: &str| match line.split('|').map(str::trim).collect::<Vec<_>>()[..] {
+            [test, reason, why] if !test.is_empty() && !reason.is_empty() && !why.is_empty() => {
+                Ok((test.to_owned(), reason.to_owned()))
+            }
+            _ => bail!("skips.txt: not `test | reason | why`: {line}"),
+        };
+        Ok(Self(lines.map(entry).collect::<Result<_>>()?))
+    }
+
+    fn allows(&self, skip: &Skip) -> bool {
+        self.0.iter().any(|(test, reason)| *test == skip.test && skip.reason.contains(reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AllowedSkips, Skip, Tally};
+
+    #[test]
+    fn only_listed_skips_with_the_listed_reason_are_allowed() {
+        let list = AllowedSkips::parse("# comment\n\na::b | no PMU | the VM has none\n").unwrap();
+        let skip = |test: &str, reason: &str| Skip { test: test.into(), reason: reason.into() };
+        assert!(list.allows(&skip("a::b", "there is no PMU here")));
+        assert!(!list.allows(&skip("a::b", "something else")));
+        assert!(!list.allows(&skip("a::c", "no PMU")));
+    }
+
+    #[test]
+    fn a_line_without_all_three_parts_is_an_error() {
+        assert!(AllowedSkips::parse("a::b | no PMU").is_err());
+        assert!(AllowedSkips::parse("a::b | | why").is_err());
+    }
+
+    #[test]
+    fn a_denied_skip_fails_the_run() {
+        let mut tally = Tally::default();
+        tally.skip("a::b", "no reason");
+        assert!(tally.print());
+        tally.deny_skips(&AllowedSkips::parse("").unwrap());
+        assert!(!tally.print());
+    }
+}

@@ -1,0 +1,134 @@
+//! `cargo xtask test`: every check, in order, with all skips and the counts at the end.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+
+use crate::steps::{cargo, step, succeeds, succeeds_seen};
+use crate::tally::{AllowedSkips, Tally};
+use crate::{docs, live, packages, workloads};
+
+/// What to run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only format, lints, unit tests and the short live recordings
+    #[arg(long)]
+    quick: bool,
+    /// Fails on a skip that is not in xtask/skips.txt, as CI does (CI=true)
+    #[arg(long)]
+    deny_skips: bool,
+    /// Tests this program and does not build one
+    #[arg(long, value_name = "PATH")]
+    nyquist: Option<PathBuf>,
+    /// Lists the live tests and ends
+    #[arg(long)]
+    list: bool,
+    /// Only the steps and live tests whose name contains one of these
+    filter: Vec<String>,
+}
+
+impl Options {
+    fn wants(&self, step: &str) -> bool {
+        self.filter.is_empty() || self.filter.iter().any(|word| step.contains(word.as_str()))
+    }
+}
+
+/// Runs the checks; says whether none failed.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    if options.list {
+        live::list();
+        return Ok(true);
+    }
+    packages::ensure()?;
+    let ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    let allowed = AllowedSkips::read()?;
+    let mut tally = Tally::default();
+    for (name, in_quick, check) in STEPS {
+        if options.wants(name) && (*in_quick || !options.quick) {
+            step(&mut tally, name, |tally| check(tally, ci));
+        }
+    }
+    if live::wanted(&options.filter) {
+        step(&mut tally, "live", |tally| run_live(options, tally));
+    }
+    if options.wants("commands") && !options.quick {
+        step(&mut tally, "commands", docs::run_commands);
+    }
+    if ci || options.deny_skips {
+        tally.deny_skips(&allowed);
+    }
+    println!();
+    Ok(tally.print())
+}
+
+type Check = fn(&mut Tally, bool) -> Result<bool>;
+
+/// The steps in order: name, whether `--quick` runs it, what it does (told whether this is CI).
+const STEPS: &[(&str, bool, Check)] = &[
+    ("format", true, |_, _| succeeds(cargo(&["fmt", "--all", "--check"]))),
+    ("lints", true, |_, _| {
+        succeeds(cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]))
+    }),
+    ("unit", true, |tally, _| unit_tests(tally)),
+    ("docs", false, |_, _| documentation()),
+    ("package", false, |_, ci| packaging(ci)),
+];
+
+fn unit_tests(tally: &mut Tally) -> Result<bool> {
+    succeeds_seen(cargo(&["test", "--workspace", "--quiet"]), |line| {
+        if let Some(count) = ignored(line) {
+            tally.skip("unit", format!("{count} tests are marked #[ignore]"));
+        }
+    })
+}
+
+/// How many tests libtest's summary line says were ignored, where there were some.
+fn ignored(line: &str) -> Option<u32> {
+    let (_, rest) = line.strip_prefix("test result:")?.split_once("failed; ")?;
+    rest.split_once(" ignored")?.0.parse().ok().filter(|count| *count > 0)
+}
+
+fn documentation() -> Result<bool> {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
+    command.env("RUSTDOCFLAGS", "-D warnings");
+    succeeds(command)
+}
+
+/// Packs every crate and builds it from its package.
+fn packaging(ci: bool) -> Result<bool> {
+    let mut command = cargo(&["package", "--workspace", "--exclude", "xtask", "--quiet"]);
+    if !ci {
+        command.arg("--allow-dirty");
+    }
+    succeeds(command)
+}
+
+fn run_live(options: &Options, tally: &mut Tally) -> Result<bool> {
+    let nyquist = match &options.nyquist {
+        Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
+        None => build_nyquist()?,
+    };
+    let workloads = workloads::build_all()?;
+    live::run(&live::Plan { nyquist, workloads, quick: options.quick, filter: options.filter.clone() }, tally)
+}
+
+fn build_nyquist() -> Result<PathBuf> {
+    let build: Command = cargo(&["build", "--release", "--quiet", "--package", "nyquist"]);
+    anyhow::ensure!(succeeds(build)?, "nyquist does not build");
+    Ok(crate::target().join("release/nyquist"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ignored;
+
+    #[test]
+    fn ignored_tests_are_seen_in_libtests_summary() {
+        let line =
+            "test result: ok. 3 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.00s";
+        assert_eq!(ignored(line), Some(2));
+        assert_eq!(ignored(&line.replace("2 ignored", "0 ignored")), None);
+        assert_eq!(ignored("running 5 tests"), None);
+    }
+}

@@ -1,0 +1,200 @@
+//! The table of workloads, and how each is built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::{Context as _, Result, bail};
+
+/// A program to be built.
+#[derive(Clone, Copy)]
+struct Workload {
+    /// The built file's name.
+    name: &'static str,
+    /// Which compiler.
+    compiler: Compiler,
+    /// The sources, in `workloads/`, with the flags of this program alone.
+    arguments: &'static str,
+    /// What is done with the built file.
+    after: After,
+}
+
+#[derive(Clone, Copy)]
+enum Compiler {
+    C,
+    Cpp,
+    Rust,
+}
+
+#[derive(Clone, Copy)]
+enum After {
+    Nothing,
+    /// Symbols and debug info go.
+    Strip,
+    /// Debug info goes to `.debug/NAME.debug`, which a debug link names.
+    DebugLink,
+    /// Debug info goes to `.build-id/xx/yyyy.debug`; nothing but the build id leads there.
+    BuildId,
+}
+
+const fn c(name: &'static str, arguments: &'static str) -> Workload {
+    Workload { name, compiler: Compiler::C, arguments, after: After::Nothing }
+}
+
+const fn rust(name: &'static str, arguments: &'static str) -> Workload {
+    Workload { name, compiler: Compiler::Rust, arguments, after: After::Nothing }
+}
+
+const fn then(workload: Workload, after: After) -> Workload {
+    Workload { after, ..workload }
+}
+
+const WORKLOADS: &[Workload] = &[
+    c("shares", "shares.c"),
+    c("shares-O0", "-O0 shares.c"),
+    c("shares-fp", "-fno-omit-frame-pointer shares.c"),
+    c(
+        "shares-fp-no-cfi",
+        "-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c",
+    ),
+    c("shares-debug-frame", "-fno-asynchronous-unwind-tables -fno-unwind-tables shares.c"),
+    c("shares-no-pie", "-no-pie shares.c"),
+    c("shares-static", "-static shares.c"),
+    c("shares-static-pie", "-static-pie shares.c"),
+    c("shares-dwarf4", "-gdwarf-4 shares.c"),
+    c("shares-compressed", "-gz=zlib shares.c"),
+    c("shares-no-hash-header", "-Wl,--no-eh-frame-hdr shares.c"),
+    then(c("shares-stripped", "shares.c"), After::Strip),
+    then(c("shares-debuglink", "-Wl,--build-id=none shares.c"), After::DebugLink),
+    then(c("shares-build-id", "shares.c"), After::BuildId),
+    c("recursion", "recursion.c"),
+    c("recursion-fp", "-fno-omit-frame-pointer recursion.c"),
+    c("threads", "-pthread threads.c"),
+    c("threads-fp", "-fno-omit-frame-pointer -pthread threads.c"),
+    c("fork_tree", "fork_tree.c"),
+    c("exec_step", "exec_step.c"),
+    c("renamed", "renamed.c"),
+    c("ending", "ending.c"),
+    c("kernel_heavy", "kernel_heavy.c"),
+    c("libplugin.so", "-shared -fPIC plugin.c"),
+    c("plugin_host", "plugin_host.c"),
+    c("waits", "waits.c"),
+    c("endless", "-pthread endless.c"),
+    c("ticks", "ticks.c"),
+    c("signal_frame", "signal_frame.c"),
+    c("signal_frame-fp", "-fno-omit-frame-pointer signal_frame.c"),
+    c("no_cfi", "no_cfi.c no_cfi.S"),
+    c("dynamic_frames", "dynamic_frames.c"),
+    c("clock_loop", "clock_loop.c"),
+    c("odd_name", "odd_name.c"),
+    Workload { name: "names", compiler: Compiler::Cpp, arguments: "names.cpp", after: After::Nothing },
+    rust("inlines-v0", "-C symbol-mangling-version=v0 inlines.rs"),
+    rust("inlines-legacy", "-Z unstable-options -C symbol-mangling-version=legacy inlines.rs"),
+    rust("inlines-static", "-C target-feature=+crt-static inlines.rs"),
+    rust("rust_threads", "rust_threads.rs"),
+];
+
+/// Builds what is missing or older than the sources; returns the folder of the built programs.
+pub(crate) fn build_all() -> Result<PathBuf> {
+    let built = crate::target().join("workloads");
+    fs::create_dir_all(&built).with_context(|| format!("cannot create {}", built.display()))?;
+    let sources = crate::root().join("workloads");
+    let newest = newest_change(&sources)?;
+    for workload in WORKLOADS {
+        workload
+            .build_if_needed(&sources, &built, newest)
+            .with_context(|| format!("cannot build the workload {}", workload.name))?;
+    }
+    Ok(built)
+}
+
+impl Workload {
+    fn build_if_needed(&self, sources: &Path, built: &Path, newest: SystemTime) -> Result<()> {
+        let (output, stamp) = (built.join(self.name), built.join(format!("{}.command", self.name)));
+        let command = self.command(sources, &output);
+        let wanted = format!("{command:?} {}", self.after as u8);
+        let made = fs::metadata(&stamp).and_then(|metadata| metadata.modified());
+        if made.is_ok_and(|made| made >= newest) && fs::read_to_string(&stamp).is_ok_and(|had| had == wanted)
+        {
+            return Ok(());
+        }
+        execute(command)?;
+        self.finish(built)?;
+        fs::write(&stamp, wanted)?;
+        Ok(())
+    }
+
+    fn command(&self, sources: &Path, output: &Path) -> Command {
+        let (program, flags) = match self.compiler {
+            Compiler::C => ("gcc", "-std=gnu17 -O2 -g -Wall -Wextra -Werror -Icommon"),
+            Compiler::Cpp => ("g++", "-std=c++17 -O2 -g -Wall -Wextra -Werror -Icommon"),
+            Compiler::Rust => ("rustc", "--edition 2024 -C opt-level=2 -C debuginfo=2 -D warnings"),
+        };
+        let mut command = Command::new(program);
+        command.current_dir(sources).args(flags.split(' ')).args(self.arguments.split(' '));
+        // The one way to the old mangling, which crates built by earlier compilers still have.
+        if matches!(self.compiler, Compiler::Rust) {
+            command.env("RUSTC_BOOTSTRAP", "1");
+        }
+        command.arg("-o").arg(output);
+        command
+    }
+
+    fn finish(&self, built: &Path) -> Result<()> {
+        let cut_off = |debug_file: &str| -> Result<()> {
+            fs::create_dir_all(built.join(debug_file).parent().context("a file lies in a folder")?)?;
+            binutil(built, "objcopy", &["--only-keep-debug", self.name, debug_file])?;
+            binutil(built, "strip", &[self.name])
+        };
+        match self.after {
+            After::Nothing => Ok(()),
+            After::Strip => binutil(built, "strip", &[self.name]),
+            After::DebugLink => {
+                let debug_file = format!(".debug/{}.debug", self.name);
+                cut_off(&debug_file)?;
+                binutil(built, "objcopy", &[&format!("--add-gnu-debuglink={debug_file}"), self.name])
+            }
+            After::BuildId => {
+                let id = build_id(&built.join(self.name))?;
+                cut_off(&format!(".build-id/{}/{}.debug", &id[..2], &id[2..]))
+            }
+        }
+    }
+}
+
+/// A file's GNU build id in hexadecimal digits, as readelf tells it.
+pub(crate) fn build_id(file: &Path) -> Result<String> {
+    let output = Command::new("readelf").arg("--notes").arg(file).output().context("cannot start readelf")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let id = text.lines().find_map(|line| line.trim().strip_prefix("Build ID: "));
+    Ok(id.with_context(|| format!("{} has no build id", file.display()))?.to_owned())
+}
+
+fn binutil(built: &Path, program: &str, arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new(program);
+    command.current_dir(built).args(arguments);
+    execute(command)
+}
+
+fn execute(mut command: Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("cannot start {command:?}"))?;
+    if !status.success() {
+        bail!("{command:?} failed ({status})");
+    }
+    Ok(())
+}
+
+fn newest_change(folder: &Path) -> Result<SystemTime> {
+    let mut newest = SystemTime::UNIX_EPOCH;
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
+        let entry = entry?;
+        let changed = if entry.file_type()?.is_dir() {
+            newest_change(&entry.path())?
+        } else {
+            entry.metadata()?.modified()?
+        };
+        newest = newest.max(changed);
+    }
+    Ok(newest)
+}
