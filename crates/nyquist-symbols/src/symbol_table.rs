@@ -1,10 +1,12 @@
 //! ELF symbol tables: which function an address is in, whether or not there is debug info.
 
 use crate::cursor::Cursor;
+use crate::plt::{PltEntry, plt_entries};
 use crate::section::{Section, Source};
 use crate::{Origin, demangle};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -64,6 +66,19 @@ impl SymbolTable {
         Self::new(entries, strings, origin)
     }
 
+    /// The entries of the procedure linkage table, named after the functions that they jump to.
+    pub(crate) fn of_plt(elf: &Elf<Source>) -> Option<Self> {
+        let mut strings = vec![0];
+        let entry = |PltEntry { start, end, name: text }: PltEntry| {
+            let name = u32::try_from(strings.len()).ok()?;
+            strings.extend_from_slice(&text);
+            strings.push(0);
+            Some(Entry { start, end, name, rank: 0, is_sized: true })
+        };
+        let entries = plt_entries(elf).into_iter().filter_map(entry).collect();
+        Self::new(entries, Section::Memory(strings), Origin::Plt)
+    }
+
     fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
         entries.sort_by_key(|entry| (entry.start, std::cmp::Reverse(entry.rank)));
         keep_best(&mut entries, &strings);
@@ -92,6 +107,7 @@ impl SymbolTable {
         let plain = without_version(&raw);
         let name = demangle(plain);
         let was_mangled = *name != *plain;
+        let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
         let range = Svma(entry.start)..Svma(entry.end);
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
     }
