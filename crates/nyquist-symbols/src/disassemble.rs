@@ -104,8 +104,10 @@ fn decode(bits: u32, code: &[u8], address: Svma) -> Vec<iced_x86::Instruction> {
         }
         if instruction.is_invalid() {
             // What follows may be code again from the very next byte on.
+            let address = instruction.ip();
             instruction.set_len(1);
-            decoder.set_ip(instruction.next_ip());
+            instruction.set_ip(address);
+            decoder.set_ip(address.wrapping_add(1));
             if decoder.set_position(start + 1).is_err() {
                 break;
             }
