@@ -1,9 +1,94 @@
 //! Names as the programmer wrote them.
 
 use std::borrow::Cow;
+use std::fmt::{self, Write};
 
-/// Demangles a linker symbol: Rust (v0, and legacy without its hash) and Itanium C++. Any other name is left
-/// whole.
+/// The longest mangled name that is taken apart. Real ones reach some ten thousand bytes.
+const MAX_MANGLED: usize = 64 << 10;
+
+/// The longest demangled name. Substitutions let a short hostile name grow without bound.
+const MAX_DEMANGLED: usize = 256 << 10;
+
+/// How deeply a C++ name may nest before it is left mangled.
+const MAX_DEPTH: u32 = 96;
+
+/// Demangles a linker symbol: Rust (v0, and legacy without its hash) and Itanium C++, also with the suffixes
+/// that compilers append, such as `.cold` or `.llvm.123`. Any other name is left whole.
 pub fn demangle(name: &str) -> Cow<'_, str> {
-    Cow::Borrowed(name)
+    if !name.starts_with('_') || name.len() > MAX_MANGLED {
+        return Cow::Borrowed(name);
+    }
+    let demangled = demangle_rust(name).or_else(|| demangle_cpp(name));
+    demangled.map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+fn demangle_rust(name: &str) -> Option<String> {
+    let demangled = rustc_demangle::try_demangle(name).ok()?;
+    let mut out = Bounded::default();
+    write!(out, "{demangled:#}").ok()?;
+    Some(out.text)
+}
+
+fn demangle_cpp(name: &str) -> Option<String> {
+    if !name.starts_with("_Z") && !name.starts_with("__Z") && !name.starts_with("_GLOBAL_") {
+        return None;
+    }
+    let options = cpp_demangle::ParseOptions::default().recursion_limit(MAX_DEPTH);
+    let symbol = cpp_demangle::Symbol::new_with_options(name, &options).ok()?;
+    let mut out = Bounded::default();
+    let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
+    symbol.structured_demangle(&mut out, &options).ok()?;
+    Some(out.text)
+}
+
+/// A string that refuses to grow beyond the bound.
+#[derive(Default)]
+struct Bounded {
+    text: String,
+}
+
+impl Write for Bounded {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        if self.text.len() + more.len() > MAX_DEMANGLED {
+            return Err(fmt::Error);
+        }
+        self.text.push_str(more);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_language_is_shown_as_it_is_written() {
+        for (mangled, expected) in [
+            ("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place"),
+            ("_RNvCs1234_7mycrate3foo", "mycrate::foo"),
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back(int const&)",
+            ),
+            ("_ZN3foo3barEv.cold", "foo::bar() [clone .cold]"),
+            ("main", "main"),
+            ("camlStdlib__List__map_472", "camlStdlib__List__map_472"),
+            ("_start", "_start"),
+            ("_Znonsense", "_Znonsense"),
+            ("", ""),
+        ] {
+            assert_eq!(demangle(mangled), expected);
+        }
+    }
+
+    #[test]
+    fn hostile_names_end() {
+        let deep = format!("_Z1f{}i", "P".repeat(60_000));
+        assert!(!demangle(&deep).is_empty());
+        let growing = format!("_Z1fI{}E", "S_".repeat(20_000));
+        assert!(!demangle(&growing).is_empty());
+        let doubling: String = (0..40).map(|n| format!("T{n}_S{n}_")).collect();
+        assert!(!demangle(&format!("_ZN1aI{doubling}EE")).is_empty());
+        assert!(demangle(&"_Z".repeat(100_000)).len() >= 200_000);
+    }
 }

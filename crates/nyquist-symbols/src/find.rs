@@ -1,8 +1,16 @@
 //! Finding a module's binary and its debug files.
 
-use nyquist_object::{DebugId, FileSource, ModuleId};
+use nyquist_object::elf::Section;
+use nyquist_object::{
+    BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
+};
+use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What a recording knows of a module.
@@ -126,7 +134,282 @@ impl Finder {
 
     /// Finds the binary, its debug file and that one's supplementary file.
     pub fn find(&self, request: &ModuleRequest) -> Found {
-        let _ = (&self.paths, request);
-        Found::default()
+        let mut search = Search { paths: &self.paths, request, found: Found::default() };
+        search.run();
+        search.found
     }
+}
+
+/// The search for one module's files.
+struct Search<'a> {
+    paths: &'a SearchPaths,
+    request: &'a ModuleRequest,
+    found: Found,
+}
+
+type OpenElf = Elf<Arc<FileSource>>;
+
+impl Search<'_> {
+    fn run(&mut self) {
+        let binary = self.binary();
+        let has_debug_info = |elf: &OpenElf| {
+            let sections = [".debug_info", ".zdebug_info"];
+            sections.iter().any(|name| elf.section(name).is_some_and(Section::has_bytes))
+        };
+        let debug = match &binary {
+            Some(elf) if has_debug_info(elf) => None,
+            binary => self.debug_file(binary.as_ref()),
+        };
+        if let Some(elf) = debug.or(binary) {
+            self.supplementary(&elf);
+        }
+    }
+
+    /// The binary: where it was mapped from, in the folders of the user, in perf's cache.
+    fn binary(&mut self) -> Option<OpenElf> {
+        let recorded = &self.request.path;
+        let mut paths = self.request.alternatives.clone();
+        paths.push(recorded.clone());
+        if let Some(name) = recorded.file_name() {
+            paths.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
+        }
+        if let Some(id) = self.build_id(None) {
+            let caches = self.paths.build_id_caches.iter();
+            paths.extend(caches.map(|cache| cache.join(cached(&id)).join("elf")));
+        }
+        let (elf, file) = self.first(Wanted::Binary, paths, Search::check_identity)?;
+        self.found.binary = Some(file);
+        Some(elf)
+    }
+
+    /// The debug file: by build id in the debug folders, in perf's cache and in the user's folders, then by the
+    /// debug link beside the binary, in `.debug` beside it, in the debug folders and in the user's.
+    fn debug_file(&mut self, binary: Option<&OpenElf>) -> Option<OpenElf> {
+        let id = self.build_id(binary);
+        let by_id = id.map(|id| self.places_by_id(&id)).unwrap_or_default();
+        let found = self.first(Wanted::DebugFile, by_id, |search, file, elf| {
+            search.check_debug_file(binary, None, file, elf)
+        });
+        let found = found.or_else(|| {
+            let link = binary?.debug_link().ok()??;
+            let places = self.places_by_link(&link);
+            self.first(Wanted::DebugFile, places, |search, file, elf| {
+                search.check_debug_file(binary, Some(&link), file, elf)
+            })
+        });
+        let (elf, file) = found?;
+        self.found.debug_file = Some(file);
+        Some(elf)
+    }
+
+    fn places_by_id(&self, id: &BuildId) -> Vec<PathBuf> {
+        let digits = id.to_string();
+        let (first, rest) = digits.split_at(2);
+        let in_folder = |folder: &PathBuf| folder.join(".build-id").join(first).join(format!("{rest}.debug"));
+        let mut places: Vec<_> = self.paths.debug_dirs.iter().map(in_folder).collect();
+        let caches = self.paths.build_id_caches.iter();
+        places.extend(caches.map(|cache| cache.join(cached(id)).join("debug")));
+        for folder in &self.paths.symbol_dirs {
+            places.push(in_folder(folder));
+            places.push(folder.join(first).join(format!("{rest}.debug")));
+            if let Some(name) = self.request.path.file_name() {
+                places.push(folder.join(with_suffix(name, ".debug")));
+            }
+        }
+        places
+    }
+
+    fn places_by_link(&self, link: &DebugLink) -> Vec<PathBuf> {
+        let name = OsStr::from_bytes(&link.file_name);
+        let recorded = self.request.path.parent().unwrap_or(Path::new(""));
+        let found = self.found.binary.as_ref().and_then(|file| file.path.parent());
+        let mut places = Vec::new();
+        for folder in found.into_iter().chain([recorded]) {
+            places.push(folder.join(name));
+            places.push(folder.join(".debug").join(name));
+        }
+        let below = recorded.strip_prefix("/").unwrap_or(recorded);
+        places.extend(self.paths.debug_dirs.iter().map(|folder| folder.join(below).join(name)));
+        places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
+        let mut seen = Vec::new();
+        places.retain(|place| {
+            let is_new = !seen.contains(place);
+            seen.push(place.clone());
+            is_new
+        });
+        places
+    }
+
+    /// The supplementary file that `elf` names: where it says, or by its build id in the debug folders.
+    fn supplementary(&mut self, elf: &OpenElf) {
+        let Ok(Some(link)) = elf.debug_alt_link() else { return };
+        let stated = Path::new(OsStr::from_bytes(&link.path));
+        let holder = self.found.debug_file.as_ref().or(self.found.binary.as_ref());
+        // A debug file found through a symbolic link states a path relative to where it really is.
+        let real = holder.and_then(|file| file.path.canonicalize().ok());
+        let folder = real.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
+        let mut places = vec![folder.join(stated)];
+        if let Some(name) = stated.file_name() {
+            places.extend(self.paths.debug_dirs.iter().map(|debug| debug.join(".dwz").join(name)));
+            places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
+        }
+        places.extend(self.places_by_id(&link.build_id));
+        let found = self.first(Wanted::Supplementary, places, |_, _, elf| match elf.build_id() {
+            Some(id) if id == link.build_id => Outcome::Used,
+            other => Outcome::OtherIdentity(id_text(other)),
+        });
+        self.found.supplementary = found.map(|(_, file)| file);
+    }
+
+    /// Opens one path after the other until one is what is wanted; all are noted.
+    fn first(
+        &mut self,
+        wanted: Wanted,
+        paths: Vec<PathBuf>,
+        check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
+    ) -> Option<(OpenElf, OpenFile)> {
+        for path in paths {
+            let (outcome, opened) = match open(&path) {
+                Ok((elf, file)) => (check(self, &file, &elf), Some((elf, file))),
+                Err(outcome) => (outcome, None),
+            };
+            let is_used = outcome == Outcome::Used;
+            self.found.tried.push(Attempt { wanted, path, outcome });
+            if is_used {
+                return opened;
+            }
+        }
+        None
+    }
+
+    /// The build id that is asked for, or, where none is, the one of the binary that was found.
+    fn build_id(&self, binary: Option<&OpenElf>) -> Option<BuildId> {
+        match &self.request.id {
+            Some(ModuleId::BuildId(id)) => Some(id.clone()),
+            Some(ModuleId::File(_)) => None,
+            None => binary.and_then(Elf::build_id),
+        }
+    }
+
+    /// Whether a file has the identity that is asked for.
+    fn check_identity(&self, file: &OpenFile, elf: &OpenElf) -> Outcome {
+        let build_id = elf.build_id();
+        let is_same = match (&self.request.id, self.request.debug_id) {
+            (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
+            (Some(ModuleId::File(id)), _) => {
+                return match file_identity(file, elf) {
+                    Ok(found) if found == *id => Outcome::Used,
+                    Ok(found) => Outcome::OtherIdentity(different_part(&found, id)),
+                    Err(error) => Outcome::Unreadable(error.to_string()),
+                };
+            }
+            (None, Some(id)) => debug_id(elf, build_id.as_ref()) == Some(id),
+            (None, None) => true,
+        };
+        if is_same { Outcome::Used } else { Outcome::OtherIdentity(id_text(build_id)) }
+    }
+
+    /// Whether a file is the debug file of the module: by its build id, and where the module has none, by the
+    /// checksum in the debug link.
+    fn check_debug_file(
+        &self,
+        binary: Option<&OpenElf>,
+        link: Option<&DebugLink>,
+        file: &OpenFile,
+        elf: &OpenElf,
+    ) -> Outcome {
+        let found = elf.build_id();
+        if let Some(wanted) = self.build_id(binary)
+            && found.as_ref() != Some(&wanted)
+        {
+            return Outcome::OtherIdentity(id_text(found));
+        }
+        match link {
+            Some(link) => check_sum(file, link),
+            None => Outcome::Used,
+        }
+    }
+}
+
+/// Opens a regular file as an ELF file. Pipes and devices are not opened: reading them may not end.
+fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
+        _ => Outcome::Unreadable(error.to_string()),
+    };
+    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(Outcome::Unreadable("not a regular file".to_owned()));
+    }
+    let source = Arc::new(FileSource::new(File::open(path).map_err(unreadable)?));
+    let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
+    Ok((elf, OpenFile { path: path.to_owned(), source }))
+}
+
+/// The checksum of a debug link goes over the whole file.
+fn check_sum(file: &OpenFile, link: &DebugLink) -> Outcome {
+    let mut buffer = vec![0; 1 << 20];
+    let (mut crc, mut at, len) = (0, 0, file.source.len());
+    while at < len {
+        let size = (len - at).min(buffer.len() as u64) as usize;
+        if let Err(error) = file.source.read_exact_at(at, &mut buffer[..size]) {
+            return Outcome::Unreadable(error.to_string());
+        }
+        crc = crc32(crc, &buffer[..size]);
+        at += size as u64;
+    }
+    if crc == link.crc { Outcome::Used } else { Outcome::WrongChecksum }
+}
+
+/// The identity of a file that carries no id.
+fn file_identity(file: &OpenFile, elf: &OpenElf) -> Result<FileIdentity, ObjectError> {
+    let text_hash = elf.text_hash()?;
+    let metadata = file.source.file().metadata();
+    let metadata = metadata.map_err(|source| ObjectError::Read { offset: 0, len: 0, source })?;
+    Ok(FileIdentity {
+        device: metadata.dev(),
+        inode: metadata.ino(),
+        size: metadata.size(),
+        modified_ns: metadata.mtime().saturating_mul(1_000_000_000).saturating_add(metadata.mtime_nsec()),
+        text_hash,
+    })
+}
+
+fn different_part(found: &FileIdentity, wanted: &FileIdentity) -> String {
+    let part = if found.text_hash != wanted.text_hash {
+        "its code differs"
+    } else if found.size != wanted.size {
+        "its size differs"
+    } else if found.modified_ns != wanted.modified_ns {
+        "it was modified"
+    } else {
+        "it is a copy"
+    };
+    part.to_owned()
+}
+
+/// The debug id that the file would have in a profile.
+fn debug_id(elf: &OpenElf, build_id: Option<&BuildId>) -> Option<DebugId> {
+    if let Some(id) = build_id {
+        return Some(DebugId::from_build_id(id, true));
+    }
+    let text_hash = elf.text_hash().ok()?;
+    let file = FileIdentity { device: 0, inode: 0, size: 0, modified_ns: 0, text_hash };
+    Some(ModuleId::File(file).debug_id())
+}
+
+fn id_text(id: Option<BuildId>) -> String {
+    id.map_or_else(|| "no build id".to_owned(), |id| format!("build id {id}"))
+}
+
+/// Where perf's cache keeps what it has of a build id: `.build-id/xx/yyyy`, a link to a folder.
+fn cached(id: &BuildId) -> PathBuf {
+    let digits = id.to_string();
+    let (first, rest) = digits.split_at(2);
+    Path::new(".build-id").join(first).join(rest)
+}
+
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(suffix);
+    name
 }

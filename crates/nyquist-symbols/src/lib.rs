@@ -6,17 +6,25 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod batch;
+mod cursor;
 mod demangle;
 mod disassemble;
+mod dwarf;
 mod error;
 mod find;
 mod kernel;
+mod mini_debug_info;
 mod module;
+mod plt;
+mod section;
+mod symbol_table;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
+pub use batch::{Batch, symbolicate};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};
 pub use error::SymbolsError;
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use kernel::{KernelError, KernelModule, KernelSymbols};
-pub use module::{Batch, ModuleSymbols, symbolicate};
+pub use module::ModuleSymbols;

@@ -1,44 +1,88 @@
-//! The symbols of one module: many addresses at once, or one.
+//! The symbols of one module: its symbol tables and its debug info joined to answers.
 
-use crate::{AddressInfo, Disassembly, DisassemblyError, Found, Reason, SymbolsError};
-use nyquist_object::RelativeAddress;
+use crate::disassemble::{MAX_CODE, disassemble};
+use crate::dwarf::{self, Dwarf, DwarfFile, Scratch};
+use crate::mini_debug_info::mini_debug_info;
+use crate::section::Source;
+use crate::symbol_table::{Function, SymbolTable};
+use crate::{AddressInfo, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol, SymbolsError};
+use nyquist_object::elf::Segment;
+use nyquist_object::{ByteSource, Elf, ObjectError, RelativeAddress, Svma};
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, OnceLock};
 
 /// The symbols and debug info of one module. Shared by threads freely.
-#[derive(Debug)]
-pub struct ModuleSymbols {}
+pub struct ModuleSymbols {
+    image_base: Svma,
+    /// The files that hold symbol tables, the best first.
+    files: Vec<Elf<Source>>,
+    /// Whether the first of the files is the binary that was mapped, with its code.
+    binary: Option<usize>,
+    dwarf: Option<Dwarf>,
+    tables: OnceLock<Vec<SymbolTable>>,
+}
 
 impl ModuleSymbols {
     /// Reads the headers of what was found. A part that is damaged is left out: the answers then come from the
     /// next-best source.
-    pub fn open(found: Found) -> Result<Self, SymbolsError> {
-        let _ = found;
-        Err(SymbolsError::NoFile)
+    pub fn open(found: &Found) -> Result<Self, SymbolsError> {
+        let open = |file: &crate::OpenFile| {
+            Elf::open(file.source.clone() as Source).map_err(|error| unreadable(&file.path, error))
+        };
+        let debug = found.debug_file.as_ref().map(open).transpose();
+        let binary = found.binary.as_ref().map(open).transpose();
+        let supplementary = found.supplementary.as_ref().and_then(|file| open(file).ok());
+        let (debug, binary) = match (debug, binary) {
+            (Err(error), Ok(None) | Err(_)) | (Ok(None), Err(error)) => return Err(error),
+            (debug, binary) => (debug.ok().flatten(), binary.ok().flatten()),
+        };
+        Self::from_files(debug, binary, supplementary.as_ref())
     }
 
     /// Reads an ELF image that is no file, such as the vDSO's.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
-        let _ = image;
-        Err(SymbolsError::NoFile)
+        let elf = Elf::open(Arc::new(image) as Source);
+        let elf = elf.map_err(|error| unreadable(Path::new("[image]"), error))?;
+        Self::from_files(None, Some(elf), None)
+    }
+
+    fn from_files(
+        debug: Option<Elf<Source>>,
+        binary: Option<Elf<Source>>,
+        supplementary: Option<&Elf<Source>>,
+    ) -> Result<Self, SymbolsError> {
+        let layout = binary.as_ref().or(debug.as_ref()).ok_or(SymbolsError::NoFile)?;
+        let image_base = layout.image_base();
+        let code = layout.segments().iter().filter(|segment| segment.executable);
+        let first_code = code.map(|segment| segment.address.0).min().unwrap_or(0);
+        let main = [&debug, &binary].into_iter().flatten().find_map(DwarfFile::open);
+        let dwarf = main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), first_code));
+        let has_binary = binary.is_some();
+        let files: Vec<_> = debug.into_iter().chain(binary).collect();
+        let binary = has_binary.then(|| files.len() - 1);
+        Ok(Self { image_base, files, binary, dwarf, tables: OnceLock::new() })
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
-    /// true, the addresses whose turn has not come get [`Reason::Cancelled`].
+    /// true, the addresses whose turn has not come get what is known without debug info.
     pub fn symbolicate(
         &self,
         addresses: &[RelativeAddress],
         threads: NonZeroUsize,
         cancel: &AtomicBool,
     ) -> Vec<AddressInfo> {
-        let batch = Batch { module: self, addresses };
-        symbolicate(&[batch], threads, cancel, &AtomicUsize::new(0)).pop().unwrap_or_default()
+        let batch = crate::Batch { module: self, addresses };
+        crate::symbolicate(&[batch], threads, cancel, &AtomicUsize::new(0)).pop().unwrap_or_default()
     }
 
     /// Answers for one address.
     pub fn lookup(&self, address: RelativeAddress) -> AddressInfo {
-        let _ = address;
-        AddressInfo::unknown(Reason::NoSymbols)
+        let svma = address.to_svma(self.image_base);
+        let unit = self.unit_of(svma);
+        let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
+        self.answer(self.function(svma), found.as_ref().and_then(|found| found.first()))
     }
 
     /// The machine code from `start` on as text, `size` bytes of it, and on to the function's end when asked.
@@ -48,37 +92,144 @@ impl ModuleSymbols {
         size: u32,
         until_function_end: bool,
     ) -> Result<Disassembly, DisassemblyError> {
-        let _ = (start, size, until_function_end);
-        Err(DisassemblyError::NoCode(start))
+        let elf = self.binary.and_then(|number| self.files.get(number)).ok_or(DisassemblyError::NoBinary)?;
+        let address = self.svma(start);
+        let function = self.function(address).filter(|_| until_function_end);
+        let rest = function.and_then(|function| function.range.end.offset_from(address));
+        let rest = u32::try_from(rest.unwrap_or(0)).unwrap_or(MAX_CODE);
+        let code = self.code(elf, start, size.max(rest).min(MAX_CODE))?;
+        disassemble(elf.architecture(), &code, start, address, |target| self.name_of_target(target))
+    }
+
+    /// The bytes of the code at `start`, as far as the segment that they are in reaches.
+    fn code(
+        &self,
+        elf: &Elf<Source>,
+        start: RelativeAddress,
+        size: u32,
+    ) -> Result<Vec<u8>, DisassemblyError> {
+        let address = self.svma(start);
+        let inside = |segment: &&Segment| {
+            let offset = address.offset_from(segment.address);
+            segment.executable && offset.is_some_and(|offset| offset < segment.file_size)
+        };
+        let no_code = DisassemblyError::NoCode(start);
+        let Some(segment) = elf.segments().iter().find(inside) else { return Err(no_code) };
+        let offset = address.0 - segment.address.0;
+        let len = u64::from(size).min(segment.file_size - offset);
+        let Some(file_offset) = segment.offset.checked_add(offset) else { return Err(no_code) };
+        Ok(elf.source().read_range(file_offset.0, len)?)
+    }
+
+    /// A function that is called, by its name, or a place within one, as `name+0x10`.
+    fn name_of_target(&self, target: Svma) -> Option<String> {
+        let function = self.function(target)?;
+        let offset = target.offset_from(function.range.start)?;
+        Some(if offset == 0 { function.name.to_string() } else { format!("{}+{offset:#x}", function.name) })
     }
 
     /// Whether the debug info of the code at `address` names the source file `file`, spelled as in
     /// [`crate::Frame::file`].
     pub fn names_source(&self, file: &str, address: RelativeAddress) -> bool {
-        let _ = (file, address);
-        false
+        let svma = address.to_svma(self.image_base);
+        let named = |dwarf: &Dwarf| {
+            let unit = dwarf.unit_of(svma.0)?;
+            dwarf.source_files(unit).iter().any(|path| **path == *file).then_some(())
+        };
+        self.dwarf.as_ref().and_then(named).is_some()
+    }
+
+    pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {
+        address.to_svma(self.image_base)
+    }
+
+    /// The unit of the debug info that an address is in.
+    pub(crate) fn unit_of(&self, address: Svma) -> Option<u64> {
+        self.dwarf.as_ref()?.unit_of(address.0)
+    }
+
+    /// What the debug info says of sorted addresses of one unit.
+    pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<dwarf::Found> {
+        let found = self.dwarf.as_ref().map(|dwarf| dwarf.look_up(unit, wanted, scratch));
+        found.unwrap_or_default()
+    }
+
+    /// The table that has a function around the address, and the function's number.
+    pub(crate) fn find_function(&self, address: Svma) -> Option<(usize, usize)> {
+        let mut tables = self.tables().iter().enumerate();
+        tables.find_map(|(number, table)| Some((number, table.find(address)?)))
+    }
+
+    /// What [`ModuleSymbols::find_function`] found.
+    pub(crate) fn function_at(&self, (table, index): (usize, usize)) -> Option<Function> {
+        self.tables().get(table)?.function(index)
+    }
+
+    fn function(&self, address: Svma) -> Option<Function> {
+        self.function_at(self.find_function(address)?)
+    }
+
+    fn tables(&self) -> &[SymbolTable] {
+        self.tables.get_or_init(|| {
+            let read =
+                |name, origin| self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin));
+            let symbols = read(".symtab", Origin::SymbolTable);
+            let is_stripped = symbols.is_none();
+            let mini = self.files.iter().filter(|_| is_stripped).find_map(mini_debug_info);
+            let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo));
+            let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
+            let plt = self.binary.and_then(|binary| self.files.get(binary)).and_then(SymbolTable::of_plt);
+            [symbols, mini, dynamic, plt].into_iter().flatten().collect()
+        })
+    }
+
+    /// Joins what the symbol tables and the debug info say.
+    pub(crate) fn answer(&self, function: Option<Function>, found: Option<&dwarf::Found>) -> AddressInfo {
+        let found = found.filter(|found| !found.frames.is_empty());
+        let origin = match (&found, &function) {
+            (Some(_), _) => Origin::DebugInfo,
+            (None, Some(function)) => function.origin,
+            (None, None) => Origin::Unknown(self.reason()),
+        };
+        let mut frames = found.map(|found| found.frames.clone()).unwrap_or_default();
+        if frames.is_empty() && function.is_some() {
+            frames.push(Frame::default());
+        }
+        if let (Some(outermost), Some(function)) = (frames.last_mut(), &function) {
+            // A mangled symbol says the whole path of a function; a plain name in the debug info does not.
+            let is_complete = found.is_some_and(|found| found.is_complete) || !function.was_mangled;
+            if outermost.function.is_none() || !is_complete {
+                outermost.function = Some(function.name.clone());
+            }
+        }
+        let symbol = function.and_then(|function| self.symbol(&function.name, function.range));
+        let symbol = symbol.or_else(|| {
+            let found = found?;
+            let name = found.frames.last()?.function.clone()?;
+            self.symbol(&name, found.function.clone()?)
+        });
+        AddressInfo { symbol, frames, origin }
+    }
+
+    fn symbol(&self, name: &Arc<str>, range: std::ops::Range<Svma>) -> Option<Symbol> {
+        let address = RelativeAddress::from_svma(range.start, self.image_base)?;
+        let size = range.end.offset_from(range.start).and_then(|size| u32::try_from(size).ok());
+        Some(Symbol { name: name.clone(), address, size })
+    }
+
+    fn reason(&self) -> Reason {
+        if self.dwarf.is_none() && self.tables().is_empty() { Reason::NoSymbols } else { Reason::NotCovered }
     }
 }
 
-/// Addresses of one module to be looked up.
-#[derive(Clone, Copy, Debug)]
-pub struct Batch<'a> {
-    /// The module.
-    pub module: &'a ModuleSymbols,
-    /// The lookup addresses: a return address less one.
-    pub addresses: &'a [RelativeAddress],
+impl std::fmt::Debug for ModuleSymbols {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut f = f.debug_struct("ModuleSymbols");
+        f.field("image_base", &self.image_base).field("has_debug_info", &self.dwarf.is_some());
+        f.finish_non_exhaustive()
+    }
 }
 
-/// Answers for the addresses of many modules, all units of all modules sharing the threads. `done` counts the
-/// addresses that have been answered, up to the sum of all batches' lengths.
-pub fn symbolicate(
-    batches: &[Batch<'_>],
-    threads: NonZeroUsize,
-    cancel: &AtomicBool,
-    done: &AtomicUsize,
-) -> Vec<Vec<AddressInfo>> {
-    let _ = (threads, cancel, done);
-    let look_up =
-        |batch: &Batch<'_>| batch.addresses.iter().map(|&address| batch.module.lookup(address)).collect();
-    batches.iter().map(look_up).collect()
+fn unreadable(path: &Path, source: ObjectError) -> SymbolsError {
+    SymbolsError::Object { path: PathBuf::from(path), source }
 }

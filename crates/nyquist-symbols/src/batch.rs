@@ -1,0 +1,142 @@
+//! Many addresses of many modules at once, every unit of debug info a job of its own.
+
+use crate::dwarf::{self, Scratch};
+use crate::symbol_table::Function;
+use crate::{AddressInfo, ModuleSymbols};
+use nyquist_object::RelativeAddress;
+use rustc_hash::FxHashMap;
+use std::num::NonZeroUsize;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Addresses of one module to be looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// The module.
+    pub module: &'a ModuleSymbols,
+    /// The lookup addresses: a return address less one.
+    pub addresses: &'a [RelativeAddress],
+}
+
+/// Answers for the addresses of many modules, all units of all modules sharing the threads. `done` counts the
+/// different addresses that have been answered.
+///
+/// When `cancel` becomes true, the addresses whose turn has not come get what is known without debug info.
+pub fn symbolicate(
+    batches: &[Batch<'_>],
+    threads: NonZeroUsize,
+    cancel: &AtomicBool,
+    done: &AtomicUsize,
+) -> Vec<Vec<AddressInfo>> {
+    let prepared = in_parallel(batches.len(), threads, |index, _| Prepared::new(batches[index]));
+    let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(Prepared::jobs).collect();
+    // The largest jobs come first, so that no thread is left alone with one at the end.
+    jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
+    in_parallel(jobs.len(), threads, |index, scratch| {
+        let Job { module, unit } = jobs[index];
+        if !cancel.load(Ordering::Relaxed) {
+            let _ = unit.found.set(module.debug_info(unit.offset, &unit.wanted, scratch));
+        }
+        done.fetch_add(unit.wanted.len(), Ordering::Relaxed);
+    });
+    in_parallel(batches.len(), threads, |index, _| prepared[index].answers(batches[index].addresses))
+}
+
+/// A module's addresses, sorted, with what the symbol tables say, and cut by unit.
+struct Prepared<'a> {
+    module: &'a ModuleSymbols,
+    addresses: Vec<RelativeAddress>,
+    functions: Vec<Option<(usize, usize)>>,
+    units: Vec<UnitWork>,
+}
+
+/// The addresses of one unit.
+struct UnitWork {
+    offset: u64,
+    /// Their numbers among the module's addresses.
+    numbers: Vec<usize>,
+    wanted: Vec<u64>,
+    found: OnceLock<Vec<dwarf::Found>>,
+}
+
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    module: &'a ModuleSymbols,
+    unit: &'a UnitWork,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(batch: Batch<'a>) -> Self {
+        let mut addresses = batch.addresses.to_vec();
+        addresses.sort_unstable();
+        addresses.dedup();
+        let module = batch.module;
+        let mut units: FxHashMap<u64, UnitWork> = FxHashMap::default();
+        let mut functions = Vec::with_capacity(addresses.len());
+        for (number, &address) in addresses.iter().enumerate() {
+            let svma = module.svma(address);
+            functions.push(module.find_function(svma));
+            if let Some(offset) = module.unit_of(svma) {
+                let unit = units.entry(offset).or_insert_with(|| UnitWork::new(offset));
+                unit.numbers.push(number);
+                unit.wanted.push(svma.0);
+            }
+        }
+        Self { module, addresses, functions, units: units.into_values().collect() }
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
+        self.units.iter().map(|unit| Job { module: self.module, unit })
+    }
+
+    fn answers(&self, wanted: &[RelativeAddress]) -> Vec<AddressInfo> {
+        let mut found = vec![None; self.addresses.len()];
+        for unit in &self.units {
+            let of_unit = unit.found.get().into_iter().flatten();
+            unit.numbers.iter().zip(of_unit).for_each(|(&number, of)| found[number] = Some(of));
+        }
+        let mut last: Option<((usize, usize), Option<Function>)> = None;
+        let answers = self.functions.iter().zip(found).map(|(&at, found)| {
+            let function = at.and_then(|at| match &last {
+                Some((known, function)) if *known == at => function.clone(),
+                _ => last.insert((at, self.module.function_at(at))).1.clone(),
+            });
+            self.module.answer(function, found)
+        });
+        let answers: Vec<AddressInfo> = answers.collect();
+        let number = |address| self.addresses.binary_search(address).ok();
+        wanted.iter().filter_map(number).map(|number| answers[number].clone()).collect()
+    }
+}
+
+impl UnitWork {
+    fn new(offset: u64) -> Self {
+        Self { offset, numbers: Vec::new(), wanted: Vec::new(), found: OnceLock::new() }
+    }
+}
+
+/// Calls `run` with each number below `count`, on at most `threads` threads, the caller's among them; the results
+/// are in the order of the numbers.
+fn in_parallel<T: Send + Sync>(
+    count: usize,
+    threads: NonZeroUsize,
+    run: impl Fn(usize, &mut Scratch) -> T + Sync,
+) -> Vec<T> {
+    let results: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut scratch = Scratch::default();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(result) = results.get(index) else { break };
+            let _ = result.set(run(index, &mut scratch));
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads.get().min(count) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    results.into_iter().filter_map(OnceLock::into_inner).collect()
+}

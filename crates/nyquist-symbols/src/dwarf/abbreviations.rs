@@ -1,0 +1,201 @@
+//! Abbreviations, compiled to what scanning needs: how to pass over an entry, and where its attributes are.
+
+use super::attribute::Encoding;
+use crate::cursor::Cursor;
+use gimli::constants::{self, DwAt, DwForm, DwTag};
+use rustc_hash::FxHashMap;
+
+/// One attribute of an abbreviation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Specification {
+    pub(crate) name: DwAt,
+    pub(crate) form: DwForm,
+    /// The value of `DW_FORM_implicit_const`.
+    pub(crate) implicit: i64,
+}
+
+/// How to pass over one run of an entry's attributes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// So many bytes.
+    Bytes(u32),
+    /// A LEB128.
+    Leb,
+    /// A string up to its zero.
+    String,
+    /// A length of so many bytes (0: a LEB128), and as many bytes.
+    Block(u8),
+    /// A form that stands in the entry itself.
+    Indirect,
+}
+
+/// One abbreviation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Abbreviation {
+    pub(crate) tag: DwTag,
+    pub(crate) has_children: bool,
+    attributes: (u32, u32),
+    steps: (u32, u32),
+}
+
+/// The abbreviations of a unit.
+#[derive(Debug, Default)]
+pub(crate) struct Abbreviations {
+    /// Those with the codes 1, 2, 3 and so on, as every compiler numbers them.
+    dense: Vec<Abbreviation>,
+    /// Those with any other code.
+    sparse: FxHashMap<u64, Abbreviation>,
+    attributes: Vec<Specification>,
+    steps: Vec<Step>,
+}
+
+impl Abbreviations {
+    /// Reads the declarations up to the one with code 0; `None` where the bytes end before it.
+    pub(crate) fn parse(cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<Self> {
+        let mut all = Self::default();
+        loop {
+            let code = cursor.uleb()?;
+            if code == 0 {
+                return Some(all);
+            }
+            let abbreviation = all.parse_one(cursor, encoding)?;
+            if code == all.dense.len() as u64 + 1 {
+                all.dense.push(abbreviation);
+            } else {
+                all.sparse.entry(code).or_insert(abbreviation);
+            }
+        }
+    }
+
+    fn parse_one(&mut self, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<Abbreviation> {
+        let tag = DwTag(cursor.uleb()?.try_into().unwrap_or(0));
+        let has_children = cursor.u8()? != 0;
+        let (first, first_step) = (self.attributes.len(), self.steps.len());
+        loop {
+            let name = DwAt(cursor.uleb()?.try_into().unwrap_or(0));
+            let form = DwForm(cursor.uleb()?.try_into().ok()?);
+            if name.0 == 0 && form.0 == 0 {
+                break;
+            }
+            let implicit = if form == constants::DW_FORM_implicit_const { cursor.sleb()? } else { 0 };
+            self.attributes.push(Specification { name, form, implicit });
+            self.push_step(step(form, encoding)?, first_step);
+        }
+        Some(Abbreviation {
+            tag,
+            has_children,
+            attributes: (first as u32, self.attributes.len() as u32),
+            steps: (first_step as u32, self.steps.len() as u32),
+        })
+    }
+
+    /// Adds a step, joined with the one before where both are plain bytes.
+    fn push_step(&mut self, step: Step, first: usize) {
+        if let Step::Bytes(more) = step {
+            if more == 0 {
+                return;
+            }
+            if let Some(Step::Bytes(bytes)) = self.steps[first..].last_mut() {
+                *bytes += more;
+                return;
+            }
+        }
+        self.steps.push(step);
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, code: u64) -> Option<&Abbreviation> {
+        match self.dense.get((code as usize).wrapping_sub(1)) {
+            Some(abbreviation) => Some(abbreviation),
+            None => self.sparse.get(&code),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn attributes(&self, of: &Abbreviation) -> &[Specification] {
+        &self.attributes[of.attributes.0 as usize..of.attributes.1 as usize]
+    }
+
+    /// Moves `cursor` from an entry's first attribute to the next entry.
+    #[inline]
+    pub(crate) fn pass(&self, of: &Abbreviation, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<()> {
+        for step in &self.steps[of.steps.0 as usize..of.steps.1 as usize] {
+            step.pass(cursor, encoding)?;
+        }
+        Some(())
+    }
+}
+
+impl Step {
+    #[inline]
+    pub(crate) fn pass(self, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<()> {
+        match self {
+            Self::Bytes(bytes) => cursor.skip(u64::from(bytes)),
+            Self::Leb => cursor.skip_leb(),
+            Self::String => cursor.string().map(|_| ()),
+            Self::Block(size) => {
+                let len = if size == 0 { cursor.uleb()? } else { cursor.sized(size)? };
+                cursor.skip(len)
+            }
+            Self::Indirect => {
+                let form = DwForm(cursor.uleb()?.try_into().ok()?);
+                match step(form, encoding)? {
+                    Self::Indirect => None,
+                    step => step.pass(cursor, encoding),
+                }
+            }
+        }
+    }
+}
+
+/// How the value of a form is passed over (DWARF 5, 7.5.6, and the GNU extensions).
+pub(crate) fn step(form: DwForm, encoding: Encoding) -> Option<Step> {
+    let bytes = |bytes: u8| Step::Bytes(u32::from(bytes));
+    Some(match form {
+        constants::DW_FORM_flag_present | constants::DW_FORM_implicit_const => bytes(0),
+        constants::DW_FORM_data1
+        | constants::DW_FORM_ref1
+        | constants::DW_FORM_flag
+        | constants::DW_FORM_strx1
+        | constants::DW_FORM_addrx1 => bytes(1),
+        constants::DW_FORM_data2
+        | constants::DW_FORM_ref2
+        | constants::DW_FORM_strx2
+        | constants::DW_FORM_addrx2 => bytes(2),
+        constants::DW_FORM_strx3 | constants::DW_FORM_addrx3 => bytes(3),
+        constants::DW_FORM_data4
+        | constants::DW_FORM_ref4
+        | constants::DW_FORM_ref_sup4
+        | constants::DW_FORM_strx4
+        | constants::DW_FORM_addrx4 => bytes(4),
+        constants::DW_FORM_data8
+        | constants::DW_FORM_ref8
+        | constants::DW_FORM_ref_sig8
+        | constants::DW_FORM_ref_sup8 => bytes(8),
+        constants::DW_FORM_data16 => bytes(16),
+        constants::DW_FORM_addr => bytes(encoding.address_size),
+        constants::DW_FORM_strp
+        | constants::DW_FORM_sec_offset
+        | constants::DW_FORM_line_strp
+        | constants::DW_FORM_strp_sup
+        | constants::DW_FORM_GNU_ref_alt
+        | constants::DW_FORM_GNU_strp_alt => bytes(encoding.offset_size),
+        constants::DW_FORM_ref_addr => bytes(encoding.ref_addr_size()),
+        constants::DW_FORM_udata
+        | constants::DW_FORM_sdata
+        | constants::DW_FORM_ref_udata
+        | constants::DW_FORM_strx
+        | constants::DW_FORM_addrx
+        | constants::DW_FORM_loclistx
+        | constants::DW_FORM_rnglistx
+        | constants::DW_FORM_GNU_addr_index
+        | constants::DW_FORM_GNU_str_index => Step::Leb,
+        constants::DW_FORM_string => Step::String,
+        constants::DW_FORM_block1 => Step::Block(1),
+        constants::DW_FORM_block2 => Step::Block(2),
+        constants::DW_FORM_block4 => Step::Block(4),
+        constants::DW_FORM_block | constants::DW_FORM_exprloc => Step::Block(0),
+        constants::DW_FORM_indirect => Step::Indirect,
+        _ => return None,
+    })
+}

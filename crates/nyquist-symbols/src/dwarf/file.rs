@@ -1,0 +1,217 @@
+//! The DWARF sections of one file, and the ways from one to another.
+
+use super::abbreviations::Abbreviations;
+use super::attribute::{Encoding, StringRef, Value};
+use super::unit::{Unit, UnitHeader};
+use crate::cursor::Cursor;
+use crate::demangle;
+use crate::section::{Section, Source};
+use nyquist_object::{Elf, ObjectError};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// The most units that are believed: more than any real file has.
+const MAX_UNITS: usize = 1 << 22;
+
+/// Where a split unit's parts of the sections of a package begin; all 0 outside of packages.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Contributions {
+    pub(crate) abbrev: u64,
+    pub(crate) str_offsets: u64,
+    pub(crate) rnglists: u64,
+}
+
+type AbbreviationCache = FxHashMap<(u64, Encoding), Arc<Abbreviations>>;
+
+/// The DWARF sections of one file: the binary itself, a debug file, dwz's supplementary file, or a split file.
+#[derive(Debug, Default)]
+pub(crate) struct DwarfFile {
+    pub(crate) little_endian: bool,
+    pub(crate) info: Section,
+    pub(crate) line: Section,
+    pub(crate) aranges: Section,
+    pub(crate) contributions: Contributions,
+    abbrev: Section,
+    str: Section,
+    line_str: Section,
+    str_offsets: Section,
+    addr: Section,
+    pub(super) ranges: Section,
+    pub(super) rnglists: Section,
+    is_split: bool,
+    abbreviations: Mutex<AbbreviationCache>,
+    units: OnceLock<Vec<UnitHeader>>,
+    /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
+    names: Mutex<FxHashMap<u64, Arc<str>>>,
+}
+
+impl DwarfFile {
+    /// Opens the sections of a binary, a debug file or a supplementary file. `None` where there is no
+    /// `.debug_info`; a section that is damaged is taken for empty.
+    pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
+        Self::open_with(elf, "")
+    }
+
+    fn open_with(elf: &Elf<Source>, suffix: &str) -> Option<Self> {
+        let open = |name: &str| -> Result<Section, ObjectError> {
+            Section::open(elf, &format!(".debug_{name}{suffix}"))
+        };
+        let info = open("info").ok().filter(|info| info.len() > 0)?;
+        let open = |name: &str| open(name).unwrap_or_default();
+        Some(Self {
+            little_endian: elf.is_little_endian(),
+            info,
+            line: open("line"),
+            aranges: open("aranges"),
+            abbrev: open("abbrev"),
+            str: open("str"),
+            line_str: open("line_str"),
+            str_offsets: open("str_offsets"),
+            addr: open("addr"),
+            ranges: open("ranges"),
+            rnglists: open("rnglists"),
+            is_split: !suffix.is_empty(),
+            ..Self::default()
+        })
+    }
+
+    /// The headers of all units, by offset. Reads them at the first call: one small read a unit.
+    pub(crate) fn units(&self) -> &[UnitHeader] {
+        self.units.get_or_init(|| {
+            let mut units = Vec::new();
+            let mut offset = 0;
+            while units.len() < MAX_UNITS
+                && offset < self.info.len()
+                && let Some(header) = UnitHeader::read(self, offset)
+                && header.end > offset
+            {
+                offset = header.end;
+                units.push(header);
+            }
+            units
+        })
+    }
+
+    /// The unit that holds the entry at `offset` of `.debug_info`.
+    pub(crate) fn unit_around(&self, offset: u64) -> Option<&UnitHeader> {
+        let units = self.units();
+        let after = units.partition_point(|unit| unit.offset <= offset);
+        units.get(after.checked_sub(1)?).filter(|unit| offset < unit.end)
+    }
+
+    /// The abbreviations at `offset` of `.debug_abbrev`, compiled once.
+    pub(crate) fn abbreviations(&self, offset: u64, encoding: Encoding) -> Option<Arc<Abbreviations>> {
+        let lock = || self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&(offset, encoding)) {
+            return Some(known.clone());
+        }
+        let compiled = Arc::new(self.compile_abbreviations(offset, encoding)?);
+        Some(lock().entry((offset, encoding)).or_insert(compiled).clone())
+    }
+
+    /// Where the table ends is known only when it has been read, so the window doubles until it is in it.
+    fn compile_abbreviations(&self, offset: u64, encoding: Encoding) -> Option<Abbreviations> {
+        let rest = self.abbrev.len().checked_sub(offset)?;
+        let mut want = 8 << 10;
+        loop {
+            let bytes = self.abbrev.window(offset, want)?;
+            let mut cursor = Cursor::new(&bytes, 0, self.little_endian);
+            match Abbreviations::parse(&mut cursor, encoding) {
+                None if want < rest => want *= 4,
+                parsed => return parsed,
+            }
+        }
+    }
+
+    /// The bytes of a string. `entries` are the bytes in which the string's own entry was read.
+    pub(crate) fn string<'a>(
+        &'a self,
+        unit: &Unit,
+        string: StringRef,
+        entries: &'a [u8],
+        supplementary: Option<&'a DwarfFile>,
+    ) -> Option<Cow<'a, [u8]>> {
+        match string {
+            StringRef::Inline(start, len) => entries.get(start..start.checked_add(len)?).map(Cow::Borrowed),
+            StringRef::Str(offset) => self.str.string(offset),
+            StringRef::LineStr(offset) => self.line_str.string(offset),
+            StringRef::SupplementaryStr(offset) => supplementary?.str.string(offset),
+            StringRef::Index(index) => self.str.string(self.string_offset(unit, index)?),
+        }
+    }
+
+    /// A function's name, demangled.
+    pub(crate) fn function_name(
+        &self,
+        unit: &Unit,
+        string: StringRef,
+        entries: &[u8],
+        supplementary: Option<&DwarfFile>,
+    ) -> Option<Arc<str>> {
+        let offset = match string {
+            StringRef::SupplementaryStr(offset) => {
+                return supplementary?.function_name(unit, StringRef::Str(offset), &[], None);
+            }
+            StringRef::Str(offset) => offset,
+            StringRef::Index(index) => self.string_offset(unit, index)?,
+            _ => return self.string(unit, string, entries, supplementary).map(|name| readable(&name)),
+        };
+        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&offset) {
+            return Some(known.clone());
+        }
+        let name = readable(&self.str.string(offset)?);
+        Some(lock().entry(offset).or_insert(name).clone())
+    }
+
+    /// The position in `.debug_str` of the unit's string number `index`.
+    pub(crate) fn string_offset(&self, unit: &Unit, index: u64) -> Option<u64> {
+        indexed(&self.str_offsets, unit.str_offsets_base, index, unit.header.encoding.offset_size, self)
+    }
+
+    /// The address that a value states; those given by index stand in this file's `.debug_addr`.
+    pub(crate) fn address(&self, unit: &Unit, value: Value) -> Option<u64> {
+        match value {
+            Value::Address(address) => Some(address),
+            Value::AddressIndex(index) => self.indexed_address(unit.addr_base, index, unit.header.encoding),
+            _ => None,
+        }
+    }
+
+    /// Address number `index` of the part of `.debug_addr` that begins at `base`.
+    pub(crate) fn indexed_address(&self, base: u64, index: u64, encoding: Encoding) -> Option<u64> {
+        indexed(&self.addr, base, index, encoding.address_size, self)
+    }
+
+    /// The position in `.debug_rnglists` of the unit's range list number `index`.
+    pub(crate) fn range_list_offset(&self, unit: &Unit, index: u64) -> Option<u64> {
+        let base = unit.rnglists_base;
+        let size = unit.header.encoding.offset_size;
+        base.checked_add(indexed(&self.rnglists, base, index, size, self)?)
+    }
+
+    /// Split units do not state where their offsets begin: after the header of DWARF 5 (7.26), at the very start
+    /// of the GNU extension to DWARF 4.
+    pub(crate) fn default_str_offsets_base(&self, encoding: Encoding) -> u64 {
+        let header = if encoding.version >= 5 { u64::from(encoding.offset_size) * 2 } else { 0 };
+        if self.is_split { self.contributions.str_offsets + header } else { 0 }
+    }
+
+    /// As for strings: after the header of DWARF 5 (7.28).
+    pub(crate) fn default_rnglists_base(&self, encoding: Encoding) -> u64 {
+        let header = if encoding.offset_size == 8 { 20 } else { 12 };
+        if self.is_split { self.contributions.rnglists + header } else { 0 }
+    }
+}
+
+fn readable(name: &[u8]) -> Arc<str> {
+    demangle(&String::from_utf8_lossy(name)).into()
+}
+
+/// Element `index`, of `size` bytes, of the array that begins at `base`.
+fn indexed(section: &Section, base: u64, index: u64, size: u8, file: &DwarfFile) -> Option<u64> {
+    let at = base.checked_add(index.checked_mul(u64::from(size))?)?;
+    let bytes = section.window(at, u64::from(size))?;
+    Cursor::new(&bytes, 0, file.little_endian).sized(size)
+}

@@ -1,0 +1,136 @@
+//! The functions and inlined calls that contain given addresses: one pass over a unit's entries.
+
+use super::attribute::Value;
+use super::ranges::UnitView;
+use super::unit::Pc;
+use crate::cursor::Cursor;
+use gimli::constants;
+
+/// A function, or a call that was inlined into one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scope {
+    /// Its entry's distance from the unit's start.
+    pub(crate) entry: usize,
+    /// `None` for a function.
+    pub(crate) call: Option<Call>,
+    /// The last part of it that holds a wanted address.
+    pub(crate) range: (u64, u64),
+}
+
+/// Where an inlined call stands in the function that it was inlined into.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) file: u64,
+    pub(crate) line: u64,
+    pub(crate) column: u64,
+}
+
+/// For each wanted address, the scopes around it.
+#[derive(Debug, Default)]
+pub(crate) struct Scopes {
+    scopes: Vec<Scope>,
+    /// Pairs of an address's number and a scope's, by address, from outside to inside.
+    hits: Vec<(u32, u32)>,
+}
+
+impl Scopes {
+    /// The scopes around wanted address number `index`, from the function to the innermost inlined call.
+    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> {
+        let index = index as u32;
+        let first = self.hits.partition_point(|hit| hit.0 < index);
+        let count = self.hits[first..].partition_point(|hit| hit.0 == index);
+        let hits = &self.hits[first..first + count];
+        let scope = |hit: &(u32, u32)| &self.scopes[hit.1 as usize];
+        // A function within the function, or a second one at the same place, begins the chain anew.
+        let start = hits.iter().rposition(|hit| scope(hit).call.is_none()).unwrap_or(hits.len());
+        hits[start..].iter().map(scope)
+    }
+}
+
+/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
+/// read ends the pass; what was found before stays.
+pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Scopes {
+    let mut scan = Scan { view, wanted, found: Scopes::default() };
+    let _ = scan.run(entries);
+    scan.found.hits.sort_by_key(|hit| hit.0);
+    scan.found.hits.dedup();
+    scan.found
+}
+
+struct Scan<'a> {
+    view: &'a UnitView<'a>,
+    wanted: &'a [u64],
+    found: Scopes,
+}
+
+impl Scan<'_> {
+    fn run(&mut self, entries: &[u8]) -> Option<()> {
+        let unit = self.view.unit;
+        let encoding = unit.header.encoding;
+        let abbreviations = &*unit.abbreviations;
+        let mut cursor = Cursor::new(entries, unit.header.root as usize, encoding.little_endian);
+        let mut depth = 0_usize;
+        // The depth of the nearest scope around the cursor that holds no wanted address.
+        let mut barren = usize::MAX;
+        loop {
+            let entry = cursor.position();
+            let code = cursor.uleb()?;
+            if code == 0 {
+                depth = depth.checked_sub(1).filter(|&depth| depth > 0)?;
+                continue;
+            }
+            let abbreviation = abbreviations.get(code)?;
+            if depth <= barren {
+                barren = usize::MAX;
+            }
+            let is_function = abbreviation.tag == constants::DW_TAG_subprogram;
+            let is_inlined = abbreviation.tag == constants::DW_TAG_inlined_subroutine;
+            if is_function || (is_inlined && barren == usize::MAX) {
+                let attributes = abbreviations.attributes(abbreviation);
+                let mut pc = Pc::default();
+                let mut call = Call::default();
+                for attribute in attributes {
+                    let value = Value::read(&mut cursor, attribute, encoding)?;
+                    match attribute.name {
+                        constants::DW_AT_low_pc => pc.low = Some(value),
+                        constants::DW_AT_high_pc => pc.high = Some(value),
+                        constants::DW_AT_ranges => pc.ranges = Some(value),
+                        constants::DW_AT_call_file => call.file = value.number().unwrap_or(0),
+                        constants::DW_AT_call_line => call.line = value.number().unwrap_or(0),
+                        constants::DW_AT_call_column => call.column = value.number().unwrap_or(0),
+                        _ => {}
+                    }
+                }
+                let scope = Scope { entry, call: is_inlined.then_some(call), range: (0, 0) };
+                barren = if self.add(scope, &pc) { usize::MAX } else { depth };
+            } else {
+                abbreviations.pass(abbreviation, &mut cursor, encoding)?;
+            }
+            if abbreviation.has_children {
+                depth += 1;
+            } else if depth == 0 {
+                return Some(());
+            }
+        }
+    }
+
+    /// Notes which addresses the scope contains; whether there is any.
+    fn add(&mut self, mut scope: Scope, pc: &Pc) -> bool {
+        let number = self.found.scopes.len() as u32;
+        let (wanted, hits) = (self.wanted, &mut self.found.hits);
+        let before = hits.len();
+        self.view.for_each_range(pc, |range| {
+            let first = wanted.partition_point(|&address| address < range.start);
+            if wanted.get(first).is_some_and(|&address| address < range.end) {
+                scope.range = (range.start, range.end);
+            }
+            let inside = wanted[first..].iter().take_while(|&&address| address < range.end);
+            hits.extend((first as u32..).zip(inside).map(|(index, _)| (index, number)));
+        });
+        let any = hits.len() > before;
+        if any {
+            self.found.scopes.push(scope);
+        }
+        any
+    }
+}

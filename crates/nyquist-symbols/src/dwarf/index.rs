@@ -1,0 +1,148 @@
+//! Which unit an address belongs to.
+
+use super::file::DwarfFile;
+use super::ranges::UnitView;
+use super::unit::Unit;
+use crate::cursor::Cursor;
+use rustc_hash::FxHashSet;
+use std::sync::OnceLock;
+
+/// A range of code and the unit that it was compiled in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Covered {
+    start: u64,
+    end: u64,
+    unit: u64,
+}
+
+/// Ranges by their start, and how far those before any of them reach.
+#[derive(Debug, Default)]
+struct Table {
+    ranges: Vec<Covered>,
+    reach: Vec<u64>,
+}
+
+/// The way from an address to its unit. The cheap table, `.debug_aranges`, is asked first; only an address that
+/// it does not cover makes the units that it leaves out be read.
+#[derive(Debug, Default)]
+pub(crate) struct UnitIndex {
+    aranges: OnceLock<(Table, FxHashSet<u64>)>,
+    rest: OnceLock<Table>,
+}
+
+impl UnitIndex {
+    /// The offset of the unit that covers `address`. Ranges that begin before `first_code` belong to code that
+    /// the linker has discarded.
+    pub(crate) fn find(&self, file: &DwarfFile, first_code: u64, address: u64) -> Option<u64> {
+        let (aranges, listed) = self.aranges.get_or_init(|| {
+            let (ranges, listed) = read_aranges(file, first_code);
+            (Table::new(ranges), listed)
+        });
+        aranges.find(address).or_else(|| {
+            self.rest.get_or_init(|| Table::new(read_units(file, first_code, listed))).find(address)
+        })
+    }
+}
+
+impl Table {
+    fn new(mut ranges: Vec<Covered>) -> Self {
+        ranges.sort();
+        let reach = ranges.iter().scan(0, |reach: &mut u64, range| {
+            *reach = (*reach).max(range.end);
+            Some(*reach)
+        });
+        let reach = reach.collect();
+        Self { ranges, reach }
+    }
+
+    /// The unit of the range with the last start that covers `address`.
+    fn find(&self, address: u64) -> Option<u64> {
+        let after = self.ranges.partition_point(|range| range.start <= address);
+        let before = self.ranges[..after].iter().zip(&self.reach).rev();
+        let mut reachable = before.take_while(|&(_, &reach)| address < reach);
+        reachable.find(|(range, _)| address < range.end).map(|(range, _)| range.unit)
+    }
+}
+
+/// The ranges of `.debug_aranges` (DWARF 5, 6.1.2), and the units that it has anything of.
+fn read_aranges(file: &DwarfFile, first_code: u64) -> (Vec<Covered>, FxHashSet<u64>) {
+    let mut found = (Vec::new(), FxHashSet::default());
+    let mut scratch = Vec::new();
+    let Some(bytes) = file.aranges.slice(0..file.aranges.len(), &mut scratch) else { return found };
+    let mut at = 0;
+    while let Some(next) = read_set(file, bytes, at, first_code, &mut found) {
+        at = next;
+    }
+    found
+}
+
+/// Reads the set at `at`; where the next one begins.
+fn read_set(
+    file: &DwarfFile,
+    bytes: &[u8],
+    at: usize,
+    first_code: u64,
+    (ranges, listed): &mut (Vec<Covered>, FxHashSet<u64>),
+) -> Option<usize> {
+    let mut cursor = Cursor::new(bytes, at, file.little_endian);
+    let (length, offset_size) = cursor.initial_length()?;
+    let end = cursor.position().checked_add(usize::try_from(length).ok()?)?;
+    let version = cursor.u16()?;
+    let unit = cursor.sized(offset_size)?;
+    let (address_size, segment_size) = (cursor.u8()?, cursor.u8()?);
+    if version != 2 || segment_size != 0 || !matches!(address_size, 2 | 4 | 8) {
+        return Some(end);
+    }
+    let tuple = 2 * usize::from(address_size);
+    cursor.seek(at + (cursor.position() - at).next_multiple_of(tuple));
+    while cursor.position() + tuple <= end {
+        let (start, size) = (cursor.sized(address_size)?, cursor.sized(address_size)?);
+        let covered = Covered { start, end: start.saturating_add(size), unit };
+        if start == 0 && size == 0 {
+            break;
+        }
+        if start >= first_code && start < covered.end {
+            ranges.push(covered);
+            listed.insert(unit);
+        }
+    }
+    Some(end)
+}
+
+/// The ranges that the root entries of the units outside of `listed` give.
+fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
+    let mut found = Vec::new();
+    let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
+    for offset in units.map(|unit| unit.offset) {
+        let Some(unit) = Unit::read(file, offset) else { continue };
+        let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
+        view.for_each_range(&unit.pc, |range| {
+            if range.start >= first_code {
+                found.push(Covered { start: range.start, end: range.end, unit: offset });
+            }
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_innermost_of_overlapping_ranges_answers() {
+        let covered = |start, end, unit| Covered { start, end, unit };
+        let table = Table::new(vec![covered(10, 100, 1), covered(20, 30, 2), covered(40, 50, 3)]);
+        for (address, expected) in [
+            (9, None),
+            (10, Some(1)),
+            (25, Some(2)),
+            (35, Some(1)),
+            (49, Some(3)),
+            (50, Some(1)),
+            (100, None),
+        ] {
+            assert_eq!(table.find(address), expected, "{address}");
+        }
+    }
+}

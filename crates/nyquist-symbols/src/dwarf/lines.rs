@@ -1,0 +1,286 @@
+//! Source lines: running line number programs for a sorted list of addresses.
+
+use super::attribute::StringRef;
+use super::ranges::UnitView;
+use crate::cursor::Cursor;
+use crate::section::Section;
+use gimli::constants;
+use gimli::{AttributeValue, DebugLineOffset, EndianSlice, RunTimeEndian};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
+
+/// A row of a line table: the place that an instruction was compiled from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    address: u64,
+    /// The file's number in the table's header.
+    pub(crate) file: u64,
+    /// The line, 0 where there is none.
+    pub(crate) line: u64,
+    /// The column, 0 where it is not known.
+    pub(crate) column: u64,
+}
+
+/// A unit's line number program (DWARF 5, 6.2).
+pub(crate) struct LineProgram<'a> {
+    view: UnitView<'a>,
+    header: gimli::LineProgramHeader<Slice<'a>>,
+    paths: FxHashMap<u64, Option<Arc<str>>>,
+}
+
+/// The bytes of the line program that begins at `offset` of `.debug_line`.
+pub(crate) fn program_bytes<'a>(
+    section: &'a Section,
+    offset: u64,
+    little_endian: bool,
+    scratch: &'a mut Vec<u8>,
+) -> Option<&'a [u8]> {
+    let head = section.window(offset, 12)?;
+    let mut cursor = Cursor::new(&head, 0, little_endian);
+    let (length, _) = cursor.initial_length()?;
+    let end = offset.checked_add(cursor.position() as u64)?.checked_add(length)?;
+    section.slice(offset..end, scratch)
+}
+
+impl<'a> LineProgram<'a> {
+    /// Parses the header of a program. `bytes` begin with it.
+    pub(crate) fn parse(view: UnitView<'a>, bytes: &'a [u8]) -> Option<Self> {
+        let endian = if view.addresses.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let address_size = view.unit.header.encoding.address_size;
+        let section = gimli::DebugLine::new(bytes, endian);
+        let program = section.program(DebugLineOffset(0), address_size, None, None).ok()?;
+        Some(Self { view, header: program.header().clone(), paths: FxHashMap::default() })
+    }
+
+    /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows from
+    /// before a damaged instruction count.
+    pub(crate) fn rows(&self, wanted: &[u64]) -> Vec<Option<Row>> {
+        let mut machine = Machine::new(&self.header, self.view.addresses.little_endian, wanted);
+        let program = self.header.raw_program_buf();
+        let _ = machine.run(program.slice());
+        machine.found
+    }
+
+    /// The path of file number `index`, absolute where the table and the unit allow it.
+    pub(crate) fn path(&mut self, index: u64) -> Option<Arc<str>> {
+        if let Some(known) = self.paths.get(&index) {
+            return known.clone();
+        }
+        let path = self.build_path(index);
+        self.paths.insert(index, path.clone());
+        path
+    }
+
+    /// The paths of all files of the table.
+    pub(crate) fn all_paths(&mut self) -> Vec<Arc<str>> {
+        let count = self.header.file_names().len() as u64;
+        (0..=count).filter_map(|index| self.path(index)).collect()
+    }
+
+    fn build_path(&self, index: u64) -> Option<Arc<str>> {
+        let file = self.header.file(index)?;
+        let mut path = Vec::new();
+        // In DWARF 5 directory 0 stands in the table; before, it is the unit's.
+        if let Some(comp_dir) = self.comp_dir() {
+            join(&mut path, &comp_dir);
+        }
+        if (file.directory_index() != 0 || self.header.version() >= 5)
+            && let Some(directory) = file.directory(&self.header)
+        {
+            join(&mut path, &self.string(directory)?);
+        }
+        join(&mut path, &self.string(file.path_name())?);
+        Some(String::from_utf8_lossy(&path).into())
+    }
+
+    fn comp_dir(&self) -> Option<Vec<u8>> {
+        let UnitView { file, unit, supplementary, .. } = self.view;
+        unit.root_string(file, supplementary, unit.comp_dir?)
+    }
+
+    fn string(&self, value: AttributeValue<Slice<'a>>) -> Option<Cow<'_, [u8]>> {
+        let UnitView { unit, addresses, supplementary, .. } = self.view;
+        let string = match value {
+            AttributeValue::String(string) => return Some(Cow::Borrowed(string.slice())),
+            AttributeValue::DebugStrRef(offset) => StringRef::Str(offset.0 as u64),
+            AttributeValue::DebugLineStrRef(offset) => StringRef::LineStr(offset.0 as u64),
+            AttributeValue::DebugStrRefSup(offset) => StringRef::SupplementaryStr(offset.0 as u64),
+            AttributeValue::DebugStrOffsetsIndex(index) => StringRef::Index(index.0 as u64),
+            _ => return None,
+        };
+        addresses.string(unit, string, &[], supplementary)
+    }
+}
+
+/// Appends a path to a folder; an absolute path, also one of Windows, replaces it.
+fn join(path: &mut Vec<u8>, next: &[u8]) {
+    let is_windows = matches!(next, [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic());
+    if is_windows || next.first().is_some_and(|&byte| byte == b'/' || byte == b'\\') {
+        path.clear();
+    }
+    if next.is_empty() {
+        return;
+    }
+    if path.last().is_some_and(|&byte| byte != b'/' && byte != b'\\') {
+        path.push(if path.contains(&b'/') { b'/' } else { b'\\' });
+    }
+    path.extend_from_slice(next);
+}
+
+/// The state machine of a line number program, which notes the rows of wanted addresses as it passes them.
+struct Machine<'a> {
+    wanted: &'a [u64],
+    found: Vec<Option<Row>>,
+    /// The first wanted address that the running sequence has not reached.
+    next: usize,
+    /// The last row of the running sequence.
+    last: Option<Row>,
+    row: Row,
+    op_index: u64,
+    little_endian: bool,
+    address_size: u8,
+    min_length: u64,
+    max_ops: u64,
+    line_base: i64,
+    line_range: u8,
+    opcode_base: u8,
+    lengths: &'a [u8],
+}
+
+impl<'a> Machine<'a> {
+    fn new(header: &'a gimli::LineProgramHeader<Slice<'_>>, little_endian: bool, wanted: &'a [u64]) -> Self {
+        Self {
+            wanted,
+            found: vec![None; wanted.len()],
+            next: 0,
+            last: None,
+            row: Self::FIRST,
+            op_index: 0,
+            little_endian,
+            address_size: header.address_size(),
+            min_length: u64::from(header.minimum_instruction_length()),
+            max_ops: u64::from(header.maximum_operations_per_instruction()).max(1),
+            line_base: i64::from(header.line_base()),
+            line_range: header.line_range().max(1),
+            opcode_base: header.opcode_base(),
+            lengths: header.standard_opcode_lengths().slice(),
+        }
+    }
+
+    const FIRST: Row = Row { address: 0, file: 1, line: 1, column: 0 };
+
+    fn run(&mut self, program: &[u8]) -> Option<()> {
+        let mut cursor = Cursor::new(program, 0, self.little_endian);
+        while cursor.position() < program.len() {
+            let opcode = cursor.u8()?;
+            if opcode >= self.opcode_base {
+                self.special(opcode - self.opcode_base);
+            } else if opcode == 0 {
+                self.extended(&mut cursor)?;
+            } else {
+                self.standard(constants::DwLns(opcode), &mut cursor)?;
+            }
+        }
+        Some(())
+    }
+
+    #[inline]
+    fn special(&mut self, opcode: u8) {
+        self.advance(u64::from(opcode / self.line_range));
+        let line = self.line_base + i64::from(opcode % self.line_range);
+        self.row.line = self.row.line.wrapping_add_signed(line);
+        self.emit();
+    }
+
+    fn standard(&mut self, opcode: constants::DwLns, cursor: &mut Cursor<'_>) -> Option<()> {
+        match opcode {
+            constants::DW_LNS_copy => self.emit(),
+            constants::DW_LNS_advance_pc => {
+                let operations = cursor.uleb()?;
+                self.advance(operations);
+            }
+            constants::DW_LNS_advance_line => {
+                self.row.line = self.row.line.wrapping_add_signed(cursor.sleb()?);
+            }
+            constants::DW_LNS_set_file => self.row.file = cursor.uleb()?,
+            constants::DW_LNS_set_column => self.row.column = cursor.uleb()?,
+            constants::DW_LNS_const_add_pc => {
+                self.advance(u64::from((255 - self.opcode_base) / self.line_range));
+            }
+            constants::DW_LNS_fixed_advance_pc => {
+                self.row.address = self.row.address.wrapping_add(u64::from(cursor.u16()?));
+                self.op_index = 0;
+            }
+            constants::DW_LNS_set_isa => cursor.skip_leb()?,
+            constants::DW_LNS_negate_stmt
+            | constants::DW_LNS_set_basic_block
+            | constants::DW_LNS_set_prologue_end
+            | constants::DW_LNS_set_epilogue_begin => {}
+            unknown => {
+                let operands = *self.lengths.get(usize::from(unknown.0) - 1)?;
+                (0..operands).try_for_each(|_| cursor.skip_leb())?;
+            }
+        }
+        Some(())
+    }
+
+    fn extended(&mut self, cursor: &mut Cursor<'_>) -> Option<()> {
+        let length = usize::try_from(cursor.uleb()?).ok()?;
+        let end = cursor.position().checked_add(length)?;
+        if length == 0 {
+            return Some(());
+        }
+        match constants::DwLne(cursor.u8()?) {
+            constants::DW_LNE_end_sequence => {
+                self.emit();
+                self.last = None;
+                self.row = Self::FIRST;
+                self.op_index = 0;
+            }
+            constants::DW_LNE_set_address => {
+                let size = u8::try_from(length - 1).unwrap_or(self.address_size);
+                self.row.address = cursor.sized(size)?;
+                self.op_index = 0;
+            }
+            _ => {}
+        }
+        cursor.seek(end);
+        Some(())
+    }
+
+    #[inline]
+    fn advance(&mut self, operations: u64) {
+        let instructions = if self.max_ops == 1 {
+            operations
+        } else {
+            let operations = self.op_index.wrapping_add(operations);
+            self.op_index = operations % self.max_ops;
+            operations / self.max_ops
+        };
+        self.row.address = self.row.address.wrapping_add(instructions.wrapping_mul(self.min_length));
+    }
+
+    /// Appends the row to the table: the one before it reaches up to here.
+    #[inline]
+    fn emit(&mut self) {
+        let address = self.row.address;
+        match self.last {
+            Some(last) if last.address <= address => {
+                while let Some(&wanted) = self.wanted.get(self.next)
+                    && wanted < address
+                {
+                    if let Some(found) = self.found.get_mut(self.next) {
+                        found.get_or_insert(last);
+                    }
+                    self.next += 1;
+                }
+            }
+            // The first row of a sequence, or one that goes back, which only damaged tables have.
+            _ => self.next = self.wanted.partition_point(|&wanted| wanted < address),
+        }
+        self.last = Some(self.row);
+    }
+}

@@ -1,0 +1,161 @@
+//! The names of functions: from an entry along its origins to a linkage name.
+
+use super::attribute::{StringRef, Value};
+use super::file::DwarfFile;
+use super::ranges::UnitView;
+use super::unit::Unit;
+use crate::cursor::Cursor;
+use gimli::constants::{self, DwAt};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// How many origins are followed: a concrete instance, its abstract one, its declaration, and some to spare.
+const MAX_HOPS: usize = 16;
+
+/// A function's name.
+#[derive(Clone, Debug)]
+pub(crate) struct FunctionName {
+    /// Demangled.
+    pub(crate) text: Arc<str>,
+    /// Whether it was made from a linkage name, which is complete, and not from the plain name.
+    pub(crate) is_complete: bool,
+}
+
+/// Which file's `.debug_info` an entry is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    Own,
+    Supplementary,
+}
+
+/// What one entry says of its name.
+#[derive(Default)]
+struct Said {
+    linkage: Option<StringRef>,
+    name: Option<StringRef>,
+    origin: Option<Value>,
+}
+
+impl Said {
+    fn take(&mut self, name: DwAt, value: Value) {
+        let string = if let Value::String(string) = value { Some(string) } else { None };
+        match name {
+            // What linkage names were called before DWARF 4 has a number of its own.
+            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => self.linkage = string,
+            constants::DW_AT_name => self.name = string,
+            constants::DW_AT_abstract_origin => self.origin = Some(value),
+            constants::DW_AT_specification => self.origin = self.origin.or(Some(value)),
+            _ => {}
+        }
+    }
+}
+
+/// Names the functions of one unit.
+pub(crate) struct Names<'a> {
+    view: UnitView<'a>,
+    /// The unit's bytes.
+    entries: &'a [u8],
+    known: FxHashMap<usize, Option<FunctionName>>,
+    /// Other units that names were found in.
+    units: FxHashMap<(Place, u64), Option<Arc<Unit>>>,
+}
+
+impl<'a> Names<'a> {
+    pub(crate) fn new(view: UnitView<'a>, entries: &'a [u8]) -> Self {
+        Self { view, entries, known: FxHashMap::default(), units: FxHashMap::default() }
+    }
+
+    /// The name of the function or inlined call whose entry is at `entry` from the unit's start.
+    pub(crate) fn name(&mut self, entry: usize) -> Option<FunctionName> {
+        if let Some(known) = self.known.get(&entry) {
+            return known.clone();
+        }
+        let name = self.find(entry);
+        self.known.insert(entry, name.clone());
+        name
+    }
+
+    fn find(&mut self, entry: usize) -> Option<FunctionName> {
+        let own = self.view.unit;
+        let mut said = read_names(own, self.entries, entry)?;
+        let mut name = self.text(Place::Own, own, self.entries, &said);
+        let mut at = (Place::Own, own.header.offset);
+        for _ in 0..MAX_HOPS {
+            if name.as_ref().is_some_and(|name| name.is_complete) {
+                break;
+            }
+            let Some((place, offset)) = said.origin.and_then(|origin| target(at, origin)) else { break };
+            let found = self.visit(place, offset);
+            let Some((unit, next, found)) = found else { break };
+            at = (place, unit);
+            said = next;
+            match found {
+                Some(found) if found.is_complete || name.is_none() => name = Some(found),
+                _ => {}
+            }
+        }
+        name
+    }
+
+    /// Reads the entry at `offset` of a file: its unit's offset, what it says, and the name made of that.
+    fn visit(&mut self, place: Place, offset: u64) -> Option<(u64, Said, Option<FunctionName>)> {
+        let own = self.view.unit.header;
+        if place == Place::Own && (own.offset..own.end).contains(&offset) {
+            let said = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
+            let name = self.text(place, self.view.unit, self.entries, &said);
+            return Some((own.offset, said, name));
+        }
+        let unit = self.unit_around(place, offset)?;
+        // Most entries are short; the window grows for those that are not.
+        [128, 4 << 10, 256 << 10].into_iter().find_map(|want| {
+            let entries = self.file(place)?.info.window(offset, want)?;
+            let said = read_names(&unit, &entries, 0)?;
+            let name = self.text(place, &unit, &entries, &said);
+            Some((unit.header.offset, said, name))
+        })
+    }
+
+    fn file(&self, place: Place) -> Option<&'a DwarfFile> {
+        match place {
+            Place::Own => Some(self.view.file),
+            Place::Supplementary => self.view.supplementary,
+        }
+    }
+
+    fn unit_around(&mut self, place: Place, offset: u64) -> Option<Arc<Unit>> {
+        let file = self.file(place)?;
+        let start = file.unit_around(offset)?.offset;
+        let unit = self.units.entry((place, start));
+        unit.or_insert_with(|| Unit::read(file, start).map(Arc::new)).clone()
+    }
+
+    fn text(&self, place: Place, unit: &Unit, entries: &[u8], said: &Said) -> Option<FunctionName> {
+        let string = said.linkage.or(said.name)?;
+        let supplementary = if place == Place::Own { self.view.supplementary } else { None };
+        let text = self.file(place)?.function_name(unit, string, entries, supplementary)?;
+        Some(FunctionName { text, is_complete: said.linkage.is_some() })
+    }
+}
+
+/// The file and the offset in it that a reference leads to from a unit.
+fn target((place, unit): (Place, u64), reference: Value) -> Option<(Place, u64)> {
+    match reference {
+        Value::UnitRef(offset) => Some((place, unit.checked_add(offset)?)),
+        Value::InfoRef(offset) => Some((place, offset)),
+        Value::SupplementaryRef(offset) => Some((Place::Supplementary, offset)),
+        _ => None,
+    }
+}
+
+/// Reads the attributes of an entry that concern its name.
+fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<Said> {
+    let encoding = unit.header.encoding;
+    let mut cursor = Cursor::new(entries, entry, encoding.little_endian);
+    let abbreviation = unit.abbreviations.get(cursor.uleb()?)?;
+    let mut said = Said::default();
+    for attribute in unit.abbreviations.attributes(abbreviation) {
+        let value = Value::read(&mut cursor, attribute, encoding)?;
+        said.take(attribute.name, value);
+    }
+    Some(said)
+}

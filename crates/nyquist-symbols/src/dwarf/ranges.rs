@@ -1,0 +1,153 @@
+//! Which code an entry covers: `.debug_ranges` and `.debug_rnglists`.
+
+use super::attribute::Value;
+use super::file::DwarfFile;
+use super::unit::{Pc, Unit};
+use crate::cursor::Cursor;
+use crate::section::Section;
+use gimli::constants;
+use std::ops::Range;
+
+/// A unit together with the files that its parts stand in.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnitView<'a> {
+    /// The file that holds the unit's entries.
+    pub(crate) file: &'a DwarfFile,
+    pub(crate) unit: &'a Unit,
+    /// The file that holds its addresses: another one where the unit was split off.
+    pub(crate) addresses: &'a DwarfFile,
+    /// The supplementary file that dwz made.
+    pub(crate) supplementary: Option<&'a DwarfFile>,
+}
+
+/// The addresses that a list has given so far.
+struct List<'a, F> {
+    view: &'a UnitView<'a>,
+    base: u64,
+    found: F,
+}
+
+impl UnitView<'_> {
+    /// The address that a value states.
+    pub(crate) fn address(&self, value: Value) -> Option<u64> {
+        self.addresses.address(self.unit, value)
+    }
+
+    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read.
+    pub(crate) fn for_each_range(&self, pc: &Pc, found: impl FnMut(Range<u64>)) {
+        let mut list = List { view: self, base: self.unit.low_pc, found };
+        if let Some(ranges) = pc.ranges {
+            let _ = list.read(ranges);
+        } else if let Some(low) = pc.low.and_then(|low| self.address(low)) {
+            let high = match pc.high {
+                Some(Value::Number(size)) => low.checked_add(size),
+                Some(high) => self.address(high),
+                None => low.checked_add(1),
+            };
+            list.push(low, high.unwrap_or(low));
+        }
+    }
+}
+
+impl<F: FnMut(Range<u64>)> List<'_, F> {
+    fn push(&mut self, start: u64, end: u64) {
+        if start < end {
+            (self.found)(start..end);
+        }
+    }
+
+    fn read(&mut self, value: Value) -> Option<()> {
+        let UnitView { file, unit, addresses, .. } = *self.view;
+        let modern = unit.header.encoding.version >= 5;
+        match value {
+            Value::RangeListIndex(index) => {
+                let offset = file.range_list_offset(unit, index)?;
+                self.read_in(&file.rnglists, offset, Self::rnglist)
+            }
+            _ if modern => self.read_in(&file.rnglists, value.number()?, Self::rnglist),
+            // The GNU extension keeps a split unit's lists in the file that was linked.
+            _ => {
+                let offset = value.number()?.checked_add(unit.ranges_base)?;
+                self.read_in(&addresses.ranges, offset, Self::old_list)
+            }
+        }
+    }
+
+    /// Where a list ends is known only when it has been read: it is read a window at a time, and what a window
+    /// cuts is read again from the next one.
+    fn read_in(
+        &mut self,
+        section: &Section,
+        mut offset: u64,
+        entry: fn(&mut Self, &mut Cursor<'_>) -> Option<bool>,
+    ) -> Option<()> {
+        const WINDOW: u64 = 512;
+        loop {
+            let bytes = section.window(offset, WINDOW)?;
+            let mut cursor = Cursor::new(&bytes, 0, self.view.file.little_endian);
+            let mut complete = 0;
+            while let Some(more) = entry(self, &mut cursor) {
+                if !more {
+                    return Some(());
+                }
+                complete = cursor.position();
+            }
+            if complete == 0 {
+                return None;
+            }
+            offset += complete as u64;
+        }
+    }
+
+    /// One entry of `.debug_ranges` (DWARF 4, 2.17.3); `Some(false)` at the list's end.
+    fn old_list(&mut self, cursor: &mut Cursor<'_>) -> Option<bool> {
+        let size = self.view.unit.header.encoding.address_size;
+        let (start, end) = (cursor.sized(size)?, cursor.sized(size)?);
+        let select_base = if size == 8 { u64::MAX } else { u64::from(u32::MAX) };
+        if start == 0 && end == 0 {
+            return Some(false);
+        }
+        if start == select_base {
+            self.base = end;
+        } else {
+            self.push(self.base.wrapping_add(start), self.base.wrapping_add(end));
+        }
+        Some(true)
+    }
+
+    /// One entry of `.debug_rnglists` (DWARF 5, 2.17.3 and 7.25); `Some(false)` at the list's end.
+    fn rnglist(&mut self, cursor: &mut Cursor<'_>) -> Option<bool> {
+        let UnitView { unit, addresses, .. } = *self.view;
+        let encoding = unit.header.encoding;
+        let indexed = |index| addresses.indexed_address(unit.addr_base, index, encoding).unwrap_or(0);
+        match constants::DwRle(cursor.u8()?) {
+            constants::DW_RLE_end_of_list => return Some(false),
+            constants::DW_RLE_base_addressx => self.base = indexed(cursor.uleb()?),
+            constants::DW_RLE_startx_endx => {
+                let (start, end) = (cursor.uleb()?, cursor.uleb()?);
+                self.push(indexed(start), indexed(end));
+            }
+            constants::DW_RLE_startx_length => {
+                let (start, length) = (cursor.uleb()?, cursor.uleb()?);
+                let start = indexed(start);
+                self.push(start, start.wrapping_add(length));
+            }
+            constants::DW_RLE_offset_pair => {
+                let (start, end) = (cursor.uleb()?, cursor.uleb()?);
+                self.push(self.base.wrapping_add(start), self.base.wrapping_add(end));
+            }
+            constants::DW_RLE_base_address => self.base = cursor.sized(encoding.address_size)?,
+            constants::DW_RLE_start_end => {
+                let start = cursor.sized(encoding.address_size)?;
+                let end = cursor.sized(encoding.address_size)?;
+                self.push(start, end);
+            }
+            constants::DW_RLE_start_length => {
+                let (start, length) = (cursor.sized(encoding.address_size)?, cursor.uleb()?);
+                self.push(start, start.wrapping_add(length));
+            }
+            _ => return None,
+        }
+        Some(true)
+    }
+}

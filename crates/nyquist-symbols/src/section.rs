@@ -1,0 +1,134 @@
+//! The bytes of a section, fetched from the file when they are touched.
+
+use nyquist_object::elf::Section as Header;
+use nyquist_object::{ByteSource, Elf, ObjectError};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// Any source of bytes that threads can share.
+pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
+
+/// How much of a file is fetched at once where single strings and lists are wanted.
+const BLOCK: u64 = 64 << 10;
+
+/// The longest string that is believed.
+const MAX_STRING: usize = 1 << 20;
+
+/// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
+/// touched; reading them takes no lock once they are there.
+pub(crate) enum Section {
+    /// Decompressed, or of an image that is in memory anyway.
+    Memory(Vec<u8>),
+    /// In a file.
+    File { source: Source, offset: u64, len: u64, blocks: Vec<OnceLock<Option<Box<[u8]>>>> },
+}
+
+impl Default for Section {
+    fn default() -> Self {
+        Self::Memory(Vec::new())
+    }
+}
+
+impl Section {
+    /// The section of that name; an empty one where the file has none.
+    pub(crate) fn open(elf: &Elf<Source>, name: &str) -> Result<Self, ObjectError> {
+        match elf.section(name) {
+            Some(header) if header.has_bytes() && !elf.is_compressed(header) => {
+                Ok(Self::in_file(elf.source(), header))
+            }
+            _ => Ok(Self::Memory(elf.section_data(name)?.unwrap_or_default())),
+        }
+    }
+
+    fn in_file(source: &Source, header: &Header) -> Self {
+        let len = header.size.min(source.len().saturating_sub(header.offset.0));
+        let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
+        Self::File { source: source.clone(), offset: header.offset.0, len, blocks }
+    }
+
+    /// The number of bytes.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::Memory(bytes) => bytes.len() as u64,
+            Self::File { len, .. } => *len,
+        }
+    }
+
+    /// All bytes of `range`, read into `scratch` where they are not in memory. For ranges that are used once.
+    pub(crate) fn slice<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        match self {
+            Self::Memory(bytes) => {
+                bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
+            }
+            Self::File { source, offset, len, .. } => {
+                let size = range.end.checked_sub(range.start).filter(|_| range.end <= *len)?;
+                scratch.resize(usize::try_from(size).ok()?, 0);
+                source.read_exact_at(offset + range.start, scratch).ok()?;
+                Some(scratch)
+            }
+        }
+    }
+
+    /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. They are kept for
+    /// whoever comes next.
+    pub(crate) fn window(&self, offset: u64, want: u64) -> Option<Cow<'_, [u8]>> {
+        let end = offset.checked_add(want)?.min(self.len());
+        if offset > end {
+            return None;
+        }
+        let first = self.chunk(offset)?;
+        let size = usize::try_from(end - offset).ok()?;
+        if let Some(bytes) = first.get(..size) {
+            return Some(Cow::Borrowed(bytes));
+        }
+        let mut bytes = first.to_vec();
+        while bytes.len() < size {
+            let chunk = self.chunk(offset + bytes.len() as u64)?;
+            bytes.extend_from_slice(&chunk[..chunk.len().min(size - bytes.len())]);
+        }
+        Some(Cow::Owned(bytes))
+    }
+
+    /// The bytes from `offset` to the end of its block; none only at the section's end.
+    fn chunk(&self, offset: u64) -> Option<&[u8]> {
+        match self {
+            Self::Memory(bytes) => bytes.get(usize::try_from(offset).ok()?..),
+            Self::File { len, .. } if offset == *len => Some(&[]),
+            Self::File { source, offset: start, len, blocks } => {
+                let number = offset / BLOCK;
+                let block = blocks.get(usize::try_from(number).ok()?)?;
+                let bytes = block.get_or_init(|| {
+                    let size = BLOCK.min(len - number * BLOCK);
+                    let bytes = source.read_range(start + number * BLOCK, size).ok()?;
+                    Some(bytes.into_boxed_slice())
+                });
+                bytes.as_ref()?.get((offset % BLOCK) as usize..)
+            }
+        }
+    }
+
+    /// The string that begins at `offset`, without the zero that ends it.
+    pub(crate) fn string(&self, offset: u64) -> Option<Cow<'_, [u8]>> {
+        let first = self.chunk(offset)?;
+        if let Some(end) = first.iter().position(|&byte| byte == 0) {
+            return Some(Cow::Borrowed(&first[..end]));
+        }
+        let mut bytes = first.to_vec();
+        while bytes.len() < MAX_STRING {
+            let chunk = self.chunk(offset + bytes.len() as u64).filter(|chunk| !chunk.is_empty())?;
+            let end = chunk.iter().position(|&byte| byte == 0);
+            bytes.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
+            if end.is_some() {
+                return Some(Cow::Owned(bytes));
+            }
+        }
+        None
+    }
+}
+
+impl std::fmt::Debug for Section {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Section({} bytes)", self.len())
+    }
+}

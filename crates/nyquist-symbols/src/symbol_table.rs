@@ -1,0 +1,262 @@
+//! ELF symbol tables: which function an address is in, whether or not there is debug info.
+
+use crate::cursor::Cursor;
+use crate::plt::{PltEntry, plt_entries};
+use crate::section::{Section, Source};
+use crate::{Origin, demangle};
+use nyquist_object::elf::Section as Header;
+use nyquist_object::{Elf, Svma};
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Symbol types and bindings (System V gABI, "Symbol Table").
+const STT_NOTYPE: u8 = 0;
+const STT_FUNC: u8 = 2;
+const STT_GNU_IFUNC: u8 = 10;
+const STB_GLOBAL: u8 = 1;
+const STB_WEAK: u8 = 2;
+const STB_GNU_UNIQUE: u8 = 10;
+
+/// A function symbol.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u64,
+    /// Where it ends, as far as its stated size, the next symbol and its section tell.
+    end: u64,
+    /// Where the name is in the strings.
+    name: u32,
+    /// How good a name it is among those at the same address; the highest wins.
+    rank: u8,
+    /// Whether the symbol states its size.
+    is_sized: bool,
+}
+
+/// The function symbols of one table, by address.
+#[derive(Debug)]
+pub(crate) struct SymbolTable {
+    entries: Vec<Entry>,
+    /// For each entry, the furthest end of it and all before it.
+    reach: Vec<u64>,
+    strings: Section,
+    /// What the table was.
+    pub(crate) origin: Origin,
+}
+
+/// A function that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Function {
+    /// Demangled, without its version.
+    pub(crate) name: Arc<str>,
+    /// Whether the name was a mangled one.
+    pub(crate) was_mangled: bool,
+    /// Where it is.
+    pub(crate) range: Range<Svma>,
+    pub(crate) origin: Origin,
+}
+
+impl SymbolTable {
+    /// Reads the functions of the symbol table in the section of that name; `None` where there are none.
+    pub(crate) fn read(elf: &Elf<Source>, name: &str, origin: Origin) -> Option<Self> {
+        let header = elf.section(name)?;
+        let strings = elf.sections().get(header.link as usize)?;
+        let strings = Section::open(elf, &strings.name).ok()?;
+        let bytes = elf.data(header).ok()?;
+        let entries = read_entries(elf, &bytes);
+        Self::new(entries, strings, origin)
+    }
+
+    /// The entries of the procedure linkage table, named after the functions that they jump to.
+    pub(crate) fn of_plt(elf: &Elf<Source>) -> Option<Self> {
+        let mut strings = vec![0];
+        let entry = |PltEntry { start, end, name: text }: PltEntry| {
+            let name = u32::try_from(strings.len()).ok()?;
+            strings.extend_from_slice(&text);
+            strings.push(0);
+            Some(Entry { start, end, name, rank: 0, is_sized: true })
+        };
+        let entries = plt_entries(elf).into_iter().filter_map(entry).collect();
+        Self::new(entries, Section::Memory(strings), Origin::Plt)
+    }
+
+    fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
+        entries.sort_by_key(|entry| (entry.start, std::cmp::Reverse(entry.rank)));
+        keep_best(&mut entries, &strings);
+        drop_labels(&mut entries);
+        end_at_next(&mut entries);
+        let reach = entries.iter().scan(0, |reach: &mut u64, entry| {
+            *reach = (*reach).max(entry.end);
+            Some(*reach)
+        });
+        let reach = reach.collect();
+        (!entries.is_empty()).then_some(Self { entries, reach, strings, origin })
+    }
+
+    /// The number of the function that contains the address: of nested ones, the innermost.
+    pub(crate) fn find(&self, address: Svma) -> Option<usize> {
+        let after = self.entries.partition_point(|entry| entry.start <= address.0);
+        let reachable = (0..after).rev().take_while(|&index| address.0 < self.reach[index]);
+        reachable.into_iter().find(|&index| address.0 < self.entries[index].end)
+    }
+
+    /// Function number `index` of those that [`SymbolTable::find`] finds.
+    pub(crate) fn function(&self, index: usize) -> Option<Function> {
+        let entry = self.entries.get(index)?;
+        let raw = self.strings.string(u64::from(entry.name))?;
+        let raw = String::from_utf8_lossy(&raw);
+        let plain = without_version(&raw);
+        let name = demangle(plain);
+        let was_mangled = *name != *plain;
+        let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
+        let range = Svma(entry.start)..Svma(entry.end);
+        Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
+    }
+}
+
+/// The name without the version that the linker appends: `memcpy@@GLIBC_2.14`.
+fn without_version(name: &str) -> &str {
+    match name.find('@') {
+        Some(at) if at > 0 => &name[..at],
+        _ => name,
+    }
+}
+
+fn read_entries(elf: &Elf<Source>, bytes: &[u8]) -> Vec<Entry> {
+    let size = if elf.is_64_bit() { 24 } else { 16 };
+    let sections = elf.sections();
+    let little_endian = elf.is_little_endian();
+    let read = |symbol: &[u8]| {
+        let mut cursor = Cursor::new(symbol, 0, little_endian);
+        if size == 24 { read_64(&mut cursor, sections) } else { read_32(&mut cursor, sections) }
+    };
+    bytes.chunks_exact(size).filter_map(read).collect()
+}
+
+fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
+    let (name, info, _, section) = (cursor.u32()?, cursor.u8()?, cursor.u8()?, cursor.u16()?);
+    entry(name, info, section, cursor.u64()?, cursor.u64()?, sections)
+}
+
+fn read_32(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
+    let (name, start, size) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let (info, _, section) = (cursor.u8()?, cursor.u8()?, cursor.u16()?);
+    entry(name, info, section, start.into(), size.into(), sections)
+}
+
+/// An entry for a symbol that names code.
+fn entry(name: u32, info: u8, section: u16, start: u64, size: u64, sections: &[Header]) -> Option<Entry> {
+    let kind = info & 0xf;
+    let section = sections.get(usize::from(section)).filter(|_| section != 0)?;
+    let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
+    let is_code = section.is_code() && (is_function || kind == STT_NOTYPE);
+    if !is_code || name == 0 {
+        return None;
+    }
+    let section_end = section.address.0.saturating_add(section.size);
+    let end = if size > 0 { start.saturating_add(size) } else { section_end };
+    let binding = match info >> 4 {
+        STB_GLOBAL | STB_GNU_UNIQUE => 2,
+        STB_WEAK => 1,
+        _ => 0,
+    };
+    let rank = u8::from(size > 0) << 3 | u8::from(is_function) << 2 | binding;
+    (start < end).then_some(Entry { start, end, name, rank, is_sized: size > 0 })
+}
+
+/// Of the symbols at one address keeps the best: of the highest rank, the one with the fewest underscores in
+/// front, then the first in the table. Entries without a name go.
+fn keep_best(entries: &mut Vec<Entry>, strings: &Section) {
+    let underscores = |entry: &Entry| {
+        let name = strings.window(u64::from(entry.name), 16).unwrap_or_default();
+        name.iter().take_while(|&&byte| byte == b'_').count()
+    };
+    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
+    for &entry in entries.iter() {
+        match kept.last_mut() {
+            Some(last) if last.start == entry.start => {
+                if last.rank == entry.rank && underscores(&entry) < underscores(last) {
+                    *last = entry;
+                }
+            }
+            _ => kept.push(entry),
+        }
+    }
+    *entries = kept;
+}
+
+/// Drops labels: symbols without a size within a function that has one.
+fn drop_labels(entries: &mut Vec<Entry>) {
+    let mut end = 0;
+    entries.retain(|entry| {
+        let is_label = !entry.is_sized && entry.start < end;
+        if entry.is_sized {
+            end = end.max(entry.end);
+        }
+        !is_label
+    });
+}
+
+/// A symbol without a size reaches up to the next one.
+fn end_at_next(entries: &mut [Entry]) {
+    let mut next = u64::MAX;
+    for entry in entries.iter_mut().rev() {
+        if !entry.is_sized {
+            entry.end = entry.end.min(next);
+        }
+        next = entry.start;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(symbols: &[(u64, u64, &str, u8)]) -> SymbolTable {
+        let mut strings = vec![0];
+        let entries = symbols.iter().map(|&(start, size, name, rank)| {
+            let at = strings.len() as u32;
+            strings.extend_from_slice(name.as_bytes());
+            strings.push(0);
+            let end = if size > 0 { start + size } else { 0x1000 };
+            Entry { start, end, name: at, rank, is_sized: size > 0 }
+        });
+        let entries = entries.collect();
+        SymbolTable::new(entries, Section::Memory(strings), Origin::SymbolTable).unwrap()
+    }
+
+    fn check(table: &SymbolTable, address: u64, expected: Option<(&str, Range<u64>)>) {
+        let function = table.find(Svma(address)).and_then(|index| table.function(index));
+        let found = function.as_ref().map(|f| (&*f.name, f.range.start.0..f.range.end.0));
+        assert_eq!(found, expected, "{address:#x}");
+    }
+
+    #[test]
+    fn a_function_reaches_to_its_stated_end_or_to_the_next() {
+        let table = table(&[(0x100, 0x10, "sized", 8), (0x200, 0, "unsized", 0), (0x300, 0x20, "last", 8)]);
+        check(&table, 0xff, None);
+        check(&table, 0x10f, Some(("sized", 0x100..0x110)));
+        check(&table, 0x110, None);
+        check(&table, 0x2ff, Some(("unsized", 0x200..0x300)));
+        check(&table, 0x320, None);
+    }
+
+    #[test]
+    fn the_innermost_of_nested_functions_answers_and_labels_do_not() {
+        let table = table(&[(0x100, 0x100, "outer", 8), (0x120, 0x10, "inner", 8), (0x180, 0, "label", 0)]);
+        check(&table, 0x125, Some(("inner", 0x120..0x130)));
+        check(&table, 0x130, Some(("outer", 0x100..0x200)));
+        check(&table, 0x190, Some(("outer", 0x100..0x200)));
+    }
+
+    #[test]
+    fn of_several_names_the_best_is_shown() {
+        let table = table(&[
+            (0x100, 0x10, "__write", 9),
+            (0x100, 0x10, "write", 9),
+            (0x100, 0x10, "local", 8),
+            (0x200, 0x10, "memcpy@@GLIBC_2.14", 9),
+        ]);
+        check(&table, 0x100, Some(("write", 0x100..0x110)));
+        check(&table, 0x200, Some(("memcpy", 0x200..0x210)));
+    }
+}
