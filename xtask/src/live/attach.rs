@@ -174,6 +174,10 @@ fn no_such_pid(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).run()?;
     expect(!finished.status.success(), "it was accepted")?;
     expect_contains("stderr", &finished.stderr, &pid)?;
+    let text = finished.stderr.to_lowercase();
+    let told =
+        ["no such process", "no process", "not exist", "not running"].iter().any(|part| text.contains(part));
+    expect(told, format_args!("stderr does not say why: {text:?}"))?;
     expect(!output.exists(), "a profile of nothing was left behind")
 }
 
