@@ -198,6 +198,15 @@ impl ProfileBuilder {
         CategoryId::from_index(index)
     }
 
+    /// Adds a category as a file has it, even if there is one of that name: frames name categories by index.
+    pub(crate) fn push_category(&mut self, name: &str, color: CategoryColor, subcategories: &[String]) {
+        let mut subcategories = subcategories.to_vec();
+        if subcategories.is_empty() {
+            subcategories.push(well_known::OTHER.into());
+        }
+        self.profile.categories.push(Category { name: name.into(), color, subcategories });
+    }
+
     /// Adds a subcategory, or finds the one of that name.
     pub fn add_subcategory(&mut self, category: CategoryId, name: &str) -> u16 {
         let names = &mut self.profile.categories[category.index()].subcategories;

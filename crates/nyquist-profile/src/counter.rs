@@ -1,7 +1,7 @@
 //! Counters: numbers over time, drawn as a track of their process.
 
-use crate::category::CategoryColor;
 use crate::id::ProcessIndex;
+use crate::named::named;
 
 /// A number over time.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub struct CounterDisplay {
     /// The unit, as `bytes`.
     pub unit: String,
     /// The graph's colour.
-    pub color: CategoryColor,
+    pub color: GraphColor,
     /// The place of markers shown in the track, as `timeline-memory`.
     pub marker_schema_location: Option<String>,
     /// Tracks are ordered by it.
@@ -48,11 +48,38 @@ pub struct CounterDisplay {
     pub label: String,
 }
 
-/// What a counter's graph shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CounterGraph {
-    /// The sum of the changes.
-    Accumulated,
-    /// The changes over time.
-    Rate,
+named! {
+    /// What a counter's graph shows.
+    CounterGraph {
+        /// The sum of the changes.
+        Accumulated = "line-accumulated",
+        /// The changes over time.
+        Rate = "line-rate",
+    }
+}
+
+named! {
+    /// The colours that the Firefox Profiler has for graphs.
+    GraphColor {
+        /// Blue.
+        Blue = "blue",
+        /// Green.
+        Green = "green",
+        /// Grey.
+        Grey = "grey",
+        /// The colour of text.
+        Ink = "ink",
+        /// Magenta.
+        Magenta = "magenta",
+        /// Orange.
+        Orange = "orange",
+        /// Purple.
+        Purple = "purple",
+        /// Red.
+        Red = "red",
+        /// Teal.
+        Teal = "teal",
+        /// Yellow.
+        Yellow = "yellow",
+    }
 }

@@ -15,6 +15,7 @@ mod builder;
 mod category;
 mod code;
 mod counter;
+pub mod firefox;
 mod id;
 mod marker;
 mod meta;
@@ -27,7 +28,7 @@ pub mod well_known;
 pub use builder::{CodeTables, ProfileBuilder};
 pub use category::{Category, CategoryColor, CategoryPair};
 pub use code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
-pub use counter::{Counter, CounterDisplay, CounterGraph, CounterSample};
+pub use counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
 pub use id::{
     CategoryId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId, StackId,
     StringId, ThreadIndex,

@@ -1,7 +1,5 @@
 //! Markers: named points and intervals on a thread's time line, and the schemas that describe their fields.
 
-use serde::Serialize;
-
 use crate::id::{CategoryId, MarkerSchemaId, StackId, StringId};
 use crate::named::named;
 

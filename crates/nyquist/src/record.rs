@@ -2,22 +2,24 @@
 
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
-use crate::failure::{Failure, io_reason};
+use crate::failure::{FAILED, Failure, io_reason};
 use crate::output::{Output, Owner};
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
 use crate::{machine, summary};
-use nyquist_convert::event::{Pid, Timestamp};
+use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
-use nyquist_record::linux::perf::{self, Outcome, Perf, Target};
-use nyquist_record::linux::signals::{EndSignal, KILL, Requests};
+use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
+use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_user};
 use std::io::{self, IsTerminal as _};
-use std::sync::mpsc::{self, Receiver};
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the subcommand and gives back the exit status.
@@ -29,15 +31,15 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let recorded = record(args, printer, &control, user, &output)?;
-    let status = recorded.status;
-    let named = symbolicate(recorded.finished, &args.symbols, printer, &control);
+    let Recorded { finished, outcome, summary, status } = record(args, printer, &control, user)?;
+    let Finished { profile, statistics, libs } = finished;
+    let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
+    drop(libs);
     control.enter(Phase::Brief);
-    let version = args.profile_version.as_str();
-    let saved = save(&named.profile, output, version, owner, printer)?;
-    summary::print(printer, &named.profile, &recorded.outcome);
-    if let (Some(path), true) = (saved, wants_server(args)) {
-        serve(&path, named.profile, &args.server, &args.symbols, owner, printer, &control)?;
+    let path = save(&profile, output, args.profile_version, owner, printer)?;
+    summary::print(printer, &profile, &outcome, &summary, &statistics, path.as_deref());
+    if let (Some(path), true) = (path, wants_server(args)) {
+        serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
     Ok(status)
 }
@@ -65,10 +67,11 @@ fn wants_server(args: &RecordArgs) -> bool {
 struct Recorded {
     finished: Finished,
     outcome: Outcome,
+    summary: perf::Summary,
     status: u8,
 }
 
-/// The recorded program, before and while it runs.
+/// The recorded program, before it runs.
 enum Program {
     Launched(Suspended),
     Attached(Pid),
@@ -79,7 +82,6 @@ fn record(
     printer: Printer,
     control: &Control,
     user: Option<Credentials>,
-    output: &Output,
 ) -> Result<Recorded, Failure> {
     let program = match args.pid {
         Some(pid) => Program::Attached(Pid(pid)),
@@ -89,21 +91,105 @@ fn record(
         Program::Launched(child) => Target::Child(child.pid()),
         Program::Attached(pid) => Target::Attach(*pid),
     };
-    let options = perf::Options { rate_hz: args.rate, duration: args.duration, ..perf::Options::default() };
-    let recording = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
-    let outcome = recording.outcome().clone();
-    summary::print_outcome(printer, &outcome, args.rate);
+    let options = perf::Options { rate_hz: args.rate, duration: args.duration };
+    let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
+    let outcome = perf.outcome().clone();
+    summary::print_outcome(printer, &outcome);
     let mut converter = Converter::new(converter_options(args, &outcome));
+    let mut recording = perf.record().map_err(|error| open_failure(&error))?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
         Program::Attached(_) => None,
     };
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
-    let ended = command.map(wait_beside);
-    let _ = output;
-    convert(recording, &mut converter);
-    let status = ended.map_or(0, |(command, ended)| exit_status(args, &command, &ended));
+    convert(&mut recording, &mut converter);
+    let summary = recording.finish().map_err(|error| Failure::because("cannot end the recording", &error))?;
+    let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Brief);
-    Ok(Recorded { finished: converter.finish(), outcome, status })
+    Ok(Recorded { finished: converter.finish(), outcome, summary, status })
+}
+
+fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
+    let command = Command::from_words(args.command.iter().cloned()).map(|command| Command { run_as: user, ..command });
+    let command = command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
+    launch::prepare(&command).map_err(|error| launch_failure(&error))
+}
+
+/// Takes over everything that is recorded, until the recording ends.
+fn convert(recording: &mut Recording, converter: &mut Converter) {
+    let mut events = Vec::new();
+    for chunk in recording {
+        let complete_before = chunk.complete_before();
+        chunk.decode(&mut events);
+        for event in events.drain(..) {
+            converter.push(event);
+        }
+        converter.advance(complete_before);
+    }
+}
+
+fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
+    let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+    let target = match args.pid {
+        Some(pid) => std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned(),
+        None => program_name(args),
+    };
+    let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let mut meta = Meta {
+        product: args.profile_name.clone().unwrap_or(target),
+        interval: 1_000_000_000 / u64::from(outcome.rate_hz.max(1)),
+        start_time: start_time.as_micros() as u64,
+        has_cpu_deltas: true,
+        arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
+        imported_from: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
+        extra: summary::outcome_lines(outcome),
+        ..Meta::default()
+    };
+    machine::describe(&mut meta);
+    Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.kernel, meta }
+}
+
+/// The command's name without its folder.
+fn program_name(args: &RecordArgs) -> String {
+    let program = Command::from_words(args.command.iter().cloned()).map(|command| command.program);
+    let program = program.unwrap_or_default();
+    Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
+}
+
+/// Waits for the command and gives back the exit status that it leaves to the recorder. A recording that ends
+/// before its command ends it, but does not wait for one that does not want to.
+fn end_command(command: Running, reason: EndReason) -> u8 {
+    const GRACE: Duration = Duration::from_secs(2);
+    let signaller = command.signaller();
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(command.wait()));
+    match reason {
+        EndReason::ProcessEnded => ended.recv().map_or(FAILED, |ended| shell_code(&ended)),
+        EndReason::Stopped | EndReason::TimeOver => {
+            // The command has been told already where a signal ended the recording.
+            if reason == EndReason::TimeOver {
+                let _ = signaller.send(EndSignal::Terminate.number());
+            }
+            let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
+            let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
+            if reason == EndReason::TimeOver { 0 } else { status }
+        }
+    }
+}
+
+fn shell_code(ended: &io::Result<Ended>) -> u8 {
+    ended.as_ref().map_or(FAILED, |ended| ended.status.shell_code())
+}
+
+fn launch_failure(error: &LaunchError) -> Failure {
+    Failure::new(error.to_string()).status(error.exit_code())
+}
+
+fn open_failure(error: &OpenError) -> Failure {
+    let failure = Failure::because("cannot record", error);
+    match error.hint() {
+        Some(hint) => failure.hint(hint.to_string()),
+        None => failure,
+    }
 }

@@ -1,0 +1,309 @@
+//! Writing JSON as a stream: tokens into a buffer, the buffer into the output whenever it is full.
+
+use std::io::{self, Write};
+
+/// How many bytes are collected before they are written.
+const BUFFER_SIZE: usize = 64 * 1024;
+
+/// The largest integer that a JavaScript number holds exactly, 2^53 - 1.
+const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// Writes JSON tokens; puts the commas itself. The first error ends all writing and is returned by [`finish`](Self::finish).
+pub(super) struct JsonWriter<W> {
+    output: W,
+    buffer: Vec<u8>,
+    needs_comma: bool,
+    result: io::Result<()>,
+}
+
+impl<W: Write> JsonWriter<W> {
+    pub(super) fn new(output: W) -> Self {
+        Self { output, buffer: Vec::with_capacity(2 * BUFFER_SIZE), needs_comma: false, result: Ok(()) }
+    }
+
+    /// Writes what is left and gives the output back.
+    pub(super) fn finish(mut self) -> io::Result<W> {
+        self.flush();
+        self.result?;
+        Ok(self.output)
+    }
+
+    fn flush(&mut self) {
+        if self.result.is_ok() {
+            self.result = self.output.write_all(&self.buffer);
+        }
+        self.buffer.clear();
+    }
+
+    /// Ends a value: the next token is preceded by a comma.
+    fn value_ends(&mut self) {
+        self.needs_comma = true;
+        if self.buffer.len() >= BUFFER_SIZE {
+            self.flush();
+        }
+    }
+
+    fn value_begins(&mut self) {
+        if self.needs_comma {
+            self.buffer.push(b',');
+        }
+    }
+
+    fn open(&mut self, bracket: u8) {
+        self.value_begins();
+        self.buffer.push(bracket);
+        self.needs_comma = false;
+    }
+
+    fn close(&mut self, bracket: u8) {
+        self.buffer.push(bracket);
+        self.value_ends();
+    }
+
+    /// Writes an object whose members `members` writes.
+    pub(super) fn object(&mut self, members: impl FnOnce(&mut Self)) {
+        self.open(b'{');
+        members(self);
+        self.close(b'}');
+    }
+
+    /// Writes an array whose elements `element` writes, one an item.
+    pub(super) fn array<T>(
+        &mut self,
+        items: impl IntoIterator<Item = T>,
+        mut element: impl FnMut(&mut Self, T),
+    ) {
+        self.open(b'[');
+        for item in items {
+            element(self, item);
+        }
+        self.close(b']');
+    }
+
+    /// Begins a member of an object; its value comes next.
+    pub(super) fn key(&mut self, key: &str) -> &mut Self {
+        self.string(key);
+        self.buffer.push(b':');
+        self.needs_comma = false;
+        self
+    }
+
+    /// Writes a member that is an array, as [`array`](Self::array).
+    pub(super) fn column<T>(
+        &mut self,
+        key: &str,
+        items: impl IntoIterator<Item = T>,
+        element: impl FnMut(&mut Self, T),
+    ) {
+        self.key(key).array(items, element);
+    }
+
+    /// Writes a member that is an array with `null` in every place.
+    pub(super) fn null_column(&mut self, key: &str, length: usize) {
+        self.column(key, 0..length, |json, _| json.null());
+    }
+
+    /// Writes a string.
+    pub(super) fn string(&mut self, string: &str) {
+        self.value_begins();
+        self.buffer.push(b'"');
+        let mut rest = string.as_bytes();
+        while let Some(plain) = rest.iter().position(|&byte| byte < 0x20 || byte == b'"' || byte == b'\\') {
+            self.buffer.extend_from_slice(&rest[..plain]);
+            self.escape(rest[plain]);
+            rest = &rest[plain + 1..];
+        }
+        self.buffer.extend_from_slice(rest);
+        self.buffer.push(b'"');
+        self.value_ends();
+    }
+
+    fn escape(&mut self, byte: u8) {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        match byte {
+            b'"' => self.buffer.extend_from_slice(b"\\\""),
+            b'\\' => self.buffer.extend_from_slice(b"\\\\"),
+            b'\n' => self.buffer.extend_from_slice(b"\\n"),
+            b'\t' => self.buffer.extend_from_slice(b"\\t"),
+            _ => {
+                let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
+                self.buffer.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
+            }
+        }
+    }
+
+    /// Writes an integer; one that JavaScript cannot hold exactly becomes the largest that it can.
+    pub(super) fn integer(&mut self, value: u64) {
+        self.value_begins();
+        self.digits(value.min(MAX_SAFE_INTEGER));
+        self.value_ends();
+    }
+
+    /// Writes a signed integer, limited as [`integer`](Self::integer).
+    pub(super) fn signed(&mut self, value: i64) {
+        self.value_begins();
+        if value < 0 {
+            self.buffer.push(b'-');
+        }
+        self.digits(value.unsigned_abs().min(MAX_SAFE_INTEGER));
+        self.value_ends();
+    }
+
+    /// Writes an index or `null`.
+    pub(super) fn optional(&mut self, value: Option<impl Into<u64>>) {
+        match value {
+            Some(value) => self.integer(value.into()),
+            None => self.null(),
+        }
+    }
+
+    /// Writes an index or -1.
+    pub(super) fn or_minus_one(&mut self, value: Option<u32>) {
+        self.signed(value.map_or(-1, i64::from));
+    }
+
+    /// Writes a number; one that is not finite becomes 0, since JSON has no other.
+    pub(super) fn number(&mut self, value: f64) {
+        self.value_begins();
+        let value = if value.is_finite() { value } else { 0.0 };
+        if value.fract() == 0.0 && value.abs() <= MAX_SAFE_INTEGER as f64 {
+            if value < 0.0 {
+                self.buffer.push(b'-');
+            }
+            self.digits(value.abs() as u64);
+        } else {
+            // The shortest digits that give the same number again; `Display` never writes an exponent.
+            self.buffer.extend_from_slice(format!("{value}").as_bytes());
+        }
+        self.value_ends();
+    }
+
+    /// Writes a time or duration in ns as ms, exactly.
+    pub(super) fn milliseconds(&mut self, ns: u64) {
+        self.decimal(ns / 1_000_000, (ns % 1_000_000) as u32);
+    }
+
+    /// Writes `whole` + `millionths` / 10^6 with as few digits as it takes.
+    fn decimal(&mut self, whole: u64, mut millionths: u32) {
+        self.value_begins();
+        self.digits(whole);
+        if millionths > 0 {
+            let mut digits = [b'.', 0, 0, 0, 0, 0, 0];
+            for digit in digits[1..].iter_mut().rev() {
+                *digit = b'0' + (millionths % 10) as u8;
+                millionths /= 10;
+            }
+            let end = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
+            self.buffer.extend_from_slice(&digits[..end]);
+        }
+        self.value_ends();
+    }
+
+    /// Writes `true` or `false`.
+    pub(super) fn boolean(&mut self, value: bool) {
+        self.literal(if value { "true" } else { "false" });
+    }
+
+    /// Writes `null`.
+    pub(super) fn null(&mut self) {
+        self.literal("null");
+    }
+
+    fn literal(&mut self, literal: &str) {
+        self.value_begins();
+        self.buffer.extend_from_slice(literal.as_bytes());
+        self.value_ends();
+    }
+
+    fn digits(&mut self, mut value: u64) {
+        let mut digits = [0; 20];
+        let mut start = digits.len();
+        loop {
+            start -= 1;
+            digits[start] = b'0' + (value % 10) as u8;
+            value /= 10;
+            if value == 0 {
+                break;
+            }
+        }
+        self.buffer.extend_from_slice(&digits[start..]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(write: impl FnOnce(&mut JsonWriter<Vec<u8>>), expected: &str) {
+        let mut json = JsonWriter::new(Vec::new());
+        write(&mut json);
+        assert_eq!(String::from_utf8(json.finish().unwrap()).unwrap(), expected);
+    }
+
+    #[test]
+    fn objects_and_arrays_get_their_commas() {
+        check(
+            |json| {
+                json.object(|json| {
+                    json.key("a").null();
+                    json.column("b", [1u64, 2], JsonWriter::integer);
+                    json.key("c").object(|_| ());
+                    json.null_column("d", 2);
+                });
+            },
+            r#"{"a":null,"b":[1,2],"c":{},"d":[null,null]}"#,
+        );
+    }
+
+    #[test]
+    fn strings_are_escaped() {
+        for string in ["", "plain", "\"quoted\\\"", "tab\tnew\nline\r\u{1}\u{1f}", "grüße \u{2028} 🦀", "\\"]
+        {
+            let mut json = JsonWriter::new(Vec::new());
+            json.string(string);
+            let written = json.finish().unwrap();
+            assert_eq!(serde_json::from_slice::<String>(&written).unwrap(), string);
+        }
+    }
+
+    #[test]
+    fn times_are_exact_to_the_nanosecond() {
+        for (ns, expected) in [
+            (0, "0"),
+            (1, "0.000001"),
+            (1_000_000, "1"),
+            (1_234_500, "1.2345"),
+            (100_000, "0.1"),
+            (u64::MAX, "18446744073709.551615"),
+        ] {
+            check(|json| json.milliseconds(ns), expected);
+        }
+    }
+
+    #[test]
+    fn numbers_that_json_or_javascript_do_not_have_are_not_written() {
+        check(|json| json.number(f64::NAN), "0");
+        check(|json| json.number(f64::NEG_INFINITY), "0");
+        check(|json| json.number(-2.5), "-2.5");
+        check(|json| json.number(-3.0), "-3");
+        check(|json| json.integer(u64::MAX), "9007199254740991");
+        check(|json| json.signed(i64::MIN), "-9007199254740991");
+        check(|json| json.or_minus_one(None), "-1");
+    }
+
+    #[test]
+    fn an_error_of_the_output_is_returned_at_the_end() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let mut json = JsonWriter::new(Full);
+        json.array(0..100_000u64, JsonWriter::integer);
+        assert_eq!(json.finish().err().unwrap().kind(), io::ErrorKind::StorageFull);
+    }
+}

@@ -1,0 +1,66 @@
+//! The Firefox Profiler's processed profile format.
+//!
+//! Its types are documented in the front end's repository: `src/types/profile.ts` and
+//! `docs-developer/CHANGELOG-formats.md`, to whose version numbers this module's comments refer.
+
+mod json;
+mod raw;
+mod read;
+mod read_meta;
+mod read_tables;
+mod read_thread;
+mod subset;
+mod write;
+mod write_meta;
+mod write_tables;
+mod write_thread;
+
+use std::fmt;
+use std::str::FromStr;
+
+pub use read::{Inconsistency, NEWEST_VERSION, OLDEST_VERSION, ReadError, read};
+pub use write::{WriteOptions, write};
+
+/// A version of the format that can be written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FormatVersion {
+    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: what today's third-party readers
+    /// know.
+    V49,
+    /// Tables shared between threads, times as differences.
+    #[default]
+    V66,
+}
+
+impl FormatVersion {
+    /// The number in the profile's `meta.preprocessedProfileVersion`.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::V49 => 49,
+            Self::V66 => 66,
+        }
+    }
+}
+
+impl fmt::Display for FormatVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.number().fmt(f)
+    }
+}
+
+/// The text is no version that can be written.
+#[derive(Debug, thiserror::Error)]
+#[error("profile version {0:?} cannot be written: 49 and 66 can")]
+pub struct UnknownFormatVersion(String);
+
+impl FromStr for FormatVersion {
+    type Err = UnknownFormatVersion;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "49" => Ok(Self::V49),
+            "66" => Ok(Self::V66),
+            _ => Err(UnknownFormatVersion(text.into())),
+        }
+    }
+}

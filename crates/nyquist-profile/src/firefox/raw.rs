@@ -1,0 +1,453 @@
+//! A profile's document as it stands in the file: its columns, not yet checked, of any version.
+//!
+//! What a version lacks is `None` or empty; unknown members are skipped without being kept.
+
+use std::fmt;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde_json::Value;
+
+/// The document.
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawProfile {
+    pub(super) meta: Option<RawMeta>,
+    pub(super) libs: Vec<RawLib>,
+    pub(super) shared: RawTables,
+    pub(super) threads: Option<Vec<RawThread>>,
+    pub(super) counters: Vec<RawCounter>,
+}
+
+/// `meta`.
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawMeta {
+    pub(super) preprocessed_profile_version: Option<f64>,
+    /// The version of the gecko format: alone, it tells that the profile was never processed.
+    pub(super) version: Option<f64>,
+    pub(super) product: Option<String>,
+    pub(super) interval: f64,
+    pub(super) start_time: f64,
+    pub(super) profiling_start_time: Option<f64>,
+    pub(super) profiling_end_time: Option<f64>,
+    pub(super) symbolicated: Option<bool>,
+    pub(super) sample_units: Option<RawSampleUnits>,
+    pub(super) arguments: Option<String>,
+    pub(super) oscpu: Option<String>,
+    pub(super) platform: Option<String>,
+    pub(super) abi: Option<String>,
+    #[serde(rename = "CPUName")]
+    pub(super) cpu_name: Option<String>,
+    #[serde(rename = "logicalCPUs")]
+    pub(super) logical_cpus: Option<f64>,
+    #[serde(rename = "physicalCPUs")]
+    pub(super) physical_cpus: Option<f64>,
+    pub(super) main_memory: Option<f64>,
+    pub(super) imported_from: Option<String>,
+    pub(super) categories: Vec<RawCategory>,
+    pub(super) marker_schema: Vec<RawMarkerSchema>,
+    pub(super) extra: Vec<RawExtraSection>,
+    pub(super) nyquist: RawNyquist,
+}
+
+/// `meta.nyquist`, which is ours.
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawNyquist {
+    pub(super) lost_samples: f64,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawSampleUnits {
+    #[serde(rename = "threadCPUDelta")]
+    pub(super) thread_cpu_delta: Option<String>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawCategory {
+    pub(super) name: String,
+    pub(super) color: String,
+    pub(super) subcategories: Vec<String>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawExtraSection {
+    pub(super) label: String,
+    pub(super) entries: Vec<RawExtraEntry>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawExtraEntry {
+    pub(super) label: String,
+    pub(super) value: Value,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawMarkerSchema {
+    pub(super) name: String,
+    pub(super) display: Vec<String>,
+    /// Before version 55 `data`, with fields that have a value and no key.
+    #[serde(alias = "data")]
+    pub(super) fields: Vec<RawField>,
+    pub(super) tooltip_label: Option<String>,
+    pub(super) table_label: Option<String>,
+    pub(super) chart_label: Option<String>,
+    pub(super) description: Option<String>,
+    pub(super) is_stack_based: bool,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawField {
+    pub(super) key: Option<String>,
+    pub(super) label: Option<String>,
+    /// A name, or an object that describes a table.
+    pub(super) format: Value,
+    pub(super) value: Option<String>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawLib {
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) debug_name: String,
+    pub(super) debug_path: String,
+    pub(super) breakpad_id: String,
+    pub(super) code_id: Option<String>,
+    pub(super) arch: Option<String>,
+}
+
+/// The code tables: shared since version 60, the strings since 56; a thread's before.
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawTables {
+    pub(super) stack_table: Option<RawStacks>,
+    pub(super) frame_table: RawFrames,
+    pub(super) func_table: RawFuncs,
+    pub(super) resource_table: RawResources,
+    pub(super) native_symbols: RawNativeSymbols,
+    pub(super) sources: RawSources,
+    pub(super) string_array: Vec<String>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawStacks {
+    pub(super) frame: Vec<Index>,
+    /// Until version 65.
+    pub(super) prefix: Option<Vec<Index>>,
+    /// Since version 66.
+    pub(super) prefix_offset: Option<Vec<Index>>,
+    /// Until version 52.
+    pub(super) category: Option<Vec<Index>>,
+    /// Until version 52.
+    pub(super) subcategory: Option<Vec<Index>>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawFrames {
+    pub(super) address: Option<Vec<Index>>,
+    pub(super) inline_depth: Option<Vec<Index>>,
+    pub(super) category: Option<Vec<Index>>,
+    pub(super) subcategory: Option<Vec<Index>>,
+    pub(super) func: Vec<Index>,
+    pub(super) native_symbol: Option<Vec<Index>>,
+    pub(super) line: Option<Vec<Index>>,
+    pub(super) column: Option<Vec<Index>>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawFuncs {
+    pub(super) name: Vec<Index>,
+    pub(super) resource: Option<Vec<Index>>,
+    /// Since version 58.
+    pub(super) source: Option<Vec<Index>>,
+    /// Until version 57.
+    pub(super) file_name: Option<Vec<Index>>,
+    pub(super) line_number: Option<Vec<Index>>,
+    pub(super) column_number: Option<Vec<Index>>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawResources {
+    pub(super) lib: Vec<Index>,
+    pub(super) name: Vec<Index>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawNativeSymbols {
+    pub(super) lib_index: Vec<Index>,
+    pub(super) address: Vec<Index>,
+    pub(super) name: Vec<Index>,
+    /// Since version 42.
+    pub(super) function_size: Option<Vec<Index>>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawSources {
+    pub(super) filename: Vec<Index>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawThread {
+    pub(super) process_startup_time: Option<f64>,
+    pub(super) process_shutdown_time: Option<f64>,
+    pub(super) register_time: Option<f64>,
+    pub(super) unregister_time: Option<f64>,
+    pub(super) name: String,
+    /// Since version 46.
+    pub(super) is_main_thread: Option<bool>,
+    pub(super) process_name: Option<String>,
+    pub(super) pid: Text,
+    pub(super) tid: Text,
+    pub(super) samples: RawSamples,
+    pub(super) markers: RawMarkers,
+    /// Until version 40.
+    pub(super) libs: Vec<RawLib>,
+    pub(super) stack_table: Option<RawStacks>,
+    pub(super) frame_table: RawFrames,
+    pub(super) func_table: RawFuncs,
+    pub(super) resource_table: RawResources,
+    pub(super) native_symbols: RawNativeSymbols,
+    pub(super) string_array: Vec<String>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawSamples {
+    pub(super) stack: Vec<Index>,
+    pub(super) time: Option<Vec<Number>>,
+    /// Since version 50.
+    pub(super) time_deltas: Option<Vec<Number>>,
+    pub(super) weight: Option<Vec<Number>>,
+    pub(super) weight_type: Option<String>,
+    #[serde(rename = "threadCPUDelta")]
+    pub(super) thread_cpu_delta: Option<Vec<Number>>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawMarkers {
+    pub(super) data: Vec<Value>,
+    pub(super) name: Vec<Index>,
+    pub(super) start_time: Vec<Number>,
+    pub(super) end_time: Vec<Number>,
+    pub(super) phase: Vec<Index>,
+    pub(super) category: Vec<Index>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawCounter {
+    pub(super) name: String,
+    pub(super) category: String,
+    pub(super) description: String,
+    pub(super) color: Option<String>,
+    pub(super) pid: Text,
+    pub(super) samples: RawCounterSamples,
+    /// Until version 47, instead of `samples`.
+    pub(super) sample_groups: Vec<RawSampleGroup>,
+    pub(super) display: Option<RawDisplay>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawSampleGroup {
+    pub(super) samples: RawCounterSamples,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawCounterSamples {
+    pub(super) time: Option<Vec<Number>>,
+    pub(super) time_deltas: Option<Vec<Number>>,
+    pub(super) count: Vec<Number>,
+    pub(super) number: Option<Vec<Number>>,
+    pub(super) length: Option<usize>,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawDisplay {
+    pub(super) graph_type: String,
+    pub(super) unit: String,
+    pub(super) color: String,
+    pub(super) marker_schema_location: Option<String>,
+    pub(super) sort_weight: f64,
+    pub(super) label: String,
+}
+
+/// An index or another number of up to 32 bits; `null` and -1 are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Index(u32);
+
+impl Index {
+    const NONE: Self = Self(u32::MAX);
+
+    pub(super) fn get(self) -> Option<u32> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
+/// A number; `null` is NaN, which JSON itself does not have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Number(pub(super) f64);
+
+/// Text, or a number taken for its digits: pids before version 47, tids always.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) was_number: bool,
+}
+
+struct IndexVisitor;
+
+impl Visitor<'_> for IndexVisitor {
+    type Value = Index;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an index below 2^32 - 1, -1 or null")
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Index, E> {
+        match u32::try_from(value) {
+            Ok(value) if value != u32::MAX => Ok(Index(value)),
+            _ => Err(E::invalid_value(de::Unexpected::Unsigned(value), &self)),
+        }
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Index, E> {
+        match u64::try_from(value) {
+            Ok(value) => self.visit_u64(value),
+            Err(_) if value == -1 => Ok(Index::NONE),
+            Err(_) => Err(E::invalid_value(de::Unexpected::Signed(value), &self)),
+        }
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Index, E> {
+        if value.fract() == 0.0 && (-1.0..f64::from(u32::MAX)).contains(&value) {
+            self.visit_i64(value as i64)
+        } else {
+            Err(E::invalid_value(de::Unexpected::Float(value), &self))
+        }
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Index, E> {
+        Ok(Index::NONE)
+    }
+}
+
+impl<'de> Deserialize<'de> for Index {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IndexVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or null")
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Number, E> {
+        Ok(Number(value as f64))
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Number, E> {
+        Ok(Number(value as f64))
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Number, E> {
+        Ok(Number(value))
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Number, E> {
+        Ok(Number(f64::NAN))
+    }
+}
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a number")
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Text, E> {
+        Ok(Text { text: text.into(), was_number: false })
+    }
+
+    fn visit_u64<E: de::Error>(self, value: u64) -> Result<Text, E> {
+        Ok(Text { text: value.to_string(), was_number: true })
+    }
+
+    fn visit_i64<E: de::Error>(self, value: i64) -> Result<Text, E> {
+        Ok(Text { text: value.to_string(), was_number: true })
+    }
+
+    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Text, E> {
+        Ok(Text { text: value.to_string(), was_number: true })
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Text, E> {
+        Ok(Text::default())
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TextVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_index_is_small_whole_and_not_negative() {
+        let check = |json: &str, expected: Option<Option<u32>>| {
+            assert_eq!(serde_json::from_str::<Index>(json).ok().map(Index::get), expected, "{json}");
+        };
+        check("0", Some(Some(0)));
+        check("7.0", Some(Some(7)));
+        check("4294967294", Some(Some(u32::MAX - 1)));
+        check("null", Some(None));
+        check("-1", Some(None));
+        check("-1.0", Some(None));
+        for bad in ["4294967295", "4294967295.0", "-2", "1.5", "1e300", "\"0\"", "true", "[]"] {
+            check(bad, None);
+        }
+    }
+}

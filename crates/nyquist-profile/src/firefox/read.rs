@@ -1,0 +1,225 @@
+//! Reading a profile of any known version.
+
+use std::fmt;
+use std::io::{self, BufRead, BufReader, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
+use serde_json::error::Category;
+
+use super::raw::RawProfile;
+use super::read_meta::{read_categories, read_marker_schemas, read_meta};
+use super::read_tables::{SharedTables, add_libs};
+use super::read_thread::{Processes, ThreadReader, read_counter};
+use crate::builder::ProfileBuilder;
+use crate::profile::Profile;
+
+/// The oldest version that is read.
+pub const OLDEST_VERSION: u32 = 40;
+/// The newest version that is read.
+pub const NEWEST_VERSION: u32 = 66;
+
+/// Why a profile could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The input could not be read.
+    #[error("the profile cannot be read: {0}")]
+    Io(#[source] io::Error),
+    /// The gzip stream ends before its end.
+    #[error("the profile is cut off: its gzip data ends too early")]
+    TruncatedGzip,
+    /// The gzip stream is damaged.
+    #[error("the profile is damaged: its gzip data is invalid ({0})")]
+    CorruptGzip(#[source] io::Error),
+    /// There is nothing in the input.
+    #[error("this is not a profile: it is empty")]
+    Empty,
+    /// The JSON document ends before its end.
+    #[error("the profile is cut off: its JSON ends too early, in line {line}, column {column}")]
+    TruncatedJson {
+        /// The line, from 1.
+        line: usize,
+        /// The column in bytes, from 1.
+        column: usize,
+    },
+    /// The input is not JSON.
+    #[error("this is not a profile: it is not JSON ({0})")]
+    NotJson(#[source] serde_json::Error),
+    /// The input is JSON but nothing of the Firefox Profiler's.
+    #[error("this is not a profile: it is JSON, but not a profile of the Firefox Profiler")]
+    NotAProfile,
+    /// The profile is of Firefox itself, before any processing.
+    #[error(
+        "this is a gecko profile of Firefox (version {version}), which cannot be read yet; saved again by profiler.firefox.com it can"
+    )]
+    Gecko {
+        /// The version of the gecko format.
+        version: u32,
+    },
+    /// The version is newer than the newest known one.
+    #[error("the profile has version {version}, but only versions up to {NEWEST_VERSION} are known")]
+    TooNew {
+        /// The version.
+        version: u32,
+    },
+    /// The version is older than the oldest known one.
+    #[error(
+        "the profile has version {version}, but only versions from {OLDEST_VERSION} on are known; saved again by profiler.firefox.com it can be read"
+    )]
+    TooOld {
+        /// The version.
+        version: u32,
+    },
+    /// A member of the document has another type than the format gives it.
+    #[error("the profile is malformed: {0}")]
+    Malformed(#[source] serde_json::Error),
+    /// The tables contradict each other.
+    #[error("the profile is inconsistent: {0}")]
+    Inconsistent(#[from] Inconsistency),
+    /// The profile holds something that is known but cannot be read.
+    #[error("the profile cannot be read: {0}")]
+    Unsupported(&'static str),
+}
+
+/// Where a profile's tables contradict each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inconsistency {
+    /// The table, as `frameTable`.
+    pub table: &'static str,
+    /// The column, as `func`.
+    pub column: &'static str,
+    /// The row, if it is about one.
+    pub row: Option<usize>,
+    /// What is wrong.
+    pub problem: String,
+}
+
+impl fmt::Display for Inconsistency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.table, self.column)?;
+        if let Some(row) = self.row {
+            write!(f, "[{row}]")?;
+        }
+        write!(f, " {}", self.problem)
+    }
+}
+
+impl std::error::Error for Inconsistency {}
+
+/// Reads a profile, compressed with gzip or not. `input` need not be buffered. Memory is linear in the uncompressed document.
+///
+/// # Errors
+/// As [`ReadError`] tells apart. Whatever the input, there is no panic.
+pub fn read(input: impl Read) -> Result<Profile, ReadError> {
+    let mut input = BufReader::with_capacity(256 * 1024, input);
+    let is_gzip = match input.fill_buf().map_err(ReadError::Io)? {
+        [] => return Err(ReadError::Empty),
+        start => start.starts_with(&[0x1f, 0x8b]),
+    };
+    let raw = if is_gzip {
+        parse(BufReader::with_capacity(256 * 1024, MultiGzDecoder::new(input)), gzip_error)?
+    } else {
+        parse(input, ReadError::Io)?
+    };
+    convert(raw)
+}
+
+fn gzip_error(error: io::Error) -> ReadError {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => ReadError::TruncatedGzip,
+        io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData => ReadError::CorruptGzip(error),
+        _ => ReadError::Io(error),
+    }
+}
+
+fn parse(input: impl Read, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
+    let mut raw = RawProfile::default();
+    let mut json = serde_json::Deserializer::from_reader(input);
+    let parsed = Document(&mut raw).deserialize(&mut json).and_then(|()| json.end());
+    match parsed {
+        Ok(()) => check_version(&raw).map(|()| raw),
+        Err(error) => Err(match error.classify() {
+            Category::Io => io_error(error.into()),
+            Category::Eof => ReadError::TruncatedJson { line: error.line(), column: error.column() },
+            Category::Syntax => ReadError::NotJson(error),
+            Category::Data => check_version(&raw).err().unwrap_or(ReadError::Malformed(error)),
+        }),
+    }
+}
+
+fn check_version(raw: &RawProfile) -> Result<(), ReadError> {
+    let meta = raw.meta.as_ref().ok_or(ReadError::NotAProfile)?;
+    match (meta.preprocessed_profile_version, meta.version) {
+        (Some(version), _) => match version as u32 {
+            version if version > NEWEST_VERSION => Err(ReadError::TooNew { version }),
+            version if version < OLDEST_VERSION => Err(ReadError::TooOld { version }),
+            _ => Ok(()),
+        },
+        (None, Some(version)) => Err(ReadError::Gecko { version: version as u32 }),
+        (None, None) => Err(ReadError::NotAProfile),
+    }
+}
+
+/// The document, read into a profile that the caller keeps: after an error it still has what came before it.
+struct Document<'a>(&'a mut RawProfile);
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a profile")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "meta" => {
+                    self.0.meta = Some(map.next_value()?);
+                    // What a version not known has in its tables would only give a misleading error.
+                    check_version(self.0).map_err(A::Error::custom)?;
+                }
+                "libs" => self.0.libs = map.next_value()?,
+                "shared" => self.0.shared = map.next_value()?,
+                "threads" => self.0.threads = map.next_value()?,
+                "counters" => self.0.counters = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn convert(raw: RawProfile) -> Result<Profile, ReadError> {
+    let raw_meta = raw.meta.ok_or(ReadError::NotAProfile)?;
+    let threads = raw.threads.ok_or(ReadError::NotAProfile)?;
+    let (meta, cpu_unit) = read_meta(&raw_meta, &threads);
+    let mut builder = ProfileBuilder::without_categories(meta);
+    read_categories(&mut builder, &raw_meta.categories);
+    let schemas = read_marker_schemas(&mut builder, raw_meta.marker_schema);
+    let libs = add_libs(&mut builder, raw.libs);
+    let mut shared = SharedTables::read(&mut builder, raw.shared, &libs)?;
+    let mut processes = Processes::default();
+    for thread in threads {
+        ThreadReader { builder: &mut builder, schemas: &schemas, cpu_unit }.read(
+            thread,
+            &libs,
+            &mut shared,
+            &mut processes,
+        )?;
+    }
+    for counter in raw.counters {
+        read_counter(&mut builder, counter, &processes)?;
+    }
+    Ok(builder.finish())
+}

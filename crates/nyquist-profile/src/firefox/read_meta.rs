@@ -1,0 +1,111 @@
+//! Reading what is known of the recording: `meta`, the categories and the marker schemas.
+
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+use super::raw::{RawCategory, RawExtraSection, RawMarkerSchema, RawMeta, RawThread};
+use crate::builder::ProfileBuilder;
+use crate::category::CategoryColor;
+use crate::id::MarkerSchemaId;
+use crate::marker::{MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use crate::meta::{ExtraInfo, Meta};
+
+/// The number of ns in a unit of CPU deltas; `None` where they are left out or no time.
+pub(super) type CpuUnit = Option<f64>;
+
+/// A time in ms as ns; what is not a time is 0.
+pub(super) fn nanoseconds(milliseconds: f64) -> u64 {
+    // A cast from a floating-point number saturates, and makes 0 of what is negative or not a number.
+    (milliseconds * 1e6).round() as u64
+}
+
+/// Reads `meta`. Whether there are CPU deltas depends on the threads too.
+pub(super) fn read_meta(raw: &RawMeta, threads: &[RawThread]) -> (Meta, CpuUnit) {
+    let unit = raw.sample_units.as_ref().and_then(|units| units.thread_cpu_delta.as_deref());
+    let cpu_unit = match unit {
+        Some("ns") => Some(1.0),
+        Some("µs") => Some(1_000.0),
+        _ => None,
+    };
+    let has_deltas =
+        threads.is_empty() || threads.iter().any(|thread| thread.samples.thread_cpu_delta.is_some());
+    let meta = Meta {
+        product: raw.product.clone().unwrap_or_default(),
+        interval: nanoseconds(raw.interval),
+        start_time: (raw.start_time * 1e3).round() as u64,
+        profiling_start: raw.profiling_start_time.map(nanoseconds),
+        profiling_end: raw.profiling_end_time.map(nanoseconds),
+        symbolicated: raw.symbolicated.unwrap_or(true),
+        has_cpu_deltas: cpu_unit.is_some() && has_deltas,
+        arguments: raw.arguments.clone(),
+        oscpu: raw.oscpu.clone(),
+        platform: raw.platform.clone(),
+        abi: raw.abi.clone(),
+        cpu_name: raw.cpu_name.clone(),
+        logical_cpus: raw.logical_cpus.map(|count| count as u32),
+        physical_cpus: raw.physical_cpus.map(|count| count as u32),
+        main_memory: raw.main_memory.map(|bytes| bytes as u64),
+        imported_from: raw.imported_from.clone(),
+        lost_samples: raw.nyquist.lost_samples as u64,
+        extra: read_extra(&raw.extra),
+    };
+    (meta, cpu_unit)
+}
+
+fn read_extra(sections: &[RawExtraSection]) -> Vec<ExtraInfo> {
+    let info = |section: &str, label: &str, value: &Value| ExtraInfo {
+        section: section.into(),
+        label: label.into(),
+        value: value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+    };
+    sections
+        .iter()
+        .flat_map(|section| {
+            section.entries.iter().map(move |entry| info(&section.label, &entry.label, &entry.value))
+        })
+        .collect()
+}
+
+/// Adds the categories: all of them, in their order, since frames name them by index.
+pub(super) fn read_categories(builder: &mut ProfileBuilder, raw: &[RawCategory]) {
+    for category in raw {
+        let color = CategoryColor::from_name(&category.color).unwrap_or(CategoryColor::Grey);
+        builder.push_category(&category.name, color, &category.subcategories);
+    }
+}
+
+/// Adds the marker schemas and returns them by name.
+pub(super) fn read_marker_schemas(
+    builder: &mut ProfileBuilder,
+    raw: Vec<RawMarkerSchema>,
+) -> FxHashMap<String, MarkerSchemaId> {
+    raw.into_iter()
+        .map(|schema| (schema.name.clone(), builder.add_marker_schema(read_marker_schema(schema))))
+        .collect()
+}
+
+fn read_marker_schema(raw: RawMarkerSchema) -> MarkerSchema {
+    let old_description = raw
+        .fields
+        .iter()
+        .find(|field| field.key.is_none() && field.label.as_deref() == Some("Description"))
+        .and_then(|field| field.value.clone());
+    let fields = raw.fields.into_iter().filter_map(|field| {
+        let format = field.format.as_str().and_then(MarkerFormat::from_name);
+        Some(MarkerField {
+            key: field.key?,
+            label: field.label,
+            format: format.unwrap_or(MarkerFormat::String),
+        })
+    });
+    MarkerSchema {
+        name: raw.name,
+        display: raw.display.iter().filter_map(|place| MarkerDisplay::from_name(place)).collect(),
+        fields: fields.collect(),
+        tooltip_label: raw.tooltip_label,
+        table_label: raw.table_label,
+        chart_label: raw.chart_label,
+        description: raw.description.or(old_description),
+        is_stack_based: raw.is_stack_based,
+    }
+}

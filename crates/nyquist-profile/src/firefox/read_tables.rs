@@ -1,0 +1,394 @@
+//! Reading the code tables, shared or of one thread, into the builder's.
+
+use super::raw::{
+    Index, RawFrames, RawFuncs, RawLib, RawNativeSymbols, RawResources, RawSources, RawStacks, RawTables,
+};
+use super::read::{Inconsistency, ReadError};
+use crate::builder::ProfileBuilder;
+use crate::category::CategoryPair;
+use crate::code::{Frame, Func, Lib, NativeSymbol, Source};
+use crate::id::{CategoryId, FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
+
+/// A table whose columns are being read: its name for errors, and how many rows it has.
+#[derive(Clone, Copy)]
+pub(super) struct Table {
+    name: &'static str,
+    pub(super) length: usize,
+}
+
+impl Table {
+    /// The table of that name, whose length is `length` or, left out, that of its main column.
+    pub(super) fn new(name: &'static str, length: Option<usize>, main_column: usize) -> Self {
+        Self { name, length: length.unwrap_or(main_column) }
+    }
+
+    /// The error that says `problem` of a column.
+    pub(super) fn error(
+        self,
+        column: &'static str,
+        row: Option<usize>,
+        problem: impl Into<String>,
+    ) -> ReadError {
+        Inconsistency { table: self.name, column, row, problem: problem.into() }.into()
+    }
+
+    /// The column, if it is as long as the table.
+    pub(super) fn column<T>(self, column: &'static str, values: Vec<T>) -> Result<Vec<T>, ReadError> {
+        if values.len() == self.length {
+            return Ok(values);
+        }
+        Err(self.error(column, None, format!("has {} rows, but the table has {}", values.len(), self.length)))
+    }
+
+    /// The column, if it is there; it must be as long as the table.
+    pub(super) fn optional<T>(
+        self,
+        name: &'static str,
+        values: Option<Vec<T>>,
+    ) -> Result<Option<Vec<T>>, ReadError> {
+        values.map(|values| self.column(name, values)).transpose()
+    }
+
+    /// What `target` has at an index that must be there.
+    pub(super) fn get<T: Copy>(
+        self,
+        column: &'static str,
+        row: usize,
+        index: Index,
+        target: &[T],
+    ) -> Result<T, ReadError> {
+        let value = index.get().and_then(|index| target.get(index as usize));
+        value.copied().ok_or_else(|| self.out_of_range(column, row, index, target.len()))
+    }
+
+    /// What `target` has at an index that may be none.
+    pub(super) fn get_optional<T: Copy>(
+        self,
+        column: &'static str,
+        row: usize,
+        index: Option<Index>,
+        target: &[T],
+    ) -> Result<Option<T>, ReadError> {
+        match index {
+            Some(index) if index.get().is_some() => self.get(column, row, index, target).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn out_of_range(self, column: &'static str, row: usize, index: Index, length: usize) -> ReadError {
+        let index = index.get().map_or("none".to_owned(), |index| index.to_string());
+        self.error(column, Some(row), format!("is {index}, but its target has {length} rows"))
+    }
+}
+
+/// The value in a row of a column that may be left out.
+fn at(column: Option<&Vec<Index>>, row: usize) -> Option<Index> {
+    column.and_then(|column| column.get(row)).copied()
+}
+
+fn number_at(column: Option<&Vec<Index>>, row: usize) -> Option<u32> {
+    at(column, row).and_then(Index::get)
+}
+
+/// The strings of a string array, interned when something names them: the names of resources, which come from the libs, are not.
+#[derive(Default)]
+pub(super) struct Strings {
+    texts: Vec<String>,
+    ids: Vec<Option<StringId>>,
+}
+
+impl Strings {
+    /// Interns the strings in their order, but for those that resources name.
+    fn new(builder: &mut ProfileBuilder, texts: Vec<String>, resource_names: &[Index]) -> Self {
+        let mut is_resource = vec![false; texts.len()];
+        for index in resource_names.iter().filter_map(|index| index.get()) {
+            if let Some(flag) = is_resource.get_mut(index as usize) {
+                *flag = true;
+            }
+        }
+        let ids = texts
+            .iter()
+            .zip(is_resource)
+            .map(|(text, is_resource)| (!is_resource).then(|| builder.intern_string(text)))
+            .collect();
+        Self { texts, ids }
+    }
+
+    /// The id of the string at an index that must be there.
+    pub(super) fn get(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        table: Table,
+        column: &'static str,
+        row: usize,
+        index: Index,
+    ) -> Result<StringId, ReadError> {
+        let id = index.get().and_then(|index| self.find(builder, index));
+        id.ok_or_else(|| table.out_of_range(column, row, index, self.texts.len()))
+    }
+
+    /// The id of the string at an index.
+    pub(super) fn find(&mut self, builder: &mut ProfileBuilder, index: u32) -> Option<StringId> {
+        let text = self.texts.get(index as usize)?;
+        let id = self.ids.get_mut(index as usize)?;
+        Some(*id.get_or_insert_with(|| builder.intern_string(text)))
+    }
+}
+
+/// The tables that all threads share: all since version 60, the strings since 56, the sources since 58.
+pub(super) struct SharedTables {
+    pub(super) strings: Strings,
+    sources: Vec<SourceId>,
+    /// The ids of the stacks, where stacks are shared.
+    pub(super) stacks: Option<Vec<StackId>>,
+}
+
+impl SharedTables {
+    /// Reads the member `shared`.
+    pub(super) fn read(
+        builder: &mut ProfileBuilder,
+        mut raw: RawTables,
+        libs: &[LibId],
+    ) -> Result<Self, ReadError> {
+        let mut strings =
+            Strings::new(builder, std::mem::take(&mut raw.string_array), &raw.resource_table.name);
+        let sources = read_sources(builder, std::mem::take(&mut raw.sources), &mut strings)?;
+        let stacks = match raw.stack_table.take() {
+            Some(stacks) => Some(read_code(builder, raw, stacks, libs, &mut strings, &sources)?),
+            None => None,
+        };
+        Ok(Self { strings, sources, stacks })
+    }
+
+    /// Reads the tables of a thread; returns its stacks, and its strings where it has its own.
+    pub(super) fn read_thread(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        mut raw: RawTables,
+        libs: &[LibId],
+    ) -> Result<(Vec<StackId>, Option<Strings>), ReadError> {
+        let texts = std::mem::take(&mut raw.string_array);
+        let mut own =
+            (self.strings.texts.is_empty()).then(|| Strings::new(builder, texts, &raw.resource_table.name));
+        let Some(stacks) = raw.stack_table.take() else { return Ok((Vec::new(), own)) };
+        let strings = own.as_mut().unwrap_or(&mut self.strings);
+        let stacks = read_code(builder, raw, stacks, libs, strings, &self.sources)?;
+        Ok((stacks, own))
+    }
+}
+
+/// Adds libs; two that the builder takes for one get the same id.
+pub(super) fn add_libs(builder: &mut ProfileBuilder, raw: Vec<RawLib>) -> Vec<LibId> {
+    let lib = |raw: RawLib| Lib {
+        name: raw.name,
+        path: raw.path,
+        debug_name: raw.debug_name,
+        debug_path: raw.debug_path,
+        breakpad_id: raw.breakpad_id,
+        code_id: raw.code_id,
+        arch: raw.arch.filter(|arch| !arch.is_empty()),
+    };
+    raw.into_iter().map(|raw| builder.add_lib(lib(raw))).collect()
+}
+
+fn read_sources(
+    builder: &mut ProfileBuilder,
+    raw: RawSources,
+    strings: &mut Strings,
+) -> Result<Vec<SourceId>, ReadError> {
+    let table = Table::new("sources", raw.length, raw.filename.len());
+    let filenames = table.column("filename", raw.filename)?;
+    let mut ids = Vec::with_capacity(filenames.len());
+    for (row, filename) in filenames.into_iter().enumerate() {
+        let filename = strings.get(builder, table, "filename", row, filename)?;
+        ids.push(builder.intern_source(Source { filename }));
+    }
+    Ok(ids)
+}
+
+/// Reads everything that stacks consist of, in the order in which the tables name each other.
+fn read_code(
+    builder: &mut ProfileBuilder,
+    raw: RawTables,
+    stacks: RawStacks,
+    libs: &[LibId],
+    strings: &mut Strings,
+    sources: &[SourceId],
+) -> Result<Vec<StackId>, ReadError> {
+    let resources = read_resources(raw.resource_table, libs)?;
+    let symbols = read_native_symbols(builder, raw.native_symbols, libs, strings)?;
+    let funcs = read_funcs(builder, raw.func_table, &resources, strings, sources)?;
+    let inherited = frame_categories(&raw.frame_table, &stacks);
+    let frames = read_frames(builder, raw.frame_table, inherited.as_deref(), &funcs, &symbols)?;
+    read_stacks(builder, stacks, &frames)
+}
+
+/// The lib of each resource.
+fn read_resources(raw: RawResources, libs: &[LibId]) -> Result<Vec<Option<LibId>>, ReadError> {
+    let table = Table::new("resourceTable", raw.length, raw.lib.len());
+    let column = table.column("lib", raw.lib)?;
+    column.into_iter().enumerate().map(|(row, lib)| table.get_optional("lib", row, Some(lib), libs)).collect()
+}
+
+fn read_native_symbols(
+    builder: &mut ProfileBuilder,
+    raw: RawNativeSymbols,
+    libs: &[LibId],
+    strings: &mut Strings,
+) -> Result<Vec<NativeSymbolId>, ReadError> {
+    let table = Table::new("nativeSymbols", raw.length, raw.lib_index.len());
+    let lib_indexes = table.column("libIndex", raw.lib_index)?;
+    let addresses = table.column("address", raw.address)?;
+    let names = table.column("name", raw.name)?;
+    let sizes = table.optional("functionSize", raw.function_size)?;
+    let mut ids = Vec::with_capacity(table.length);
+    for (row, (&lib, (&address, &name))) in lib_indexes.iter().zip(addresses.iter().zip(&names)).enumerate() {
+        let symbol = NativeSymbol {
+            lib: table.get("libIndex", row, lib, libs)?,
+            address: address.get().ok_or_else(|| table.error("address", Some(row), "is none"))?,
+            size: number_at(sizes.as_ref(), row),
+            name: strings.get(builder, table, "name", row, name)?,
+        };
+        ids.push(builder.intern_native_symbol(symbol));
+    }
+    Ok(ids)
+}
+
+fn read_funcs(
+    builder: &mut ProfileBuilder,
+    raw: RawFuncs,
+    resources: &[Option<LibId>],
+    strings: &mut Strings,
+    sources: &[SourceId],
+) -> Result<Vec<FuncId>, ReadError> {
+    let table = Table::new("funcTable", raw.length, raw.name.len());
+    let names = table.column("name", raw.name)?;
+    let resource_column = table.optional("resource", raw.resource)?;
+    let source_column = table.optional("source", raw.source)?;
+    let file_names = table.optional("fileName", raw.file_name)?;
+    let lines = table.optional("lineNumber", raw.line_number)?;
+    let columns = table.optional("columnNumber", raw.column_number)?;
+    let mut ids = Vec::with_capacity(table.length);
+    for (row, &name) in names.iter().enumerate() {
+        let resource = table.get_optional("resource", row, at(resource_column.as_ref(), row), resources)?;
+        let mut source = table.get_optional("source", row, at(source_column.as_ref(), row), sources)?;
+        if let Some(index) = at(file_names.as_ref(), row).filter(|index| index.get().is_some()) {
+            let filename = strings.get(builder, table, "fileName", row, index)?;
+            source = Some(builder.intern_source(Source { filename }));
+        }
+        let name = strings.get(builder, table, "name", row, name)?;
+        ids.push(builder.intern_func(Func {
+            name,
+            lib: resource.flatten(),
+            source,
+            line: number_at(lines.as_ref(), row),
+            column: number_at(columns.as_ref(), row),
+        }));
+    }
+    Ok(ids)
+}
+
+/// The categories of frames in a profile that has them only on its stacks, as old ones do: those of the first stack of each frame.
+fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option<(Index, Index)>>> {
+    let categories = stacks.category.as_ref().filter(|_| frames.category.is_none())?;
+    let mut result = vec![None; frames.func.len()];
+    for (row, (&frame, &category)) in stacks.frame.iter().zip(categories).enumerate() {
+        let place = frame.get().and_then(|frame| result.get_mut(frame as usize));
+        if let Some(place @ None) = place {
+            *place = at(stacks.subcategory.as_ref(), row).map(|subcategory| (category, subcategory));
+        }
+    }
+    Some(result)
+}
+
+fn read_frames(
+    builder: &mut ProfileBuilder,
+    raw: RawFrames,
+    inherited: Option<&[Option<(Index, Index)>]>,
+    funcs: &[FuncId],
+    symbols: &[NativeSymbolId],
+) -> Result<Vec<FrameId>, ReadError> {
+    let table = Table::new("frameTable", raw.length, raw.func.len());
+    let func_column = table.column("func", raw.func)?;
+    let addresses = table.optional("address", raw.address)?;
+    let depths = table.optional("inlineDepth", raw.inline_depth)?;
+    let categories = table.optional("category", raw.category)?;
+    let subcategories = table.optional("subcategory", raw.subcategory)?;
+    let symbol_column = table.optional("nativeSymbol", raw.native_symbol)?;
+    let lines = table.optional("line", raw.line)?;
+    let columns = table.optional("column", raw.column)?;
+    let mut ids = Vec::with_capacity(table.length);
+    for (row, &func) in func_column.iter().enumerate() {
+        let own = (at(categories.as_ref(), row), at(subcategories.as_ref(), row));
+        let inherited = inherited.and_then(|inherited| inherited.get(row).copied().flatten());
+        let (category, subcategory) =
+            inherited.map_or(own, |(category, subcategory)| (Some(category), Some(subcategory)));
+        ids.push(builder.intern_frame(Frame {
+            address: number_at(addresses.as_ref(), row),
+            inline_depth:
+                number_at(depths.as_ref(), row).and_then(|depth| depth.try_into().ok()).unwrap_or(0),
+            category: read_category(builder, table, row, category, subcategory)?,
+            func: table.get("func", row, func, funcs)?,
+            native_symbol: table.get_optional(
+                "nativeSymbol",
+                row,
+                at(symbol_column.as_ref(), row),
+                symbols,
+            )?,
+            line: number_at(lines.as_ref(), row),
+            column: number_at(columns.as_ref(), row),
+        }));
+    }
+    Ok(ids)
+}
+
+fn read_category(
+    builder: &ProfileBuilder,
+    table: Table,
+    row: usize,
+    category: Option<Index>,
+    subcategory: Option<Index>,
+) -> Result<Option<CategoryPair>, ReadError> {
+    let Some(category) = category.filter(|category| category.get().is_some()) else { return Ok(None) };
+    let categories = builder.profile().categories();
+    let Some(known) = category.get().and_then(|category| categories.get(category as usize)) else {
+        return Err(table.out_of_range("category", row, category, categories.len()));
+    };
+    let subcategory = subcategory.and_then(Index::get).unwrap_or(0);
+    if subcategory as usize >= known.subcategories.len() {
+        let problem = format!("is {subcategory}, but its category has {}", known.subcategories.len());
+        return Err(table.error("subcategory", Some(row), problem));
+    }
+    let category = CategoryId::from_index(category.get().unwrap_or(0) as usize);
+    Ok(Some(CategoryPair { category, subcategory: u16::try_from(subcategory).unwrap_or(0) }))
+}
+
+fn read_stacks(
+    builder: &mut ProfileBuilder,
+    raw: RawStacks,
+    frames: &[FrameId],
+) -> Result<Vec<StackId>, ReadError> {
+    let table = Table::new("stackTable", raw.length, raw.frame.len());
+    let frame_column = table.column("frame", raw.frame)?;
+    let prefixes = table.optional("prefix", raw.prefix)?;
+    let offsets = table.optional("prefixOffset", raw.prefix_offset)?;
+    if prefixes.is_none() && offsets.is_none() && table.length > 0 {
+        return Err(table.error("prefix", None, "is missing"));
+    }
+    let mut ids: Vec<StackId> = Vec::with_capacity(table.length);
+    for (row, &frame) in frame_column.iter().enumerate() {
+        let offset = number_at(offsets.as_ref(), row).filter(|&offset| offset > 0);
+        let prefix = match offset {
+            Some(offset) => Some(
+                row.checked_sub(offset as usize).and_then(|prefix| ids.get(prefix)).copied().ok_or_else(
+                    || table.error("prefixOffset", Some(row), format!("is {offset}, before the first row")),
+                )?,
+            ),
+            // Stacks that come later are not in `ids` yet, so parents come first or it is an error.
+            None => table.get_optional("prefix", row, at(prefixes.as_ref(), row), &ids)?,
+        };
+        let frame = table.get("frame", row, frame, frames)?;
+        ids.push(builder.intern_stack(prefix, frame));
+    }
+    Ok(ids)
+}

@@ -1,0 +1,101 @@
+//! Writing a profile: the top level of the document.
+
+use std::io::{self, Write};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::FormatVersion;
+use super::json::JsonWriter;
+use super::subset::Subset;
+use super::write_meta::write_meta;
+use super::write_tables::{write_code_tables, write_sources, write_string_array};
+use super::write_thread::{write_counter, write_thread};
+use crate::code::Lib;
+use crate::counter::Counter;
+use crate::profile::Profile;
+
+/// How a profile is written.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions {
+    /// The version of the format.
+    pub version: FormatVersion,
+    /// Whether the document is compressed with gzip.
+    pub gzip: bool,
+}
+
+impl Default for WriteOptions {
+    fn default() -> Self {
+        Self { version: FormatVersion::default(), gzip: true }
+    }
+}
+
+/// Writes `profile` to `output`, which need not be buffered. Only what a thread's samples and markers reach is written, and of processes only
+/// those with a thread; all libs are.
+///
+/// # Errors
+/// The first error of `output`.
+pub fn write(profile: &Profile, options: WriteOptions, output: impl Write) -> io::Result<()> {
+    if options.gzip {
+        let gzip = GzEncoder::new(output, Compression::fast());
+        write_document(profile, options.version, gzip)?.finish()?.flush()
+    } else {
+        write_document(profile, options.version, output)?.flush()
+    }
+}
+
+fn write_document<W: Write>(profile: &Profile, version: FormatVersion, output: W) -> io::Result<W> {
+    let mut json = JsonWriter::new(output);
+    let mut subset = Subset::new(profile);
+    json.object(|json| {
+        json.key("meta");
+        write_meta(json, profile, version);
+        json.column("libs", profile.libs(), write_lib);
+        // A counter is a track of its process, which exists only through its threads.
+        let counters =
+            profile.counters().iter().filter_map(|counter| Some((counter, main_thread(profile, counter)?)));
+        json.column("counters", counters, |json, (counter, main)| {
+            write_counter(json, profile, counter, main, version);
+        });
+        if version == FormatVersion::V66 {
+            subset.select(profile.threads());
+            json.key("shared");
+            write_shared(json, profile, &subset);
+        }
+        json.column("threads", profile.threads(), |json, thread| {
+            if version == FormatVersion::V49 {
+                subset.select([thread]);
+            }
+            write_thread(json, profile, &subset, thread, version);
+        });
+    });
+    json.finish()
+}
+
+/// The index of the main thread of a counter's process.
+fn main_thread(profile: &Profile, counter: &Counter) -> Option<usize> {
+    profile.threads().iter().position(|thread| thread.process == counter.process && thread.is_main)
+}
+
+fn write_shared<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+    json.object(|json| {
+        write_code_tables(json, profile, subset, FormatVersion::V66);
+        write_sources(json, profile, subset);
+        write_string_array(json, profile, subset);
+    });
+}
+
+fn write_lib<W: Write>(json: &mut JsonWriter<W>, lib: &Lib) {
+    json.object(|json| {
+        json.key("arch").string(lib.arch.as_deref().unwrap_or_default());
+        json.key("name").string(&lib.name);
+        json.key("path").string(&lib.path);
+        json.key("debugName").string(&lib.debug_name);
+        json.key("debugPath").string(&lib.debug_path);
+        json.key("breakpadId").string(&lib.breakpad_id);
+        match &lib.code_id {
+            Some(code_id) => json.key("codeId").string(code_id),
+            None => json.key("codeId").null(),
+        }
+    });
+}

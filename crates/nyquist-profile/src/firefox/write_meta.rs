@@ -1,0 +1,187 @@
+//! Writing what is known of the recording: `meta`, the categories and the marker schemas.
+
+use std::io::Write;
+
+use super::FormatVersion;
+use super::json::JsonWriter;
+use crate::category::{Category, CategoryColor, CategoryPair};
+use crate::id::CategoryId;
+use crate::marker::{MarkerField, MarkerSchema};
+use crate::meta::{ExtraInfo, Meta};
+use crate::profile::Profile;
+
+/// The version of the gecko format that a processed profile would have come from.
+const GECKO_VERSION: u64 = 24;
+
+/// The category of what has none: the first grey one.
+pub(super) fn default_category(profile: &Profile) -> CategoryPair {
+    let index = profile.categories().iter().position(|category| category.color == CategoryColor::Grey);
+    CategoryId::from_index(index.unwrap_or(0)).into()
+}
+
+/// Writes the value of the member `meta`.
+pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, version: FormatVersion) {
+    let meta = profile.meta();
+    json.object(|json| {
+        json.key("preprocessedProfileVersion").integer(version.number().into());
+        json.key("version").integer(GECKO_VERSION);
+        json.key("processType").integer(0);
+        json.key("stackwalk").integer(1);
+        json.key("debug").boolean(false);
+        json.key("usesOnlyOneStackType").boolean(true);
+        json.key("sourceCodeIsNotOnSearchfox").boolean(true);
+        if version == FormatVersion::V49 {
+            json.key("doesNotUseFrameImplementation").boolean(true);
+        }
+        write_symbolication(json, profile);
+        write_recording(json, meta);
+        write_machine(json, meta);
+        json.column("categories", profile.categories(), write_category);
+        json.column("markerSchema", profile.marker_schemas(), |json, schema| {
+            write_marker_schema(json, schema, version);
+        });
+        write_extra(json, &meta.extra);
+        json.key("nyquist").object(|json| json.key("lostSamples").integer(meta.lost_samples));
+    });
+}
+
+/// Without a lib that symbols could be asked for, the front end is told not to ask.
+fn write_symbolication<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
+    let symbolicated = profile.meta().symbolicated;
+    let can_ask = profile.libs().iter().any(|lib| !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty());
+    json.key("symbolicated").boolean(symbolicated);
+    if !symbolicated && !can_ask {
+        json.key("symbolicationNotSupported").boolean(true);
+    }
+}
+
+fn write_recording<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {
+    json.key("product").string(&meta.product);
+    json.key("interval").milliseconds(meta.interval);
+    // Microseconds are thousandths of a millisecond, so the two-step scale is exact.
+    json.key("startTime").milliseconds(meta.start_time.saturating_mul(1_000));
+    for (key, time) in
+        [("profilingStartTime", meta.profiling_start), ("profilingEndTime", meta.profiling_end)]
+    {
+        if let Some(time) = time {
+            json.key(key).milliseconds(time);
+        }
+    }
+    if meta.has_cpu_deltas {
+        json.key("sampleUnits").object(|json| {
+            json.key("time").string("ms");
+            json.key("eventDelay").string("ms");
+            json.key("threadCPUDelta").string("ns");
+        });
+    }
+    write_texts(json, [("arguments", &meta.arguments), ("importedFrom", &meta.imported_from)]);
+}
+
+fn write_machine<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {
+    write_texts(
+        json,
+        [
+            ("oscpu", &meta.oscpu),
+            ("platform", &meta.platform),
+            ("abi", &meta.abi),
+            ("CPUName", &meta.cpu_name),
+        ],
+    );
+    let counts = [
+        ("logicalCPUs", meta.logical_cpus.map(u64::from)),
+        ("physicalCPUs", meta.physical_cpus.map(u64::from)),
+        ("mainMemory", meta.main_memory),
+    ];
+    for (key, count) in counts {
+        if let Some(count) = count {
+            json.key(key).integer(count);
+        }
+    }
+}
+
+fn write_texts<W: Write, const N: usize>(json: &mut JsonWriter<W>, texts: [(&str, &Option<String>); N]) {
+    for (key, text) in texts {
+        if let Some(text) = text {
+            json.key(key).string(text);
+        }
+    }
+}
+
+fn write_category<W: Write>(json: &mut JsonWriter<W>, category: &Category) {
+    json.object(|json| {
+        json.key("name").string(&category.name);
+        json.key("color").string(category.color.as_str());
+        json.column("subcategories", &category.subcategories, |json, name| json.string(name));
+    });
+}
+
+fn write_marker_schema<W: Write>(json: &mut JsonWriter<W>, schema: &MarkerSchema, version: FormatVersion) {
+    json.object(|json| {
+        json.key("name").string(&schema.name);
+        json.column("display", &schema.display, |json, place| json.string(place.as_str()));
+        write_texts(
+            json,
+            [
+                ("tooltipLabel", &schema.tooltip_label),
+                ("tableLabel", &schema.table_label),
+                ("chartLabel", &schema.chart_label),
+            ],
+        );
+        match version {
+            FormatVersion::V49 => write_fields_v49(json, schema),
+            FormatVersion::V66 => {
+                json.column("fields", &schema.fields, write_field);
+                write_texts(json, [("description", &schema.description)]);
+                if schema.is_stack_based {
+                    json.key("isStackBased").boolean(true);
+                }
+            }
+        }
+    });
+}
+
+/// Before version 55 the description was a field without a key.
+fn write_fields_v49<W: Write>(json: &mut JsonWriter<W>, schema: &MarkerSchema) {
+    let fields = schema.fields.iter().map(Ok).chain(schema.description.as_deref().map(Err));
+    json.column("data", fields, |json, field| match field {
+        Ok(field) => write_field(json, field),
+        Err(description) => json.object(|json| {
+            json.key("label").string("Description");
+            json.key("value").string(description);
+        }),
+    });
+}
+
+fn write_field<W: Write>(json: &mut JsonWriter<W>, field: &MarkerField) {
+    json.object(|json| {
+        json.key("key").string(&field.key);
+        write_texts(json, [("label", &field.label)]);
+        json.key("format").string(field.format.as_str());
+    });
+}
+
+/// Writes the lines of the information panel, those of the same heading together.
+fn write_extra<W: Write>(json: &mut JsonWriter<W>, extra: &[ExtraInfo]) {
+    if extra.is_empty() {
+        return;
+    }
+    let mut sections: Vec<&str> = Vec::new();
+    for info in extra {
+        if !sections.contains(&info.section.as_str()) {
+            sections.push(&info.section);
+        }
+    }
+    json.column("extra", sections, |json, section| {
+        json.object(|json| {
+            json.key("label").string(section);
+            let entries = extra.iter().filter(|info| info.section == section);
+            json.column("entries", entries, |json, info| {
+                json.object(|json| {
+                    json.key("label").string(&info.label);
+                    json.key("format").string("string");
+                    json.key("value").string(&info.value);
+                });
+            });
+        });
+    });
+}

@@ -1,0 +1,198 @@
+//! Writing the code tables: stacks, frames, functions, resources, native symbols, sources and strings.
+
+use std::io::Write;
+
+use super::FormatVersion;
+use super::json::JsonWriter;
+use super::subset::{Subset, int32, written_symbol};
+use super::write_meta::default_category;
+use crate::category::CategoryPair;
+use crate::code::Frame;
+use crate::id::LibId;
+use crate::profile::Profile;
+
+/// The type of a resource that is a lib.
+const RESOURCE_TYPE_LIBRARY: u64 = 1;
+
+/// Writes the members `stackTable` to `nativeSymbols` of the shared tables (version 66) or of a thread (version 49).
+pub(super) fn write_code_tables<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    subset: &Subset<'_>,
+    version: FormatVersion,
+) {
+    json.key("stackTable");
+    match version {
+        FormatVersion::V49 => write_stacks_v49(json, profile, subset),
+        FormatVersion::V66 => write_stacks_v66(json, profile, subset),
+    }
+    json.key("frameTable");
+    write_frames(json, profile, subset, version);
+    json.key("funcTable");
+    write_funcs(json, profile, subset, version);
+    json.key("resourceTable");
+    write_resources(json, subset);
+    json.key("nativeSymbols");
+    write_native_symbols(json, profile, subset);
+}
+
+fn write_stacks_v49<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+    let categories = subset.stack_categories(default_category(profile));
+    json.object(|json| {
+        json.column("frame", subset.stacks(), |json, id| {
+            json.integer(subset.frame(profile.stack(id).frame).into());
+        });
+        json.column("prefix", subset.stacks(), |json, id| {
+            json.optional(profile.stack(id).prefix.map(|prefix| subset.stack(prefix)));
+        });
+        json.column("category", &categories, |json, pair| json.optional(category_number(*pair)));
+        json.column("subcategory", &categories, |json, pair| json.integer(subcategory_number(*pair)));
+        json.key("length").integer(categories.len() as u64);
+    });
+}
+
+fn write_stacks_v66<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+    json.object(|json| {
+        json.column("frame", subset.stacks(), |json, id| {
+            json.integer(subset.frame(profile.stack(id).frame).into());
+        });
+        json.column("prefixOffset", subset.stacks(), |json, id| {
+            let prefix = profile.stack(id).prefix;
+            json.integer(prefix.map_or(0, |prefix| (subset.stack(id) - subset.stack(prefix)).into()));
+        });
+        json.key("length").integer(subset.stacks().len() as u64);
+    });
+}
+
+fn write_frames<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    subset: &Subset<'_>,
+    version: FormatVersion,
+) {
+    let length = subset.frames().len();
+    let frames = || subset.frames().map(|id| profile.frame(id));
+    json.object(|json| {
+        json.column("address", frames(), |json, frame| json.or_minus_one(frame_address(profile, frame)));
+        json.column("inlineDepth", frames(), |json, frame| {
+            json.integer(frame.inline_depth.min(u16::from(u8::MAX)).into());
+        });
+        json.column("category", frames(), |json, frame| {
+            json.optional(frame.category.and_then(category_number));
+        });
+        json.column("subcategory", frames(), |json, frame| {
+            json.optional(frame.category.map(subcategory_number));
+        });
+        json.column("func", frames(), |json, frame| json.integer(subset.func(frame.func).into()));
+        json.column("nativeSymbol", frames(), |json, frame| {
+            json.optional(written_symbol(profile, frame).map(|id| subset.native_symbol(id)));
+        });
+        json.null_column("innerWindowID", length);
+        json.column("line", frames(), |json, frame| json.optional(int32(frame.line)));
+        json.column("column", frames(), |json, frame| json.optional(int32(frame.column)));
+        match version {
+            FormatVersion::V49 => json.null_column("implementation", length),
+            FormatVersion::V66 => json.null_column("originalLocation", length),
+        }
+        json.key("length").integer(length as u64);
+    });
+}
+
+/// An address is relative to a lib: without one there is nothing that it could mean to a reader.
+fn frame_address(profile: &Profile, frame: &Frame) -> Option<u32> {
+    profile.func(frame.func).lib.and_then(|_| int32(frame.address))
+}
+
+fn write_funcs<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    subset: &Subset<'_>,
+    version: FormatVersion,
+) {
+    let length = subset.funcs().len();
+    let funcs = || subset.funcs().map(|id| profile.func(id));
+    json.object(|json| {
+        json.column("name", funcs(), |json, func| json.integer(subset.string(func.name).into()));
+        json.column("isJS", 0..length, |json, _| json.boolean(false));
+        json.column("relevantForJS", 0..length, |json, _| json.boolean(false));
+        json.column("resource", funcs(), |json, func| {
+            json.or_minus_one(func.lib.map(|lib| subset.resource(lib)));
+        });
+        match version {
+            FormatVersion::V49 => json.column("fileName", funcs(), |json, func| {
+                json.optional(func.source.map(|id| subset.string(profile.source(id).filename)));
+            }),
+            FormatVersion::V66 => json.column("source", funcs(), |json, func| {
+                json.optional(func.source.map(|id| subset.source(id)));
+            }),
+        }
+        json.column("lineNumber", funcs(), |json, func| json.optional(int32(func.line)));
+        json.column("columnNumber", funcs(), |json, func| json.optional(int32(func.column)));
+        if version == FormatVersion::V66 {
+            json.null_column("originalLocation", length);
+        }
+        json.key("length").integer(length as u64);
+    });
+}
+
+/// A resource for each lib that a function or a native symbol is in. Its name is a string index, after the profile's own strings.
+fn write_resources<W: Write>(json: &mut JsonWriter<W>, subset: &Subset<'_>) {
+    let length = subset.libs().len();
+    let first_name = subset.strings().len() as u64;
+    json.object(|json| {
+        json.column("lib", subset.libs(), |json, lib| json.integer(lib.index() as u64));
+        json.column("name", 0..length, |json, resource| json.integer(first_name + resource as u64));
+        json.null_column("host", length);
+        json.column("type", 0..length, |json, _| json.integer(RESOURCE_TYPE_LIBRARY));
+        json.key("length").integer(length as u64);
+    });
+}
+
+fn write_native_symbols<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+    let symbols = || subset.native_symbols().map(|id| profile.native_symbol(id));
+    json.object(|json| {
+        json.column("libIndex", symbols(), |json, symbol| json.integer(symbol.lib.index() as u64));
+        json.column("address", symbols(), |json, symbol| json.integer(symbol.address.into()));
+        json.column("name", symbols(), |json, symbol| json.integer(subset.string(symbol.name).into()));
+        json.column("functionSize", symbols(), |json, symbol| json.optional(int32(symbol.size)));
+        json.key("length").integer(symbols().len() as u64);
+    });
+}
+
+/// Writes the members `sources` and `sourceLocationTable` of the shared tables.
+pub(super) fn write_sources<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+    let length = subset.sources().len();
+    json.key("sources").object(|json| {
+        json.null_column("id", length);
+        json.column("filename", subset.sources(), |json, id| {
+            json.integer(subset.string(profile.source(id).filename).into());
+        });
+        json.column("startLine", 0..length, |json, _| json.integer(1));
+        json.column("startColumn", 0..length, |json, _| json.integer(1));
+        json.null_column("sourceMapURL", length);
+        json.null_column("content", length);
+        json.key("length").integer(length as u64);
+    });
+    json.key("sourceLocationTable").object(|json| {
+        for column in ["source", "line", "column"] {
+            json.null_column(column, 0);
+        }
+        json.key("length").integer(0);
+    });
+}
+
+/// Writes the member `stringArray`: the strings of the part, then the names of its resources.
+pub(super) fn write_string_array<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+    let strings = subset.strings().map(|id| profile.string(id));
+    let resources = subset.libs().map(|id: LibId| profile.lib(id).name.as_str());
+    json.column("stringArray", strings.chain(resources), JsonWriter::string);
+}
+
+/// The front end keeps categories in bytes; those beyond are the default category.
+fn category_number(pair: CategoryPair) -> Option<u8> {
+    u8::try_from(pair.category.index()).ok()
+}
+
+fn subcategory_number(pair: CategoryPair) -> u64 {
+    pair.subcategory.into()
+}

@@ -1,0 +1,243 @@
+//! Writing a thread: its samples and markers; and the counters.
+
+use std::io::Write;
+
+use super::FormatVersion;
+use super::json::JsonWriter;
+use super::subset::{Subset, is_interned};
+use super::write_tables::{write_code_tables, write_string_array};
+use crate::counter::{Counter, CounterSample};
+use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
+use crate::profile::Profile;
+use crate::thread::{Sample, Thread};
+
+/// The members of a marker's data that have meanings of their own.
+pub(super) const RESERVED_KEYS: [&str; 2] = ["type", "cause"];
+
+/// Writes an element of `threads`. In version 49 it holds the tables of `subset`.
+pub(super) fn write_thread<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    subset: &Subset<'_>,
+    thread: &Thread,
+    version: FormatVersion,
+) {
+    let process = profile.process(thread.process);
+    json.object(|json| {
+        json.key("processType").string("default");
+        json.key("processStartupTime").milliseconds(process.start);
+        write_end(json, "processShutdownTime", process.end);
+        json.key("registerTime").milliseconds(thread.start);
+        write_end(json, "unregisterTime", thread.end);
+        json.null_column("pausedRanges", 0);
+        json.key("name").string(&thread.name);
+        json.key("isMainThread").boolean(thread.is_main);
+        json.key("processName").string(&process.name);
+        json.key("pid").string(&process.pid);
+        json.key("tid").string(&thread.tid);
+        json.key("samples");
+        write_samples(json, subset, &thread.samples, profile.meta().has_cpu_deltas, version);
+        json.key("markers");
+        write_markers(json, profile, subset, &thread.markers);
+        if version == FormatVersion::V49 {
+            write_code_tables(json, profile, subset, version);
+            write_string_array(json, profile, subset);
+        }
+    });
+}
+
+fn write_end<W: Write>(json: &mut JsonWriter<W>, key: &str, time: Option<u64>) {
+    json.key(key);
+    match time {
+        Some(time) => json.milliseconds(time),
+        None => json.null(),
+    }
+}
+
+fn write_samples<W: Write>(
+    json: &mut JsonWriter<W>,
+    subset: &Subset<'_>,
+    samples: &[Sample],
+    has_cpu_deltas: bool,
+    version: FormatVersion,
+) {
+    json.object(|json| {
+        json.column("stack", samples, |json, sample| json.optional(sample.stack.map(|id| subset.stack(id))));
+        write_times(json, samples.iter().map(|sample| sample.time), version);
+        // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.
+        if version == FormatVersion::V66 && samples.iter().all(|sample| sample.weight == 1) {
+            json.key("weight").null();
+        } else {
+            json.column("weight", samples, |json, sample| json.integer(sample.weight.into()));
+        }
+        json.key("weightType").string("samples");
+        if has_cpu_deltas {
+            json.column("threadCPUDelta", samples, |json, sample| json.integer(sample.cpu_delta));
+        }
+        json.key("length").integer(samples.len() as u64);
+    });
+}
+
+/// Times that never go backwards; as differences since version 50.
+fn write_times<W: Write>(json: &mut JsonWriter<W>, times: impl Iterator<Item = u64>, version: FormatVersion) {
+    match version {
+        FormatVersion::V49 => json.column("time", times, JsonWriter::milliseconds),
+        FormatVersion::V66 => {
+            let mut last = 0;
+            json.column("timeDeltas", times, |json, time| {
+                json.milliseconds(time.saturating_sub(last));
+                last = time;
+            });
+        }
+    }
+}
+
+fn write_markers<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    subset: &Subset<'_>,
+    markers: &[Marker],
+) {
+    json.object(|json| {
+        json.column("data", markers, |json, marker| write_data(json, profile, subset, marker));
+        json.column("name", markers, |json, marker| json.integer(subset.string(marker.name).into()));
+        json.column("startTime", markers, |json, marker| write_time(json, start_time(marker.timing)));
+        json.column("endTime", markers, |json, marker| write_time(json, end_time(marker.timing)));
+        json.column("phase", markers, |json, marker| json.integer(phase(marker.timing)));
+        json.column("category", markers, |json, marker| {
+            json.integer(u8::try_from(marker.category.index()).unwrap_or_default().into());
+        });
+        json.key("length").integer(markers.len() as u64);
+    });
+}
+
+fn write_time<W: Write>(json: &mut JsonWriter<W>, time: Option<u64>) {
+    match time {
+        Some(time) => json.milliseconds(time),
+        None => json.null(),
+    }
+}
+
+fn start_time(timing: MarkerTiming) -> Option<u64> {
+    match timing {
+        MarkerTiming::Instant(time) | MarkerTiming::Interval(time, _) | MarkerTiming::IntervalStart(time) => {
+            Some(time)
+        }
+        MarkerTiming::IntervalEnd(_) => None,
+    }
+}
+
+fn end_time(timing: MarkerTiming) -> Option<u64> {
+    match timing {
+        MarkerTiming::Interval(start, end) => Some(end.max(start)),
+        MarkerTiming::IntervalEnd(time) => Some(time),
+        MarkerTiming::Instant(_) | MarkerTiming::IntervalStart(_) => None,
+    }
+}
+
+fn phase(timing: MarkerTiming) -> u64 {
+    match timing {
+        MarkerTiming::Instant(_) => 0,
+        MarkerTiming::Interval(..) => 1,
+        MarkerTiming::IntervalStart(_) => 2,
+        MarkerTiming::IntervalEnd(_) => 3,
+    }
+}
+
+fn write_data<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>, marker: &Marker) {
+    let schema = marker.schema.map(|schema| profile.marker_schema(schema));
+    if schema.is_none() && marker.stack.is_none() {
+        return json.null();
+    }
+    json.object(|json| {
+        // The front end wants a type wherever there is data; a name without a schema is a type without fields.
+        json.key("type").string(schema.map_or("", |schema| &schema.name));
+        if let Some(stack) = marker.stack {
+            json.key("cause").object(|json| json.key("stack").integer(subset.stack(stack).into()));
+        }
+        let fields = schema.map_or(&[][..], |schema| &schema.fields);
+        for (field, value) in fields.iter().zip(&marker.values) {
+            write_field(json, profile, subset, field, *value);
+        }
+    });
+}
+
+fn write_field<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    subset: &Subset<'_>,
+    field: &MarkerField,
+    value: MarkerValue,
+) {
+    if RESERVED_KEYS.contains(&field.key.as_str()) {
+        return;
+    }
+    match value {
+        MarkerValue::String(id) if is_interned(field.format) => {
+            json.key(&field.key).integer(subset.string(id).into());
+        }
+        MarkerValue::String(id) => json.key(&field.key).string(profile.string(id)),
+        // Where strings are indexes, a number would be read as one.
+        MarkerValue::Integer(value) if !is_interned(field.format) => json.key(&field.key).signed(value),
+        MarkerValue::Number(value) if !is_interned(field.format) && value.is_finite() => {
+            json.key(&field.key).number(value);
+        }
+        _ => {}
+    }
+}
+
+/// Writes an element of `counters`.
+pub(super) fn write_counter<W: Write>(
+    json: &mut JsonWriter<W>,
+    profile: &Profile,
+    counter: &Counter,
+    main_thread: usize,
+    version: FormatVersion,
+) {
+    json.object(|json| {
+        json.key("name").string(&counter.name);
+        json.key("category").string(&counter.category);
+        json.key("description").string(&counter.description);
+        json.key("pid").string(&profile.process(counter.process).pid);
+        json.key("mainThreadIndex").integer(main_thread as u64);
+        json.key("samples");
+        write_counter_samples(json, &counter.samples, version);
+        match version {
+            FormatVersion::V49 => json.key("color").string(counter.display.color.as_str()),
+            FormatVersion::V66 => write_display(json, counter),
+        }
+    });
+}
+
+fn write_counter_samples<W: Write>(
+    json: &mut JsonWriter<W>,
+    samples: &[CounterSample],
+    version: FormatVersion,
+) {
+    json.object(|json| {
+        write_times(json, samples.iter().map(|sample| sample.time), version);
+        json.column("count", samples, |json, sample| json.number(sample.delta));
+        if samples.iter().any(|sample| sample.operations.is_some()) {
+            json.column("number", samples, |json, sample| {
+                json.integer(sample.operations.unwrap_or_default().into());
+            });
+        }
+        json.key("length").integer(samples.len() as u64);
+    });
+}
+
+fn write_display<W: Write>(json: &mut JsonWriter<W>, counter: &Counter) {
+    let display = &counter.display;
+    json.key("display").object(|json| {
+        json.key("graphType").string(display.graph.as_str());
+        json.key("unit").string(&display.unit);
+        json.key("color").string(display.color.as_str());
+        match &display.marker_schema_location {
+            Some(location) => json.key("markerSchemaLocation").string(location),
+            None => json.key("markerSchemaLocation").null(),
+        }
+        json.key("sortWeight").signed(display.sort_weight.into());
+        json.key("label").string(&display.label);
+        json.null_column("tooltipRows", 0);
+    });
+}

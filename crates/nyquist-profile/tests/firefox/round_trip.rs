@@ -1,0 +1,77 @@
+//! What is written and read again is the same profile.
+
+use crate::support::{describe, sample_profile};
+use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
+use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
+
+fn write(profile: &Profile, version: FormatVersion, gzip: bool) -> Vec<u8> {
+    let mut output = Vec::new();
+    firefox::write(profile, WriteOptions { version, gzip }, &mut output).unwrap();
+    output
+}
+
+#[test]
+fn everything_comes_back() {
+    let mut profile = sample_profile();
+    for (version, gzip) in
+        [(FormatVersion::V66, true), (FormatVersion::V66, false), (FormatVersion::V49, true)]
+    {
+        let read = firefox::read(write(&profile, version, gzip).as_slice()).unwrap();
+        assert_eq!(describe(&read), describe(&profile), "version {version}, gzip {gzip}");
+        profile = read;
+    }
+}
+
+#[test]
+fn the_tables_of_version_66_come_back_as_they_were() {
+    let profile = sample_profile();
+    let read = firefox::read(write(&profile, FormatVersion::V66, true).as_slice()).unwrap();
+    assert_eq!(read.stacks(), profile.stacks());
+    assert_eq!(read.frames(), profile.frames());
+    assert_eq!(read.funcs(), profile.funcs());
+    assert_eq!(read.native_symbols(), profile.native_symbols());
+    assert_eq!(read.sources(), profile.sources());
+}
+
+#[test]
+fn what_no_sample_reaches_is_left_out() {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    builder.intern_label(None, "unused", None);
+    let used = builder.intern_label(None, "used", None);
+    builder.add_sample(thread, Sample::new(1, Some(used), 0));
+    let profile = builder.finish();
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let json = String::from_utf8(write(&profile, version, false)).unwrap();
+        assert!(json.contains("\"used\"") && !json.contains("\"unused\""), "{json}");
+        assert_eq!(firefox::read(json.as_bytes()).unwrap().stacks().len(), 1);
+    }
+}
+
+#[test]
+fn long_recordings_keep_every_nanosecond() {
+    let mut builder = ProfileBuilder::new(Meta { has_cpu_deltas: true, ..Meta::default() });
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    // Uneven steps of about a second, for eleven days.
+    let times = (0..1_000_000_u64).map(|index| index * 1_000_000_007 + index % 13);
+    let times: Vec<_> = times.step_by(7).collect();
+    for &time in &times {
+        builder.add_sample(thread, Sample::new(time, None, 1));
+    }
+    let profile = builder.finish();
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let read = firefox::read(write(&profile, version, true).as_slice()).unwrap();
+        let read: Vec<_> = read.thread(thread).samples.iter().map(|sample| sample.time).collect();
+        assert!(read == times, "version {version}");
+    }
+}
+
+#[test]
+fn an_empty_profile_comes_back() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let profile = ProfileBuilder::new(Meta::default()).finish();
+        assert_eq!(firefox::read(write(&profile, version, true).as_slice()).unwrap(), profile);
+    }
+}

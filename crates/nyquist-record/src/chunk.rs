@@ -1,0 +1,71 @@
+//! What a backend hands out: records or events of some stretch of time, and how far the past is complete.
+
+use bytes::Bytes;
+use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::perf::PerfEvents;
+use nyquist_perf::Header;
+
+/// A backend that records: an iterator over chunks that waits for the next one, and ends when the recording has
+/// ended and everything was handed out.
+pub trait Source: Iterator<Item = Chunk> + Send {}
+
+/// Records or events, as they came: those of one CPU in the order of time, those of several mixed.
+#[derive(Debug)]
+pub struct Chunk {
+    content: Content,
+    complete_before: Timestamp,
+}
+
+#[derive(Debug)]
+enum Content {
+    Records { bytes: Bytes, format: PerfEvents },
+    Events(Vec<Event>),
+}
+
+impl Chunk {
+    pub(crate) fn records(bytes: Bytes, format: PerfEvents, complete_before: Timestamp) -> Self {
+        Self { content: Content::Records { bytes, format }, complete_before }
+    }
+
+    pub(crate) fn events(events: Vec<Event>, complete_before: Timestamp) -> Self {
+        Self { content: Content::Events(events), complete_before }
+    }
+
+    /// Every event that is older than this is in this chunk or in one before it.
+    pub fn complete_before(&self) -> Timestamp {
+        self.complete_before
+    }
+
+    /// Appends the events to `events`, and says how many records were not understood.
+    ///
+    /// The stack copies in them share the chunk's memory, which goes back to the recorder when the last of them
+    /// is dropped: who keeps them for long keeps the recorder from reading on.
+    pub fn decode(self, events: &mut Vec<Event>) -> u64 {
+        match self.content {
+            Content::Events(mut made) => {
+                events.append(&mut made);
+                0
+            }
+            Content::Records { bytes, format } => decode_records(&bytes, &format, events),
+        }
+    }
+}
+
+fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -> u64 {
+    let mut not_understood = 0;
+    let mut at = 0;
+    while let Some(len) = record_len(&bytes[at..]) {
+        match format.event(&bytes.slice(at..at + len)) {
+            Ok(event) => events.extend(event),
+            Err(_) => not_understood += 1,
+        }
+        at += len;
+    }
+    not_understood + u64::from(at < bytes.len())
+}
+
+/// The length of the record at the start of `bytes`, if it is whole.
+fn record_len(bytes: &[u8]) -> Option<usize> {
+    let len = usize::from(Header::parse(bytes).ok()?.size);
+    (Header::LEN..=bytes.len()).contains(&len).then_some(len)
+}

@@ -1,0 +1,154 @@
+//! How large the rings are, and how much of a stack is copied: pure functions of what the machine allows.
+
+/// What is known before a ring is mapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Allowance {
+    /// The CPUs that get rings.
+    pub(crate) cpus: usize,
+    /// The size of a page in bytes.
+    pub(crate) page: usize,
+    /// The bytes of memory for all rings; `None` where nothing limits them.
+    pub(crate) bytes: Option<u64>,
+    /// Samples a second on every CPU.
+    pub(crate) rate_hz: u32,
+}
+
+/// The sizes of a CPU's rings, in pages without the control page, and of a stack's copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RingPlan {
+    /// The ring for samples.
+    pub(crate) sample_pages: usize,
+    /// The ring for mappings, names and tasks; `None` where they share the ring for samples.
+    pub(crate) sideband_pages: Option<usize>,
+    /// The bytes of a stack that are copied, a multiple of 8.
+    pub(crate) stack_bytes: u32,
+}
+
+/// The ring of a CPU for samples where nothing limits it.
+const LARGEST_RING: u64 = 32 << 20;
+/// All rings for samples together where nothing limits them, for machines with many CPUs.
+const LARGEST_TOTAL: u64 = 1 << 30;
+/// A CPU's ring for mappings, names and tasks where there is room.
+const SIDEBAND_RING: u64 = 512 << 10;
+/// The smallest ring for samples that is tried.
+const SMALLEST_RING: u64 = 32 << 10;
+
+/// The largest copy of a stack that the ABI allows: a record is shorter than 64 kB.
+const LARGEST_STACK: u32 = 65_528;
+/// What a sample with such a copy takes: the kernel cuts the copy where the rest needs the room.
+const LARGEST_RECORD: u64 = 64 << 10;
+/// A copy of a stack where there is less room.
+const SMALLER_STACK: u32 = 32 << 10;
+/// What a sample holds besides the copy of its stack: about 40 words, and 127 of the kernel's call chain.
+const SAMPLE_OVERHEAD: u64 = 1536;
+
+impl Allowance {
+    /// The first plan to try.
+    pub(crate) fn plan(&self) -> RingPlan {
+        let each = self.bytes.map_or(u64::MAX, |bytes| bytes / self.cpus.max(1) as u64);
+        let page = self.page as u64;
+        let sideband = if each >= 8 * SIDEBAND_RING { SIDEBAND_RING } else { SIDEBAND_RING / 8 };
+        let shared = each < 4 * sideband;
+        let sideband_room = if shared { 0 } else { sideband + page };
+        let largest = LARGEST_RING.min(LARGEST_TOTAL / self.cpus.max(1) as u64);
+        let room = each.saturating_sub(sideband_room + page).clamp(SMALLEST_RING, largest.max(SMALLEST_RING));
+        let sample = 1_u64 << room.ilog2();
+        self.with_stack(RingPlan {
+            sample_pages: (sample / page).max(1) as usize,
+            sideband_pages: (!shared).then_some((sideband / page).max(1) as usize),
+            stack_bytes: 0,
+        })
+    }
+
+    /// The next smaller plan, for a machine that allows less than it said: rings of half the size, in the end
+    /// without one of their own for the sideband. `None` where there is nothing left to save.
+    pub(crate) fn smaller(&self, plan: RingPlan) -> Option<RingPlan> {
+        let smallest = SMALLEST_RING as usize / self.page;
+        let mut next = plan;
+        if plan.sample_pages > smallest.max(1) {
+            next.sample_pages /= 2;
+            next.sideband_pages = plan.sideband_pages.map(|pages| (pages / 2).max(4));
+        } else if plan.sideband_pages.is_some() {
+            next.sideband_pages = None;
+        } else {
+            return None;
+        }
+        Some(self.with_stack(next))
+    }
+
+    /// Full copies where the ring holds half a second of them, smaller ones otherwise, and never more than an
+    /// eighth of the ring each.
+    fn with_stack(&self, plan: RingPlan) -> RingPlan {
+        let ring = (plan.sample_pages * self.page) as u64;
+        let half_second = u64::from(self.rate_hz).div_ceil(2);
+        let full = half_second.saturating_mul(LARGEST_RECORD) <= ring;
+        let wanted = if full { LARGEST_STACK } else { SMALLER_STACK };
+        let most = (ring / 8).saturating_sub(SAMPLE_OVERHEAD) as u32 & !7;
+        RingPlan { stack_bytes: wanted.min(most), ..plan }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowance(cpus: usize, bytes: Option<u64>, rate_hz: u32) -> Allowance {
+        Allowance { cpus, page: 4096, bytes, rate_hz }
+    }
+
+    /// What the rings of a plan lock, with their control pages.
+    fn locked(allowance: &Allowance, plan: RingPlan) -> u64 {
+        let pages = plan.sample_pages + 1 + plan.sideband_pages.map_or(0, |pages| pages + 1);
+        (allowance.cpus * pages * allowance.page) as u64
+    }
+
+    #[test]
+    fn without_limits_the_rings_hold_half_a_second_of_full_stacks_at_1000_hz() {
+        let plan = allowance(2, None, 1000).plan();
+        assert_eq!(plan.sample_pages * 4096, 32 << 20);
+        assert_eq!(plan.sideband_pages, Some(128));
+        assert_eq!(plan.stack_bytes, LARGEST_STACK);
+        assert_eq!(allowance(2, None, 10_000).plan().stack_bytes, SMALLER_STACK);
+        assert_eq!(allowance(128, None, 1000).plan().stack_bytes, SMALLER_STACK);
+    }
+
+    #[test]
+    fn a_plan_keeps_to_what_is_allowed() {
+        let check = |cpus: usize, memlock_kb: u64| {
+            let allowance = allowance(cpus, Some((516 * cpus as u64 + memlock_kb) << 10), 1000);
+            let plan = allowance.plan();
+            assert!(locked(&allowance, plan) <= allowance.bytes.unwrap(), "{cpus} CPUs, {memlock_kb} kB");
+            assert!(plan.sample_pages.is_power_of_two());
+            assert!(plan.sideband_pages.is_none_or(usize::is_power_of_two));
+            assert_eq!(plan.stack_bytes % 8, 0);
+        };
+        for cpus in [1, 2, 8, 16, 64, 128, 256] {
+            for memlock_kb in [0, 64, 8192, 1 << 20] {
+                check(cpus, memlock_kb);
+            }
+        }
+    }
+
+    #[test]
+    fn half_of_what_is_allowed_is_used_at_least() {
+        for cpus in [1, 2, 8, 128] {
+            let allowance = allowance(cpus, Some((516 * cpus as u64 + 8192) << 10), 1000);
+            assert!(locked(&allowance, allowance.plan()) * 2 > allowance.bytes.unwrap(), "{cpus} CPUs");
+        }
+    }
+
+    #[test]
+    fn plans_get_smaller_until_nothing_is_left_to_save() {
+        let allowance = allowance(4, None, 1000);
+        let mut plan = allowance.plan();
+        let mut steps = 0;
+        while let Some(next) = allowance.smaller(plan) {
+            assert!(locked(&allowance, next) < locked(&allowance, plan), "{plan:?} {next:?}");
+            assert!(next.stack_bytes <= plan.stack_bytes);
+            plan = next;
+            steps += 1;
+        }
+        assert!((5..30).contains(&steps));
+        assert_eq!(plan, RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 2560 });
+    }
+}

@@ -1,0 +1,245 @@
+//! Launching the command: it is forked first, sampled from the very start, and then let go.
+
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use nyquist_convert::event::Pid;
+use thiserror::Error;
+
+use super::Command;
+use super::limits::original_descriptor_limit;
+use super::sys::process::{self, Ids, Plan, Stage};
+
+/// Why a command was not launched.
+#[derive(Debug, Error)]
+pub enum LaunchError {
+    /// A word of the command or of its environment cannot be handed to a program.
+    #[error("the command contains a zero byte, which no program can be given")]
+    ZeroByte(#[from] std::ffi::NulError),
+    /// The system gave no process.
+    #[error("no process could be made for `{program}`: {source}")]
+    Fork {
+        /// The program as it was typed.
+        program: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The process could not become the user that the command should run as.
+    #[error("`{program}` cannot be run as user {uid}: {source}")]
+    Credentials {
+        /// The program as it was typed.
+        program: String,
+        /// The user.
+        uid: u32,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The program could not be executed.
+    #[error("`{program}` cannot be run: {source}")]
+    Exec {
+        /// The program as it was typed.
+        program: String,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl LaunchError {
+    /// The exit status that a shell gives for this: 127 where the program was not found, 126 otherwise.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotADirectory => 127,
+            _ => 126,
+        }
+    }
+}
+
+/// A process that will become the command, and waits.
+///
+/// Dropping it ends the process, and leaves no zombie.
+#[derive(Debug)]
+pub struct Suspended {
+    waiting: Option<process::Waiting>,
+    process: Process,
+    program: String,
+    uid: u32,
+}
+
+/// Makes the process that will become the command.
+///
+/// It has the default signal mask and actions (what was ignored before this program began stays so), and of
+/// this process's descriptors those that are inherited across exec.
+pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
+    let plan = Plan {
+        candidates: command.candidates()?,
+        args: command.arguments()?,
+        env: command.environment()?,
+        run_as: command.run_as.clone().map(|user| Ids { uid: user.uid, gid: user.gid, groups: user.groups }),
+        descriptors: original_descriptor_limit(),
+    };
+    let program = command.program.to_string_lossy().into_owned();
+    let uid = command.run_as.as_ref().map_or(0, |user| user.uid);
+    match process::fork(&plan) {
+        Ok(waiting) => {
+            let process = Process::new(waiting.pid);
+            Ok(Suspended { waiting: Some(waiting), process, program, uid })
+        }
+        Err(source) => Err(LaunchError::Fork { program, source }),
+    }
+}
+
+impl Suspended {
+    /// The process.
+    pub fn pid(&self) -> Pid {
+        Pid(self.process.pid)
+    }
+
+    /// Lets the process become the command, and returns when it has.
+    pub fn start(mut self) -> Result<Running, LaunchError> {
+        let program = self.program.clone();
+        let Some(waiting) = self.waiting.take() else { return Ok(Running { process: self.process.clone() }) };
+        match waiting.start() {
+            Ok(Ok(())) => Ok(Running { process: self.process.clone() }),
+            Ok(Err((Stage::Exec, source))) => Err(self.reap(LaunchError::Exec { program, source })),
+            Ok(Err((Stage::Credentials, source))) => {
+                let uid = self.uid;
+                Err(self.reap(LaunchError::Credentials { program, uid, source }))
+            }
+            Err(source) => Err(self.reap(LaunchError::Fork { program, source })),
+        }
+    }
+
+    /// Waits for the process, which is ending.
+    fn reap(&self, error: LaunchError) -> LaunchError {
+        // The process says nothing that the error does not say better.
+        let _ = self.process.wait();
+        error
+    }
+}
+
+impl Drop for Suspended {
+    fn drop(&mut self) {
+        // The process ends when its pipe is closed.
+        if self.waiting.take().is_some() {
+            let _ = self.process.wait();
+        }
+    }
+}
+
+/// The command, running.
+#[derive(Debug)]
+pub struct Running {
+    process: Process,
+}
+
+impl Running {
+    /// The process.
+    pub fn pid(&self) -> Pid {
+        Pid(self.process.pid)
+    }
+
+    /// Waits until the command has ended.
+    pub fn wait(&self) -> io::Result<Ended> {
+        self.process.wait()
+    }
+
+    /// What signals can be sent with, from any thread.
+    pub fn signaller(&self) -> Signaller {
+        Signaller { process: self.process.clone() }
+    }
+}
+
+/// Sends signals to the command, and never to another process that took its number.
+#[derive(Clone, Debug)]
+pub struct Signaller {
+    process: Process,
+}
+
+impl Signaller {
+    /// Sends a signal; that the command has ended already is no error.
+    pub fn send(&self, signal: i32) -> io::Result<()> {
+        self.process.signal(signal)
+    }
+}
+
+/// How a command ended, and what it used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// The CPU time in user code, with that of the children that it waited for.
+    pub user: Duration,
+    /// The CPU time in the kernel, with that of the children that it waited for.
+    pub system: Duration,
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExitStatus {
+    /// By itself, with this code.
+    Code(u8),
+    /// By this signal.
+    Signal(u8),
+}
+
+impl ExitStatus {
+    /// The code, or 128 + the signal, as a shell says it.
+    pub fn shell_code(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128_u8.saturating_add(signal),
+        }
+    }
+
+    /// Reads the status of wait(2) of a process that has ended.
+    fn from_wait(status: i32) -> Self {
+        let [low, high, ..] = status.to_le_bytes();
+        match low & 0x7f {
+            0 => Self::Code(high),
+            signal => Self::Signal(signal),
+        }
+    }
+}
+
+/// A child process. Its number is its own until somebody has taken its status, which happens under the lock.
+#[derive(Clone, Debug)]
+struct Process {
+    pid: u32,
+    ended: Arc<Mutex<Option<Ended>>>,
+}
+
+impl Process {
+    fn new(pid: u32) -> Self {
+        Self { pid, ended: Arc::default() }
+    }
+
+    fn ended(&self) -> MutexGuard<'_, Option<Ended>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait(&self) -> io::Result<Ended> {
+        if self.ended().is_none() {
+            process::await_end(self.pid)?;
+        }
+        let mut ended = self.ended();
+        if let Some(ended) = *ended {
+            return Ok(ended);
+        }
+        let (status, usage) = process::wait(self.pid)?;
+        let duration = |time: libc::timeval| {
+            Duration::from_secs(time.tv_sec as u64) + Duration::from_micros(time.tv_usec as u64)
+        };
+        Ok(*ended.insert(Ended {
+            status: ExitStatus::from_wait(status),
+            user: duration(usage.ru_utime),
+            system: duration(usage.ru_stime),
+        }))
+    }
+
+    fn signal(&self, signal: i32) -> io::Result<()> {
+        let ended = self.ended();
+        if ended.is_some() { Ok(()) } else { process::signal(self.pid, signal) }
+    }
+}

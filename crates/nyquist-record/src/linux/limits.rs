@@ -1,0 +1,50 @@
+//! What the system lets this process have: descriptors, locked memory, a rate.
+
+use std::fs;
+use std::sync::OnceLock;
+
+use super::sys::limits::{Limit, descriptors, locked_memory, set_descriptors};
+
+static ORIGINAL_DESCRIPTORS: OnceLock<Limit> = OnceLock::new();
+
+/// Raises the number of descriptors that this process may have as far as the hard limit allows. The command is
+/// given the limit that there was before: programs that use select(2) or close all descriptors depend on it.
+pub(crate) fn raise_descriptor_limit() {
+    let Ok(limit) = descriptors() else { return };
+    ORIGINAL_DESCRIPTORS.get_or_init(|| limit);
+    // Where the limit cannot be raised, what it allows decides later.
+    let _ = set_descriptors(Limit { soft: limit.hard, ..limit });
+}
+
+/// The limit as it was before it was raised; `None` where it was not.
+pub(crate) fn original_descriptor_limit() -> Option<Limit> {
+    ORIGINAL_DESCRIPTORS.get().copied()
+}
+
+/// A number in `/proc/sys/kernel`; `None` where it cannot be read.
+pub(crate) fn kernel_setting(name: &str) -> Option<i64> {
+    fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
+}
+
+/// The bytes of ring buffers that a process without privileges can map: `perf_event_mlock_kb` for every CPU
+/// that is online, and what RLIMIT_MEMLOCK allows.
+pub(crate) fn ring_bytes_without_privileges(cpus: usize) -> u64 {
+    let kb = kernel_setting("perf_event_mlock_kb").and_then(|kb| u64::try_from(kb).ok()).unwrap_or(516);
+    let locked = locked_memory().map_or(0, |limit| limit.soft);
+    kb.saturating_mul(1024).saturating_mul(cpus as u64).saturating_add(locked)
+}
+
+const CAP_IPC_LOCK: u32 = 14;
+
+/// Whether ring buffers are not limited: as root, with CAP_IPC_LOCK, or at paranoid -1.
+pub(crate) fn rings_are_unlimited() -> bool {
+    has_capability(CAP_IPC_LOCK) || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
+}
+
+/// Whether a capability is effective (`CapEff` of `/proc/self/status`).
+fn has_capability(number: u32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let bits = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    bits.is_some_and(|bits| bits & (1 << number) != 0)
+}

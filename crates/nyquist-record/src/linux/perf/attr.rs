@@ -1,0 +1,172 @@
+//! What is asked of the kernel: the attributes of the sampling event and of the sideband event.
+
+use nyquist_perf::abi::x86;
+use nyquist_perf::{ReadFormat, RecordFormat, SampleType};
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_HARDWARE,
+    PERF_TYPE_SOFTWARE,
+};
+
+use crate::linux::sys::event::perf_event_attr;
+
+/// What triggers a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// The hardware's count of CPU cycles.
+    Cycles,
+    /// The kernel's clock of CPU time.
+    CpuClock,
+}
+
+/// What the machine turned out to allow and to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a kernel has or refuses")]
+pub(crate) struct Features {
+    pub(crate) trigger: Trigger,
+    /// Samples in the kernel, with its stack.
+    pub(crate) kernel: bool,
+    /// The thread's own count in every sample, although the event is inherited (Linux 6.12).
+    pub(crate) read: bool,
+    /// Counts of lost samples (Linux 6.0).
+    pub(crate) lost: bool,
+    /// Build ids of mapped files (Linux 5.12).
+    pub(crate) build_id: bool,
+}
+
+impl Features {
+    /// Everything that can be asked for.
+    pub(crate) const ALL: Self =
+        Self { trigger: Trigger::Cycles, kernel: true, read: true, lost: true, build_id: true };
+
+    /// What to try after the kernel has refused these for a reason; `None` where the reason is about something
+    /// else.
+    pub(crate) fn after(self, errno: i32) -> Option<Self> {
+        match errno {
+            libc::EACCES | libc::EPERM if self.kernel => Some(Self { kernel: false, ..self }),
+            libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV | libc::ENXIO
+                if self.trigger == Trigger::Cycles =>
+            {
+                Some(Self { trigger: Trigger::CpuClock, ..self })
+            }
+            libc::EINVAL | libc::E2BIG => self.with_less(),
+            _ => None,
+        }
+    }
+
+    fn with_less(self) -> Option<Self> {
+        match self {
+            Self { read: true, .. } => Some(Self { read: false, ..self }),
+            Self { lost: true, .. } => Some(Self { lost: false, ..self }),
+            Self { build_id: true, .. } => Some(Self { build_id: false, ..self }),
+            // Cycles may be what was invalid, so the clock gets everything once more.
+            Self { trigger: Trigger::Cycles, kernel, .. } => {
+                Some(Self { trigger: Trigger::CpuClock, kernel, ..Self::ALL })
+            }
+            Self { .. } => None,
+        }
+    }
+
+    /// The layout of the records of both events.
+    pub(crate) fn format(self) -> RecordFormat {
+        let mut sample_type = SampleType::IDENTIFIER
+            .with(SampleType::IP)
+            .with(SampleType::TID)
+            .with(SampleType::TIME)
+            .with(SampleType::CPU)
+            .with(SampleType::PERIOD)
+            .with(SampleType::CALLCHAIN)
+            .with(SampleType::REGS_USER)
+            .with(SampleType::STACK_USER);
+        if self.read {
+            sample_type = sample_type.with(SampleType::READ);
+        }
+        let lost = if self.lost { ReadFormat::LOST } else { ReadFormat::default() };
+        RecordFormat {
+            sample_type,
+            read_format: ReadFormat::ID.with(lost),
+            user_registers: x86::ALL_64,
+            sample_id_all: true,
+            ..RecordFormat::default()
+        }
+    }
+}
+
+/// What the sampling event is opened with besides its features.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sampling {
+    pub(crate) rate_hz: u32,
+    pub(crate) stack_bytes: u32,
+    /// The bytes in the ring at which its reader is woken.
+    pub(crate) wake_at: u32,
+    /// Whether sampling begins when the process calls exec, and not when it is switched on.
+    pub(crate) from_exec: bool,
+}
+
+/// The event that samples.
+pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_attr {
+    let mut attr = common(features, sampling.from_exec);
+    match features.trigger {
+        Trigger::Cycles => {
+            attr.type_ = PERF_TYPE_HARDWARE;
+            attr.config = u64::from(PERF_COUNT_HW_CPU_CYCLES);
+            attr.set_freq(1);
+            attr.__bindgen_anon_1.sample_freq = u64::from(sampling.rate_hz);
+        }
+        Trigger::CpuClock => {
+            attr.type_ = PERF_TYPE_SOFTWARE;
+            attr.config = u64::from(PERF_COUNT_SW_CPU_CLOCK);
+            attr.__bindgen_anon_1.sample_period = period_ns(sampling.rate_hz);
+        }
+    }
+    attr.set_inherit_stat(1);
+    attr.sample_stack_user = sampling.stack_bytes;
+    attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
+    attr
+}
+
+/// The event that counts nothing and tells of mappings, names and tasks. Every record of it wakes its reader, so
+/// that files can be opened while the process that maps them lives.
+pub(crate) fn sideband(features: Features, from_exec: bool) -> perf_event_attr {
+    let mut attr = common(features, from_exec);
+    attr.type_ = PERF_TYPE_SOFTWARE;
+    attr.config = u64::from(PERF_COUNT_SW_DUMMY);
+    attr.sample_stack_user = SIDEBAND_STACK;
+    attr.set_mmap(1);
+    attr.set_mmap2(1);
+    attr.set_comm(1);
+    attr.set_comm_exec(1);
+    attr.set_task(1);
+    attr.set_build_id(u64::from(features.build_id));
+    attr.__bindgen_anon_2.wakeup_watermark = 1;
+    attr
+}
+
+/// The kernel refuses a stack copy of no bytes, and the sideband's samples, which never come, must have the
+/// layout of the others.
+const SIDEBAND_STACK: u32 = 8;
+
+/// The time between two samples.
+pub(crate) fn period_ns(rate_hz: u32) -> u64 {
+    1_000_000_000 / u64::from(rate_hz.max(1))
+}
+
+fn common(features: Features, from_exec: bool) -> perf_event_attr {
+    let format = features.format();
+    let mut attr = perf_event_attr {
+        sample_type: format.sample_type.0,
+        read_format: format.read_format.0,
+        sample_regs_user: format.user_registers,
+        clockid: libc::CLOCK_MONOTONIC,
+        ..perf_event_attr::default()
+    };
+    attr.set_disabled(1);
+    attr.set_inherit(1);
+    attr.set_enable_on_exec(u64::from(from_exec));
+    attr.set_exclude_kernel(u64::from(!features.kernel));
+    attr.set_exclude_hv(u64::from(!features.kernel));
+    attr.set_exclude_callchain_user(1);
+    attr.set_sample_id_all(1);
+    attr.set_use_clockid(1);
+    attr.set_watermark(1);
+    attr
+}

@@ -1,0 +1,387 @@
+//! Opening the events and mapping their rings: with all that the machine allows, and less where it must be.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+use std::time::Duration;
+
+use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::perf::{PerfEvents, Period};
+use nyquist_object::elf::Architecture;
+
+use super::attr::{Features, Sampling, Trigger, period_ns, sampling, sideband};
+use super::events::Events;
+use super::outcome::{Hint, Notice, OpenError, Outcome};
+use super::pool::{BUFFERS, Pool};
+use super::reader::{Reader, RingSource};
+use super::recording::{Recording, StopHandle};
+use super::skim::SampleLayout;
+use crate::linux::budget::{Allowance, RingPlan};
+use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::limits::page_size;
+use crate::linux::sys::ring::Ring;
+use crate::linux::sys::{event, poll};
+use crate::linux::{cpus, kernel, limits, proc};
+
+/// What to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A child that waits for leave to become the command: sampled from its exec on, with all its threads and
+    /// children.
+    Child(Pid),
+    /// A process that runs: all its threads, and all threads and children that they start.
+    Attach(Pid),
+}
+
+impl Target {
+    fn pid(self) -> Pid {
+        let (Self::Child(pid) | Self::Attach(pid)) = self;
+        pid
+    }
+}
+
+/// How to record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Samples for every second of a thread's CPU time.
+    pub rate_hz: u32,
+    /// How long to record, where it should end before the process does.
+    pub duration: Option<Duration>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { rate_hz: 1000, duration: None }
+    }
+}
+
+/// Opened events with their rings, ready to record.
+#[derive(Debug)]
+pub struct Perf {
+    target: Target,
+    options: Options,
+    outcome: Outcome,
+    features: Features,
+    opened: Opened,
+}
+
+/// Events and rings.
+#[derive(Debug, Default)]
+struct Opened {
+    events: Events,
+    rings: Vec<RingSource>,
+}
+
+impl Perf {
+    /// Opens the events for a process and maps their rings.
+    ///
+    /// A machine that allows less gives less, and [`Outcome::notices`] says what. Fails only where no event can
+    /// be opened at all, or no ring mapped.
+    pub fn open(target: Target, options: &Options) -> Result<Self, OpenError> {
+        limits::raise_descriptor_limit();
+        let cpus = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
+        let mut notices = Vec::new();
+        let rate_hz = allowed_rate(options.rate_hz, &mut notices);
+        let allowance = Allowance {
+            cpus: cpus.len(),
+            page: page_size(),
+            bytes: (!limits::rings_are_unlimited())
+                .then(|| limits::ring_bytes_without_privileges(cpus.len())),
+            rate_hz,
+        };
+        let features = probe(target, cpus.first().copied().unwrap_or(0), rate_hz)?;
+        let opener = Opener { target, features, rate_hz, cpus: &cpus };
+        let (opened, plan) = opener.open_all(&allowance)?;
+        notice_rings(&allowance, plan, &mut notices);
+        if !features.kernel {
+            notices
+                .push(Notice::KernelNotPermitted { paranoid: limits::kernel_setting("perf_event_paranoid") });
+        }
+        let outcome = Outcome {
+            trigger: features.trigger,
+            rate_hz,
+            kernel: features.kernel,
+            exact_cpu_time: features.read,
+            stack_bytes: plan.stack_bytes,
+            cpus: cpus.len(),
+            sample_ring_bytes: plan.sample_pages * allowance.page,
+            sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * allowance.page),
+            notices,
+        };
+        Ok(Self { target, options: *options, outcome, features, opened })
+    }
+
+    /// What the machine allowed.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Begins to record: an attached process at once, a child when it calls exec.
+    pub fn record(self) -> Result<Recording, OpenError> {
+        let time = Timestamp(monotonic_ns());
+        let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
+        if let Target::Attach(pid) = self.target {
+            self.opened.events.enable().map_err(|source| open_error(source, pid))?;
+        }
+        let initial = self.initial_events(time);
+        let format = PerfEvents {
+            format: self.features.format(),
+            architecture: Architecture::X86_64,
+            period: match self.features.trigger {
+                Trigger::CpuClock => Period::Nanoseconds,
+                Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
+            },
+        };
+        let (out, chunks) = sync_channel(BUFFERS);
+        let events = Arc::new(self.opened.events);
+        let reader = Reader {
+            events: Arc::clone(&events),
+            rings: self.opened.rings,
+            pool: Pool::new(),
+            out,
+            layout: SampleLayout::new(&format.format),
+            stop: Arc::clone(&stop),
+            pid: self.target.pid().0,
+            duration: self.options.duration,
+        };
+        let thread = std::thread::Builder::new().name("nyquist-reader".into());
+        let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
+        Ok(Recording {
+            initial: Some(initial),
+            chunks,
+            format,
+            reader: Some(reader),
+            stop: StopHandle { counter: stop },
+            events,
+            counts_lost: self.features.lost,
+        })
+    }
+
+    /// The kernel's mappings, and the names and mappings that an attached process has already.
+    fn initial_events(&self, time: Timestamp) -> Vec<Event> {
+        let mut kinds = if self.features.kernel { kernel::mappings() } else { Vec::new() };
+        if let Target::Attach(pid) = self.target {
+            kinds.extend(proc::describe(pid));
+        }
+        kinds.into_iter().map(|kind| Event { time, cpu: None, kind }).collect()
+    }
+}
+
+/// The rate, as far as the kernel allows it.
+fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
+    let most = limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
+    match most.filter(|most| *most > 0 && *most < asked_hz) {
+        Some(allowed_hz) => {
+            notices.push(Notice::RateLowered { asked_hz, allowed_hz });
+            allowed_hz
+        }
+        None => asked_hz.max(1),
+    }
+}
+
+fn notice_rings(allowance: &Allowance, plan: RingPlan, notices: &mut Vec<Notice>) {
+    let wanted = allowance.plan();
+    if plan.sample_pages < wanted.sample_pages {
+        notices.push(Notice::SmallerRings {
+            wanted: wanted.sample_pages * allowance.page,
+            given: plan.sample_pages * allowance.page,
+        });
+    }
+    if plan.sideband_pages.is_none() {
+        notices.push(Notice::SharedRings);
+    }
+}
+
+/// Finds out what the kernel grants, by asking for all of it and for less after every refusal.
+fn probe(target: Target, cpu: u32, rate_hz: u32) -> Result<Features, OpenError> {
+    let mut features = Features::ALL;
+    loop {
+        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
+        let opener = Opener { target, features, rate_hz, cpus: &[cpu] };
+        let opened = opener
+            .open_sampling(target.pid().0, cpu, smallest)
+            .and_then(|_| opener.open_sideband(target.pid().0, cpu));
+        match opened {
+            Ok(_) => return Ok(features),
+            Err(error) => {
+                let less = error.raw_os_error().and_then(|errno| features.after(errno));
+                features = less.ok_or_else(|| open_error(error, target.pid()))?;
+            }
+        }
+    }
+}
+
+/// Opens events with the features that the kernel grants.
+struct Opener<'a> {
+    target: Target,
+    features: Features,
+    rate_hz: u32,
+    cpus: &'a [u32],
+}
+
+impl Opener<'_> {
+    /// Opens all events and maps all rings, smaller ones for as long as there is no memory for them.
+    fn open_all(&self, allowance: &Allowance) -> Result<(Opened, RingPlan), OpenError> {
+        let mut plan = allowance.plan();
+        loop {
+            match self.open_with(plan) {
+                Err(OpenError::Rings { source, cpus }) => match allowance.smaller(plan) {
+                    Some(smaller) => plan = smaller,
+                    None => return Err(OpenError::Rings { source, cpus }),
+                },
+                result => return result.map(|opened| (opened, plan)),
+            }
+        }
+    }
+
+    fn open_with(&self, plan: RingPlan) -> Result<Opened, OpenError> {
+        let pid = self.target.pid();
+        let mut opened = Opened::default();
+        let mut rings = Vec::new();
+        for cpu in self.cpus {
+            rings.push(self.open_cpu(&mut opened, pid, *cpu, plan)?);
+        }
+        if let Target::Attach(pid) = self.target {
+            self.open_threads(&mut opened, pid, &rings)?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens the events of the main thread on a CPU, and maps that CPU's rings.
+    fn open_cpu(
+        &self,
+        opened: &mut Opened,
+        pid: Pid,
+        cpu: u32,
+        plan: RingPlan,
+    ) -> Result<CpuRings, OpenError> {
+        let fail = |source| open_error(source, pid);
+        let sampling = self.open_sampling(pid.0, cpu, plan).map_err(fail)?;
+        let sideband = self.open_sideband(pid.0, cpu).map_err(fail)?;
+        let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
+        let samples = Ring::map(sampling.as_fd(), plan.sample_pages).map_err(no_ring)?;
+        let sideband_ring = plan
+            .sideband_pages
+            .map(|pages| Ring::map(sideband.as_fd(), pages).map_err(no_ring))
+            .transpose()?;
+        if sideband_ring.is_none() {
+            event::set_output(sideband.as_fd(), sampling.as_fd()).map_err(fail)?;
+        }
+        let sampling = opened.events.add(sampling, true);
+        let sideband = opened.events.add(sideband, false);
+        // The sideband's rings come first, so that a mapping is handed out before the samples in it.
+        let sideband_at = sideband_ring.map(|ring| {
+            opened.rings.push(RingSource { ring, wakers: vec![sideband] });
+            opened.rings.len() - 1
+        });
+        opened.rings.push(RingSource { ring: samples, wakers: vec![sampling] });
+        let sample_at = opened.rings.len() - 1;
+        Ok(CpuRings { cpu, sample_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
+    }
+
+    /// Opens the events of all other threads, and of those that are born meanwhile, until a look at the threads
+    /// finds no new one. Their records go into the rings that are there.
+    fn open_threads(&self, opened: &mut Opened, pid: Pid, rings: &[CpuRings]) -> Result<(), OpenError> {
+        let mut known = vec![pid.0];
+        loop {
+            let threads = proc::threads(pid).map_err(|_| OpenError::NoSuchProcess { pid })?;
+            let new: Vec<u32> = threads.into_iter().filter(|tid| !known.contains(tid)).collect();
+            if new.is_empty() {
+                return Ok(());
+            }
+            for tid in new {
+                known.push(tid);
+                match self.open_thread(opened, tid, rings) {
+                    // A thread that has ended meanwhile is none to record.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => return Err(thread_error(error, pid, opened)),
+                    Ok(()) => {}
+                }
+            }
+        }
+    }
+
+    fn open_thread(&self, opened: &mut Opened, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
+        for ring in rings {
+            let sampling = self.open_sampling(tid, ring.cpu, ring.plan)?;
+            redirect(opened, sampling, ring.sample_at, true)?;
+            let sideband = self.open_sideband(tid, ring.cpu)?;
+            redirect(opened, sideband, ring.sideband_at, false)?;
+        }
+        Ok(())
+    }
+
+    fn open_sampling(&self, tid: u32, cpu: u32, plan: RingPlan) -> io::Result<OwnedFd> {
+        let wake_at = if plan.sideband_pages.is_some() { plan.sample_pages * page_size() / 4 } else { 1 };
+        let attr = sampling(
+            self.features,
+            Sampling {
+                rate_hz: self.rate_hz,
+                stack_bytes: plan.stack_bytes,
+                wake_at: wake_at as u32,
+                from_exec: self.begins_at_exec(),
+            },
+        );
+        event::open(attr, tid, cpu, None)
+    }
+
+    fn open_sideband(&self, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
+        event::open(sideband(self.features, self.begins_at_exec()), tid, cpu, None)
+    }
+
+    fn begins_at_exec(&self) -> bool {
+        matches!(self.target, Target::Child(_))
+    }
+}
+
+/// The places of a CPU's rings.
+struct CpuRings {
+    cpu: u32,
+    sample_at: usize,
+    sideband_at: usize,
+    plan: RingPlan,
+}
+
+/// Sends the records of an event into a ring that another one has.
+fn redirect(opened: &mut Opened, fd: OwnedFd, ring: usize, samples: bool) -> io::Result<()> {
+    let Some(ring) = opened.rings.get_mut(ring) else { return Ok(()) };
+    let owner: Option<BorrowedFd<'_>> =
+        ring.wakers.first().and_then(|waker| opened.events.get(*waker)).map(|fd| fd.as_fd());
+    if let Some(owner) = owner {
+        event::set_output(fd.as_fd(), owner)?;
+    }
+    ring.wakers.push(opened.events.add(fd, samples));
+    Ok(())
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> OpenError {
+    move |source| OpenError::System { what, source }
+}
+
+fn thread_error(source: io::Error, pid: Pid, opened: &Opened) -> OpenError {
+    match source.raw_os_error() {
+        Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: opened.events.len() },
+        _ => open_error(source, pid),
+    }
+}
+
+/// What the kernel's refusal to open an event for a process means.
+fn open_error(source: io::Error, pid: Pid) -> OpenError {
+    match source.raw_os_error() {
+        Some(libc::ESRCH) => OpenError::NoSuchProcess { pid },
+        Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: 0 },
+        Some(libc::EACCES | libc::EPERM) if own_events_are_allowed() => OpenError::AnotherUsers { pid },
+        _ => {
+            let hint = Hint::for_error(&source);
+            OpenError::Refused { source, hint }
+        }
+    }
+}
+
+/// Whether this thread may at least count its own clock.
+fn own_events_are_allowed() -> bool {
+    let features =
+        Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, build_id: false };
+    event::open(sideband(features, false), 0, 0, None).is_ok()
+}

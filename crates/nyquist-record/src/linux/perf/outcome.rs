@@ -1,0 +1,182 @@
+//! What came of opening the events: what the machine allowed, and what it did not.
+
+use std::{fmt, io};
+
+use nyquist_convert::event::Pid;
+use thiserror::Error;
+
+use super::attr::Trigger;
+use crate::linux::limits::kernel_setting;
+
+/// What is being recorded, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What triggers a sample.
+    pub trigger: Trigger,
+    /// Samples for every second of a thread's CPU time.
+    pub rate_hz: u32,
+    /// Whether kernel code is sampled, with its stacks.
+    pub kernel: bool,
+    /// Whether every sample says what its thread has used so far.
+    pub exact_cpu_time: bool,
+    /// The bytes of every stack that are copied.
+    pub stack_bytes: u32,
+    /// The CPUs on which samples are taken.
+    pub cpus: usize,
+    /// The bytes of a CPU's ring for samples.
+    pub sample_ring_bytes: usize,
+    /// The bytes of a CPU's ring for mappings, names and tasks; `None` where they share the one for samples.
+    pub sideband_ring_bytes: Option<usize>,
+    /// What is less than was asked for, and why.
+    pub notices: Vec<Notice>,
+}
+
+/// Something that is less than was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The rate was lowered to what the kernel allows.
+    RateLowered {
+        /// What was asked for.
+        asked_hz: u32,
+        /// `kernel.perf_event_max_sample_rate`.
+        allowed_hz: u32,
+    },
+    /// Kernel code is not sampled.
+    KernelNotPermitted {
+        /// `kernel.perf_event_paranoid`, where it can be read.
+        paranoid: Option<i64>,
+    },
+    /// Less memory could be locked than the limits promise, so the rings are smaller.
+    SmallerRings {
+        /// The bytes of a CPU's ring for samples that were wanted.
+        wanted: usize,
+        /// The bytes of the ring that it has.
+        given: usize,
+    },
+    /// Mappings, names and tasks share the ring for samples.
+    SharedRings,
+    /// Kernel addresses are hidden (`kernel.kptr_restrict`), so kernel code cannot be named.
+    KernelAddressesHidden,
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RateLowered { asked_hz, allowed_hz } => write!(
+                f,
+                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, as kernel.perf_event_max_sample_rate demands"
+            ),
+            Self::KernelNotPermitted { paranoid: Some(level) } => {
+                write!(
+                    f,
+                    "kernel code is not sampled: kernel.perf_event_paranoid is {level}, and it takes 1, root or CAP_PERFMON"
+                )
+            }
+            Self::KernelNotPermitted { paranoid: None } => {
+                write!(f, "kernel code is not sampled: it takes root or CAP_PERFMON")
+            }
+            Self::SmallerRings { wanted, given } => write!(
+                f,
+                "the buffers are {} kB instead of {} kB a CPU, as other programs hold locked memory: samples are lost sooner",
+                given / 1024,
+                wanted / 1024
+            ),
+            Self::SharedRings => {
+                write!(f, "too little memory can be locked for buffers of their own for mappings and names")
+            }
+            Self::KernelAddressesHidden => {
+                write!(f, "kernel functions have no names: kernel.kptr_restrict hides their addresses")
+            }
+        }
+    }
+}
+
+/// Why nothing can be recorded with `perf_event_open`.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is no such process.
+    #[error("there is no process {}", pid.0)]
+    NoSuchProcess {
+        /// The process.
+        pid: Pid,
+    },
+    /// The process is another user's, or more privileged.
+    #[error("process {} cannot be attached to: it is another user's, or has more privileges; root or CAP_PERFMON and CAP_SYS_PTRACE can", pid.0)]
+    AnotherUsers {
+        /// The process.
+        pid: Pid,
+    },
+    /// The kernel, or a filter before it, refuses `perf_event_open` altogether.
+    #[error("perf_event_open is refused ({source}): {hint}")]
+    Refused {
+        /// The system's answer.
+        source: io::Error,
+        /// What would allow it.
+        hint: Hint,
+    },
+    /// There are not enough descriptors for an event for every thread and CPU.
+    #[error("{events} events are open and no more are allowed: raise the limit of open files (`ulimit -n`)")]
+    Descriptors {
+        /// How many could be opened.
+        events: usize,
+    },
+    /// Not even the smallest rings can be mapped.
+    #[error(
+        "no buffers can be mapped for {cpus} CPUs ({source}): raise `ulimit -l` or kernel.perf_event_mlock_kb"
+    )]
+    Rings {
+        /// The number of CPUs.
+        cpus: usize,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The system does not say what is needed to know.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+/// What would allow `perf_event_open`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// The setting forbids it.
+    Paranoid(i64),
+    /// The setting would allow it, so a filter must have refused.
+    Filter,
+    /// The kernel has no perf events.
+    NotBuilt,
+}
+
+impl Hint {
+    /// The likeliest reason for the system's answer.
+    pub(crate) fn for_error(error: &io::Error) -> Self {
+        if error.raw_os_error() == Some(libc::ENOSYS) {
+            return Self::NotBuilt;
+        }
+        match kernel_setting("perf_event_paranoid") {
+            Some(level) if level > 2 => Self::Paranoid(level),
+            Some(_) => Self::Filter,
+            None => Self::NotBuilt,
+        }
+    }
+}
+
+impl fmt::Display for Hint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Paranoid(level) => write!(
+                f,
+                "kernel.perf_event_paranoid is {level}; `sudo sysctl kernel.perf_event_paranoid=2` or CAP_PERFMON allows it"
+            ),
+            Self::Filter => write!(
+                f,
+                "a seccomp filter or a security module forbids it; in a container, `--cap-add=PERFMON` or `--security-opt seccomp=unconfined` allows it"
+            ),
+            Self::NotBuilt => write!(f, "this kernel was built without perf events"),
+        }
+    }
+}

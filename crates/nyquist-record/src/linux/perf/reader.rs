@@ -1,0 +1,235 @@
+//! The thread that drains the rings. It copies records out and frees the rings, and nothing else: it shares no
+//! lock with later stages, and allocates nothing while it runs.
+
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use nyquist_convert::event::Timestamp;
+use nyquist_perf::Header;
+
+use super::events::Events;
+use super::pool::{Filling, Pool};
+use super::skim::{SampleLayout, skim};
+use crate::linux::proc;
+use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::poll::{PollSet, process_descriptor};
+use crate::linux::sys::ring::Ring;
+
+/// What the reader hands over: filled memory, and how far the past is complete.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    pub(crate) buffer: Filling,
+    pub(crate) complete_before: Timestamp,
+}
+
+/// Why a recording ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndReason {
+    /// The process ended.
+    Exited,
+    /// It was stopped.
+    Stopped,
+    /// The time that was asked for was over.
+    Duration,
+}
+
+/// How long records may take from their time stamp to the ring: a virtual CPU can lose its core in between.
+const SETTLING_NS: u64 = 20_000_000;
+/// How long to wait for memory to come back before the rings are looked at again.
+const POOL_RETRY_MS: u32 = 2;
+/// How often a process is looked at where the kernel has no descriptors for processes.
+const EXIT_CHECK_MS: u32 = 100;
+
+/// The longest record: its size is a `u16`.
+const LONGEST_RECORD: usize = 1 << 16;
+
+/// The state of the reading thread.
+pub(crate) struct Reader {
+    pub(crate) events: Arc<Events>,
+    /// The rings of each CPU, those for the sideband first.
+    pub(crate) rings: Vec<RingSource>,
+    pub(crate) pool: Pool,
+    pub(crate) out: SyncSender<Filled>,
+    pub(crate) layout: SampleLayout,
+    pub(crate) stop: Arc<OwnedFd>,
+    pub(crate) pid: u32,
+    pub(crate) duration: Option<Duration>,
+}
+
+/// A ring, and the events that its records wake, by their places in [`Events`].
+#[derive(Debug)]
+pub(crate) struct RingSource {
+    pub(crate) ring: Ring,
+    pub(crate) wakers: Vec<usize>,
+}
+
+/// The places of what the reader waits for.
+struct Waiting {
+    poll: PollSet,
+    stop: usize,
+    exit: Option<usize>,
+    /// The descriptor behind `exit`, which must stay open.
+    _process: Option<OwnedFd>,
+    /// For every ring its place, and which of its wakers is waited for there.
+    rings: Vec<(usize, usize)>,
+}
+
+impl Waiting {
+    /// How long to wait at most; `None` for ever.
+    fn timeout_ms(&self, deadline: Option<u64>, blocked: bool) -> Option<u32> {
+        let left =
+            deadline.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
+        let retry = blocked.then_some(POOL_RETRY_MS);
+        let check = self.exit.is_none().then_some(EXIT_CHECK_MS);
+        [left, retry, check].into_iter().flatten().min()
+    }
+}
+
+impl Reader {
+    /// Drains the rings until the recording ends, then switches the events off and drains what is left.
+    pub(crate) fn run(mut self) -> EndReason {
+        let mut waiting = self.prepare_to_wait();
+        let deadline =
+            self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
+        let mut progress = Progress::default();
+        let reason = loop {
+            let timeout = waiting.timeout_ms(deadline, progress.blocked);
+            // A wait that fails would fail again at once, so the rings are then looked at from time to time.
+            if waiting.poll.wait(timeout).is_err() {
+                std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
+            }
+            let ended = self.end_reason(&waiting, deadline);
+            self.drain(&mut progress);
+            self.replace_ended_wakers(&mut waiting);
+            if let Some(reason) = ended {
+                break reason;
+            }
+        };
+        self.events.disable();
+        while !self.drain(&mut progress) {
+            std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
+        }
+        reason
+    }
+
+    fn prepare_to_wait(&self) -> Waiting {
+        let mut poll = PollSet::default();
+        let stop = poll.add(self.stop.as_fd().as_raw_fd());
+        let process = process_descriptor(self.pid).ok();
+        let exit = process.as_ref().map(|process| poll.add(process.as_raw_fd()));
+        let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
+        let rings = self.rings.iter().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
+        Waiting { poll, stop, exit, _process: process, rings }
+    }
+
+    fn end_reason(&self, waiting: &Waiting, deadline: Option<u64>) -> Option<EndReason> {
+        let exited = match waiting.exit {
+            Some(place) => waiting.poll.ready(place).readable,
+            None => proc::has_ended(self.pid),
+        };
+        if exited {
+            Some(EndReason::Exited)
+        } else if waiting.poll.ready(waiting.stop).readable {
+            Some(EndReason::Stopped)
+        } else if deadline.is_some_and(|deadline| monotonic_ns() >= deadline) {
+            Some(EndReason::Duration)
+        } else {
+            None
+        }
+    }
+
+    /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another
+    /// one that writes to the same ring takes its place.
+    fn replace_ended_wakers(&self, waiting: &mut Waiting) {
+        for (ring, (place, waker)) in self.rings.iter().zip(&mut waiting.rings) {
+            if waiting.poll.ready(*place).hung_up {
+                *waker += 1;
+                let next = ring.wakers.get(*waker).and_then(|waker| self.events.raw_fd(*waker));
+                waiting.poll.replace(*place, next);
+            }
+        }
+    }
+
+    /// Copies out what the rings held when the round began. Returns whether all of it found room.
+    fn drain(&mut self, progress: &mut Progress) -> bool {
+        let started = monotonic_ns();
+        progress.blocked = false;
+        for ring in &mut self.rings {
+            drain_ring(&mut ring.ring, &self.layout, &self.pool, &self.out, progress);
+        }
+        if !progress.blocked {
+            let settled = progress.round_started.min(started.saturating_sub(SETTLING_NS));
+            progress.complete_before = progress.complete_before.max(settled);
+            progress.round_started = started;
+        }
+        progress.send(&self.out);
+        !progress.blocked
+    }
+}
+
+/// How far the reader has come.
+#[derive(Default)]
+struct Progress {
+    filling: Option<Filling>,
+    /// When the last round began in which every ring was drained.
+    round_started: u64,
+    complete_before: u64,
+    /// Whether there was no memory to copy into.
+    blocked: bool,
+}
+
+impl Progress {
+    /// Hands over what was filled.
+    fn send(&mut self, out: &SyncSender<Filled>) {
+        if let Some(buffer) = self.filling.take()
+            && !buffer.is_empty()
+        {
+            let complete_before = Timestamp(self.complete_before);
+            // The channel has room for every buffer that there is. Where nobody listens any more, the buffer
+            // goes back to the pool.
+            let _ = out.try_send(Filled { buffer, complete_before });
+        }
+    }
+
+    /// Memory with room for a record of any length.
+    fn room(&mut self, pool: &Pool, out: &SyncSender<Filled>) -> Option<&mut Filling> {
+        if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
+            self.send(out);
+        }
+        if self.filling.is_none() {
+            self.filling = pool.take();
+        }
+        self.filling.as_mut()
+    }
+}
+
+fn drain_ring(
+    ring: &mut Ring,
+    layout: &SampleLayout,
+    pool: &Pool,
+    out: &SyncSender<Filled>,
+    progress: &mut Progress,
+) {
+    let head = ring.head();
+    let mut at = ring.tail();
+    while at < head {
+        let Some(filling) = progress.room(pool, out) else {
+            progress.blocked = true;
+            return;
+        };
+        let mut header = [0; Header::LEN];
+        ring.copy(at, &mut header);
+        let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
+        // The kernel writes whole records only; should that ever fail, what it wrote is given up.
+        let Some(header) = header else {
+            ring.release(head);
+            return;
+        };
+        let len = skim(|position, out| ring.copy(position, out), at, header, layout, filling.room());
+        filling.advance(len);
+        at += u64::from(header.size);
+        ring.release(at);
+    }
+}

@@ -1,0 +1,94 @@
+//! A recording that runs: its chunks, its end, and what it came to.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
+
+use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::perf::PerfEvents;
+
+use super::events::Events;
+use super::reader::{EndReason, Filled};
+use crate::linux::sys::poll::signal;
+use crate::{Chunk, Source};
+
+/// A recording that runs: an iterator over what it records. Dropping it ends it.
+#[derive(Debug)]
+pub struct Recording {
+    pub(crate) initial: Option<Vec<Event>>,
+    pub(crate) chunks: Receiver<Filled>,
+    pub(crate) format: PerfEvents,
+    pub(crate) reader: Option<JoinHandle<EndReason>>,
+    pub(crate) stop: StopHandle,
+    pub(crate) events: Arc<Events>,
+    pub(crate) counts_lost: bool,
+}
+
+/// Ends a recording, from any thread or a signal handler.
+#[derive(Clone, Debug)]
+pub struct StopHandle {
+    pub(crate) counter: Arc<OwnedFd>,
+}
+
+impl StopHandle {
+    /// Ends the recording. What was sampled so far is still handed out.
+    pub fn stop(&self) {
+        signal(self.counter.as_fd());
+    }
+}
+
+/// What a recording came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// The CPU time of all threads together, user and kernel, in nanoseconds, as the events have counted it.
+    pub total_cpu_time_ns: u64,
+    /// How many samples the kernel dropped, where it counts them (Linux 6.0).
+    pub lost_samples: Option<u64>,
+}
+
+impl Iterator for Recording {
+    type Item = Chunk;
+
+    fn next(&mut self) -> Option<Chunk> {
+        if let Some(events) = self.initial.take() {
+            return Some(Chunk::events(events, Timestamp(0)));
+        }
+        let filled = self.chunks.recv().ok()?;
+        Some(Chunk::records(filled.buffer.into_bytes(), self.format, filled.complete_before))
+    }
+}
+
+impl Source for Recording {}
+
+impl Recording {
+    /// What ends the recording before the process does.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.stop.clone()
+    }
+
+    /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
+    pub fn finish(mut self) -> io::Result<Summary> {
+        let reason = self.join().unwrap_or(EndReason::Stopped);
+        let totals = self.events.totals()?;
+        let lost_samples = self.counts_lost.then_some(totals.lost);
+        Ok(Summary { reason, total_cpu_time_ns: totals.value, lost_samples })
+    }
+
+    fn join(&mut self) -> Option<EndReason> {
+        let reader = self.reader.take()?;
+        self.stop.stop();
+        // The reader waits for memory that is in chunks that nobody will take.
+        while self.chunks.recv().is_ok() {}
+        reader.join().ok()
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        self.join();
+    }
+}

@@ -1,0 +1,131 @@
+//! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
+
+use std::{fs, io};
+
+use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
+use nyquist_object::{Avma, FileOffset};
+
+/// The threads of a process.
+pub(crate) fn threads(pid: Pid) -> io::Result<Vec<u32>> {
+    let mut threads = Vec::new();
+    for entry in fs::read_dir(format!("/proc/{}/task", pid.0))? {
+        threads.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u32>().ok()));
+    }
+    Ok(threads)
+}
+
+/// Whether a process has ended: it is gone, or a zombie whose status nobody has taken.
+pub(crate) fn has_ended(pid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
+    // The name stands in parentheses and may hold any byte, so the last closing one counts.
+    let after_name = stat.iter().rposition(|byte| *byte == b')').and_then(|at| stat.get(at + 2));
+    matches!(after_name, Some(b'Z' | b'X'))
+}
+
+/// The names of a process's threads and its executable mappings, as far as they can be read.
+pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
+    let mut kinds = Vec::new();
+    for tid in threads(pid).unwrap_or_default() {
+        kinds.extend(name(pid, Tid(tid)));
+    }
+    let maps = fs::read(format!("/proc/{}/maps", pid.0)).unwrap_or_default();
+    let mappings = maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(pid, line));
+    kinds.extend(mappings.map(EventKind::Map));
+    kinds
+}
+
+fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
+    let name = fs::read(format!("/proc/{}/task/{}/comm", pid.0, tid.0)).ok()?;
+    let name = name.strip_suffix(b"\n").unwrap_or(&name);
+    Some(EventKind::Name { pid, tid, name: String::from_utf8_lossy(name).into_owned(), exec: false })
+}
+
+/// Reads a line of `maps`; `None` for memory that is not executable.
+fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
+    let line = String::from_utf8_lossy(line);
+    let mut fields = line.splitn(6, ' ');
+    let (start, end) = fields.next()?.split_once('-')?;
+    let executable = fields.next()?.as_bytes().get(2) == Some(&b'x');
+    let offset = hex(fields.next()?)?;
+    let (major, minor) = fields.next()?.split_once(':')?;
+    let inode = fields.next()?.parse().ok()?;
+    let path = fields.next().unwrap_or_default().trim_start_matches(' ');
+    let (start, end) = (hex(start)?, hex(end)?);
+    executable.then_some(())?;
+    Some(Mapping {
+        pid: Some(pid),
+        start: Avma(start),
+        len: end.checked_sub(start)?,
+        offset: FileOffset(offset),
+        // The perf records of memory without a file say so.
+        path: if path.is_empty() { "//anon".to_owned() } else { path.to_owned() },
+        identity: identity(hex(major)? as u32, hex(minor)? as u32, inode),
+    })
+}
+
+/// Memory without a file, and what has no place in a file system, has no inode.
+fn identity(major: u32, minor: u32, inode: u64) -> MappedFile {
+    match inode {
+        0 => MappedFile::Unknown,
+        inode => MappedFile::Inode { major, minor, inode, generation: 0 },
+    }
+}
+
+fn hex(digits: &str) -> Option<u64> {
+    u64::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Option<(u64, u64, u64, &str)>) {
+        let found = mapping(Pid(7), line.as_bytes());
+        let found = found.as_ref().map(|m| (m.start.0, m.len, m.offset.0, m.path.as_str()));
+        assert_eq!(found, expected, "{line}");
+    }
+
+    #[test]
+    fn executable_lines_of_maps_are_mappings() {
+        check(
+            "55a0c3a01000-55a0c3a05000 r-xp 00002000 fe:00 1234                       /bin/with space",
+            Some((0x55a0_c3a0_1000, 0x4000, 0x2000, "/bin/with space")),
+        );
+        check(
+            "7ffd0-7ffd2 r-xp 00000000 00:00 0                          [vdso]",
+            Some((0x7_ffd0, 2, 0, "[vdso]")),
+        );
+        check("10000-20000 rwxp 00000000 00:00 0 ", Some((0x1_0000, 0x1_0000, 0, "//anon")));
+        check(
+            "1000-2000 r-xp 00000000 fe:00 9 /tmp/x (deleted)",
+            Some((0x1000, 0x1000, 0, "/tmp/x (deleted)")),
+        );
+    }
+
+    #[test]
+    fn other_lines_are_not() {
+        check("55a0c3a01000-55a0c3a05000 r--p 00002000 fe:00 1234 /bin/x", None);
+        check("", None);
+        check("2000-1000 r-xp 00000000 fe:00 9 /x", None);
+        check("x-y r-xp 0 0:0 0", None);
+    }
+
+    #[test]
+    fn the_identity_is_device_and_inode() {
+        let line = b"1000-2000 r-xp 00000000 fe:1a 99 /x";
+        let expected = MappedFile::Inode { major: 0xfe, minor: 0x1a, inode: 99, generation: 0 };
+        assert_eq!(mapping(Pid(1), line).map(|mapping| mapping.identity), Some(expected));
+    }
+
+    #[test]
+    fn this_process_has_threads_a_name_and_mappings() {
+        let pid = Pid(std::process::id());
+        assert!(threads(pid).unwrap().contains(&pid.0));
+        assert!(!has_ended(pid.0));
+        let kinds = describe(pid);
+        assert!(kinds.iter().any(|kind| matches!(kind, EventKind::Name { tid, .. } if tid.0 == pid.0)));
+        let here = this_process_has_threads_a_name_and_mappings as fn() as usize as u64;
+        let covers = |kind: &EventKind| matches!(kind, EventKind::Map(map) if Avma(here).offset_from(map.start).is_some_and(|at| at < map.len));
+        assert!(kinds.iter().any(covers));
+    }
+}

@@ -1,0 +1,53 @@
+//! Opening, switching and reading perf events (perf_event_open(2)).
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys as perf;
+pub(crate) use perf_event_open_sys::bindings::perf_event_attr;
+
+use super::check;
+
+/// Opens an event for a thread on a CPU.
+pub(crate) fn open(
+    mut attr: perf_event_attr,
+    tid: u32,
+    cpu: u32,
+    group: Option<BorrowedFd<'_>>,
+) -> io::Result<OwnedFd> {
+    attr.size = size_of::<perf_event_attr>() as u32;
+    let group = group.map_or(-1, |fd| fd.as_raw_fd());
+    let flags = libc::c_ulong::from(perf::bindings::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: `attr` is a valid attribute of the size that it states; the kernel writes at most into it.
+    let fd = check(unsafe {
+        perf::perf_event_open(&raw mut attr, tid as libc::pid_t, cpu as libc::c_int, group, flags)
+    })?;
+    // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Lets an event and all that inherited it count.
+pub(crate) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is an open perf event, and the call takes no pointer.
+    check(unsafe { perf::ioctls::ENABLE(event.as_raw_fd(), 0) }).map(|_| ())
+}
+
+/// Lets an event and all that inherited it count no longer.
+pub(crate) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the descriptor is an open perf event, and the call takes no pointer.
+    check(unsafe { perf::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(|_| ())
+}
+
+/// Sends an event's records into the ring of another one on the same CPU.
+pub(crate) fn set_output(event: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: both descriptors are open perf events, and the call takes no pointer.
+    check(unsafe { perf::ioctls::SET_OUTPUT(event.as_raw_fd(), output.as_raw_fd()) }).map(|_| ())
+}
+
+/// Reads an event's words: its value with those of all that inherited it, then what its read format says.
+pub(crate) fn read<const N: usize>(event: BorrowedFd<'_>) -> io::Result<[u64; N]> {
+    let mut words = [0_u64; N];
+    // SAFETY: the pointer and the length are those of `words`, in which every bit pattern is valid.
+    let len = unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
+    if len < 0 { Err(io::Error::last_os_error()) } else { Ok(words) }
+}

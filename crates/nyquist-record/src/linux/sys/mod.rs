@@ -1,0 +1,21 @@
+//! The system calls, each behind a safe function: the only `unsafe` code of this crate.
+#![allow(unsafe_code)]
+
+pub(crate) mod clock;
+pub(crate) mod event;
+pub(crate) mod limits;
+pub(crate) mod poll;
+pub(crate) mod process;
+pub(crate) mod ring;
+
+use std::io;
+
+/// The result of a call that says -1 where it failed.
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// The result of a raw `syscall` that says -1 where it failed.
+fn check_long(result: libc::c_long) -> io::Result<libc::c_long> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,294 @@
+//! Starting, waiting for and signalling a process.
+//!
+//! Between fork and exec a child of a program with threads may call async-signal-safe functions only
+//! (signal-safety(7)): everything it needs is laid out before, and it neither allocates nor locks.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+use super::check;
+use super::limits::Limit;
+
+/// All that the child needs, laid out before it is born.
+pub(crate) struct Plan {
+    /// The files to try, in this order.
+    pub(crate) candidates: Vec<CString>,
+    pub(crate) args: Vec<CString>,
+    pub(crate) env: Vec<CString>,
+    pub(crate) run_as: Option<Ids>,
+    pub(crate) descriptors: Option<Limit>,
+}
+
+/// The user that the child becomes.
+pub(crate) struct Ids {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) groups: Vec<u32>,
+}
+
+/// The two ends of a pipe.
+struct Pipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+fn pipe() -> io::Result<Pipe> {
+    let mut ends: [RawFd; 2] = [-1; 2];
+    // SAFETY: `ends` has room for the two descriptors that the call writes.
+    check(unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) })?;
+    // SAFETY: the kernel has just given us these descriptors, and nobody else knows them.
+    unsafe { Ok(Pipe { reader: OwnedFd::from_raw_fd(ends[0]), writer: OwnedFd::from_raw_fd(ends[1]) }) }
+}
+
+/// A child that waits for leave to call exec.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) pid: u32,
+    go: File,
+    failure: File,
+}
+
+/// What kept the child from becoming the command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    Credentials,
+    Exec,
+}
+
+/// Makes a child that waits.
+pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
+    let (go, failure) = (pipe()?, pipe()?);
+    let args = pointers(&plan.args);
+    let env = pointers(&plan.env);
+    let blocked = block_all_signals()?;
+    // SAFETY: the child calls nothing but `child`, which keeps to async-signal-safe functions and never returns.
+    let pid = unsafe { libc::fork() };
+    let error = io::Error::last_os_error();
+    if pid == 0 {
+        // SAFETY: this is the child of a fork, its arrays of pointers end in null and point to live strings,
+        // and the descriptors are the open ends of its pipes.
+        unsafe {
+            child(
+                plan,
+                &args,
+                &env,
+                [go.reader.as_raw_fd(), go.writer.as_raw_fd(), failure.writer.as_raw_fd()],
+            )
+        }
+    }
+    set_signal_mask(&blocked);
+    if pid < 0 {
+        return Err(error);
+    }
+    Ok(Waiting { pid: pid as u32, go: File::from(go.writer), failure: File::from(failure.reader) })
+}
+
+impl Waiting {
+    /// Lets the child call exec, and waits until it has; `Err` with the inner value where it could not.
+    pub(crate) fn start(mut self) -> io::Result<Result<(), (Stage, io::Error)>> {
+        // A child that was killed meanwhile has closed its end; waiting for it will say how it ended.
+        if let Err(error) = self.go.write_all(&[1])
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            return Err(error);
+        }
+        let mut answer = Vec::with_capacity(8);
+        self.failure.read_to_end(&mut answer)?;
+        let Some(([stage, ..], [a, b, c, d])) = answer
+            .split_first_chunk::<4>()
+            .and_then(|(stage, rest)| Some((*stage, *rest.first_chunk::<4>()?)))
+        else {
+            return Ok(Ok(()));
+        };
+        let stage = if stage == 0 { Stage::Credentials } else { Stage::Exec };
+        Ok(Err((stage, io::Error::from_raw_os_error(i32::from_ne_bytes([a, b, c, d])))))
+    }
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
+}
+
+fn block_all_signals() -> io::Result<libc::sigset_t> {
+    // SAFETY: a sigset_t is plain bits, for which zeros are valid; both sets outlive the calls.
+    unsafe {
+        let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&raw mut all);
+        match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) {
+            0 => Ok(before),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+}
+
+fn set_signal_mask(mask: &libc::sigset_t) {
+    // SAFETY: `mask` is a set that the kernel gave us.
+    unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, ptr::null_mut()) };
+}
+
+/// The child's way from fork to exec.
+///
+/// # Safety
+/// To be called in the child of a fork only. `args` and `env` must end in null.
+unsafe fn child(
+    plan: &Plan,
+    args: &[*const libc::c_char],
+    env: &[*const libc::c_char],
+    [go_reader, go_writer, failure]: [RawFd; 3],
+) -> ! {
+    // SAFETY: the functions called are async-signal-safe, and the arrays are as the caller promises.
+    unsafe {
+        libc::close(go_writer);
+        restore_signals();
+        wait_for_leave(go_reader);
+        if let Some(limit) = plan.descriptors {
+            let limit = libc::rlimit { rlim_cur: limit.soft, rlim_max: limit.hard };
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+        if let Some(ids) = &plan.run_as
+            && become_user(ids) < 0
+        {
+            fail(failure, 0, *libc::__errno_location());
+        }
+        fail(failure, 1, exec(&plan.candidates, args, env))
+    }
+}
+
+/// Gives every signal back its default action, but for those that were ignored before this program began
+/// (nohup's): Rust's runtime itself ignores SIGPIPE alone. No handler of the parent may run in the child, which
+/// shares its descriptors.
+///
+/// # Safety
+/// To be called in the child of a fork only.
+unsafe fn restore_signals() {
+    // SAFETY: zeros are a valid sigaction and sigset_t; both calls are async-signal-safe. Numbers that are no
+    // signals, or cannot be changed, give an error that needs no handling.
+    unsafe {
+        for number in 1..=64 {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let known = libc::sigaction(number, ptr::null(), &raw mut action) == 0;
+            if known && (action.sa_sigaction != libc::SIG_IGN || number == libc::SIGPIPE) {
+                action = std::mem::zeroed();
+                libc::sigaction(number, &raw const action, ptr::null_mut());
+            }
+        }
+        let none: libc::sigset_t = std::mem::zeroed();
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, ptr::null_mut());
+    }
+}
+
+/// Waits for the parent's byte. Where the parent has closed the pipe or died, the child ends.
+///
+/// # Safety
+/// To be called in the child of a fork only.
+unsafe fn wait_for_leave(go: RawFd) {
+    let mut byte = 0_u8;
+    // SAFETY: `byte` has room for the one byte; read, errno and _exit are async-signal-safe.
+    unsafe {
+        loop {
+            match libc::read(go, (&raw mut byte).cast(), 1) {
+                1 => return,
+                -1 if *libc::__errno_location() == libc::EINTR => {}
+                _ => libc::_exit(127),
+            }
+        }
+    }
+}
+
+/// Becomes another user; -1 where that fails. The raw calls change the calling thread alone, and the child has
+/// but one: libc's wrappers would look for threads that do not exist in it.
+///
+/// # Safety
+/// To be called in the child of a fork only.
+unsafe fn become_user(ids: &Ids) -> libc::c_long {
+    // SAFETY: the pointer and the count are those of the live list of groups.
+    unsafe {
+        if libc::syscall(libc::SYS_setgroups, ids.groups.len(), ids.groups.as_ptr()) < 0 {
+            return -1;
+        }
+        if libc::syscall(libc::SYS_setresgid, ids.gid, ids.gid, ids.gid) < 0 {
+            return -1;
+        }
+        libc::syscall(libc::SYS_setresuid, ids.uid, ids.uid, ids.uid)
+    }
+}
+
+/// Tries the candidates in turn, as a shell goes through PATH: a file that is there but may not be executed is
+/// remembered, and the search goes on. Returns the errno only where none could be executed.
+///
+/// # Safety
+/// To be called in the child of a fork only. `args` and `env` must end in null.
+unsafe fn exec(
+    candidates: &[CString],
+    args: &[*const libc::c_char],
+    env: &[*const libc::c_char],
+) -> libc::c_int {
+    let mut found = libc::ENOENT;
+    for candidate in candidates {
+        // SAFETY: the strings and the arrays are live and end as execve wants them.
+        let errno = unsafe {
+            libc::execve(candidate.as_ptr(), args.as_ptr(), env.as_ptr());
+            *libc::__errno_location()
+        };
+        match errno {
+            libc::ENOENT | libc::ENOTDIR => {}
+            libc::EACCES => found = errno,
+            _ => return errno,
+        }
+    }
+    found
+}
+
+/// Tells the parent what failed, and ends.
+///
+/// # Safety
+/// To be called in the child of a fork only.
+unsafe fn fail(pipe: RawFd, stage: u8, errno: libc::c_int) -> ! {
+    let [a, b, c, d] = errno.to_ne_bytes();
+    let message = [stage, 0, 0, 0, a, b, c, d];
+    // SAFETY: the pointer and the length are those of `message`; write and _exit are async-signal-safe.
+    unsafe {
+        libc::write(pipe, message.as_ptr().cast(), message.len());
+        libc::_exit(127)
+    }
+}
+
+/// Waits until a child has ended, and leaves its status to be taken.
+pub(crate) fn await_end(pid: u32) -> io::Result<()> {
+    loop {
+        // SAFETY: a siginfo_t is plain bits, for which zeros are valid.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let options = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: `info` is a live siginfo_t that the call writes to.
+        match check(unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, options) }) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Takes the status of a child and says its wait status and what it and the children that it waited for used.
+pub(crate) fn wait(pid: u32) -> io::Result<(i32, libc::rusage)> {
+    let mut status = 0;
+    // SAFETY: a rusage is plain numbers, for which zeros are valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    loop {
+        // SAFETY: both pointers are to live values that the call writes to.
+        match check(unsafe { libc::wait4(pid as libc::pid_t, &raw mut status, 0, &raw mut usage) }) {
+            Ok(_) => return Ok((status, usage)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sends a signal to a process by its number.
+pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
+    // SAFETY: the call takes no pointers.
+    check(unsafe { libc::kill(pid as libc::pid_t, signal) }).map(|_| ())
+}
