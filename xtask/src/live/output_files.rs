@@ -59,7 +59,10 @@ fn unwritable(test: &Context<'_>) -> Verdict {
 }
 
 fn record_well(test: &Context<'_>, output: &Path) -> Result<Finished, anyhow::Error> {
-    record_to(test, output, &test.fresh("marker")).run()?.succeeded()
+    let marker = test.fresh("marker");
+    let finished = record_to(test, output, &marker).run()?.succeeded()?;
+    anyhow::ensure!(marker.exists(), "the command did not run");
+    Ok(finished)
 }
 
 /// Fails unless the file is a profile of the workload.
@@ -124,7 +127,8 @@ fn dev_null(test: &Context<'_>) -> Verdict {
     if !Command::new("mknod").arg(&null).args(["c", "1", "3"]).status()?.success() {
         return skip("cannot make a device here (needs root)");
     }
-    record_well(test, &null)?;
+    let finished = record_well(test, &null)?;
+    expect_contains("stderr", &finished.stderr, &null.display().to_string())?;
     expect(null.symlink_metadata()?.file_type().is_char_device(), "the device was replaced")
 }
 
