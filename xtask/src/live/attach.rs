@@ -118,8 +118,19 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
     let output = test.path("attached.json.gz");
     attach(test, &target, &output, &["-d", "1"]).run()?.succeeded()?;
     let pid = target.pid().to_string();
-    let asked =
-        test.program("gdb").args(&["-q", "-batch", "-p", &pid, "-ex", "thread apply all backtrace"]).run()?;
+    let asked = test
+        .program("gdb")
+        .args(&[
+            "-q",
+            "-batch",
+            "-p",
+            &pid,
+            "-ex",
+            "set backtrace past-main on",
+            "-ex",
+            "thread apply all backtrace",
+        ])
+        .run()?;
     end(target)?;
     let profile = Profile::read(&output)?;
     for loop_function in ["main_loop", "helper_loop"] {
