@@ -87,7 +87,7 @@ mod tests {
         assert!(!demangle(&deep).is_empty());
         let growing = format!("_Z1fI{}E", "S_".repeat(20_000));
         assert!(!demangle(&growing).is_empty());
-        let doubling: String = (0..40).map(|n| format!("T{n}_S{n}_")).collect();
+        let doubling = "T_S_T0_S0_T1_S1_".repeat(40);
         assert!(!demangle(&format!("_ZN1aI{doubling}EE")).is_empty());
         assert!(demangle(&"_Z".repeat(100_000)).len() >= 200_000);
     }

@@ -1,6 +1,14 @@
 //! Machine code as text.
 
-use nyquist_object::RelativeAddress;
+use iced_x86::{
+    Decoder, DecoderError, DecoderOptions, Formatter, IntelFormatter, SymbolResolver, SymbolResult,
+};
+use nyquist_object::elf::Architecture;
+use nyquist_object::{RelativeAddress, Svma};
+use rustc_hash::FxHashMap;
+
+/// The most code that is taken apart at once.
+pub(crate) const MAX_CODE: u32 = 16 << 20;
 
 /// A piece of machine code as text, in Intel syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +28,7 @@ pub struct Disassembly {
 pub struct Instruction {
     /// The distance in bytes from the start of the disassembly.
     pub offset: u32,
-    /// The text, such as `push rbp`.
+    /// The text, such as `push rbp`. Functions that are called or jumped to are named.
     pub text: String,
 }
 
@@ -34,9 +42,117 @@ pub enum DisassemblyError {
     #[error("no code at {0}")]
     NoCode(RelativeAddress),
     /// The instruction set is not known here.
-    #[error("cannot disassemble {0}")]
-    Architecture(String),
+    #[error("cannot disassemble {0:?}")]
+    Architecture(Architecture),
     /// The bytes could not be read.
     #[error("cannot read the code")]
     Read(#[from] nyquist_object::ObjectError),
+}
+
+/// The names of the functions that a piece of code calls or jumps to.
+struct Targets(FxHashMap<u64, String>);
+
+impl SymbolResolver for Targets {
+    fn symbol(
+        &mut self,
+        _: &iced_x86::Instruction,
+        _: u32,
+        _: Option<u32>,
+        address: u64,
+        _: u32,
+    ) -> Option<SymbolResult<'_>> {
+        self.0.get(&address).map(|name| SymbolResult::with_str(address, name))
+    }
+}
+
+/// Takes `code`, which stands at `address`, apart. The last instruction is whole: one that `code` cuts is left
+/// out. `name` names the functions that the code calls or jumps to.
+pub(crate) fn disassemble(
+    architecture: Architecture,
+    code: &[u8],
+    start: RelativeAddress,
+    address: Svma,
+    mut name: impl FnMut(Svma) -> Option<String>,
+) -> Result<Disassembly, DisassemblyError> {
+    let (bits, architecture) = match architecture {
+        Architecture::X86_64 => (64, "x86_64"),
+        Architecture::X86 => (32, "i686"),
+        other => return Err(DisassemblyError::Architecture(other)),
+    };
+    let decoded = decode(bits, code, address);
+    let targets = decoded.iter().map(iced_x86::Instruction::near_branch_target).filter(|&target| target != 0);
+    let named = targets.filter_map(|target| Some((target, name(Svma(target))?))).collect();
+    let mut formatter = formatter(Targets(named));
+    let instructions = decoded.iter().map(|instruction| {
+        let mut text = String::new();
+        formatter.format(instruction, &mut text);
+        Instruction { offset: instruction.ip().wrapping_sub(address.0) as u32, text }
+    });
+    let instructions = instructions.collect();
+    let size = decoded.last().map_or(0, |last| last.next_ip().wrapping_sub(address.0) as u32);
+    Ok(Disassembly { start, size, architecture, instructions })
+}
+
+fn decode(bits: u32, code: &[u8], address: Svma) -> Vec<iced_x86::Instruction> {
+    let mut decoder = Decoder::with_ip(bits, code, address.0, DecoderOptions::NONE);
+    let mut decoded = Vec::new();
+    while decoder.can_decode() {
+        let start = decoder.position();
+        let mut instruction = decoder.decode();
+        if decoder.last_error() == DecoderError::NoMoreBytes {
+            break;
+        }
+        if instruction.is_invalid() {
+            // What follows may be code again from the very next byte on.
+            let address = instruction.ip();
+            instruction.set_len(1);
+            instruction.set_ip(address);
+            decoder.set_ip(address.wrapping_add(1));
+            if decoder.set_position(start + 1).is_err() {
+                break;
+            }
+        }
+        decoded.push(instruction);
+    }
+    decoded
+}
+
+fn formatter(targets: Targets) -> IntelFormatter {
+    let mut formatter = IntelFormatter::with_options(Some(Box::new(targets)), None);
+    let options = formatter.options_mut();
+    options.set_hex_prefix("0x");
+    options.set_hex_suffix("");
+    options.set_uppercase_hex(false);
+    options.set_space_after_operand_separator(true);
+    options.set_branch_leading_zeros(false);
+    options.set_rip_relative_addresses(true);
+    formatter
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(code: &[u8], expected: &[(u32, &str)]) {
+        let name = |target: Svma| (target == Svma(0x1100)).then(|| "callee".to_owned());
+        let start = RelativeAddress(0);
+        let found = disassemble(Architecture::X86_64, code, start, Svma(0x1000), name).unwrap();
+        let found: Vec<_> = found.instructions.iter().map(|i| (i.offset, i.text.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn instructions_are_in_intel_syntax() {
+        check(
+            &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x8b, 0x44, 0x24, 0x08, 0xe8, 0xf2, 0, 0, 0, 0xc3],
+            &[(0, "push rbp"), (1, "mov rbp, rsp"), (4, "mov rax, [rsp+8]"), (9, "call callee"), (14, "ret")],
+        );
+    }
+
+    #[test]
+    fn a_cut_instruction_is_left_out_and_a_wrong_one_shown() {
+        check(&[0x90, 0xe8, 0], &[(0, "nop")]);
+        check(&[0x06, 0x90], &[(0, "(bad)"), (1, "nop")]);
+        check(&[], &[]);
+    }
 }

@@ -1,21 +1,37 @@
 //! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`.
 
-use crate::AddressInfo;
-use nyquist_object::{Avma, BuildId};
-use std::io::BufRead;
+use crate::{AddressInfo, Frame, Origin, Reason, Symbol, demangle};
+use nyquist_object::elf::build_id_in_notes;
+use nyquist_object::{Avma, BuildId, RelativeAddress};
+use rustc_hash::FxHashMap;
+use std::io::{self, BufRead};
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The name that the kernel itself goes by.
+const KERNEL: &str = "vmlinux";
+
+/// The longest line that is read; symbol names are shorter than 512 bytes.
+const MAX_LINE: u64 = 64 << 10;
+
 /// The functions of the running kernel and its modules.
 #[derive(Debug)]
-pub struct KernelSymbols {}
+pub struct KernelSymbols {
+    /// By address.
+    functions: Vec<Function>,
+    /// All names, one after the other.
+    names: String,
+    /// By the start of their code.
+    modules: Vec<KernelModule>,
+    build_id: Option<BuildId>,
+}
 
 /// A part of the kernel that was linked on its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelModule {
     /// `vmlinux`, a module's name such as `ext4`, or `bpf` for compiled BPF programs.
     pub name: Arc<str>,
-    /// The addresses of its code.
+    /// The addresses of its code, as far as symbols and `/proc/modules` tell.
     pub range: Range<Avma>,
 }
 
@@ -23,40 +39,238 @@ pub struct KernelModule {
 #[derive(Debug, thiserror::Error)]
 pub enum KernelError {
     /// Every address is zero: `kptr_restrict` or missing privileges.
-    #[error("the kernel hides its addresses (kernel.kptr_restrict)")]
+    #[error("the kernel hides its addresses (kernel.kptr_restrict, or not privileged)")]
     Hidden,
+    /// There are no functions at all.
+    #[error("the kernel lists no functions")]
+    Empty,
     /// Reading failed.
     #[error("cannot read the kernel's symbols")]
-    Read(#[from] std::io::Error),
+    Read(#[from] io::Error),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    start: u64,
+    /// Where its name begins in all names, and its length.
+    name: (u32, u16),
+    /// Its module's number.
+    module: u16,
+}
+
+/// One line of `/proc/kallsyms`: an address, a type as nm prints it, a name, and a module in brackets.
+struct Line<'a> {
+    address: u64,
+    is_code: bool,
+    name: &'a str,
+    module: &'a str,
 }
 
 impl KernelSymbols {
     /// Reads the text of `/proc/kallsyms` and `/proc/modules` and the bytes of `/sys/kernel/notes`; what cannot
-    /// be had can be given empty.
+    /// be had can be given empty. Lines that cannot be read are passed over.
     pub fn parse(kallsyms: impl BufRead, modules: impl BufRead, notes: &[u8]) -> Result<Self, KernelError> {
-        let _ = (kallsyms, modules, notes);
-        Err(KernelError::Hidden)
+        let mut reading = Reading::default();
+        for_each_line(kallsyms, |line| reading.take(line))?;
+        if !reading.functions.is_empty() && reading.functions.iter().all(|function| function.start == 0) {
+            return Err(KernelError::Hidden);
+        }
+        if reading.functions.is_empty() {
+            return Err(KernelError::Empty);
+        }
+        let mut stated = FxHashMap::default();
+        for_each_line(modules, |line| stated.extend(parse_module(line)))?;
+        Ok(reading.finish(&stated, build_id_in_notes(notes, cfg!(target_endian = "little"))))
     }
 
     /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
     pub fn lookup(&self, address: Avma) -> AddressInfo {
-        let _ = address;
-        AddressInfo::unknown(crate::Reason::NotCovered)
+        let Some((module, function, end)) = self.find(address) else {
+            return AddressInfo::unknown(Reason::NotCovered);
+        };
+        let name: Arc<str> = demangle(self.name(function)).into();
+        let relative = RelativeAddress::from_avma(Avma(function.start), module.range.start);
+        let symbol = relative.map(|address| Symbol {
+            name: name.clone(),
+            address,
+            size: u32::try_from(end - function.start).ok(),
+        });
+        let frames = vec![Frame { function: Some(name), ..Frame::default() }];
+        AddressInfo { symbol, frames, origin: Origin::Kallsyms }
     }
 
     /// The module that an address is in.
     pub fn module_of(&self, address: Avma) -> Option<&KernelModule> {
-        let _ = address;
-        None
+        let after = self.modules.partition_point(|module| module.range.start <= address);
+        let before = self.modules[..after].iter().rev();
+        before.into_iter().find(|module| address < module.range.end)
     }
 
     /// All modules, the kernel itself among them, by address.
     pub fn modules(&self) -> &[KernelModule] {
-        &[]
+        &self.modules
     }
 
     /// The build id of the kernel itself.
     pub fn build_id(&self) -> Option<&BuildId> {
-        None
+        self.build_id.as_ref()
+    }
+
+    /// The function around an address, its module, and where it ends: at the next function, or with its module.
+    fn find(&self, address: Avma) -> Option<(&KernelModule, &Function, u64)> {
+        let module = self.module_of(address)?;
+        let after = self.functions.partition_point(|function| function.start <= address.0);
+        let function = self.functions.get(after.checked_sub(1)?)?;
+        if function.start < module.range.start.0 {
+            return None;
+        }
+        let next = self.functions.get(after).map_or(u64::MAX, |next| next.start);
+        Some((module, function, next.min(module.range.end.0)))
+    }
+
+    fn name(&self, function: &Function) -> &str {
+        let start = function.name.0 as usize;
+        self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
+    }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Reading {
+    functions: Vec<Function>,
+    names: String,
+    numbers: FxHashMap<String, u16>,
+    module_names: Vec<Arc<str>>,
+    /// Where the kernel's own code ends (`_etext`).
+    kernel_end: Option<u64>,
+}
+
+impl Reading {
+    fn take(&mut self, line: &str) {
+        let Some(line) = Line::parse(line) else { return };
+        if line.module == KERNEL && (line.name == "_etext" || line.name == "_einittext") {
+            self.kernel_end = self.kernel_end.max(Some(line.address));
+        }
+        if !line.is_code || self.names.len() > u32::MAX as usize - 0xffff {
+            return;
+        }
+        let Some(module) = self.module(line.module) else { return };
+        let Ok(len) = u16::try_from(line.name.len()) else { return };
+        let name = (self.names.len() as u32, len);
+        self.names.push_str(line.name);
+        self.functions.push(Function { start: line.address, name, module });
+    }
+
+    fn module(&mut self, name: &str) -> Option<u16> {
+        if let Some(&number) = self.numbers.get(name) {
+            return Some(number);
+        }
+        let number = u16::try_from(self.module_names.len()).ok()?;
+        self.numbers.insert(name.to_owned(), number);
+        self.module_names.push(name.into());
+        Some(number)
+    }
+
+    fn finish(mut self, stated: &FxHashMap<String, Range<Avma>>, build_id: Option<BuildId>) -> KernelSymbols {
+        // The first of several names at one address is the one that the kernel itself prints.
+        self.functions.sort_by_key(|function| function.start);
+        self.functions.dedup_by_key(|function| function.start);
+        let mut ranges: Vec<Option<Range<Avma>>> = vec![None; self.module_names.len()];
+        for function in &self.functions {
+            let start = Avma(function.start);
+            // The last function's size is not known; it reaches at least to the end of its page.
+            let end = Avma((function.start | 0xfff).saturating_add(1));
+            let range = ranges[usize::from(function.module)].get_or_insert(start..end);
+            range.end = range.end.max(end);
+        }
+        let modules = self.module_names.iter().zip(ranges).filter_map(|(name, range)| {
+            let range = stated.get(&**name).cloned().or(range)?;
+            let end = self.kernel_end.filter(|_| **name == *KERNEL).map_or(range.end, Avma);
+            Some(KernelModule { name: name.clone(), range: range.start..end.max(range.end) })
+        });
+        let mut modules: Vec<_> = modules.collect();
+        modules.sort_by_key(|module| module.range.start);
+        KernelSymbols { functions: self.functions, names: self.names, modules, build_id }
+    }
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        let is_code = matches!(words.next()?, "t" | "T" | "w" | "W");
+        let name = words.next()?;
+        let module = words.next().and_then(|word| word.strip_prefix('[')?.strip_suffix(']'));
+        Some(Self { address, is_code, name, module: module.unwrap_or(KERNEL) })
+    }
+}
+
+/// A line of `/proc/modules`: name, size, users, their names, state, address.
+fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
+    let words: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
+    let &[name, size, .., address] = words.as_slice() else { return None };
+    let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok().filter(|&start| start != 0)?;
+    let end = start.checked_add(size.parse().ok()?)?;
+    Some((name.to_owned(), Avma(start)..Avma(end)))
+}
+
+/// Calls `take` with each line that is UTF-8 and not absurdly long.
+fn for_each_line(mut text: impl BufRead, mut take: impl FnMut(&str)) -> io::Result<()> {
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if io::Read::take(&mut text, MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            return Ok(());
+        }
+        if let Ok(line) = std::str::from_utf8(&line) {
+            take(line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KALLSYMS: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000000 t first_alias
+ffffffff81000100 t do_syscall_64
+ffffffff81000180 T _etext
+ffffffff82000000 D some_data
+ffffffffc0100000 t ext4_read\t[ext4]
+ffffffffc0100040 t _RNvCs1234_4rust3run\t[ext4]
+ffffffffc0300000 t bpf_prog_1234_count\t[bpf]
+garbage
+";
+    const MODULES: &str = "ext4 8192 1 - Live 0xffffffffc0100000 (E)\nhidden 4096 0 - Live 0x0\n";
+
+    fn check(address: u64, expected: Option<(&str, &str, u32, u32)>) {
+        let kernel = KernelSymbols::parse(KALLSYMS.as_bytes(), MODULES.as_bytes(), &[]).unwrap();
+        let info = kernel.lookup(Avma(address));
+        let found = info.symbol.as_ref().map(|symbol| {
+            let module = &kernel.module_of(Avma(address)).unwrap().name;
+            (&**module, &*symbol.name, symbol.address.0, symbol.size.unwrap())
+        });
+        assert_eq!(found, expected, "{address:#x}");
+    }
+
+    #[test]
+    fn an_address_has_its_function_and_module() {
+        check(0xffff_ffff_8100_0020, Some(("vmlinux", "_stext", 0, 0x100)));
+        check(0xffff_ffff_8100_0101, Some(("vmlinux", "do_syscall_64", 0x100, 0x80)));
+        check(0xffff_ffff_8200_0000, None);
+        check(0xffff_ffff_c010_0050, Some(("ext4", "rust::run", 0x40, 0x1fc0)));
+        check(0xffff_ffff_c010_2000, None);
+        check(0xffff_ffff_c030_0004, Some(("bpf", "bpf_prog_1234_count", 0, 0x1000)));
+        check(0, None);
+    }
+
+    #[test]
+    fn hidden_addresses_are_said_to_be_hidden() {
+        let text = "0000000000000000 T _stext\n0000000000000000 t do_idle\n";
+        let parse = |text: &str| KernelSymbols::parse(text.as_bytes(), io::empty(), &[]);
+        assert!(matches!(parse(text), Err(KernelError::Hidden)));
+        assert!(matches!(parse(""), Err(KernelError::Empty)));
     }
 }

@@ -14,7 +14,9 @@ mod dwarf;
 mod error;
 mod find;
 mod kernel;
+mod mini_debug_info;
 mod module;
+mod plt;
 mod section;
 mod symbol_table;
 

@@ -1,10 +1,13 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
+use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch};
+use crate::mini_debug_info::mini_debug_info;
 use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
 use crate::{AddressInfo, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol, SymbolsError};
-use nyquist_object::{Elf, ObjectError, RelativeAddress, Svma};
+use nyquist_object::elf::Segment;
+use nyquist_object::{ByteSource, Elf, ObjectError, RelativeAddress, Svma};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -89,9 +92,40 @@ impl ModuleSymbols {
         size: u32,
         until_function_end: bool,
     ) -> Result<Disassembly, DisassemblyError> {
-        let _ = (start, size, until_function_end);
-        self.binary.ok_or(DisassemblyError::NoBinary)?;
-        Err(DisassemblyError::NoCode(start))
+        let elf = self.binary.and_then(|number| self.files.get(number)).ok_or(DisassemblyError::NoBinary)?;
+        let address = self.svma(start);
+        let function = self.function(address).filter(|_| until_function_end);
+        let rest = function.and_then(|function| function.range.end.offset_from(address));
+        let rest = u32::try_from(rest.unwrap_or(0)).unwrap_or(MAX_CODE);
+        let code = self.code(elf, start, size.max(rest).min(MAX_CODE))?;
+        disassemble(elf.architecture(), &code, start, address, |target| self.name_of_target(target))
+    }
+
+    /// The bytes of the code at `start`, as far as the segment that they are in reaches.
+    fn code(
+        &self,
+        elf: &Elf<Source>,
+        start: RelativeAddress,
+        size: u32,
+    ) -> Result<Vec<u8>, DisassemblyError> {
+        let address = self.svma(start);
+        let inside = |segment: &&Segment| {
+            let offset = address.offset_from(segment.address);
+            segment.executable && offset.is_some_and(|offset| offset < segment.file_size)
+        };
+        let no_code = DisassemblyError::NoCode(start);
+        let Some(segment) = elf.segments().iter().find(inside) else { return Err(no_code) };
+        let offset = address.0 - segment.address.0;
+        let len = u64::from(size).min(segment.file_size - offset);
+        let Some(file_offset) = segment.offset.checked_add(offset) else { return Err(no_code) };
+        Ok(elf.source().read_range(file_offset.0, len)?)
+    }
+
+    /// A function that is called, by its name, or a place within one, as `name+0x10`.
+    fn name_of_target(&self, target: Svma) -> Option<String> {
+        let function = self.function(target)?;
+        let offset = target.offset_from(function.range.start)?;
+        Some(if offset == 0 { function.name.to_string() } else { format!("{}+{offset:#x}", function.name) })
     }
 
     /// Whether the debug info of the code at `address` names the source file `file`, spelled as in
@@ -140,7 +174,12 @@ impl ModuleSymbols {
             let read =
                 |name, origin| self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin));
             let symbols = read(".symtab", Origin::SymbolTable);
-            symbols.into_iter().chain(read(".dynsym", Origin::DynamicSymbols)).collect()
+            let is_stripped = symbols.is_none();
+            let mini = self.files.iter().filter(|_| is_stripped).find_map(mini_debug_info);
+            let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo));
+            let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
+            let plt = self.binary.and_then(|binary| self.files.get(binary)).and_then(SymbolTable::of_plt);
+            [symbols, mini, dynamic, plt].into_iter().flatten().collect()
         })
     }
 

@@ -1,10 +1,12 @@
 //! ELF symbol tables: which function an address is in, whether or not there is debug info.
 
 use crate::cursor::Cursor;
+use crate::plt::{PltEntry, plt_entries};
 use crate::section::{Section, Source};
 use crate::{Origin, demangle};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -64,6 +66,19 @@ impl SymbolTable {
         Self::new(entries, strings, origin)
     }
 
+    /// The entries of the procedure linkage table, named after the functions that they jump to.
+    pub(crate) fn of_plt(elf: &Elf<Source>) -> Option<Self> {
+        let mut strings = vec![0];
+        let entry = |PltEntry { start, end, name: text }: PltEntry| {
+            let name = u32::try_from(strings.len()).ok()?;
+            strings.extend_from_slice(&text);
+            strings.push(0);
+            Some(Entry { start, end, name, rank: 0, is_sized: true })
+        };
+        let entries = plt_entries(elf).into_iter().filter_map(entry).collect();
+        Self::new(entries, Section::Memory(strings), Origin::Plt)
+    }
+
     fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
         entries.sort_by_key(|entry| (entry.start, std::cmp::Reverse(entry.rank)));
         keep_best(&mut entries, &strings);
@@ -92,6 +107,7 @@ impl SymbolTable {
         let plain = without_version(&raw);
         let name = demangle(plain);
         let was_mangled = *name != *plain;
+        let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
         let range = Svma(entry.start)..Svma(entry.end);
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
     }
@@ -208,9 +224,9 @@ mod tests {
         SymbolTable::new(entries, Section::Memory(strings), Origin::SymbolTable).unwrap()
     }
 
-    fn check(table: &SymbolTable, address: u64, expected: Option<(&str, Range<u64>)>) {
+    fn check(table: &SymbolTable, address: u64, expected: Option<(&str, u64, u64)>) {
         let function = table.find(Svma(address)).and_then(|index| table.function(index));
-        let found = function.as_ref().map(|f| (&*f.name, f.range.start.0..f.range.end.0));
+        let found = function.as_ref().map(|f| (&*f.name, f.range.start.0, f.range.end.0));
         assert_eq!(found, expected, "{address:#x}");
     }
 
@@ -218,18 +234,18 @@ mod tests {
     fn a_function_reaches_to_its_stated_end_or_to_the_next() {
         let table = table(&[(0x100, 0x10, "sized", 8), (0x200, 0, "unsized", 0), (0x300, 0x20, "last", 8)]);
         check(&table, 0xff, None);
-        check(&table, 0x10f, Some(("sized", 0x100..0x110)));
+        check(&table, 0x10f, Some(("sized", 0x100, 0x110)));
         check(&table, 0x110, None);
-        check(&table, 0x2ff, Some(("unsized", 0x200..0x300)));
+        check(&table, 0x2ff, Some(("unsized", 0x200, 0x300)));
         check(&table, 0x320, None);
     }
 
     #[test]
     fn the_innermost_of_nested_functions_answers_and_labels_do_not() {
         let table = table(&[(0x100, 0x100, "outer", 8), (0x120, 0x10, "inner", 8), (0x180, 0, "label", 0)]);
-        check(&table, 0x125, Some(("inner", 0x120..0x130)));
-        check(&table, 0x130, Some(("outer", 0x100..0x200)));
-        check(&table, 0x190, Some(("outer", 0x100..0x200)));
+        check(&table, 0x125, Some(("inner", 0x120, 0x130)));
+        check(&table, 0x130, Some(("outer", 0x100, 0x200)));
+        check(&table, 0x190, Some(("outer", 0x100, 0x200)));
     }
 
     #[test]
@@ -240,7 +256,7 @@ mod tests {
             (0x100, 0x10, "local", 8),
             (0x200, 0x10, "memcpy@@GLIBC_2.14", 9),
         ]);
-        check(&table, 0x100, Some(("write", 0x100..0x110)));
-        check(&table, 0x200, Some(("memcpy", 0x200..0x210)));
+        check(&table, 0x100, Some(("write", 0x100, 0x110)));
+        check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
     }
 }

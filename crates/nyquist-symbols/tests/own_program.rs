@@ -1,5 +1,7 @@
 //! The test program looks up its own functions, whose lines it knows.
 
+#![expect(clippy::inline_always, reason = "the chain must be inlined without optimisation, too")]
+
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::{AddressInfo, Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths, symbolicate};
 use std::hint::black_box;

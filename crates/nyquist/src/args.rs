@@ -15,15 +15,15 @@ use std::time::Duration;
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
 /// The subcommands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Record a program (or a running process) and look at its profile
     Record(RecordArgs),
     /// Open a saved profile in the Firefox Profiler, with a local symbol server
@@ -39,13 +39,13 @@ pub enum Command {
 
 /// What every command understands.
 #[derive(Clone, Copy, Debug, Default, Args)]
-pub struct Verbosity {
+pub(crate) struct Verbosity {
     /// Say more: what was tried, and where each file was looked for
     #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub verbose: bool,
+    pub(crate) verbose: bool,
     /// Say nothing but errors
     #[arg(short, long, global = true)]
-    pub quiet: bool,
+    pub(crate) quiet: bool,
 }
 
 /// `nyquist record`
@@ -57,103 +57,96 @@ was not found and 126 where it could not be run. Of an attached process it is 0.
 
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
 the command. SIGTERM is passed on to the command and the profile is saved.")]
-pub struct RecordArgs {
+pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    pub rate: u32,
+    pub(crate) rate: u32,
     /// Record this running process, with all of its threads
     #[arg(short, long, value_name = "PID", conflicts_with = "command", required_unless_present = "command")]
-    pub pid: Option<u32>,
+    pub(crate) pid: Option<u32>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
-    pub duration: Option<Duration>,
+    pub(crate) duration: Option<Duration>,
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
-    pub output: PathBuf,
+    pub(crate) output: PathBuf,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
-    pub save_only: bool,
+    pub(crate) save_only: bool,
     /// Serve the profile even when there is no terminal to end it from
     #[arg(long)]
-    pub serve: bool,
+    pub(crate) serve: bool,
     /// The profile's name (default: the command's)
     #[arg(long, value_name = "NAME")]
-    pub profile_name: Option<String>,
+    pub(crate) profile_name: Option<String>,
     /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
     #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
-    pub profile_version: FormatVersion,
+    pub(crate) profile_version: FormatVersion,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
-    pub as_root: bool,
+    pub(crate) as_root: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub symbols: SymbolArgs,
+    pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub server: ServerArgs,
+    pub(crate) server: ServerArgs,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub verbosity: Verbosity,
+    pub(crate) verbosity: Verbosity,
     /// The command, its environment before it and its arguments behind it
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
+    pub(crate) command: Vec<OsString>,
 }
 
 /// `nyquist load`
 #[derive(Debug, Args)]
-pub struct LoadArgs {
+pub(crate) struct LoadArgs {
     /// The profile
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub symbols: SymbolArgs,
+    pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub server: ServerArgs,
+    pub(crate) server: ServerArgs,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub verbosity: Verbosity,
+    pub(crate) verbosity: Verbosity,
 }
 
 /// `nyquist report`
 #[derive(Debug, Args)]
-pub struct ReportArgs {
+pub(crate) struct ReportArgs {
     /// The profile
-    pub file: PathBuf,
+    pub(crate) file: PathBuf,
     /// Show so many functions (0: all)
     #[arg(long, value_name = "N", default_value_t = 30)]
-    pub limit: usize,
+    pub(crate) limit: usize,
     /// Print JSON
     #[arg(long)]
-    pub json: bool,
+    pub(crate) json: bool,
     #[command(flatten)]
-    #[allow(missing_docs)]
-    pub verbosity: Verbosity,
+    pub(crate) verbosity: Verbosity,
 }
 
 /// Where symbols are looked for, beside the usual places.
 #[derive(Clone, Debug, Args)]
-pub struct SymbolArgs {
+pub(crate) struct SymbolArgs {
     /// Also look for binaries and debug files in this folder (may be repeated)
     #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
-    pub symbol_dir: Vec<PathBuf>,
+    pub(crate) symbol_dir: Vec<PathBuf>,
 }
 
 /// How a profile is served.
 #[derive(Clone, Debug, Args)]
-pub struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// Print the link and do not open a browser
     #[arg(short, long)]
-    pub no_open: bool,
+    pub(crate) no_open: bool,
     /// Serve on this port (default: the first free one from 3000 on)
     #[arg(short = 'P', long, value_name = "PORT")]
-    pub port: Option<u16>,
+    pub(crate) port: Option<u16>,
     /// Serve on this address
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    pub address: IpAddr,
+    pub(crate) address: IpAddr,
     /// The front end that shows the profile
     #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
-    pub profiler_url: String,
+    pub(crate) profiler_url: String,
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// Opens `url`, or says it, with what else is needed to open it from another machine.
-pub fn show(printer: Printer, url: &str, port: u16, open: bool, user: Option<Owner>) {
+pub(crate) fn show(printer: Printer, url: &str, port: u16, open: bool, user: Option<Owner>) {
     let ssh = env::var("SSH_CONNECTION").ok();
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();

@@ -9,8 +9,8 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// What is going on.
-#[derive(Debug, Default)]
-pub enum Phase {
+#[derive(Default)]
+pub(crate) enum Phase {
     /// Something that is over in a moment.
     #[default]
     Brief,
@@ -30,14 +30,14 @@ pub enum Phase {
 }
 
 /// Shares the phase with the thread that waits for signals.
-#[derive(Clone, Debug, Default)]
-pub struct Control {
+#[derive(Clone, Default)]
+pub(crate) struct Control {
     phase: Arc<Mutex<Phase>>,
 }
 
 impl Control {
     /// Starts the thread that waits for signals. It ends with the program.
-    pub fn start(requests: Requests) -> Self {
+    pub(crate) fn start(requests: Requests) -> Self {
         let control = Self::default();
         let shared = control.clone();
         std::thread::spawn(move || {
@@ -49,7 +49,7 @@ impl Control {
     }
 
     /// Says what is going on from now on.
-    pub fn enter(&self, phase: Phase) {
+    pub(crate) fn enter(&self, phase: Phase) {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
     }
 

@@ -5,28 +5,28 @@ use std::fmt::Display;
 use std::iter;
 
 /// The status of a command that could not do its work.
-pub const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 
 /// An error for the user.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// One sentence without a full stop.
-    pub message: String,
+    pub(crate) message: String,
     /// What to do about it, a line each.
-    pub hints: Vec<String>,
+    pub(crate) hints: Vec<String>,
     /// The exit status.
-    pub status: u8,
+    pub(crate) status: u8,
 }
 
 impl Failure {
     /// A failure with the status [`FAILED`].
-    pub fn new(message: impl Into<String>) -> Self {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), hints: Vec::new(), status: FAILED }
     }
 
     /// `what` failed because of `error` and everything that caused it.
-    pub fn because(what: impl Display, error: &dyn Error) -> Self {
-        let causes = iter::successors(Some(error), |error| error.source());
+    pub(crate) fn because(what: impl Display, error: &(dyn Error + 'static)) -> Self {
+        let causes = iter::successors(Some(error), |&error| error.source());
         let mut message = what.to_string();
         for cause in causes.map(ToString::to_string) {
             // An error that already ends in its cause's text would say it twice.
@@ -39,20 +39,20 @@ impl Failure {
 
     /// Adds a line on what to do.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
     /// Sets the exit status.
     #[must_use]
-    pub fn status(self, status: u8) -> Self {
+    pub(crate) fn status(self, status: u8) -> Self {
         Self { status, ..self }
     }
 }
 
 /// What went wrong with a file, in the words of a shell.
-pub fn io_reason(error: &std::io::Error) -> String {
+pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();

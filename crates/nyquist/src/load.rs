@@ -12,7 +12,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
-pub fn run(args: &LoadArgs) -> Result<(), Failure> {
+pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
     let requests = Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
@@ -21,7 +21,7 @@ pub fn run(args: &LoadArgs) -> Result<(), Failure> {
 }
 
 /// Reads a saved profile.
-pub fn read(path: &Path) -> Result<Profile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
     let cannot_read =
         |error: &std::io::Error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)));
     let file = File::open(path).map_err(|error| cannot_read(&error))?;

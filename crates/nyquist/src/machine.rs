@@ -4,7 +4,7 @@ use nyquist_profile::Meta;
 use std::fs;
 
 /// Fills in what is known of the machine.
-pub fn describe(meta: &mut Meta) {
+pub(crate) fn describe(meta: &mut Meta) {
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let release = fs::read_to_string("/etc/os-release").unwrap_or_default();

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 
 /// The owner that saved files get, where it is not the process's own.
 #[derive(Clone, Copy, Debug)]
-pub struct Owner {
+pub(crate) struct Owner {
     /// The user's number.
-    pub uid: u32,
+    pub(crate) uid: u32,
     /// The group's number.
-    pub gid: u32,
+    pub(crate) gid: u32,
 }
 
 /// An opened place for a profile.
 #[derive(Debug)]
-pub enum Output {
+pub(crate) enum Output {
     /// A new file beside the place where it will appear by rename.
     File(PendingFile),
     /// A device, a FIFO or standard output: written to and not replaced.
@@ -30,7 +30,7 @@ pub enum Output {
 
 impl Output {
     /// Opens `path`; `-` is standard output. Symbolic links are followed, so that a link stays a link.
-    pub fn open(path: &Path, owner: Option<Owner>) -> io::Result<Self> {
+    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> io::Result<Self> {
         if path == Path::new("-") {
             return Self::stdout();
         }
@@ -55,12 +55,12 @@ impl Output {
     }
 
     /// Whether the profile goes to standard output, so that nothing else may.
-    pub fn is_stdout(&self) -> bool {
+    pub(crate) fn is_stdout(&self) -> bool {
         matches!(self, Self::Stream { path, .. } if path == Path::new("-"))
     }
 
     /// Its name for messages.
-    pub fn name(&self) -> &Path {
+    pub(crate) fn name(&self) -> &Path {
         match self {
             Self::File(pending) => &pending.target,
             Self::Stream { path, .. } => path,
@@ -68,7 +68,7 @@ impl Output {
     }
 
     /// The file that can be read back after [`Output::save`]; a stream has none.
-    pub fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         match self {
             Self::File(pending) => Some(&pending.target),
             Self::Stream { .. } => None,
@@ -76,7 +76,7 @@ impl Output {
     }
 
     /// Writes the profile and makes it appear. On an error nothing of it is left behind in the file system.
-    pub fn save(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn save(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::File(pending) => pending.save(write),
             Self::Stream { file, .. } => {
@@ -90,7 +90,7 @@ impl Output {
 
 /// A file that is written under another name; it is removed again unless it is committed.
 #[derive(Debug)]
-pub struct PendingFile {
+pub(crate) struct PendingFile {
     file: Option<File>,
     temporary: PathBuf,
     target: PathBuf,

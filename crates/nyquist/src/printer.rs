@@ -7,43 +7,43 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 /// Talks to the user. Standard output is for data alone.
 #[derive(Clone, Copy, Debug)]
-pub struct Printer {
+pub(crate) struct Printer {
     verbosity: Verbosity,
 }
 
 impl Printer {
     /// A printer of that volume.
-    pub fn new(verbosity: Verbosity) -> Self {
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
         Self { verbosity }
     }
 
     /// Something that the user will want to know.
-    pub fn say(self, text: impl Display) {
+    pub(crate) fn say(self, text: impl Display) {
         if !self.verbosity.quiet {
             line(text);
         }
     }
 
     /// Something that the user should do something about.
-    pub fn warn(self, text: impl Display) {
+    pub(crate) fn warn(self, text: impl Display) {
         self.say(format_args!("warning: {text}"));
     }
 
     /// Something for those who want to know how it came about.
-    pub fn detail(self, text: impl Display) {
+    pub(crate) fn detail(self, text: impl Display) {
         if self.verbosity.verbose {
             line(text);
         }
     }
 
     /// Whether something that changes on the terminal may be shown.
-    pub fn shows_progress(self) -> bool {
+    pub(crate) fn shows_progress(self) -> bool {
         !self.verbosity.quiet && io::stderr().is_terminal()
     }
 }
 
 /// Prints a failure: the sentence, then its hints.
-pub fn print_failure(failure: &Failure) {
+pub(crate) fn print_failure(failure: &Failure) {
     line(format_args!("error: {}", failure.message));
     if !failure.hints.is_empty() {
         line("");

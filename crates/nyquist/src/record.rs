@@ -23,7 +23,7 @@ use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Runs the subcommand and gives back the exit status.
-pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     // Before any thread is started: they all leave these signals to one.
     let requests = Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
@@ -31,13 +31,13 @@ pub fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, outcome, summary, status } = record(args, printer, &control, user)?;
+    let Recorded { finished, summary, status } = record(args, printer, &control, user)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
     control.enter(Phase::Brief);
     let path = save(&profile, output, args.profile_version, owner, printer)?;
-    summary::print(printer, &profile, &outcome, &summary, &statistics, path.as_deref());
+    summary::print(printer, &profile, &summary, &statistics, path.as_deref());
     if let (Some(path), true) = (path, wants_server(args)) {
         serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
@@ -66,7 +66,6 @@ fn wants_server(args: &RecordArgs) -> bool {
 /// What the recording gave.
 struct Recorded {
     finished: Finished,
-    outcome: Outcome,
     summary: perf::Summary,
     status: u8,
 }
@@ -107,7 +106,7 @@ fn record(
     let summary = recording.finish().map_err(|error| Failure::because("cannot end the recording", &error))?;
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Brief);
-    Ok(Recorded { finished: converter.finish(), outcome, summary, status })
+    Ok(Recorded { finished: converter.finish(), summary, status })
 }
 
 fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
@@ -165,15 +164,15 @@ fn end_command(command: Running, reason: EndReason) -> u8 {
     let (sender, ended) = mpsc::channel();
     thread::spawn(move || sender.send(command.wait()));
     match reason {
-        EndReason::ProcessEnded => ended.recv().map_or(FAILED, |ended| shell_code(&ended)),
-        EndReason::Stopped | EndReason::TimeOver => {
+        EndReason::Exited => ended.recv().map_or(FAILED, |ended| shell_code(&ended)),
+        EndReason::Stopped | EndReason::Duration => {
             // The command has been told already where a signal ended the recording.
-            if reason == EndReason::TimeOver {
+            if reason == EndReason::Duration {
                 let _ = signaller.send(EndSignal::Terminate.number());
             }
             let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
             let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
-            if reason == EndReason::TimeOver { 0 } else { status }
+            if reason == EndReason::Duration { 0 } else { status }
         }
     }
 }
@@ -187,9 +186,5 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    let failure = Failure::because("cannot record", error);
-    match error.hint() {
-        Some(hint) => failure.hint(hint.to_string()),
-        None => failure,
-    }
+    Failure::new(error.to_string())
 }

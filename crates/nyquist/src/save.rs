@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 ///
 /// What was recorded is not given up because a disk is full: the user is asked for another place, or, without a
 /// terminal, the folders for temporary files are tried.
-pub fn save(
+pub(crate) fn save(
     profile: &Profile,
     output: Output,
     version: FormatVersion,

@@ -3,17 +3,18 @@
 use crate::args::{ServerArgs, SymbolArgs};
 use crate::browser;
 use crate::control::{Control, Phase};
-use crate::failure::Failure;
+use crate::failure::{Failure, io_reason};
 use crate::output::Owner;
 use crate::printer::Printer;
 use crate::symbolicate::search_paths;
 use nyquist_profile::Profile;
 use nyquist_server::{Config, PortChoice, ProfileSymbols, Server};
+use nyquist_symbols::Finder;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Serves the saved profile until Ctrl-C.
-pub fn serve(
+pub(crate) fn serve(
     path: &Path,
     profile: &Profile,
     args: &ServerArgs,
@@ -24,8 +25,11 @@ pub fn serve(
 ) -> Result<(), Failure> {
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let config = Config { address: args.address, port, ..Config::default() };
-    let symbols = Arc::new(ProfileSymbols::new(profile, search_paths(symbols)));
-    let server = Server::bind(config, path, symbols).map_err(|error| {
+    let symbols = Arc::new(ProfileSymbols::new(profile, Finder::new(search_paths(symbols))));
+    let bytes = std::fs::read(path).map_err(|error| {
+        Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error)))
+    })?;
+    let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
     control.enter(Phase::Serving(server.shutdown_handle()));

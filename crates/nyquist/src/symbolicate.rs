@@ -20,7 +20,7 @@ use std::time::Duration;
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 
 /// Looks up the names of a profile's frames. Ctrl-C ends it with the names had so far.
-pub fn symbolicate(
+pub(crate) fn symbolicate(
     profile: Profile,
     libs: &Libs,
     args: &SymbolArgs,
@@ -52,7 +52,7 @@ pub fn symbolicate(
 }
 
 /// The folders in which files are looked for.
-pub fn search_paths(args: &SymbolArgs) -> SearchPaths {
+pub(crate) fn search_paths(args: &SymbolArgs) -> SearchPaths {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     SearchPaths {
         symbol_dirs: args.symbol_dir.clone(),

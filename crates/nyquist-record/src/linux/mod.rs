@@ -8,9 +8,12 @@ pub mod launch;
 mod limits;
 pub mod perf;
 mod proc;
+pub mod signals;
+mod sudo;
 mod sys;
 
 pub use command::{Command, Credentials};
+pub use sudo::invoking_user;
 
 /// The point in time that is now, on the clock of every event.
 pub fn now() -> nyquist_convert::event::Timestamp {

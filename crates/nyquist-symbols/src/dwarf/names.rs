@@ -5,15 +5,12 @@ use super::file::DwarfFile;
 use super::ranges::UnitView;
 use super::unit::Unit;
 use crate::cursor::Cursor;
-use gimli::constants;
+use gimli::constants::{self, DwAt};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// How many origins are followed: a concrete instance, its abstract one, its declaration, and some to spare.
 const MAX_HOPS: usize = 16;
-
-/// What linkage names were called before DWARF 4.
-const LEGACY_LINKAGE_NAME: constants::DwAt = constants::DW_AT_MIPS_linkage_name;
 
 /// A function's name.
 #[derive(Clone, Debug)]
@@ -37,6 +34,20 @@ struct Said {
     linkage: Option<StringRef>,
     name: Option<StringRef>,
     origin: Option<Value>,
+}
+
+impl Said {
+    fn take(&mut self, name: DwAt, value: Value) {
+        let string = if let Value::String(string) = value { Some(string) } else { None };
+        match name {
+            // What linkage names were called before DWARF 4 has a number of its own.
+            constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => self.linkage = string,
+            constants::DW_AT_name => self.name = string,
+            constants::DW_AT_abstract_origin => self.origin = Some(value),
+            constants::DW_AT_specification => self.origin = self.origin.or(Some(value)),
+            _ => {}
+        }
+    }
 }
 
 /// Names the functions of one unit.
@@ -144,15 +155,7 @@ fn read_names(unit: &Unit, entries: &[u8], entry: usize) -> Option<Said> {
     let mut said = Said::default();
     for attribute in unit.abbreviations.attributes(abbreviation) {
         let value = Value::read(&mut cursor, attribute, encoding)?;
-        match (attribute.name, value) {
-            (constants::DW_AT_linkage_name | LEGACY_LINKAGE_NAME, Value::String(string)) => {
-                said.linkage = Some(string)
-            }
-            (constants::DW_AT_name, Value::String(string)) => said.name = Some(string),
-            (constants::DW_AT_abstract_origin, _) => said.origin = Some(value),
-            (constants::DW_AT_specification, _) => said.origin = said.origin.or(Some(value)),
-            _ => {}
-        }
+        said.take(attribute.name, value);
     }
     Some(said)
 }

@@ -7,6 +7,8 @@ pub(crate) mod limits;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ring;
+pub(crate) mod signals;
+pub(crate) mod users;
 
 use std::io;
 

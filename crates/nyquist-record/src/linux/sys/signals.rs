@@ -1,0 +1,60 @@
+//! Signals as values: `signalfd`.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::fd::FromRawFd;
+
+use super::check;
+
+/// A descriptor from which blocked signals are read.
+#[derive(Debug)]
+pub(crate) struct Descriptor {
+    file: File,
+}
+
+/// A signal that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Received {
+    pub(crate) number: i32,
+    /// Whether the kernel sent it (a key was typed on the terminal, or the terminal went away) and not a process.
+    pub(crate) by_kernel: bool,
+}
+
+impl Descriptor {
+    /// Blocks the signals in the calling thread, and opens a descriptor for them.
+    pub(crate) fn new(numbers: &[i32]) -> io::Result<Self> {
+        // SAFETY: a sigset_t is plain bits, for which zeros are valid, and it outlives the calls that read it.
+        let fd = unsafe {
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            for &number in numbers {
+                check(libc::sigaddset(&raw mut set, number))?;
+            }
+            match libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) {
+                0 => check(libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC))?,
+                error => return Err(io::Error::from_raw_os_error(error)),
+            }
+        };
+        // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
+        Ok(Self { file: unsafe { File::from_raw_fd(fd) } })
+    }
+
+    /// Waits for a signal.
+    pub(crate) fn read(&self) -> io::Result<Received> {
+        const SIZE: usize = size_of::<libc::signalfd_siginfo>();
+        let mut bytes = [0; SIZE];
+        (&self.file).read_exact(&mut bytes)?;
+        // SAFETY: the structure is plain numbers, for which all bits are valid, and `bytes` has its size.
+        let info: libc::signalfd_siginfo = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
+        Ok(Received { number: info.ssi_signo as i32, by_kernel: info.ssi_code == libc::SI_KERNEL })
+    }
+}
+
+/// Whether a signal is ignored.
+pub(crate) fn is_ignored(number: i32) -> bool {
+    // SAFETY: a sigaction is plain data, for which zeros are valid; the call only writes it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(number, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+    }
+}

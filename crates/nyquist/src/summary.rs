@@ -1,0 +1,98 @@
+//! What is said of a recording: what the machine allows before it, and what came of it after it.
+
+use crate::printer::Printer;
+use nyquist_convert::Statistics;
+use nyquist_profile::{ExtraInfo, Profile};
+use nyquist_record::linux::perf::{Outcome, Summary, Trigger};
+use std::path::Path;
+
+/// Says in one line what is sampled, and in one each what is less than was asked for.
+pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
+    let code = if outcome.kernel { "user and kernel code" } else { "user code" };
+    printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
+    for notice in &outcome.notices {
+        printer.warn(notice);
+    }
+    printer.detail(format_args!(
+        "Copying {} kB of each stack into rings of {} kB on each of {} CPUs",
+        outcome.stack_bytes.div_ceil(1024),
+        outcome.sample_ring_bytes / 1024,
+        outcome.cpus
+    ));
+}
+
+fn trigger(trigger: Trigger) -> &'static str {
+    match trigger {
+        Trigger::Cycles => "the CPU's cycle counter",
+        Trigger::CpuClock => "the CPU clock (there is no cycle counter here)",
+    }
+}
+
+/// The lines of the profile's information panel about the recording.
+pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
+    let line = |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
+    let event = match outcome.trigger {
+        Trigger::Cycles => "cycles",
+        Trigger::CpuClock => "cpu-clock",
+    };
+    let kernel = if outcome.kernel { "yes" } else { "no (not permitted)" };
+    let mut lines = vec![
+        line("Event", event.to_owned()),
+        line("Rate", format!("{} Hz", outcome.rate_hz)),
+        line("Kernel code", kernel.to_owned()),
+        line("Stack copies", format!("{} kB", outcome.stack_bytes.div_ceil(1024))),
+    ];
+    lines.extend(outcome.notices.iter().map(|notice| line("Note", notice.to_string())));
+    lines
+}
+
+/// Says what came of a recording.
+pub(crate) fn print(printer: Printer, profile: &Profile, summary: &Summary, statistics: &Statistics, saved: Option<&Path>) {
+    let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
+    let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
+    printer.say(format_args!(
+        "Recorded {duration:.2} s with {:.2} s of CPU time: {} samples",
+        seconds(summary.total_cpu_time_ns),
+        grouped(statistics.samples)
+    ));
+    let lost = statistics.lost.max(summary.lost_samples.unwrap_or_default());
+    if lost > 0 {
+        printer.warn(format_args!("{} samples were lost: a lower rate (-r) loses fewer", grouped(lost)));
+    }
+    if statistics.throttled > 0 {
+        printer.warn(format_args!("the kernel paused sampling {} times", grouped(statistics.throttled)));
+    }
+    if statistics.truncated > 0 {
+        printer.say(format_args!("{} stacks do not reach their root", grouped(statistics.truncated)));
+    }
+    if let Some(path) = saved {
+        printer.say(format_args!("Saved {}", path.display()));
+    }
+}
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let check = |number, expected| assert_eq!(grouped(number), expected);
+        check(0, "0");
+        check(999, "999");
+        check(1000, "1,000");
+        check(1_234_567, "1,234,567");
+    }
+}
