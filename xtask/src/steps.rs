@@ -10,19 +10,29 @@ use crate::tally::Tally;
 
 /// Runs a step under a heading and counts it.
 pub(crate) fn step(tally: &mut Tally, name: &str, run: impl FnOnce(&mut Tally) -> Result<bool>) {
-    println!("\n== {name} ==");
-    let began = Instant::now();
-    let passed = run(tally).unwrap_or_else(|error| {
-        println!("error: {error:#}");
-        false
-    });
-    let verdict = if passed { "passed" } else { "FAILED" };
-    println!("-- {name}: {verdict} in {:.1} s", began.elapsed().as_secs_f64());
-    if passed {
-        tally.pass();
-    } else {
+    match timed(name, || run(tally)) {
+        Ok(true) => tally.pass(),
+        Ok(false) | Err(_) => tally.fail(name),
+    }
+}
+
+/// Runs a step that counts its own tests: only an error of the step itself is one more failure.
+pub(crate) fn counting_step(tally: &mut Tally, name: &str, run: impl FnOnce(&mut Tally) -> Result<bool>) {
+    if timed(name, || run(tally)).is_err() {
         tally.fail(name);
     }
+}
+
+fn timed(name: &str, run: impl FnOnce() -> Result<bool>) -> Result<bool> {
+    println!("\n== {name} ==");
+    let began = Instant::now();
+    let outcome = run();
+    if let Err(error) = &outcome {
+        println!("error: {error:#}");
+    }
+    let verdict = if matches!(outcome, Ok(true)) { "passed" } else { "FAILED" };
+    println!("-- {name}: {verdict} in {:.1} s", began.elapsed().as_secs_f64());
+    outcome
 }
 
 /// A cargo command at the workspace's root.

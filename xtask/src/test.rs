@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use crate::steps::{cargo, step, succeeds, succeeds_seen};
+use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
 use crate::{docs, live, packages, workloads};
 
@@ -50,7 +50,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         }
     }
     if live::wanted(&options.filter) {
-        step(&mut tally, "live", |tally| run_live(options, tally));
+        counting_step(&mut tally, "live", |tally| run_live(options, tally));
     }
     if options.wants("commands") && !options.quick {
         step(&mut tally, "commands", docs::run_commands);

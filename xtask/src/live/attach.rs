@@ -14,6 +14,7 @@ use crate::sys;
 pub(super) const TESTS: &[Test] = &[
     Test::new("all_threads_of_a_running_process_are_recorded", all_threads).quick(),
     Test::new("an_attached_recording_has_complete_named_stacks", attached_stacks),
+    Test::new("attached_stacks_agree_with_gdb", agrees_with_gdb),
     Test::new("ctrl_c_ends_an_attached_recording_and_leaves_the_process", interrupted),
     Test::new("sigint_from_a_wrapper_ends_an_attached_recording", |test| signalled(test, libc::SIGINT)),
     Test::new("sigterm_ends_an_attached_recording", |test| signalled(test, libc::SIGTERM)),
@@ -111,6 +112,74 @@ fn attached_stacks(test: &Context<'_>) -> Verdict {
     )
 }
 
+/// The outer frames are the same at any time, so another program's view of them is comparable.
+fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
+    let target = endless(test, "2", |call| call)?;
+    let output = test.path("attached.json.gz");
+    attach(test, &target, &output, &["-d", "1"]).run()?.succeeded()?;
+    let pid = target.pid().to_string();
+    let asked = test
+        .program("gdb")
+        .args(&[
+            "-q",
+            "-batch",
+            "-p",
+            &pid,
+            "-ex",
+            "set backtrace past-main on",
+            "-ex",
+            "thread apply all backtrace",
+        ])
+        .run()?;
+    end(target)?;
+    let profile = Profile::read(&output)?;
+    for loop_function in ["main_loop", "helper_loop"] {
+        let wanted = gdb_callers(&asked.stdout_text(), loop_function);
+        expect(
+            wanted.len() >= 2,
+            format_args!("gdb shows no callers of {loop_function}: {}", asked.stdout_text()),
+        )?;
+        let agreeing = profile.share_of_stacks(|stack| {
+            let names: Vec<&str> = stack.iter().rev().map(|frame| plain(&frame.function)).collect();
+            let start = names.iter().position(|name| *name == loop_function);
+            start.is_some_and(|start| names[start..] == wanted)
+        });
+        let all = profile.total_share(loop_function);
+        let found = profile
+            .stacks()
+            .map(|(stack, _)| stack)
+            .find(|stack| stack.iter().any(|frame| frame.function == loop_function));
+        let found: Vec<String> =
+            found.into_iter().flatten().rev().map(|frame| frame.function.clone()).collect();
+        let held = all > 0.0 && agreeing > all * 0.99;
+        expect(
+            held,
+            format_args!("{agreeing:.3} of {all:.3} agree: gdb says {wanted:?}, the profile {found:?}"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The function and its callers, innermost first, as gdb shows them.
+fn gdb_callers(text: &str, function: &str) -> Vec<String> {
+    let thread = text.split("Thread ").find(|part| part.contains(&format!("{function} (")));
+    let frames = thread.unwrap_or_default().lines().filter(|line| line.starts_with('#'));
+    let name = |line: &str| {
+        let named = line
+            .split_once(" in ")
+            .map_or_else(|| line.split_once("  ").map(|(_, rest)| rest), |(_, rest)| Some(rest));
+        named.and_then(|rest| rest.split(' ').next()).map(|name| plain(name).to_owned())
+    };
+    let names: Vec<String> = frames.filter_map(name).collect();
+    names.into_iter().skip_while(|name| name != function).collect()
+}
+
+/// A C function's name without what only one of two symbol tables adds: `@version` and glibc's `_impl`.
+fn plain(name: &str) -> &str {
+    let name = name.split('@').next().unwrap_or(name);
+    name.strip_suffix("_impl").unwrap_or(name)
+}
+
 fn interrupted(test: &Context<'_>) -> Verdict {
     let target = endless(test, "1", |call| call)?;
     let output = test.path("attached.json.gz");
@@ -174,6 +243,10 @@ fn no_such_pid(test: &Context<'_>) -> Verdict {
     let finished = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).run()?;
     expect(!finished.status.success(), "it was accepted")?;
     expect_contains("stderr", &finished.stderr, &pid)?;
+    let text = finished.stderr.to_lowercase();
+    let told =
+        ["no such process", "no process", "not exist", "not running"].iter().any(|part| text.contains(part));
+    expect(told, format_args!("stderr does not say why: {text:?}"))?;
     expect(!output.exists(), "a profile of nothing was left behind")
 }
 

@@ -138,9 +138,19 @@ impl<'a> Context<'a> {
     }
 
     /// Keeps the test's files when all is over.
-    pub(crate) fn keep(&self) -> &Path {
+    pub(crate) fn keep(&self) {
         self.ground.kept.store(true, Ordering::Relaxed);
-        &self.folder
+    }
+
+    /// A text in which the long folders are variables, set in its last line so that its commands can be pasted.
+    pub(crate) fn shortened(&self, text: &str) -> String {
+        let own = self.folder.display().to_string();
+        let all = self.ground.folder.display().to_string();
+        let own_after_all = own.replacen(&all, "$ALL", 1);
+        format!(
+            "{}\nfiles kept: ALL={all} OWN={own_after_all}",
+            text.replace(&own, "$OWN").replace(&all, "$ALL")
+        )
     }
 
     /// Removes the files of a test that did not fail.

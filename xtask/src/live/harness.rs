@@ -150,8 +150,8 @@ fn run_one(ground: &Ground, chosen: &Chosen) -> Outcome {
         (Err(Stop::Failed(what)), _) => Outcome::Failed(what),
     };
     if let Outcome::Failed(what) = outcome {
-        let kept = context.keep();
-        return Outcome::Failed(format!("{what}\n{}files kept in {}", context.history(), kept.display()));
+        context.keep();
+        return Outcome::Failed(context.shortened(&format!("{what}\n{}", context.history())));
     }
     context.clear();
     outcome

@@ -18,6 +18,7 @@ mod profile;
 mod recorded;
 mod recording;
 mod report;
+mod rules;
 mod server;
 mod signals;
 mod stacks;

@@ -59,7 +59,10 @@ fn unwritable(test: &Context<'_>) -> Verdict {
 }
 
 fn record_well(test: &Context<'_>, output: &Path) -> Result<Finished, anyhow::Error> {
-    record_to(test, output, &test.fresh("marker")).run()?.succeeded()
+    let marker = test.fresh("marker");
+    let finished = record_to(test, output, &marker).run()?.succeeded()?;
+    anyhow::ensure!(marker.exists(), "the command did not run");
+    Ok(finished)
 }
 
 /// Fails unless the file is a profile of the workload.
@@ -124,7 +127,8 @@ fn dev_null(test: &Context<'_>) -> Verdict {
     if !Command::new("mknod").arg(&null).args(["c", "1", "3"]).status()?.success() {
         return skip("cannot make a device here (needs root)");
     }
-    record_well(test, &null)?;
+    let finished = record_well(test, &null)?;
+    expect_contains("stderr", &finished.stderr, &null.display().to_string())?;
     expect(null.symlink_metadata()?.file_type().is_char_device(), "the device was replaced")
 }
 
@@ -200,7 +204,8 @@ fn full_disk(test: &Context<'_>) -> Verdict {
         .or_else(|_| fs::write(disk.0.join("filler"), [0; 4096]))?;
     let output = disk.0.join("x.json.gz");
     let finished = record_to(test, &output, &test.path("marker")).run()?;
-    let text = finished.stderr.to_lowercase();
+    // The test's own name is no message.
+    let text = finished.stderr.replace(&test.path("").display().to_string(), "").to_lowercase();
     expect(text.contains("no space") || text.contains("full"), format_args!("stderr: {text:?}"))?;
     let left = others(&disk.0, "json.gz")?;
     expect(left.is_empty(), format_args!("left behind: {left:?}"))?;

@@ -29,6 +29,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_profile_describes_the_machine_and_the_run", meta).quick(),
     Test::new("lost_samples_are_counted_in_the_profile", lost),
     Test::new("neither_the_recorder_nor_threads_without_samples_appear", no_clutter),
+    Test::new("profiles_keep_the_rules_of_their_format", |test| format_rules(test, "66")).quick(),
+    Test::new("profiles_of_version_49_keep_the_rules_of_their_format", |test| format_rules(test, "49")),
     Test::new("profile_version_49_says_the_same", version_49),
     Test::new("the_environment_can_ask_for_profile_version_49", version_by_environment).parallel(),
 ];
@@ -278,6 +280,30 @@ fn no_clutter(test: &Context<'_>) -> Verdict {
         let used = process.map(super::profile::Thread::total).sum::<f64>() > 0.0;
         expect(used && (thread.is_main || thread.total() > 0.0), format_args!("{name} has no sample"))?;
         expect(!name.contains("nyquist"), format_args!("{name} is the recorder"))?;
+    }
+    Ok(())
+}
+
+/// Every structural rule, on profiles of programs of many kinds.
+fn format_rules(test: &Context<'_>, version: &str) -> Verdict {
+    let step =
+        format!("{} 20 {} 40", test.workload("exec_step").display(), test.workload("threads").display());
+    let mixed = [&["sh", "-c", &step][..], &["bash", "-c", "for i in 1 2 3; do seq 20000 >/dev/null; done"]];
+    let workloads = [
+        &["threads", "200"][..],
+        &["fork_tree", "200"],
+        &["inlines-v0", "200"],
+        &["kernel_heavy", "100", "zero"],
+        &["odd_name", "40"],
+        &["shares-stripped", "100"],
+        &["clock_loop", "50"],
+        &["recursion", "100", "400"],
+    ];
+    let of_workloads = workloads.iter().map(|words| test.record(words));
+    for recording in of_workloads.chain(mixed.iter().map(|words| test.record_command(words))) {
+        let recorded = recording.options(&["--profile-version", version]).run_well()?;
+        let broken = super::rules::broken(&recorded.profile.json);
+        expect(broken.is_empty(), broken.join("; "))?;
     }
     Ok(())
 }
