@@ -86,7 +86,7 @@ impl LibFiles {
 
 fn open(found: &Found) -> Result<ModuleSymbols, String> {
     let tried = told(&found.tried);
-    ModuleSymbols::open(&found).map_err(|error| format!("{error}{tried}"))
+    ModuleSymbols::open(found).map_err(|error| format!("{error}{tried}"))
 }
 
 /// The attempts as text, to be put behind an error.
