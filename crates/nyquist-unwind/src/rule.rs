@@ -96,6 +96,19 @@ impl Rule {
         Some(i32::from(high) << 16 | i32::from(low as u16))
     }
 
+    /// Whether the CFA is a register + operand.
+    #[inline]
+    pub(crate) fn has_register_cfa(self) -> bool {
+        self.kind == Kind::StackPointer as u8 || self.kind == Kind::FramePointer as u8
+    }
+
+    /// A number that rules rarely have in common.
+    #[inline]
+    pub(crate) fn hash(self) -> u64 {
+        let saved = u64::from(self.saved as u16) << 16 | u64::from(self.kind) << 8 | u64::from(self.flags);
+        (u64::from(self.operand as u32) << 32 | saved).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48
+    }
+
     /// How to find the CFA.
     #[inline]
     pub fn kind(self) -> Kind {
