@@ -119,7 +119,7 @@ impl RuleSet {
     /// The number of the rule. Where there are more rules than numbers, further ones are evaluated in full.
     #[inline]
     fn number(&mut self, rule: Rule) -> u16 {
-        let slot = rule.hash() as usize % RECENT;
+        let slot = usize::from(rule.hash()) % RECENT;
         let (known, number) = self.recent[slot];
         if known == rule {
             return number;

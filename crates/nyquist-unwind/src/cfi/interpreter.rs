@@ -73,7 +73,7 @@ impl State<'_> {
         let Cfa::Register { register, .. } = self.cfa else { return None };
         self.cfa = Cfa::Register { register, offset };
         match i32::try_from(offset) {
-            Ok(operand) if self.rule.has_register_cfa() => self.rule.operand = operand,
+            Ok(operand) if self.rule.has_register_cfa() => self.rule = self.rule.with_operand(operand),
             _ => self.refresh(is_signal),
         }
         Some(())
@@ -111,10 +111,10 @@ impl State<'_> {
                 }
                 Form::Memory { register, offset, addend } => {
                     let kind = kind(register.into(), Kind::AtStackPointer, Kind::AtFramePointer)?;
-                    Some((kind, Rule::pack(offset, addend)?))
+                    Some((kind, Rule::halves(offset, addend)?))
                 }
                 Form::LinkageStub { offset, pushed_from } => {
-                    Some((Kind::LinkageStub, Rule::pack(offset, pushed_from)?))
+                    Some((Kind::LinkageStub, Rule::halves(offset, pushed_from)?))
                 }
             },
         }
