@@ -3,6 +3,9 @@
 //! Its types are documented in the front end's repository: `src/types/profile.ts` and
 //! `docs-developer/CHANGELOG-formats.md`, to whose version numbers this module's comments refer.
 
+mod check;
+mod check_tables;
+mod check_threads;
 mod json;
 mod raw;
 mod read;
@@ -18,6 +21,7 @@ mod write_thread;
 use std::fmt;
 use std::str::FromStr;
 
+pub use check::{Violation, check, check_bytes};
 pub use read::{Inconsistency, NEWEST_VERSION, OLDEST_VERSION, ReadError, read};
 pub use write::{WriteOptions, write};
 

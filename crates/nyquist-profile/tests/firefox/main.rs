@@ -1,4 +1,7 @@
 //! The Firefox Profiler's format: what is written, read and refused.
 
+mod bad_input;
+mod check;
+mod old_versions;
 mod round_trip;
 mod support;
