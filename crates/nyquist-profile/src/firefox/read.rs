@@ -118,11 +118,20 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
         start => start.starts_with(&[0x1f, 0x8b]),
     };
     let raw = if is_gzip {
-        parse(BufReader::with_capacity(256 * 1024, MultiGzDecoder::new(input)), gzip_error)?
+        parse_gzip(BufReader::with_capacity(256 * 1024, MultiGzDecoder::new(input)))?
     } else {
         parse(input, ReadError::Io)?
     };
     convert(raw)
+}
+
+fn parse_gzip(mut input: impl Read) -> Result<RawProfile, ReadError> {
+    let parsed = parse(&mut input, gzip_error);
+    if let Err(ReadError::NotJson(_)) = parsed {
+        // Damaged data may decompress to anything; the checksum at the end tells it from what was never JSON.
+        io::copy(&mut input, &mut io::sink()).map_err(gzip_error)?;
+    }
+    parsed
 }
 
 fn gzip_error(error: io::Error) -> ReadError {

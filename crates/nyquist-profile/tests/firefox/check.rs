@@ -98,7 +98,6 @@ fn without_libs_symbolication_is_not_supported() {
     let mut profile = document(&ProfileBuilder::new(Meta::default()).finish(), FormatVersion::V66);
     assert_eq!(profile["meta"]["symbolicationNotSupported"], true);
     profile["meta"].as_object_mut().unwrap().remove("symbolicationNotSupported");
-    profile["meta"]["interval"] = json!(1);
     assert_eq!(firefox::check(&profile).len(), 1);
 }
 

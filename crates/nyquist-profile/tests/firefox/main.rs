@@ -4,4 +4,5 @@ mod bad_input;
 mod check;
 mod old_versions;
 mod round_trip;
+mod samply;
 mod support;
