@@ -1,7 +1,7 @@
 //! Checking a document against every structural rule of the format that the front end relies on.
 //!
-//! The reader accepts what can be understood; this accepts only what profiler.firefox.com shows correctly. Versions 49 and 66, those
-//! that are written, can be checked.
+//! The reader accepts what can be understood; this accepts only what profiler.firefox.com shows correctly.
+//! Versions 49 and 66, those that are written, can be checked.
 
 use std::collections::HashMap;
 use std::fmt;

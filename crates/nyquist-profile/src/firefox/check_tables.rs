@@ -208,8 +208,8 @@ fn check_category_columns(checker: &mut Checker, table: &Table<'_>, categories: 
     });
 }
 
-/// An address means nothing without a lib; symbolication would rename what frames of a lib and frames of none share; and
-/// a symbol is in the lib of its frame.
+/// An address means nothing without a lib; symbolication would rename what frames of a lib and frames of none
+/// share; and a symbol is in the lib of its frame.
 fn check_frame_libs(
     checker: &mut Checker,
     frames: &Table<'_>,

@@ -28,8 +28,8 @@ pub use write::{WriteOptions, write};
 /// A version of the format that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FormatVersion {
-    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: what today's third-party readers
-    /// know.
+    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: what today's
+    /// third-party readers know.
     V49,
     /// Tables shared between threads, times as differences.
     #[default]

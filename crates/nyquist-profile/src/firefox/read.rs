@@ -107,7 +107,8 @@ impl fmt::Display for Inconsistency {
 
 impl std::error::Error for Inconsistency {}
 
-/// Reads a profile, compressed with gzip or not. `input` need not be buffered. Memory is linear in the uncompressed document.
+/// Reads a profile, compressed with gzip or not. `input` need not be buffered. Memory is linear in the
+/// uncompressed document.
 ///
 /// # Errors
 /// As [`ReadError`] tells apart. Whatever the input, there is no panic.

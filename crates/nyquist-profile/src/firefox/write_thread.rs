@@ -142,7 +142,8 @@ fn write_data<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Su
         return json.null();
     }
     json.object(|json| {
-        // The front end wants a type wherever there is data; a name without a schema is a type without fields.
+        // The front end wants a type wherever there is data; a name without a schema is a type without
+        // fields.
         json.key("type").string(schema.map_or("", |schema| &schema.name));
         if let Some(stack) = marker.stack {
             json.key("cause").object(|json| json.key("stack").integer(subset.stack(stack).into()));

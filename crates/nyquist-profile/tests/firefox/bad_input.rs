@@ -1,4 +1,5 @@
-//! What is no profile, or a damaged one, is refused with an error that says why; nothing makes the reader panic.
+//! What is no profile, or a damaged one, is refused with an error that says why; nothing makes the reader
+//! panic.
 
 use std::io::{self, Read};
 

@@ -12,8 +12,8 @@ fn document(profile: &Profile, version: FormatVersion) -> Value {
     serde_json::from_slice(&output).unwrap()
 }
 
-/// Puts `value` at a place of a good profile, and expects a violation whose text begins with `expected`. Without a
-/// value the member is removed.
+/// Puts `value` at a place of a good profile, and expects a violation whose text begins with `expected`.
+/// Without a value the member is removed.
 fn check(version: FormatVersion, place: &str, value: impl Into<Option<Value>>, expected: &str) {
     let mut profile = document(&sample_profile(), version);
     let (parent, name) = place.rsplit_once('/').unwrap();

@@ -179,6 +179,15 @@ fn cpu_deltas_may_be_microseconds_missing_or_of_no_time() {
 }
 
 #[test]
+fn without_a_list_of_categories_nothing_has_one() {
+    let mut document = document(FormatVersion::V66);
+    remove(&mut document["meta"], "categories");
+    let profile = read(&document);
+    assert!(profile.frames().iter().all(|frame| frame.category.is_none()));
+    assert_eq!(profile.categories().len(), 1);
+}
+
+#[test]
 fn unknown_members_are_skipped() {
     let mut document = document(FormatVersion::V66);
     document["pages"] = json!([{ "tabID": 1 }]);

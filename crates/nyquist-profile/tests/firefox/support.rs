@@ -197,7 +197,8 @@ fn add_counter(builder: &mut ProfileBuilder, thread: ThreadIndex) {
     });
 }
 
-/// All that a profile says, as text in which every id is resolved: equal texts are equal profiles to their users.
+/// All that a profile says, as text in which every id is resolved: equal texts are equal profiles to their
+/// users.
 pub(crate) fn describe(profile: &Profile) -> String {
     let mut text = format!("{:?}\n{:?}\n{:?}\n", profile.meta(), profile.libs(), profile.categories());
     writeln!(text, "{:?}\n{:?}\n{:?}", profile.marker_schemas(), profile.processes(), profile.counters())
