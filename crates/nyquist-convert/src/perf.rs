@@ -1,5 +1,7 @@
 //! Perf records to events: what the kernel's rings or a perf.data file say, in the terms of the event model.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
@@ -18,8 +20,8 @@ const PROT_EXEC: u32 = 4;
 /// The process that the kernel's own mappings name: -1.
 const KERNEL_PID: u32 = u32::MAX;
 
-/// How the records of one event are to be understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the records of one event, opened for several threads and CPUs, are to be understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfEvents {
     /// The layout of the records.
     pub format: RecordFormat,
@@ -27,6 +29,31 @@ pub struct PerfEvents {
     pub architecture: Architecture,
     /// What a sample's period counts.
     pub period: Period,
+    /// On which CPU each event counts.
+    pub cpus: EventCpus,
+}
+
+/// On which CPU each event counts, by the kernel's number of the event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EventCpus {
+    /// Ascending by number.
+    by_id: Arc<[(u64, u32)]>,
+}
+
+impl FromIterator<(u64, u32)> for EventCpus {
+    fn from_iter<I: IntoIterator<Item = (u64, u32)>>(events: I) -> Self {
+        let mut by_id: Vec<_> = events.into_iter().collect();
+        by_id.sort_unstable();
+        Self { by_id: by_id.into() }
+    }
+}
+
+impl EventCpus {
+    /// The CPU of the event of that number. Takes time logarithmic in the number of events.
+    pub fn get(&self, id: u64) -> Option<u32> {
+        let at = self.by_id.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        self.by_id.get(at).map(|(_, cpu)| *cpu)
+    }
 }
 
 /// What a sample's period counts.
@@ -47,7 +74,15 @@ impl PerfEvents {
         let record = nyquist_perf::parse_record(bytes, &self.format)?;
         let time = Timestamp(record.id.time.unwrap_or_default());
         let kind = self.kind(&record, bytes);
-        Ok(kind.map(|kind| Event { time, cpu: record.id.cpu, kind }))
+        Ok(kind.map(|kind| Event { time, cpu: self.cpu(&record), kind }))
+    }
+
+    /// A counter's final value is written on the CPU on which its thread ended, whatever CPU it has counted on.
+    fn cpu(&self, record: &Record<'_>) -> Option<u32> {
+        match &record.body {
+            Body::Read(_) => self.cpus.get(record.id.id?),
+            _ => record.id.cpu,
+        }
     }
 
     fn kind(&self, record: &Record<'_>, bytes: &Bytes) -> Option<EventKind> {

@@ -130,6 +130,7 @@ fn consume(outcome: &nyquist_record::linux::perf::Outcome, mut recording: Record
         "in the kernel {}, stack bytes {}, limited {}, late {}, not understood {}, chunks {}",
         seen.kernel, seen.stack_bytes, seen.limited, seen.late, seen.not_understood, seen.chunks
     );
+    println!("{:?}", seen.cpu_time);
     println!("counted by thread and CPU: {} ns; {summary:?}", seen.cpu_time.values().sum::<u64>());
     Ok(())
 }
