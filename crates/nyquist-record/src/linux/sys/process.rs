@@ -235,7 +235,8 @@ unsafe fn exec(
             *libc::__errno_location()
         };
         match errno {
-            libc::ENOENT | libc::ENOTDIR => {}
+            libc::ENOENT => {}
+            libc::ENOTDIR if candidates.len() > 1 => {}
             libc::EACCES => found = errno,
             _ => return errno,
         }
