@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
 use nyquist_record::linux::launch::{Ended, prepare};
-use nyquist_record::linux::perf::{EndReason, OpenError, Options, Outcome, Perf, Recording, Summary, Target};
+use nyquist_record::linux::perf::{
+    EndReason, Notice, OpenError, Options, Outcome, Perf, Recording, Summary, Target,
+};
 use nyquist_record::linux::{Command, now};
 
 /// Uses about half a second of CPU time, nearly all in user code.
@@ -301,6 +303,11 @@ fn a_rate_beyond_the_kernels_is_lowered() {
 fn at_ten_times_the_rate_nothing_is_lost() {
     let options = Options { rate_hz: 10_000, ..Options::default() };
     let Some(recorded) = record_with(WORK, &options) else { return };
+    let small = |notice: &Notice| matches!(notice, Notice::SmallerRings { .. } | Notice::SharedRings);
+    if recorded.outcome.notices.iter().any(small) {
+        eprintln!("skipped: other recordings hold the locked memory of this user");
+        return;
+    }
     assert_eq!((recorded.lost(), recorded.summary.lost_samples.unwrap_or(0)), (0, 0));
     let expected = if recorded.outcome.kernel { recorded.used() } else { recorded.ended.unwrap().user };
     assert_close(recorded.sampled(), expected, 10, "sampled");
