@@ -124,8 +124,7 @@ impl Compiler<'_> {
         (start < end).then_some(start..end)
     }
 
-    /// Adds the rows that hold within the piece. From where the instructions are damaged, the code is as good
-    /// as uncovered.
+    /// Adds the rows that hold within the piece. Code whose instructions are damaged is as good as uncovered.
     fn rows<'s>(
         &mut self,
         piece: &Piece,
@@ -135,20 +134,18 @@ impl Compiler<'_> {
     ) {
         let base = self.image_base;
         let (start, end) = (u64::from(piece.start), u64::from(piece.end));
-        let mut last = piece.start;
-        let add = |address: u64, rule| {
+        let mut add = |address: u64, rule| {
             // The piece can be the rest of an FDE after another one within it: rows before it follow each
             // other at its start, where the last one counts.
             let address = address.wrapping_sub(base).max(start);
             if address < end {
-                last = address as u32;
-                builder.row(last, rule);
+                builder.row(address as u32, rule);
             }
         };
-        let done = entries.at(piece.fde.offset()).and_then(|(fde, cie)| interpreter.rows(&fde, &cie, add));
-        if done.is_none() {
+        let Some((fde, cie)) = entries.at(piece.fde.offset()) else { return add(base, Rule::UNCOVERED) };
+        if let Err(address) = interpreter.rows(&fde, &cie, &mut add) {
+            add(address, Rule::UNCOVERED);
             self.damage.add(|| format!("damaged instructions in the FDE at {:#x}", piece.fde.offset()));
-            builder.row(last, Rule::UNCOVERED);
         }
     }
 }

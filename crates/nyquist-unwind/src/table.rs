@@ -171,7 +171,7 @@ impl TableBuilder {
         if self.table.regions.is_empty() || gap > MAX_GAP {
             self.end_region();
             self.begin_region(start);
-        } else if gap >= ALIGNMENT || (gap > 0 && start % ALIGNMENT != 0) {
+        } else if gap >= ALIGNMENT || (gap > 0 && !start.is_multiple_of(ALIGNMENT)) {
             // A smaller gap before an aligned function is padding, which never runs: no row is spent on it.
             self.push(self.end, UNCOVERED);
         }
@@ -239,9 +239,12 @@ mod tests {
         Rule::new(Kind::StackPointer, operand, SavedFramePointer::InRegister, 0).unwrap()
     }
 
-    /// Builds a table of (start, end, [(address, operand)]), and compares it at every address near a row with
+    /// The start and the end of covered code, and its rows: addresses and operands.
+    type Covered = (u32, u32, &'static [(u32, i32)]);
+
+    /// Builds a table of the ranges, and compares it at every address near a row with
     /// a search of the list.
-    fn check(ranges: &[(u32, u32, &[(u32, i32)])]) -> Table {
+    fn check(ranges: &[Covered]) -> Table {
         let mut builder = TableBuilder::new(0, 0);
         for &(start, end, rows) in ranges {
             builder.begin(start);

@@ -11,11 +11,13 @@ use crate::x86_64::{RBP, RIP, RSP};
 /// The states that `DW_CFA_remember_state` may stack. Compilers nest at most two.
 const MAX_REMEMBERED: usize = 64;
 
-/// How the CFA is found.
+/// How the CFA is found. The register and the offset are kept while an expression takes their place, as GCC's
+/// unwinder does: hand-written code in libgcrypt sets either one after an expression.
 #[derive(Clone, Copy, Debug)]
-enum Cfa<'a> {
-    Register { register: u64, offset: i64 },
-    Expression(&'a [u8]),
+struct Cfa<'a> {
+    register: u64,
+    offset: i64,
+    expression: Option<&'a [u8]>,
 }
 
 /// How one register of the caller is found.
@@ -43,7 +45,7 @@ struct State<'a> {
 impl State<'_> {
     const INITIAL: State<'static> = State {
         rule: Rule::END,
-        cfa: Cfa::Register { register: 0, offset: 0 },
+        cfa: Cfa { register: 0, offset: 0, expression: None },
         frame_pointer: Saved::SameValue,
         return_address: Saved::Undefined,
         stack_pointer_is_saved: false,
@@ -69,14 +71,14 @@ impl State<'_> {
 
     /// Changes the offset of the CFA from its register, the most frequent change by far.
     #[inline]
-    fn set_cfa_offset(&mut self, offset: i64, is_signal: bool) -> Option<()> {
-        let Cfa::Register { register, .. } = self.cfa else { return None };
-        self.cfa = Cfa::Register { register, offset };
+    fn set_cfa_offset(&mut self, offset: i64, is_signal: bool) {
+        self.cfa.offset = offset;
         match i32::try_from(offset) {
-            Ok(operand) if self.rule.has_register_cfa() => self.rule = self.rule.with_operand(operand),
+            Ok(operand) if self.cfa.expression.is_none() && self.rule.has_register_cfa() => {
+                self.rule = self.rule.with_operand(operand);
+            }
             _ => self.refresh(is_signal),
         }
-        Some(())
     }
 
     fn plain_rule(&self) -> Option<Rule> {
@@ -99,12 +101,12 @@ impl State<'_> {
             RBP => Some(fp),
             _ => None,
         };
-        match self.cfa {
-            Cfa::Register { register, offset } => {
-                let kind = kind(register, Kind::StackPointer, Kind::FramePointer)?;
-                Some((kind, i32::try_from(offset).ok()?))
+        match self.cfa.expression {
+            None => {
+                let kind = kind(self.cfa.register, Kind::StackPointer, Kind::FramePointer)?;
+                Some((kind, i32::try_from(self.cfa.offset).ok()?))
             }
-            Cfa::Expression(expression) => match Form::of(expression)? {
+            Some(expression) => match Form::of(expression)? {
                 Form::Register { register, offset } => {
                     let kind = kind(register.into(), Kind::StackPointer, Kind::FramePointer)?;
                     Some((kind, i32::try_from(offset).ok()?))
@@ -130,7 +132,7 @@ impl State<'_> {
             }
             _ => false,
         };
-        let Cfa::Expression(cfa) = self.cfa else { return false };
+        let Some(cfa) = self.cfa.expression else { return false };
         let offset = crate::x86_64::SIGNAL_CONTEXT[RSP] as i64;
         Form::of(cfa) == Some(Form::Memory { register: RSP as u8, offset, addend: 0 })
             && at(self.return_address, RIP)
@@ -165,19 +167,19 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Calls `emit` with the address at which each row begins, in ascending order, and its rule. Rows may
-    /// repeat the rule before them. `None` where the instructions are damaged: rows before the damage have
-    /// been emitted.
+    /// repeat the rule before them. Where the instructions are damaged, rows before the damage have been
+    /// emitted, and the error is the address up to which they hold.
     pub(crate) fn rows(
         &mut self,
         fde: &Fde<'a>,
         cie: &Cie<'a>,
         mut emit: impl FnMut(u64, Rule),
-    ) -> Option<()> {
+    ) -> Result<(), u64> {
         if cie.return_register != RIP as u64 {
             emit(fde.start, Rule::SLOW);
-            return Some(());
+            return Ok(());
         }
-        let initial = self.initial_state(fde.cie_offset, cie)?;
+        let initial = self.initial_state(fde.cie_offset, cie).ok_or(fde.start)?;
         self.remembered.clear();
         let mut run = Run {
             cie,
@@ -189,12 +191,13 @@ impl<'a> Interpreter<'a> {
             location: fde.start,
             emit: &mut emit,
         };
-        run.all(fde.instructions)?;
+        let done = run.all(fde.instructions);
         let (location, rule) = (run.location, run.state.rule);
+        done.ok_or(location)?;
         if location < fde.end {
             emit(location, rule);
         }
-        Some(())
+        Ok(())
     }
 
     fn initial_state(&mut self, offset: usize, cie: &Cie<'a>) -> Option<State<'a>> {
@@ -253,8 +256,12 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             }
             0x0a => self.remember()?,
             0x0b => self.state = self.remembered.pop()?,
-            0x0e => self.state.set_cfa_offset(reader.uleb()? as i64, self.cie.is_signal)?,
-            0x0c | 0x0d | 0x0f | 0x12 | 0x13 => self.define_cfa(op, reader)?,
+            0x0e => self.state.set_cfa_offset(reader.uleb()? as i64, self.cie.is_signal),
+            0x13 => {
+                let offset = self.factored(reader.sleb()?);
+                self.state.set_cfa_offset(offset, self.cie.is_signal);
+            }
+            0x0c | 0x0d | 0x0f | 0x12 => self.define_cfa(op, reader)?,
             0x2e => drop(reader.uleb()?),
             _ => {
                 let register = reader.uleb()?;
@@ -265,21 +272,20 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         Some(())
     }
 
-    /// The instructions that define the CFA.
+    /// The instructions that define the CFA by a register or an expression.
     fn define_cfa(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
-        self.state.cfa = match (op, self.state.cfa) {
-            (0x0c, _) => Cfa::Register { register: reader.uleb()?, offset: reader.uleb()? as i64 },
-            (0x12, _) => Cfa::Register { register: reader.uleb()?, offset: self.factored(reader.sleb()?) },
-            (0x0d, Cfa::Register { offset, .. }) => Cfa::Register { register: reader.uleb()?, offset },
-            (0x13, Cfa::Register { register, .. }) => {
-                Cfa::Register { register, offset: self.factored(reader.sleb()?) }
+        let cfa = &mut self.state.cfa;
+        if op == 0x0f {
+            let len = reader.uleb()?;
+            cfa.expression = Some(reader.block(len)?);
+        } else {
+            *cfa = Cfa { register: reader.uleb()?, offset: cfa.offset, expression: None };
+            match op {
+                0x0c => cfa.offset = reader.uleb()? as i64,
+                0x12 => cfa.offset = reader.sleb()?.wrapping_mul(self.cie.data_factor),
+                _ => {}
             }
-            (0x0f, _) => {
-                let len = reader.uleb()?;
-                Cfa::Expression(reader.block(len)?)
-            }
-            _ => return None,
-        };
+        }
         self.state.refresh(self.cie.is_signal);
         Some(())
     }
