@@ -2,6 +2,7 @@
 
 pub mod fixtures;
 pub mod oracle;
+pub mod sys;
 
 use std::fmt;
 

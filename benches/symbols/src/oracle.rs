@@ -54,12 +54,5 @@ fn llvm_chain(answer: &serde_json::Value) -> Chain {
         file: text(&symbol["FileName"]).map(|path| plain_path(&path)),
         line: symbol["Line"].as_u64().map(|line| line as u32).filter(|&line| line != 0),
     });
-    let mut chain: Chain = frames.collect();
-    // Without debug info it gives the name that the symbol table has of the source file, a guess.
-    if let [only] = chain.as_mut_slice()
-        && only.line.is_none()
-    {
-        only.file = None;
-    }
-    chain
+    frames.collect()
 }

@@ -1,7 +1,7 @@
 //! Generates and builds the large program that the timings are taken on: a Rust program whose debug info is as
 //! large as that of a big application, of many units, full of generics that were inlined into each other.
 //!
-//! `generate-program [TYPES]`: with 170 types, the default, about 150 MB of program.
+//! `generate-program [TYPES]`: with 230 types, the default, about 150 MB of program.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -83,7 +83,7 @@ pub mod m@ {
 "#;
 
 fn main() -> ExitCode {
-    let types: usize = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(170);
+    let types: usize = std::env::args().nth(1).and_then(|count| count.parse().ok()).unwrap_or(230);
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/large");
     let source = folder.join("large.rs");
     let result = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&source, program(types)));
@@ -107,7 +107,9 @@ fn program(types: usize) -> String {
         let module = MODULE.replace("u@", &format!("u{}", widths[number % widths.len()]));
         text.push_str(&module.replace('@', &number.to_string()));
     }
-    text.push_str("fn main() {\n    let count = std::env::args().count() as u64 * 50;\n    let mut sum = 0;\n");
+    text.push_str(
+        "fn main() {\n    let count = std::env::args().count() as u64 * 50;\n    let mut sum = 0;\n",
+    );
     for number in 0..types {
         let _ = writeln!(text, "    sum ^= m{number}::run(count);");
     }
