@@ -13,7 +13,7 @@ use nyquist_object::elf::Architecture;
 use super::attr::{Features, Sampling, Trigger, clock, period_ns, sampling, sideband};
 use super::events::Events;
 use super::outcome::{Hint, Notice, OpenError, Outcome};
-use super::pool::{BUFFERS, Pool};
+use super::pool::{BUFFERS, Need, Pool};
 use super::reader::{Reader, RingSource};
 use super::recording::{Recording, StopHandle};
 use super::skim::SampleLayout;
@@ -138,13 +138,8 @@ impl Perf {
 
     /// Begins to record: an attached process at once, a child when it calls exec.
     pub fn record(self) -> Result<Recording, OpenError> {
-        let time = Timestamp(monotonic_ns());
         let totals = ThreadTotals::new(self.target, self.features.format());
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
-        if let Target::Attach(pid) = self.target {
-            self.opened.events.enable().map_err(|source| open_error(source, pid))?;
-        }
-        let initial = self.initial_events(time);
         let format = PerfEvents {
             format: self.features.format(),
             architecture: Architecture::X86_64,
@@ -169,8 +164,8 @@ impl Perf {
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
-        Ok(Recording {
-            initial: Some(initial),
+        let mut recording = Recording {
+            initial: None,
             chunks,
             format,
             reader: Some(reader),
@@ -178,17 +173,25 @@ impl Perf {
             stop: StopHandle { counter: stop },
             events,
             counts_lost: self.features.lost,
-        })
-    }
-
-    /// The kernel's mappings, and the names and mappings that an attached process has already.
-    fn initial_events(&self, time: Timestamp) -> Vec<Event> {
-        let mut kinds = if self.features.kernel { kernel::mappings() } else { Vec::new() };
+        };
+        // The rings are read before anything is written to them, and what `/proc` says is older than every
+        // sample but looked at when nothing can be missed any more.
+        let time = Timestamp(monotonic_ns());
         if let Target::Attach(pid) = self.target {
-            kinds.extend(proc::describe(pid));
+            recording.events.enable().map_err(|source| open_error(source, pid))?;
         }
-        kinds.into_iter().map(|kind| Event { time, cpu: None, kind }).collect()
+        recording.initial = Some(initial_events(self.target, self.features, time));
+        Ok(recording)
     }
+}
+
+/// The kernel's mappings, and the names and mappings that an attached process has already.
+fn initial_events(target: Target, features: Features, time: Timestamp) -> Vec<Event> {
+    let mut kinds = if features.kernel { kernel::mappings() } else { Vec::new() };
+    if let Target::Attach(pid) = target {
+        kinds.extend(proc::describe(pid));
+    }
+    kinds.into_iter().map(|kind| Event { time, cpu: None, kind }).collect()
 }
 
 /// The rate, as far as the kernel allows it.
@@ -300,10 +303,11 @@ impl Opener<'_> {
         let sideband = opened.events.add(sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
-            opened.rings.push(RingSource { ring, wakers: vec![sideband] });
+            opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
             opened.rings.len() - 1
         });
-        opened.rings.push(RingSource { ring: samples, wakers: vec![sampling] });
+        let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
+        opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
         let sample_at = opened.rings.len() - 1;
         Ok(CpuRings { cpu, sample_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
     }

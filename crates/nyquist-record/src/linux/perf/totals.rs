@@ -39,7 +39,11 @@ impl ThreadTotals {
     pub(crate) fn new(target: Target, format: RecordFormat) -> Self {
         let pid = target.pid();
         let before = proc::cpu_times(pid).into_iter().collect();
-        let foreign = proc::family(pid).into_iter().filter(|other| *other != pid.0).collect();
+        let foreign = match target {
+            // It has not begun to run.
+            Target::Child(_) => HashSet::new(),
+            Target::Attach(pid) => proc::family(pid).into_iter().filter(|other| *other != pid.0).collect(),
+        };
         Self { pid, format, ended: HashMap::new(), before, foreign }
     }
 
