@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::perf::{PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
@@ -15,7 +15,7 @@ use super::events::Events;
 use super::outcome::{Hint, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Need, Pool};
 use super::reader::{Reader, RingSource};
-use super::recording::{Recording, StopHandle};
+use super::recording::{Initial, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, RingPlan};
@@ -113,6 +113,9 @@ impl Perf {
         let opener = Opener { target, features, rate_hz, cpus: &cpus };
         let (opened, plan) = opener.open_all(&allowance)?;
         notice_rings(&allowance, plan, &mut notices);
+        if features.kernel && kernel::addresses_are_hidden() {
+            notices.push(Notice::KernelAddressesHidden);
+        }
         if !features.kernel {
             notices
                 .push(Notice::KernelNotPermitted { paranoid: limits::kernel_setting("perf_event_paranoid") });
@@ -165,7 +168,7 @@ impl Perf {
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
         let mut recording = Recording {
-            initial: None,
+            initial: Some(Initial { kernel: self.features.kernel, ..Initial::default() }),
             chunks,
             format,
             reader: Some(reader),
@@ -180,18 +183,14 @@ impl Perf {
         if let Target::Attach(pid) = self.target {
             recording.events.enable().map_err(|source| open_error(source, pid))?;
         }
-        recording.initial = Some(initial_events(self.target, self.features, time));
+        if let Some(initial) = &mut recording.initial {
+            initial.time = time;
+            if let Target::Attach(pid) = self.target {
+                initial.process = proc::describe(pid);
+            }
+        }
         Ok(recording)
     }
-}
-
-/// The kernel's mappings, and the names and mappings that an attached process has already.
-fn initial_events(target: Target, features: Features, time: Timestamp) -> Vec<Event> {
-    let mut kinds = if features.kernel { kernel::mappings() } else { Vec::new() };
-    if let Target::Attach(pid) = target {
-        kinds.extend(proc::describe(pid));
-    }
-    kinds.into_iter().map(|kind| Event { time, cpu: None, kind }).collect()
 }
 
 /// The rate, as far as the kernel allows it.

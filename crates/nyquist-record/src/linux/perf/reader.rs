@@ -126,7 +126,7 @@ impl Reader {
                 break reason;
             }
         };
-        let living = self.totals.of_living();
+        let living = self.totals.of_living(&self.events);
         self.events.disable();
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));

@@ -56,8 +56,12 @@ impl ThreadTotals {
         }
     }
 
-    /// What the threads have used that live at this moment.
-    pub(crate) fn of_living(&self) -> Vec<Living> {
+    /// What the threads have used that live at this moment. To be asked before the events are switched off.
+    pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
+        // A look at every process takes longer than all else at the end of a recording.
+        if events.counters().iter().all(|counter| events.has_ended(counter)) {
+            return Vec::new();
+        }
         let family = proc::family(self.pid).into_iter().filter(|pid| !self.foreign.contains(pid));
         let threads = family.flat_map(|pid| {
             proc::cpu_times(Pid(pid)).into_iter().map(move |(tid, time)| (Pid(pid), tid, time))
