@@ -19,6 +19,7 @@ use super::recording::{Initial, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, RingPlan};
+use crate::linux::pmu::CoreUnits;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
@@ -109,8 +110,9 @@ impl Perf {
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
         };
-        let features = probe(target, cpus.first().copied().unwrap_or(0), rate_hz)?;
-        let opener = Opener { target, features, rate_hz, cpus: &cpus };
+        let mut opener =
+            Opener { target, features: Features::ALL, rate_hz, cpus: &cpus, units: CoreUnits::of_machine() };
+        let features = opener.probe()?;
         let (opened, plan) = opener.open_all(&allowance)?;
         notice_rings(&allowance, plan, &mut notices);
         if features.kernel && kernel::addresses_are_hidden() {
@@ -218,35 +220,36 @@ fn notice_rings(allowance: &Allowance, plan: RingPlan, notices: &mut Vec<Notice>
     }
 }
 
-/// Finds out what the kernel grants, by asking for all of it and for less after every refusal.
-fn probe(target: Target, cpu: u32, rate_hz: u32) -> Result<Features, OpenError> {
-    let mut features = Features::ALL;
-    loop {
-        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
-        let opener = Opener { target, features, rate_hz, cpus: &[cpu] };
-        let opened = opener
-            .open_sampling(target.pid().0, cpu, smallest)
-            .and_then(|sampling| opener.open_clock(target.pid().0, cpu, &sampling))
-            .and_then(|_| opener.open_sideband(target.pid().0, cpu));
-        match opened {
-            Ok(_) => return Ok(features),
-            Err(error) => {
-                let less = error.raw_os_error().and_then(|errno| features.after(errno));
-                features = less.ok_or_else(|| open_error(error, target.pid()))?;
-            }
-        }
-    }
-}
-
 /// Opens events with the features that the kernel grants.
 struct Opener<'a> {
     target: Target,
     features: Features,
     rate_hz: u32,
     cpus: &'a [u32],
+    units: CoreUnits,
 }
 
 impl Opener<'_> {
+    /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
+    fn probe(&mut self) -> Result<Features, OpenError> {
+        let tid = self.target.pid().0;
+        loop {
+            let Err(error) = self.cpus.iter().try_for_each(|cpu| self.try_cpu(tid, *cpu)) else {
+                return Ok(self.features);
+            };
+            let less = error.raw_os_error().and_then(|errno| self.features.after(errno));
+            self.features = less.ok_or_else(|| open_error(error, self.target.pid()))?;
+        }
+    }
+
+    /// Opens a CPU's events and closes them again.
+    fn try_cpu(&self, tid: u32, cpu: u32) -> io::Result<()> {
+        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
+        let sampling = self.open_sampling(tid, cpu, smallest)?;
+        self.open_clock(tid, cpu, &sampling)?;
+        self.open_sideband(tid, cpu).map(drop)
+    }
+
     /// Opens all events and maps all rings, smaller ones for as long as there is no memory for them.
     fn open_all(&self, allowance: &Allowance) -> Result<(Opened, RingPlan), OpenError> {
         let mut plan = allowance.plan();
@@ -359,6 +362,7 @@ impl Opener<'_> {
                 rate_hz: self.rate_hz,
                 stack_bytes: plan.stack_bytes,
                 wake_at: wake_at as u32,
+                unit: self.units.kind_of(cpu),
                 from_exec: self.begins_at_exec(),
             },
         );

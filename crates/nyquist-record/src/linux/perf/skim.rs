@@ -131,7 +131,7 @@ mod tests {
         words.push(if registers { 2 } else { 0 });
         words.extend((0..20).filter(|_| registers));
         words.push(room);
-        words.extend((0..room / 8).map(|word| word * 0x0101_0101_0101_0101));
+        words.extend((0..room / 8).map(|word: u64| word.wrapping_mul(0x0101_0101_0101_0101)));
         words.extend((room > 0).then_some(len));
         let size = (8 + 8 * words.len()) as u16;
         let header = [&record::SAMPLE.to_le_bytes()[..], &2_u16.to_le_bytes(), &size.to_le_bytes()].concat();
