@@ -109,6 +109,8 @@ pub(crate) struct Sampling {
     pub(crate) stack_bytes: u32,
     /// The bytes in the ring at which its reader is woken.
     pub(crate) wake_at: u32,
+    /// The counting unit of the CPU's kind of core, where there are several kinds.
+    pub(crate) unit: Option<u32>,
     /// Whether sampling begins when the process calls exec, and not when it is switched on.
     pub(crate) from_exec: bool,
 }
@@ -119,7 +121,9 @@ pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_att
     match features.trigger {
         Trigger::Cycles => {
             attr.type_ = PERF_TYPE_HARDWARE;
-            attr.config = u64::from(PERF_COUNT_HW_CPU_CYCLES);
+            // The unit's number goes into the upper half (`PERF_PMU_TYPE_SHIFT`).
+            let unit = u64::from(sampling.unit.unwrap_or(0)) << 32;
+            attr.config = u64::from(PERF_COUNT_HW_CPU_CYCLES) | unit;
             attr.set_freq(1);
             attr.__bindgen_anon_1.sample_freq = u64::from(sampling.rate_hz);
         }

@@ -162,18 +162,18 @@ pub enum Hint {
     Filter,
     /// The kernel has no perf events.
     NotBuilt,
+    /// The kernel does not know what was asked for.
+    TooOld,
 }
 
 impl Hint {
     /// The likeliest reason for the system's answer.
     pub(crate) fn for_error(error: &io::Error) -> Self {
-        if error.raw_os_error() == Some(libc::ENOSYS) {
-            return Self::NotBuilt;
-        }
-        match kernel_setting("perf_event_paranoid") {
-            Some(level) if level > 2 => Self::Paranoid(level),
-            Some(_) => Self::Filter,
-            None => Self::NotBuilt,
+        match (error.raw_os_error(), kernel_setting("perf_event_paranoid")) {
+            (Some(libc::ENOSYS), _) | (_, None) => Self::NotBuilt,
+            (Some(libc::EACCES | libc::EPERM), Some(level)) if level > 2 => Self::Paranoid(level),
+            (Some(libc::EACCES | libc::EPERM), Some(_)) => Self::Filter,
+            _ => Self::TooOld,
         }
     }
 }
@@ -190,6 +190,7 @@ impl fmt::Display for Hint {
                 "a seccomp filter or a security module forbids it; in a container, `--cap-add=PERFMON` or `--security-opt seccomp=unconfined` allows it"
             ),
             Self::NotBuilt => write!(f, "this kernel was built without perf events"),
+            Self::TooOld => write!(f, "this kernel does not know the events that are needed; Linux 4.3 does"),
         }
     }
 }

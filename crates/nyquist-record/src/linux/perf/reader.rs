@@ -11,7 +11,7 @@ use nyquist_perf::Header;
 use nyquist_perf::abi::record;
 
 use super::events::Events;
-use super::pool::{Filling, Pool};
+use super::pool::{Filling, Need, Pool};
 use super::skim::{SampleLayout, skim};
 use super::totals::ThreadTotals;
 use crate::linux::proc;
@@ -48,6 +48,8 @@ pub enum EndReason {
 
 /// How long records may take from their time stamp to the ring: a virtual CPU can lose its core in between.
 const SETTLING_NS: u64 = 20_000_000;
+/// How long there is at least from one round of draining the rings to the next.
+const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
 /// How long to wait for memory to come back before the rings are looked at again.
 const POOL_RETRY_MS: u32 = 2;
 /// How often a process is looked at where the kernel has no descriptors for processes.
@@ -74,6 +76,8 @@ pub(crate) struct Reader {
 #[derive(Debug)]
 pub(crate) struct RingSource {
     pub(crate) ring: Ring,
+    /// What its records are; a ring that both share is one for the sideband.
+    pub(crate) need: Need,
     pub(crate) wakers: Vec<usize>,
 }
 
@@ -114,6 +118,7 @@ impl Reader {
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
             }
+            progress.spread_rounds();
             let ended = self.end_reason(&waiting, deadline);
             self.drain(&mut progress);
             self.replace_ended_wakers(&mut waiting);
@@ -121,7 +126,7 @@ impl Reader {
                 break reason;
             }
         };
-        let living = self.totals.of_living();
+        let living = self.totals.of_living(&self.events);
         self.events.disable();
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -180,7 +185,7 @@ impl Reader {
                 progress,
                 totals: &mut self.totals,
             };
-            drain.ring(&mut ring.ring);
+            drain.ring(ring);
         }
         if !progress.blocked {
             let settled = progress.round_started.min(started.saturating_sub(SETTLING_NS));
@@ -204,6 +209,15 @@ struct Progress {
 }
 
 impl Progress {
+    /// Waits where the last round began just now. A storm of short processes writes many small records, each of
+    /// which wakes the reader.
+    fn spread_rounds(&self) {
+        let since = monotonic_ns().saturating_sub(self.round_started);
+        if since < BETWEEN_ROUNDS_NS {
+            std::thread::sleep(Duration::from_nanos(BETWEEN_ROUNDS_NS - since));
+        }
+    }
+
     /// Hands over what was filled.
     fn send(&mut self, out: &SyncSender<Filled>) {
         if let Some(buffer) = self.filling.take()
@@ -217,12 +231,12 @@ impl Progress {
     }
 
     /// Memory with room for a record of any length.
-    fn room(&mut self, pool: &Pool, out: &SyncSender<Filled>) -> Option<&mut Filling> {
+    fn room(&mut self, pool: &Pool, need: Need, out: &SyncSender<Filled>) -> Option<&mut Filling> {
         if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
             self.send(out);
         }
         if self.filling.is_none() {
-            self.filling = pool.take();
+            self.filling = pool.take(need);
         }
         self.filling.as_mut()
     }
@@ -238,7 +252,7 @@ struct Drain<'a> {
 }
 
 impl Drain<'_> {
-    fn ring(&mut self, ring: &mut Ring) {
+    fn ring(&mut self, RingSource { ring, need, .. }: &mut RingSource) {
         let head = ring.head();
         let mut at = ring.tail();
         while at < head {
@@ -250,7 +264,7 @@ impl Drain<'_> {
                 ring.release(head);
                 return;
             };
-            let Some(filling) = self.progress.room(self.pool, self.out) else {
+            let Some(filling) = self.progress.room(self.pool, *need, self.out) else {
                 self.progress.blocked = true;
                 return;
             };

@@ -6,18 +6,19 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
-use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 
 use super::events::Events;
 use super::reader::{End, EndReason, Filled};
+use crate::linux::kernel;
 use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
 /// A recording that runs: an iterator over what it records. Dropping it ends it.
 #[derive(Debug)]
 pub struct Recording {
-    pub(crate) initial: Option<Vec<Event>>,
+    pub(crate) initial: Option<Initial>,
     pub(crate) chunks: Receiver<Filled>,
     pub(crate) format: PerfEvents,
     pub(crate) reader: Option<JoinHandle<End>>,
@@ -25,6 +26,26 @@ pub struct Recording {
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
     pub(crate) counts_lost: bool,
+}
+
+/// What was there before the first record.
+#[derive(Debug, Default)]
+pub(crate) struct Initial {
+    pub(crate) time: Timestamp,
+    /// The names and mappings of an attached process.
+    pub(crate) process: Vec<EventKind>,
+    /// Whether the kernel's mappings are wanted.
+    pub(crate) kernel: bool,
+}
+
+impl Initial {
+    /// The kernel writes a hundred thousand lines to say where it is, so they are read when the command runs
+    /// already.
+    fn events(self) -> Vec<Event> {
+        let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
+        let kinds = kernel.into_iter().chain(self.process);
+        kinds.map(|kind| Event { time: self.time, cpu: None, kind }).collect()
+    }
 }
 
 /// Ends a recording, from any thread or a signal handler.
@@ -55,8 +76,8 @@ impl Iterator for Recording {
     type Item = Chunk;
 
     fn next(&mut self) -> Option<Chunk> {
-        if let Some(events) = self.initial.take() {
-            return Some(Chunk::events(events, Timestamp(0)));
+        if let Some(initial) = self.initial.take() {
+            return Some(Chunk::events(initial.events(), Timestamp(0)));
         }
         if let Ok(filled) = self.chunks.recv() {
             let bytes = filled.buffer.into_bytes();

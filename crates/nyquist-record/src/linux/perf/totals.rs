@@ -39,7 +39,11 @@ impl ThreadTotals {
     pub(crate) fn new(target: Target, format: RecordFormat) -> Self {
         let pid = target.pid();
         let before = proc::cpu_times(pid).into_iter().collect();
-        let foreign = proc::family(pid).into_iter().filter(|other| *other != pid.0).collect();
+        let foreign = match target {
+            // It has not begun to run.
+            Target::Child(_) => HashSet::new(),
+            Target::Attach(pid) => proc::family(pid).into_iter().filter(|other| *other != pid.0).collect(),
+        };
         Self { pid, format, ended: HashMap::new(), before, foreign }
     }
 
@@ -52,8 +56,12 @@ impl ThreadTotals {
         }
     }
 
-    /// What the threads have used that live at this moment.
-    pub(crate) fn of_living(&self) -> Vec<Living> {
+    /// What the threads have used that live at this moment. To be asked before the events are switched off.
+    pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
+        // A look at every process takes longer than all else at the end of a recording.
+        if events.counters().iter().all(|counter| events.has_ended(counter)) {
+            return Vec::new();
+        }
         let family = proc::family(self.pid).into_iter().filter(|pid| !self.foreign.contains(pid));
         let threads = family.flat_map(|pid| {
             proc::cpu_times(Pid(pid)).into_iter().map(move |(tid, time)| (Pid(pid), tid, time))
