@@ -307,8 +307,13 @@ impl Stages {
             UserStack::Copied { registers, stack, limited } => match **registers {
                 Registers::X86_64(values) => {
                     let registers = nyquist_unwind::Registers::X86_64(values);
+                    let process = self.tracker.process(sample.pid, now);
+                    if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack)
+                    {
+                        return None;
+                    }
                     let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                    let space = self.tracker.process(sample.pid, now).address_space(&self.modules);
+                    let space = process.address_space(&self.modules);
                     let frames = &mut self.frames;
                     let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
                     truncation(end, *limited, stack.len())
@@ -543,6 +548,25 @@ mod tests {
         let finished = converter.finish();
         assert_eq!(folded(&finished.profile), ["(truncated: no unwind information);0x1234 1"]);
         assert_eq!(finished.statistics.truncated, 1);
+    }
+
+    #[test]
+    fn in_the_middle_of_exec_there_is_no_user_stack() {
+        let mut converter = converter(true);
+        let exec = EventKind::Name { pid: Pid(1), tid: Tid(1), name: "new".to_owned(), exec: true };
+        converter.push(at(1, exec));
+        let mut registers = [0; 17];
+        registers[16] = 0x1234;
+        let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
+        sample.in_kernel = true;
+        sample.kernel_stack = vec![Avma(0xffff_0000_0000_0010)];
+        sample.user = UserStack::Copied {
+            registers: Box::new(Registers::X86_64(registers)),
+            stack: bytes::Bytes::from_static(&[0; 8]),
+            limited: false,
+        };
+        converter.push(at(2, EventKind::Sample(sample)));
+        assert_eq!(folded(&converter.finish().profile), ["0xffff000000000010 1"]);
     }
 
     #[test]

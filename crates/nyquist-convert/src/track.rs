@@ -29,6 +29,8 @@ pub(crate) struct Process {
     space: AddressSpace,
     /// What was mapped since the process was last sampled: its tables are not yet in `space`.
     unprepared: Vec<Range>,
+    /// Whether it called `exec`: then nothing is mapped but what was heard of since.
+    became_another_program: bool,
     /// Whether the name still is the one that the kernel cut to 15 bytes.
     name_may_be_cut: bool,
 }
@@ -83,6 +85,7 @@ impl Process {
             mappings: Mappings::default(),
             space: AddressSpace::new(),
             unprepared: Vec::new(),
+            became_another_program: false,
             name_may_be_cut: false,
         }
     }
@@ -109,6 +112,12 @@ impl Process {
             }
         }
         &self.space
+    }
+
+    /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
+    /// registers still are those with which it called the kernel.
+    pub(crate) fn is_between_programs(&self, ip: Avma, stack: &[u8]) -> bool {
+        stack.is_empty() || (self.became_another_program && self.find(ip).is_none())
     }
 
     fn map(&mut self, mapping: &Mapping, modules: &mut ModuleStore) {
@@ -197,6 +206,7 @@ impl Tracker {
             process.mappings = Mappings::default();
             process.space = AddressSpace::new();
             process.unprepared.clear();
+            process.became_another_program = true;
             process.name_may_be_cut = name.len() >= MAX_COMM;
         }
         if tid.0 == pid.0 {

@@ -17,9 +17,6 @@ use crate::symbol_source::{
     SymbolSource,
 };
 
-/// The longest piece of code that is decoded for one request, in bytes.
-const LONGEST_CODE: u32 = 1 << 20;
-
 /// How many of the paths that were tried in vain are told to the viewer.
 const ATTEMPTS_TOLD: usize = 8;
 
@@ -83,13 +80,13 @@ impl LibFiles {
 
     /// The lib's symbols. Requests that come while the files are being opened wait for it.
     fn open(&self, finder: &Finder) -> Result<&ModuleSymbols, &str> {
-        self.module.get_or_init(|| open(finder.find(&self.request))).as_ref().map_err(String::as_str)
+        self.module.get_or_init(|| open(&finder.find(&self.request))).as_ref().map_err(String::as_str)
     }
 }
 
-fn open(found: Found) -> Result<ModuleSymbols, String> {
+fn open(found: &Found) -> Result<ModuleSymbols, String> {
     let tried = told(&found.tried);
-    ModuleSymbols::open(&found).map_err(|error| format!("{error}{tried}"))
+    ModuleSymbols::open(found).map_err(|error| format!("{error}{tried}"))
 }
 
 /// The attempts as text, to be put behind an error.
@@ -129,9 +126,8 @@ impl SymbolSource for ProfileSymbols {
     }
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {
-        let size = request.size.min(LONGEST_CODE);
-        let code =
-            self.module(&request.lib)?.disassemble(request.start, size, request.continue_until_function_end);
+        let module = self.module(&request.lib)?;
+        let code = module.disassemble(request.start, request.size, request.continue_until_function_end);
         code.map(Assembly::from).map_err(|error| LookupError::NoInstructions {
             lib: request.lib.clone(),
             start: request.start,

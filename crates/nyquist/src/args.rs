@@ -52,11 +52,13 @@ pub(crate) struct Verbosity {
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
        nyquist record [OPTIONS] -p PID")]
-#[command(after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
+#[command(
+    after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
 was not found and 126 where it could not be run. Of an attached process it is 0.
 
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
-the command. SIGTERM is passed on to the command and the profile is saved.")]
+the command. SIGTERM is passed on to the command and the profile is saved."
+)]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -192,7 +194,15 @@ mod tests {
 
     #[test]
     fn values_that_make_no_sense_are_refused() {
-        for words in [["-r", "0"], ["-r", "x"], ["-r", "nan"], ["-d", "0"], ["-d", "-1"], ["-d", "inf"], ["-P", "70000"]] {
+        for words in [
+            ["-r", "0"],
+            ["-r", "x"],
+            ["-r", "nan"],
+            ["-d", "0"],
+            ["-d", "-1"],
+            ["-d", "inf"],
+            ["-P", "70000"],
+        ] {
             assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
         }
     }

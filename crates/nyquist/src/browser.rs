@@ -20,7 +20,9 @@ pub(crate) fn show(printer: Printer, url: &str, port: u16, open: bool, user: Opt
 }
 
 fn has_display() -> bool {
-    ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].iter().any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
+    ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"]
+        .iter()
+        .any(|name| env::var_os(name).is_some_and(|value| !value.is_empty()))
 }
 
 /// The line that forwards the port from the machine on which the user sits. `connection` is `SSH_CONNECTION`:

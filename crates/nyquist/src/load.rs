@@ -14,7 +14,8 @@ use std::path::Path;
 /// Runs the subcommand: serves the profile until Ctrl-C.
 pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    let requests = Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let requests =
+        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let profile = read(&args.file)?;
     serve(&args.file, &profile, &args.server, &args.symbols, None, printer, &control)
@@ -22,8 +23,9 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
 
 /// Reads a saved profile.
 pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
-    let cannot_read =
-        |error: &std::io::Error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)));
+    let cannot_read = |error: &std::io::Error| {
+        Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)))
+    };
     let file = File::open(path).map_err(|error| cannot_read(&error))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
         return Err(cannot_read(&std::io::ErrorKind::IsADirectory.into())

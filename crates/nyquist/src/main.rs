@@ -6,6 +6,7 @@ mod control;
 mod failure;
 mod load;
 mod machine;
+mod number;
 mod output;
 mod printer;
 mod record;

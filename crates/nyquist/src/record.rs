@@ -26,7 +26,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
     // Before any thread is started: they all leave these signals to one.
-    let requests = Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let requests =
+        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
@@ -110,8 +111,10 @@ fn record(
 }
 
 fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
-    let command = Command::from_words(args.command.iter().cloned()).map(|command| Command { run_as: user, ..command });
-    let command = command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
+    let command =
+        Command::from_words(args.command.iter().cloned()).map(|command| Command { run_as: user, ..command });
+    let command =
+        command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 
@@ -131,7 +134,9 @@ fn convert(recording: &mut Recording, converter: &mut Converter) {
 fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
     let target = match args.pid {
-        Some(pid) => std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned(),
+        Some(pid) => {
+            std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
+        }
         None => program_name(args),
     };
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

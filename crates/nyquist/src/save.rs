@@ -31,7 +31,9 @@ pub(crate) fn save(
                 printer.warn(format_args!("the profile was saved as {} instead", place.display()));
                 return Ok(path);
             }
-            Err(error) => printer.warn(format_args!("cannot write {}: {}", place.display(), io_reason(&error))),
+            Err(error) => {
+                printer.warn(format_args!("cannot write {}: {}", place.display(), io_reason(&error)))
+            }
         }
     }
     Err(Failure::new(format!("the profile could not be saved: {}", io_reason(&error))))

@@ -26,9 +26,8 @@ pub(crate) fn serve(
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let config = Config { address: args.address, port, ..Config::default() };
     let symbols = Arc::new(ProfileSymbols::new(profile, Finder::new(search_paths(symbols))));
-    let bytes = std::fs::read(path).map_err(|error| {
-        Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error)))
-    })?;
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;

@@ -1,5 +1,6 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
+use crate::number::grouped;
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile};
@@ -30,7 +31,8 @@ fn trigger(trigger: Trigger) -> &'static str {
 
 /// The lines of the profile's information panel about the recording.
 pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
-    let line = |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
+    let line =
+        |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
     let event = match outcome.trigger {
         Trigger::Cycles => "cycles",
         Trigger::CpuClock => "cpu-clock",
@@ -47,7 +49,13 @@ pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
 }
 
 /// Says what came of a recording.
-pub(crate) fn print(printer: Printer, profile: &Profile, summary: &Summary, statistics: &Statistics, saved: Option<&Path>) {
+pub(crate) fn print(
+    printer: Printer,
+    profile: &Profile,
+    summary: &Summary,
+    statistics: &Statistics,
+    saved: Option<&Path>,
+) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     printer.say(format_args!(
@@ -67,32 +75,5 @@ pub(crate) fn print(printer: Printer, profile: &Profile, summary: &Summary, stat
     }
     if let Some(path) = saved {
         printer.say(format_args!("Saved {}", path.display()));
-    }
-}
-
-/// A number with its thousands apart.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn thousands_are_set_apart() {
-        let check = |number, expected| assert_eq!(grouped(number), expected);
-        check(0, "0");
-        check(999, "999");
-        check(1000, "1,000");
-        check(1_234_567, "1,234,567");
     }
 }

@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// So long that only a server that hangs reaches it.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// So long that only a server that hangs reaches it, or one that goes by other bounds than it was given.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection that stays open between requests.
 pub(crate) struct Client {
@@ -47,9 +47,10 @@ impl Client {
         Self { stream, received: Vec::new() }
     }
 
-    /// Sends bytes. A server that has hung up already is noticed when its reply is read.
-    pub(crate) fn send(&mut self, bytes: &[u8]) {
-        let _ = self.stream.write_all(bytes);
+    /// Sends bytes, and says whether the server took them. One that has hung up is noticed when its reply is
+    /// read, too.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
     }
 
     /// Sends a request with a `Host` that is allowed; `head` is the method and path, and perhaps more headers.
@@ -90,9 +91,17 @@ impl Client {
         }
     }
 
-    /// Says that nothing more will be sent.
+    /// Says that nothing more will be sent, if the server has not hung up already.
     pub(crate) fn finish_sending(&self) {
-        self.stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let _ = self.stream.shutdown(std::net::Shutdown::Write);
+    }
+
+    /// Whether something has come that has not been read.
+    pub(crate) fn has_news(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let news = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        news.is_ok_and(|length| length > 0)
     }
 
     fn receive(&mut self) -> io::Result<()> {

@@ -31,6 +31,14 @@ fn a_body_that_is_too_long_is_refused_and_the_refusal_is_read() {
 }
 
 #[test]
+fn the_whole_of_a_body_that_is_too_long_is_taken_before_it_is_refused() {
+    let server = Serving::with_limits(Limits { body_bytes: 8 << 20, ..Limits::default() });
+    let mut client = server.connect();
+    assert!(client.send(&request(&server.head("POST", "source/v1"), &vec![b' '; 31 << 20])));
+    assert_eq!(client.reply(false).status, 413);
+}
+
+#[test]
 fn a_length_that_is_only_claimed_costs_nothing() {
     let server = Serving::new();
     let mut client = server.connect();
@@ -230,6 +238,20 @@ fn a_body_that_never_ends_is_not_waited_for() {
     let reply = client.reply(false);
     assert_eq!((reply.status, &*reply.error()), (408, "the request's body did not come in time"));
     assert_eq!(server.ask("POST", "symbolicate/v5", r#"{"jobs":[]}"#).status, 200);
+}
+
+/// A server reads a body, and says so, when the request has its turn.
+#[test]
+fn no_more_bodies_are_read_at_once_than_lookups_are_allowed() {
+    let server = Serving::with_limits(Limits { lookups: 1, ..tight() });
+    let mut first = server.connect();
+    let head = server.head("POST", "symbolicate/v5");
+    let headers = "Host: localhost\r\nContent-Length: 100\r\nExpect: 100-continue";
+    first.send(format!("{head} HTTP/1.1\r\n{headers}\r\n\r\n").as_bytes());
+    assert_eq!(first.reply(false).status, 100);
+    assert_eq!(server.ask("POST", "symbolicate/v5", r#"{"jobs":[]}"#).status, 200);
+    assert!(first.has_news(), "the second was answered ahead of the first");
+    assert_eq!(first.reply(false).status, 408);
 }
 
 #[test]

@@ -84,15 +84,17 @@ fn a_shutdown_frees_the_port() {
     TcpListener::bind(server.address).unwrap();
 }
 
-/// The grace is so long that only a shutdown that does not wait for idle connections gets by.
+/// The times are so long that only a shutdown that does not wait for idle connections gets by.
 #[test]
 fn a_shutdown_does_not_wait_for_idle_connections() {
-    let mut server =
-        Serving::with_limits(Limits { shutdown_grace: Duration::from_hours(1), ..Limits::default() });
+    let long = Duration::from_hours(1);
+    let limits = Limits { shutdown_grace: long, header_timeout: long, ..Limits::default() };
+    let mut server = Serving::with_limits(limits);
     let mut idle = server.connect();
     assert_eq!(idle.request(&server.head("GET", "profile.json"), b"").status, 200);
-    server.end();
+    server.shutdown.shut_down();
     idle.wait_for_end();
+    server.end();
 }
 
 const GATED: &[u8] = br#"{"memoryMap":[["gate",""]],"stacks":[]}"#;

@@ -55,6 +55,7 @@ pub(crate) fn is_ignored(number: i32) -> bool {
     // SAFETY: a sigaction is plain data, for which zeros are valid; the call only writes it.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(number, std::ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
+        libc::sigaction(number, std::ptr::null(), &raw mut action) == 0
+            && action.sa_sigaction == libc::SIG_IGN
     }
 }

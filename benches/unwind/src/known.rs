@@ -1,0 +1,1 @@
+//! The checked-in list of known differences.

@@ -1,0 +1,7 @@
+//! Recorded stacks of real programs, and the unwinders that walk them.
+
+pub mod known;
+pub mod peer;
+pub mod perf_data;
+pub mod recording;
+pub mod shuffle;

@@ -1,0 +1,33 @@
+//! Numbers as people read them.
+
+/// A number with its thousands apart.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A share as a percentage with one decimal.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        let check = |number, expected| assert_eq!(grouped(number), expected);
+        check(0, "0");
+        check(999, "999");
+        check(1000, "1,000");
+        check(1_234_567, "1,234,567");
+    }
+}
