@@ -20,6 +20,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_dangling_link_leads_to_the_new_file", dangling_link).parallel(),
     Test::new("a_fifo_is_written_to_and_not_replaced", fifo).parallel(),
     Test::new("dev_null_is_written_to_and_not_replaced", dev_null).parallel(),
+    Test::new("a_device_that_is_full_is_an_error", full_device).parallel(),
+    Test::new("a_profile_is_not_written_to_a_terminal", terminal_output).parallel(),
     Test::new("standard_output_gets_only_the_profile", standard_output).quick().parallel(),
     Test::new("the_usual_name_is_profile_json_gz", usual_name).parallel(),
     Test::new("nothing_partial_appears_while_recording", no_partial).parallel(),
@@ -129,6 +131,23 @@ fn dev_null(test: &Context<'_>) -> Verdict {
     }
     record_well(test, &null)?;
     expect(null.symlink_metadata()?.file_type().is_char_device(), "the device was replaced")
+}
+
+fn full_device(test: &Context<'_>) -> Verdict {
+    let full = test.path("device");
+    if !Command::new("mknod").arg(&full).args(["c", "1", "7"]).status()?.success() {
+        return skip("cannot make a device here (needs root)");
+    }
+    let finished = record_to(test, &full, &test.path("marker")).run()?;
+    expect(!finished.status.success(), "a profile that could not be written is a success")?;
+    expect_contains("stderr", &finished.stderr.to_lowercase(), "no space")
+}
+
+fn terminal_output(test: &Context<'_>) -> Verdict {
+    let marker = test.path("marker");
+    let finished = record_to(test, Path::new("-"), &marker).on_terminal().run()?;
+    expect(!finished.status.success() && !marker.exists(), "a profile was written to a terminal")?;
+    expect_contains("what was shown", &finished.stderr, "terminal")
 }
 
 fn standard_output(test: &Context<'_>) -> Verdict {

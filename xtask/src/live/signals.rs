@@ -1,6 +1,7 @@
 //! Ctrl-C and its relatives: the command gets the first, the profile is always saved.
 
 use std::fs;
+use std::process::Command;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_eq};
@@ -14,6 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_second_ctrl_c_kills_a_command_that_ignores_the_first", ignored),
     Test::new("sigterm_to_the_recorder_saves_the_profile", terminated),
     Test::new("sigint_to_the_recorder_alone_saves_the_profile", interrupted_alone),
+    Test::new("ctrl_c_while_names_are_looked_up_saves_the_profile", during_symbolication),
     Test::new("a_background_child_does_not_keep_the_recorder", background_child),
 ];
 
@@ -97,6 +99,23 @@ fn interrupted_alone(test: &Context<'_>) -> Verdict {
     let finished = waiting.running.wait()?;
     expect_eq("the status", finished.code(), 128 + libc::SIGINT)?;
     expect_saved(&waiting.profile)
+}
+
+/// The compiler has much to look up. Wherever the signal comes after the command's end, the profile is saved.
+fn during_symbolication(test: &Context<'_>) -> Verdict {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let rustc = format!("{}/bin/rustc", String::from_utf8(sysroot.stdout)?.trim());
+    let source = crate::root().join("workloads/inlines.rs").display().to_string();
+    let output = test.path("compiled").display().to_string();
+    let command = [rustc.as_str(), "--edition", "2024", "-O", &source, "-o", &output];
+    let prepared = test.record_command(&command).prepare();
+    let mut running = prepared.call.on_terminal().start()?;
+    running.wait_until_shown("Recorded ")?;
+    running.press_ctrl_c()?;
+    let finished = running.wait()?;
+    expect_eq("the status, the command's own", finished.code(), 0)?;
+    let profile = Profile::read(&prepared.profile)?;
+    expect(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
 /// The recording ends with the command, not with what it left behind.
