@@ -31,6 +31,8 @@ enum Saved<'a> {
 /// One row of the table that the instructions describe.
 #[derive(Clone, Copy, Debug)]
 struct State<'a> {
+    /// The row as a rule: always what the other fields say.
+    rule: Rule,
     cfa: Cfa<'a>,
     frame_pointer: Saved<'a>,
     return_address: Saved<'a>,
@@ -40,14 +42,19 @@ struct State<'a> {
 
 impl State<'_> {
     const INITIAL: State<'static> = State {
+        rule: Rule::END,
         cfa: Cfa::Register { register: 0, offset: 0 },
         frame_pointer: Saved::SameValue,
         return_address: Saved::Undefined,
         stack_pointer_is_saved: false,
     };
 
-    /// The row as a rule.
-    fn rule(&self, is_signal: bool) -> Rule {
+    /// Makes the rule say what the other fields say.
+    fn refresh(&mut self, is_signal: bool) {
+        self.rule = self.to_rule(is_signal);
+    }
+
+    fn to_rule(self, is_signal: bool) -> Rule {
         if matches!(self.return_address, Saved::Undefined) {
             return Rule::END;
         }
@@ -58,6 +65,18 @@ impl State<'_> {
             return Rule::SLOW;
         }
         self.plain_rule().unwrap_or(Rule::SLOW)
+    }
+
+    /// Changes the offset of the CFA from its register, the most frequent change by far.
+    #[inline]
+    fn set_cfa_offset(&mut self, offset: i64, is_signal: bool) -> Option<()> {
+        let Cfa::Register { register, .. } = self.cfa else { return None };
+        self.cfa = Cfa::Register { register, offset };
+        match i32::try_from(offset) {
+            Ok(operand) if self.rule.has_register_cfa() => self.rule = self.rule.with_operand(operand),
+            _ => self.refresh(is_signal),
+        }
+        Some(())
     }
 
     fn plain_rule(&self) -> Option<Rule> {
@@ -92,10 +111,10 @@ impl State<'_> {
                 }
                 Form::Memory { register, offset, addend } => {
                     let kind = kind(register.into(), Kind::AtStackPointer, Kind::AtFramePointer)?;
-                    Some((kind, Rule::pack(offset, addend)?))
+                    Some((kind, Rule::halves(offset, addend)?))
                 }
                 Form::LinkageStub { offset, pushed_from } => {
-                    Some((Kind::LinkageStub, Rule::pack(offset, pushed_from)?))
+                    Some((Kind::LinkageStub, Rule::halves(offset, pushed_from)?))
                 }
             },
         }
@@ -154,6 +173,10 @@ impl<'a> Interpreter<'a> {
         cie: &Cie<'a>,
         mut emit: impl FnMut(u64, Rule),
     ) -> Option<()> {
+        if cie.return_register != RIP as u64 {
+            emit(fde.start, Rule::SLOW);
+            return Some(());
+        }
         let initial = self.initial_state(fde.cie_offset, cie)?;
         self.remembered.clear();
         let mut run = Run {
@@ -167,7 +190,7 @@ impl<'a> Interpreter<'a> {
             emit: &mut emit,
         };
         run.all(fde.instructions)?;
-        let (location, rule) = (run.location, run.rule());
+        let (location, rule) = (run.location, run.state.rule);
         if location < fde.end {
             emit(location, rule);
         }
@@ -199,22 +222,14 @@ impl<'a> Interpreter<'a> {
 }
 
 impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
-    fn rule(&self) -> Rule {
-        if self.cie.return_register != RIP as u64 {
-            return Rule::SLOW;
-        }
-        self.state.rule(self.cie.is_signal)
-    }
-
     fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
-        while !reader.is_empty() {
-            let op = reader.u8()?;
+        while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
             match op >> 6 {
                 1 => self.advance(low)?,
                 2 => {
-                    let offset = self.factored(reader.uleb()? as i64);
-                    self.set(low, Saved::Offset(offset));
+                    let offset = reader.uleb()?;
+                    self.set_offset(low, offset as i64);
                 }
                 3 => self.restore(low),
                 _ => self.extended(op, &mut reader)?,
@@ -224,6 +239,7 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
     }
 
     /// The instructions whose operands all follow the opcode.
+    #[inline]
     fn extended(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
         match op {
             0x00 => {}
@@ -237,7 +253,8 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             }
             0x0a => self.remember()?,
             0x0b => self.state = self.remembered.pop()?,
-            0x0c..=0x0f | 0x12 | 0x13 => self.define_cfa(op, reader)?,
+            0x0e => self.state.set_cfa_offset(reader.uleb()? as i64, self.cie.is_signal)?,
+            0x0c | 0x0d | 0x0f | 0x12 | 0x13 => self.define_cfa(op, reader)?,
             0x2e => drop(reader.uleb()?),
             _ => {
                 let register = reader.uleb()?;
@@ -254,9 +271,6 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             (0x0c, _) => Cfa::Register { register: reader.uleb()?, offset: reader.uleb()? as i64 },
             (0x12, _) => Cfa::Register { register: reader.uleb()?, offset: self.factored(reader.sleb()?) },
             (0x0d, Cfa::Register { offset, .. }) => Cfa::Register { register: reader.uleb()?, offset },
-            (0x0e, Cfa::Register { register, .. }) => {
-                Cfa::Register { register, offset: reader.uleb()? as i64 }
-            }
             (0x13, Cfa::Register { register, .. }) => {
                 Cfa::Register { register, offset: self.factored(reader.sleb()?) }
             }
@@ -266,6 +280,7 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             }
             _ => return None,
         };
+        self.state.refresh(self.cie.is_signal);
         Some(())
     }
 
@@ -302,13 +317,22 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         offset.wrapping_mul(self.cie.data_factor)
     }
 
+    /// `DW_CFA_offset`, mostly of registers that do not matter here.
+    #[inline]
+    fn set_offset(&mut self, register: u64, offset: i64) {
+        if matches!(register as usize, RBP | RSP | RIP) {
+            self.set(register, Saved::Offset(self.factored(offset)));
+        }
+    }
+
     fn set(&mut self, register: u64, saved: Saved<'a>) {
         match register as usize {
             RBP => self.state.frame_pointer = saved,
             RIP => self.state.return_address = saved,
             RSP => self.state.stack_pointer_is_saved = true,
-            _ => {}
+            _ => return,
         }
+        self.state.refresh(self.cie.is_signal);
     }
 
     fn restore(&mut self, register: u64) {
@@ -316,8 +340,9 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             RBP => self.state.frame_pointer = self.initial.frame_pointer,
             RIP => self.state.return_address = self.initial.return_address,
             RSP => self.state.stack_pointer_is_saved = self.initial.stack_pointer_is_saved,
-            _ => {}
+            _ => return,
         }
+        self.state.refresh(self.cie.is_signal);
     }
 
     fn remember(&mut self) -> Option<()> {
@@ -328,6 +353,7 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         Some(())
     }
 
+    #[inline]
     fn advance(&mut self, delta: u64) -> Option<()> {
         let delta = delta.wrapping_mul(self.cie.code_factor);
         self.advance_to(self.location.checked_add(delta)?)
@@ -339,13 +365,13 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         self.advance_to(location)
     }
 
+    #[inline]
     fn advance_to(&mut self, location: u64) -> Option<()> {
         if location < self.location {
             return None;
         }
         if location > self.location {
-            let rule = self.rule();
-            (self.emit)(self.location, rule);
+            (self.emit)(self.location, self.state.rule);
             self.location = location;
         }
         Some(())

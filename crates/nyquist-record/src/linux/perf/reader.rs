@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use nyquist_convert::event::Timestamp;
+use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::Header;
+use nyquist_perf::abi::record;
 
 use super::events::Events;
 use super::pool::{Filling, Pool};
 use super::skim::{SampleLayout, skim};
+use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::{PollSet, process_descriptor};
+use crate::linux::sys::process::prefer_this_thread;
 use crate::linux::sys::ring::Ring;
 
 /// What the reader hands over: filled memory, and how far the past is complete.
@@ -22,6 +25,14 @@ use crate::linux::sys::ring::Ring;
 pub(crate) struct Filled {
     pub(crate) buffer: Filling,
     pub(crate) complete_before: Timestamp,
+}
+
+/// What the reader says when it has ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) reason: EndReason,
+    /// What threads had used that no record tells.
+    pub(crate) totals: Vec<Event>,
 }
 
 /// Why a recording ended.
@@ -56,6 +67,7 @@ pub(crate) struct Reader {
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) pid: u32,
     pub(crate) duration: Option<Duration>,
+    pub(crate) totals: ThreadTotals,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
@@ -89,7 +101,9 @@ impl Waiting {
 
 impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
-    pub(crate) fn run(mut self) -> EndReason {
+    pub(crate) fn run(mut self) -> End {
+        // A reader that comes too late loses samples, and it needs the CPU for a moment only.
+        prefer_this_thread();
         let mut waiting = self.prepare_to_wait();
         let deadline =
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
@@ -107,11 +121,13 @@ impl Reader {
                 break reason;
             }
         };
+        let living = self.totals.of_living();
         self.events.disable();
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
-        reason
+        let totals = self.totals.finish(&self.events, living, Timestamp(monotonic_ns()));
+        End { reason, totals }
     }
 
     fn prepare_to_wait(&self) -> Waiting {
@@ -157,7 +173,14 @@ impl Reader {
         let started = monotonic_ns();
         progress.blocked = false;
         for ring in &mut self.rings {
-            drain_ring(&mut ring.ring, &self.layout, &self.pool, &self.out, progress);
+            let mut drain = Drain {
+                layout: &self.layout,
+                pool: &self.pool,
+                out: &self.out,
+                progress,
+                totals: &mut self.totals,
+            };
+            drain.ring(&mut ring.ring);
         }
         if !progress.blocked {
             let settled = progress.round_started.min(started.saturating_sub(SETTLING_NS));
@@ -205,31 +228,40 @@ impl Progress {
     }
 }
 
-fn drain_ring(
-    ring: &mut Ring,
-    layout: &SampleLayout,
-    pool: &Pool,
-    out: &SyncSender<Filled>,
-    progress: &mut Progress,
-) {
-    let head = ring.head();
-    let mut at = ring.tail();
-    while at < head {
-        let Some(filling) = progress.room(pool, out) else {
-            progress.blocked = true;
-            return;
-        };
-        let mut header = [0; Header::LEN];
-        ring.copy(at, &mut header);
-        let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
-        // The kernel writes whole records only; should that ever fail, what it wrote is given up.
-        let Some(header) = header else {
-            ring.release(head);
-            return;
-        };
-        let len = skim(|position, out| ring.copy(position, out), at, header, layout, filling.room());
-        filling.advance(len);
-        at += u64::from(header.size);
-        ring.release(at);
+/// What it takes to drain a ring.
+struct Drain<'a> {
+    layout: &'a SampleLayout,
+    pool: &'a Pool,
+    out: &'a SyncSender<Filled>,
+    progress: &'a mut Progress,
+    totals: &'a mut ThreadTotals,
+}
+
+impl Drain<'_> {
+    fn ring(&mut self, ring: &mut Ring) {
+        let head = ring.head();
+        let mut at = ring.tail();
+        while at < head {
+            let mut header = [0; Header::LEN];
+            ring.copy(at, &mut header);
+            let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
+            // The kernel writes whole records only; should that ever fail, what it wrote is given up.
+            let Some(header) = header else {
+                ring.release(head);
+                return;
+            };
+            let Some(filling) = self.progress.room(self.pool, self.out) else {
+                self.progress.blocked = true;
+                return;
+            };
+            let room = filling.room();
+            let len = skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
+            if header.kind == record::READ {
+                self.totals.add_ended(room.get(..len).unwrap_or_default());
+            }
+            filling.advance(len);
+            at += u64::from(header.size);
+            ring.release(at);
+        }
     }
 }

@@ -10,7 +10,7 @@ use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 
 use super::events::Events;
-use super::reader::{EndReason, Filled};
+use super::reader::{End, EndReason, Filled};
 use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
@@ -20,7 +20,8 @@ pub struct Recording {
     pub(crate) initial: Option<Vec<Event>>,
     pub(crate) chunks: Receiver<Filled>,
     pub(crate) format: PerfEvents,
-    pub(crate) reader: Option<JoinHandle<EndReason>>,
+    pub(crate) reader: Option<JoinHandle<End>>,
+    pub(crate) reason: Option<EndReason>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
     pub(crate) counts_lost: bool,
@@ -57,8 +58,12 @@ impl Iterator for Recording {
         if let Some(events) = self.initial.take() {
             return Some(Chunk::events(events, Timestamp(0)));
         }
-        let filled = self.chunks.recv().ok()?;
-        Some(Chunk::records(filled.buffer.into_bytes(), self.format, filled.complete_before))
+        if let Ok(filled) = self.chunks.recv() {
+            let bytes = filled.buffer.into_bytes();
+            return Some(Chunk::records(bytes, self.format.clone(), filled.complete_before));
+        }
+        let end = self.join()?;
+        Some(Chunk::events(end.totals, Timestamp(u64::MAX)))
     }
 }
 
@@ -72,18 +77,22 @@ impl Recording {
 
     /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
     pub fn finish(mut self) -> io::Result<Summary> {
-        let reason = self.join().unwrap_or(EndReason::Stopped);
-        let totals = self.events.totals()?;
-        let lost_samples = self.counts_lost.then_some(totals.lost);
-        Ok(Summary { reason, total_cpu_time_ns: totals.value, lost_samples })
+        self.join();
+        let reason = self.reason.unwrap_or(EndReason::Stopped);
+        let total = self.events.total()?;
+        let lost_samples = self.counts_lost.then_some(total.lost);
+        Ok(Summary { reason, total_cpu_time_ns: total.value, lost_samples })
     }
 
-    fn join(&mut self) -> Option<EndReason> {
+    /// Ends the reader, if it has not ended; `None` where that was done before.
+    fn join(&mut self) -> Option<End> {
         let reader = self.reader.take()?;
         self.stop.stop();
         // The reader waits for memory that is in chunks that nobody will take.
         while self.chunks.recv().is_ok() {}
-        reader.join().ok()
+        let end = reader.join().ok()?;
+        self.reason = Some(end.reason);
+        Some(end)
     }
 }
 

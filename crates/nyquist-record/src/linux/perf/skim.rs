@@ -9,8 +9,12 @@ use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
 /// Where a sample's fields are, as far as they are at fixed places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleLayout {
-    /// The place of the call chain's count. The chain, the registers and the stack follow.
-    chain_at: usize,
+    /// The place of the counter's value, or of the number of a group's counters.
+    counters_at: usize,
+    /// The bytes of a counter with what belongs to it; 0 where samples have none.
+    counter_bytes: usize,
+    /// Whether the counters are a group's.
+    group: bool,
     /// The bytes of the registers, where there are any.
     register_bytes: usize,
 }
@@ -28,13 +32,13 @@ impl SampleLayout {
             SampleType::PERIOD,
         ];
         let has = |bit: &&SampleType| format.sample_type.contains(**bit);
-        let mut count = words.iter().filter(has).count();
-        if format.sample_type.contains(SampleType::READ) {
-            count += 1 + usize::from(format.read_format.contains(ReadFormat::ID));
-            count += usize::from(format.read_format.contains(ReadFormat::LOST));
-        }
+        let counters = format.sample_type.contains(SampleType::READ);
+        let extra = [ReadFormat::ID, ReadFormat::LOST];
+        let counter_words = 1 + extra.iter().filter(|bit| format.read_format.contains(**bit)).count();
         Self {
-            chain_at: Header::LEN + 8 * count,
+            counters_at: Header::LEN + 8 * words.iter().filter(has).count(),
+            counter_bytes: if counters { 8 * counter_words } else { 0 },
+            group: counters && format.read_format.contains(ReadFormat::GROUP),
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
     }
@@ -92,10 +96,16 @@ fn stack(
         read(position + at as u64, &mut bytes);
         usize::try_from(u64::from_le_bytes(bytes)).ok()
     };
-    let chain = word(layout.chain_at)?.checked_mul(8)?;
-    let registers_at = layout.chain_at.checked_add(8)?.checked_add(chain)?;
+    let chain_at = if layout.group {
+        let counters = word(layout.counters_at)?.checked_mul(layout.counter_bytes)?;
+        layout.counters_at.checked_add(8)?.checked_add(counters)?
+    } else {
+        layout.counters_at + layout.counter_bytes
+    };
+    let chain = word(chain_at)?.checked_mul(8)?;
+    let registers_at = chain_at.checked_add(8)?.checked_add(chain)?;
     let registers = if word(registers_at)? == 0 { 0 } else { layout.register_bytes };
-    let size_at = registers_at + 8 + registers;
+    let size_at = registers_at.checked_add(8 + registers)?;
     let room = word(size_at)?;
     let fits = room != 0 && size_at.checked_add(16)?.checked_add(room)? == whole;
     let len = if fits { word(whole - 8)? } else { return None };
