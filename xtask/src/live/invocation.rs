@@ -180,12 +180,6 @@ impl Running<'_> {
         })
     }
 
-    /// Waits until its terminal has shown a text.
-    pub(crate) fn wait_until_shown(&self, text: &str) -> Result<()> {
-        let screen = self.terminal.as_ref().context("it has no terminal")?.screen.clone();
-        self.wait_until(&format!("{text:?} to be shown"), || screen.text().contains(text))
-    }
-
     /// Waits until a condition holds; an error when patience or the process ends first.
     pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut() -> bool) -> Result<()> {
         let end = Instant::now() + PATIENCE;

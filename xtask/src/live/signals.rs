@@ -1,6 +1,7 @@
 //! Ctrl-C and its relatives: the command gets the first, the profile is always saved.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use super::context::Context;
@@ -107,11 +108,15 @@ fn during_symbolication(test: &Context<'_>) -> Verdict {
     let rustc = format!("{}/bin/rustc", String::from_utf8(sysroot.stdout)?.trim());
     let source = crate::root().join("workloads/inlines.rs").display().to_string();
     let output = test.path("compiled").display().to_string();
-    let command = [rustc.as_str(), "--edition", "2024", "-O", &source, "-o", &output];
-    let prepared = test.record_command(&command).prepare();
-    let mut running = prepared.call.on_terminal().start()?;
-    running.wait_until_shown("Recorded ")?;
-    running.press_ctrl_c()?;
+    let told = test.path("pid-of-the-command");
+    let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", told.display());
+    let prepared = test.record_command(&["sh", "-c", &script]).prepare();
+    let running = prepared.call.start()?;
+    let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    running.wait_until("the command to end", || {
+        pid().is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    })?;
+    running.signal(libc::SIGINT)?;
     let finished = running.wait()?;
     expect_eq("the status, the command's own", finished.code(), 0)?;
     let profile = Profile::read(&prepared.profile)?;
