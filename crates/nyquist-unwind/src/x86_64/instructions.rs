@@ -96,7 +96,7 @@ impl Stack {
 /// Applies an instruction; `None` where it leads to what cannot be followed.
 fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
     match (instruction.map, instruction.opcode) {
-        (Map::One, 0x50..=0x57) => stack.words -= 1,
+        (Map::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
         (Map::One, 0x58..=0x5f) => {
             let register = instruction.opcode & 7;
             if instruction.rex & 1 == 0 && register == RSP {
@@ -104,7 +104,6 @@ fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
             }
             stack.pop(instruction.rex & 1 == 0 && register == RBP);
         }
-        (Map::One, 0x68 | 0x6a) => stack.words -= 1,
         (Map::One, 0xc2 | 0xc3) => return Some(Effect::Return),
         (Map::One, 0xe9 | 0xeb) => return Some(Effect::Jump(instruction.immediate)),
         // Exchanges with and moves to the stack pointer.
