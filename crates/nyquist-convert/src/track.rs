@@ -57,20 +57,16 @@ impl Thread {
         Self { name: name.to_owned(), start, end: None, index: None, cpu_times: Vec::new(), unsampled_ns: 0 }
     }
 
-    /// What the thread has used since its last sample on the CPU, in nanoseconds, given what it has used there in
-    /// all.
+    /// What the thread has used since it was last heard of, in nanoseconds, given what it has used in all on a
+    /// CPU; or, without one, on all of them together.
     pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64) -> u64 {
+        let known = self.cpu_times.iter().filter(|(known, _)| cpu.is_none() || *known == cpu);
+        let delta = total_ns.saturating_sub(known.map(|(_, ns)| ns).sum());
         match self.cpu_times.iter_mut().find(|(known, _)| *known == cpu) {
-            Some((_, before)) => {
-                let delta = total_ns.saturating_sub(*before);
-                *before += delta;
-                delta
-            }
-            None => {
-                self.cpu_times.push((cpu, total_ns));
-                total_ns
-            }
+            Some((_, ns)) => *ns += delta,
+            None => self.cpu_times.push((cpu, delta)),
         }
+        delta
     }
 }
 
@@ -291,6 +287,8 @@ mod tests {
         let mut thread = Thread::new("", NOW);
         let mut delta = |cpu, total| thread.cpu_delta(Some(cpu), total);
         assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
+        assert_eq!(thread.cpu_delta(None, 25), 6, "the sum of all CPUs stands beside them");
+        assert_eq!(thread.cpu_delta(None, 25), 0);
     }
 
     #[test]
