@@ -72,8 +72,11 @@ fn all_threads(test: &Context<'_>) -> Verdict {
     let seconds = finished.took.as_secs_f64();
     expect((0.9..5.0).contains(&seconds), format_args!("a recording of 1 s took {seconds:.2} s"))?;
     let profile = Profile::read(&output)?;
-    // It was sampled for one second of what it ran while the recorder lived.
-    expect(profile.total() > 400.0, format_args!("only {} samples, {used:.2} s of CPU", profile.total()))?;
+    // It was sampled for one second of what it ran while the recorder lived, however little a busy machine gave it.
+    expect(
+        profile.total() > used * 400.0,
+        format_args!("only {} samples, {used:.2} s of CPU", profile.total()),
+    )?;
     expect(
         profile.total() < used * 1000.0 * 1.05,
         format_args!("{} samples, {used:.2} s of CPU", profile.total()),
@@ -81,7 +84,10 @@ fn all_threads(test: &Context<'_>) -> Verdict {
     for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
         let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
         let names = profile.thread_names();
-        expect(weight > 100.0, format_args!("thread {name} has {weight} samples; threads: {names:?}"))?;
+        expect(
+            weight > used * 100.0,
+            format_args!("thread {name} has {weight} samples; threads: {names:?}"),
+        )?;
         expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
     }
     Ok(())
