@@ -1,5 +1,6 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::account::{Balance, Leftovers};
 use crate::event::{Event, EventKind, Pid, Registers, Sample, Tid, Timestamp, UserStack};
 use crate::evict;
 use crate::intern::{Interner, Mode};
@@ -8,7 +9,8 @@ use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
 use nyquist_profile::{
-    self as profile, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex, well_known,
+    self as profile, CategoryColor, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex,
+    well_known,
 };
 use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
 
@@ -58,6 +60,7 @@ struct Stages {
     interner: Interner,
     builder: ProfileBuilder,
     statistics: Statistics,
+    leftovers: Leftovers,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     last_time: Timestamp,
@@ -77,6 +80,7 @@ impl Converter {
             interner,
             builder,
             statistics: Statistics::default(),
+            leftovers: Leftovers::default(),
             frames: Vec::new(),
         };
         Self { order: Order::default(), stages }
@@ -184,16 +188,21 @@ impl Stages {
         let stack = self.stack(now, sample);
         let id = (sample.pid, sample.tid);
         let thread = self.profile_thread(now, id);
-        let interval = self.interval();
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
             Some(total) => self.thread(now, id).cpu_delta(cpu, total),
             None => period,
         };
-        let unsampled = self.account_unsampled(now, id, thread, used.saturating_sub(period));
-        let weight = u32::try_from((period + interval / 2) / interval).unwrap_or(u32::MAX).max(1);
-        let row =
-            profile::Sample { time: self.profile_time(now), cpu_delta: used - unsampled, stack, weight };
+        let interval = self.interval();
+        let (weight, cpu_delta) = if self.options.kernel_permitted {
+            (self.thread(now, id).unsampled.weigh(used, interval), used)
+        } else {
+            // What is beyond the sample's own period was spent in the kernel.
+            self.thread(now, id).unsampled.add(used.saturating_sub(period));
+            let shown = self.show_not_permitted(now, id);
+            (Balance::default().weigh(period, interval), used.saturating_sub(shown))
+        };
+        let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack, weight };
         self.builder.add_sample(thread, row);
         self.statistics.samples += 1;
     }
@@ -212,45 +221,42 @@ impl Stages {
 
     /// A thread has ended: what it used since its last sample was never sampled.
     fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
-        let interval = self.interval();
-        let thread = self.thread(now, id);
-        let unsampled = thread.cpu_delta(cpu, total);
-        if !self.options.kernel_permitted && self.thread(now, id).unsampled_ns + unsampled >= interval {
-            let thread = self.profile_thread(now, id);
-            self.account_unsampled(now, id, thread, unsampled);
+        let used = self.thread(now, id).cpu_delta(cpu, total);
+        self.thread(now, id).unsampled.add(used);
+        if !self.options.kernel_permitted {
+            self.show_not_permitted(now, id);
         }
+        let interval = self.interval();
+        let process = self.tracker.process(id.0, now);
+        let program = std::mem::take(&mut process.name);
+        let left = self.leftovers.settle(&program, &mut process.thread(id.1, now).unsampled, interval);
+        process.name = program;
+        self.add_stand_in(now, id, well_known::NOT_SAMPLED, left);
     }
 
-    /// Where the kernel may not be sampled, CPU time without a sample is time in the kernel: as soon as it makes
-    /// up whole intervals, a sample stands for it. Gives back how much such samples stand for.
-    fn account_unsampled(
-        &mut self,
-        now: Timestamp,
-        id: (Pid, Tid),
-        index: ThreadIndex,
-        unsampled_ns: u64,
-    ) -> u64 {
-        if self.options.kernel_permitted {
-            return 0;
-        }
+    /// Adds a sample for the thread's whole intervals without one, which it spent in the kernel. Gives back how
+    /// much CPU time that is.
+    fn show_not_permitted(&mut self, now: Timestamp, id: (Pid, Tid)) -> u64 {
         let interval = self.interval();
-        let thread = self.thread(now, id);
-        let waiting = thread.unsampled_ns.saturating_add(unsampled_ns);
-        thread.unsampled_ns = waiting % interval;
-        let intervals = waiting / interval;
-        if intervals == 0 {
-            return 0;
+        let intervals = self.thread(now, id).unsampled.take_intervals(interval);
+        self.add_stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, intervals);
+        u64::from(intervals) * interval
+    }
+
+    /// Adds a sample whose stack is only a name.
+    fn add_stand_in(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
+        if weight == 0 {
+            return;
         }
-        let category = self.interner.category(Mode::Kernel);
-        let stack = self.builder.intern_label(None, well_known::KERNEL_NOT_PERMITTED, Some(category));
-        let sample = profile::Sample {
-            time: self.profile_time(now),
-            cpu_delta: intervals * interval,
-            stack: Some(stack),
-            weight: u32::try_from(intervals).unwrap_or(u32::MAX),
+        let thread = self.profile_thread(now, id);
+        let category = match label {
+            well_known::KERNEL_NOT_PERMITTED => self.interner.category(Mode::Kernel),
+            _ => self.builder.add_category(well_known::OTHER, CategoryColor::Grey),
         };
-        self.builder.add_sample(index, sample);
-        unsampled_ns.min(sample.cpu_delta)
+        let stack = Some(self.builder.intern_label(None, label, Some(category)));
+        let cpu_delta = u64::from(weight) * self.interval();
+        let time = self.profile_time(now);
+        self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight });
     }
 
     /// The thread of the profile, which is made at its first sample.
@@ -520,13 +526,27 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_is_sampled_nothing_is_made_up() {
+    fn where_the_kernel_is_sampled_a_sample_stands_for_the_time_since_the_last() {
         let mut converter = converter(true);
         converter.push(at(1, sample(1, 1, Some(1), &[1])));
         converter.push(at(9, sample(1, 1, Some(6), &[1])));
         let profile = converter.finish().profile;
-        assert_eq!(folded(&profile), ["0x1 1", "0x1 1"]);
+        assert_eq!(folded(&profile), ["0x1 1", "0x1 5"]);
         assert_eq!(profile.threads()[0].samples[1].cpu_delta, 5 * MS);
+    }
+
+    #[test]
+    fn processes_too_short_for_a_sample_show_up_together() {
+        let mut converter = converter(true);
+        for pid in 10..20 {
+            let name = EventKind::Name { pid: Pid(pid), tid: Tid(pid), name: "true".to_owned(), exec: true };
+            converter.push(at(1, name));
+            let total = EventKind::Total { pid: Pid(pid), tid: Tid(pid), cpu_time_ns: MS * 7 / 10 };
+            converter.push(at(2, total));
+        }
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), vec!["[not sampled] 1"; 7]);
+        assert!(profile.processes().iter().all(|process| process.name == "true"));
     }
 
     #[test]

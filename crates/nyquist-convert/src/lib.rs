@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod account;
 mod converter;
 pub mod event;
 mod evict;

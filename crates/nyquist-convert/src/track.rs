@@ -1,5 +1,6 @@
 //! The track stage: which processes and threads there are, what they are called, and what is mapped in them.
 
+use crate::account::Balance;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::mappings::{Mappings, Range};
 use crate::modules::ModuleStore;
@@ -45,8 +46,8 @@ pub(crate) struct Thread {
     pub(crate) index: Option<ThreadIndex>,
     /// On each CPU, its CPU time there at its last sample, in nanoseconds.
     cpu_times: Vec<(Option<u32>, u64)>,
-    /// CPU time, in nanoseconds, that no sample stands for yet.
-    pub(crate) unsampled_ns: u64,
+    /// CPU time that no sample stands for yet.
+    pub(crate) unsampled: Balance,
 }
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
@@ -54,7 +55,14 @@ const MAX_COMM: usize = 15;
 
 impl Thread {
     fn new(name: &str, start: Timestamp) -> Self {
-        Self { name: name.to_owned(), start, end: None, index: None, cpu_times: Vec::new(), unsampled_ns: 0 }
+        Self {
+            name: name.to_owned(),
+            start,
+            end: None,
+            index: None,
+            cpu_times: Vec::new(),
+            unsampled: Balance::default(),
+        }
     }
 
     /// What the thread has used since it was last heard of, in nanoseconds, given what it has used in all on a

@@ -10,6 +10,9 @@ pub const OTHER: &str = "Other";
 /// The function that stands for kernel time that the recorder was not permitted to sample.
 pub const KERNEL_NOT_PERMITTED: &str = "[kernel: not permitted]";
 
+/// The function that stands for CPU time of threads that slept or ended before a sample came.
+pub const NOT_SAMPLED: &str = "[not sampled]";
+
 /// How the name of the root function of a stack that could not be finished begins.
 const TRUNCATED: &str = "(truncated";
 

@@ -6,14 +6,16 @@ use nyquist_record::linux::perf::StopHandle;
 use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
 use nyquist_server::ShutdownHandle;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What is going on.
 #[derive(Default)]
 pub(crate) enum Phase {
-    /// Something that is over in a moment.
+    /// What will be ended is being made ready.
     #[default]
-    Brief,
+    Starting,
+    /// The profile is being made and written, which nothing ends.
+    Saving,
     /// A command or an attached process is being recorded.
     Recording {
         /// Ends the recording.
@@ -32,7 +34,14 @@ pub(crate) enum Phase {
 /// Shares the phase with the thread that waits for signals.
 #[derive(Clone, Default)]
 pub(crate) struct Control {
-    phase: Arc<Mutex<Phase>>,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    phase: Phase,
+    /// Requests that came when there was nothing to end yet: they are for what follows.
+    waiting: Vec<Request>,
 }
 
 impl Control {
@@ -50,12 +59,27 @@ impl Control {
 
     /// Says what is going on from now on.
     pub(crate) fn enter(&self, phase: Phase) {
-        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+        let mut state = self.lock();
+        state.phase = phase;
+        for request in std::mem::take(&mut state.waiting) {
+            state.handle(request);
+        }
     }
 
     fn handle(&self, request: Request) {
-        match &mut *self.phase.lock().unwrap_or_else(PoisonError::into_inner) {
-            Phase::Brief => {}
+        self.lock().handle(request);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn handle(&mut self, request: Request) {
+        match &mut self.phase {
+            Phase::Starting => self.waiting.push(request),
+            Phase::Saving => {}
             Phase::Recording { stop, command, interrupts } => {
                 if request.signal == EndSignal::Interrupt {
                     *interrupts += 1;

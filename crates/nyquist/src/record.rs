@@ -36,13 +36,14 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
-    control.enter(Phase::Brief);
-    let path = save(&profile, output, args.profile_version, owner, printer)?;
-    summary::print(printer, &profile, &summary, &statistics, path.as_deref());
-    if let (Some(path), true) = (path, wants_server(args)) {
+    control.enter(Phase::Saving);
+    let saved = save(&profile, output, args.profile_version, owner, printer)?;
+    summary::print(printer, &profile, &summary, &statistics, saved.path.as_deref());
+    if let (Some(path), true) = (saved.path, wants_server(args)) {
         serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
-    Ok(status)
+    // A script that finds no file where it asked for one must hear of it.
+    Ok(if saved.as_asked { status } else { status.max(FAILED) })
 }
 
 /// Opens the output, and keeps standard output for it alone where it is that.
@@ -106,7 +107,7 @@ fn record(
     convert(&mut recording, &mut converter);
     let summary = recording.finish().map_err(|error| Failure::because("cannot end the recording", &error))?;
     let status = command.map_or(0, |command| end_command(command, summary.reason));
-    control.enter(Phase::Brief);
+    control.enter(Phase::Saving);
     Ok(Recorded { finished: converter.finish(), summary, status })
 }
 

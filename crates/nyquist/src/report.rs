@@ -93,7 +93,8 @@ fn to_text(
     }
     let more = table.functions.len() - rows.len();
     if more > 0 {
-        text.push_str(&format!("{} more functions (--limit 0 shows all)\n", grouped(more as u64)));
+        text.push_str(&grouped(more as u64));
+        text.push_str(" more functions (--limit 0 shows all)\n");
     }
     text
 }

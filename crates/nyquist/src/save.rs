@@ -8,7 +8,16 @@ use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Saves the profile. Gives back the file; a stream has none.
+/// A profile that was saved.
+#[derive(Debug)]
+pub(crate) struct Saved {
+    /// The file; a stream has none.
+    pub(crate) path: Option<PathBuf>,
+    /// Whether it is where it was asked for, at first or on the terminal.
+    pub(crate) as_asked: bool,
+}
+
+/// Saves the profile.
 ///
 /// What was recorded is not given up because a disk is full: the user is asked for another place, or, without a
 /// terminal, the folders for temporary files are tried.
@@ -18,21 +27,21 @@ pub(crate) fn save(
     version: FormatVersion,
     owner: Option<Owner>,
     printer: Printer,
-) -> Result<Option<PathBuf>, Failure> {
+) -> Result<Saved, Failure> {
     let wanted = output.name().to_owned();
     let error = match write(profile, output, version) {
-        Ok(path) => return Ok(path),
+        Ok(path) => return Ok(Saved { path, as_asked: true }),
         Err(error) => error,
     };
     printer.warn(format_args!("cannot write {}: {}", wanted.display(), io_reason(&error)));
-    for place in other_places(&wanted) {
+    for (place, as_asked) in other_places(&wanted) {
         match Output::open(&place, owner).and_then(|output| write(profile, output, version)) {
             Ok(path) => {
                 printer.warn(format_args!("the profile was saved as {} instead", place.display()));
-                return Ok(path);
+                return Ok(Saved { path, as_asked });
             }
             Err(error) => {
-                printer.warn(format_args!("cannot write {}: {}", place.display(), io_reason(&error)))
+                printer.warn(format_args!("cannot write {}: {}", place.display(), io_reason(&error)));
             }
         }
     }
@@ -46,12 +55,12 @@ fn write(profile: &Profile, output: Output, version: FormatVersion) -> io::Resul
 }
 
 /// Other places, as they are wanted: what the user types, then the folders for temporary files.
-fn other_places(wanted: &Path) -> impl Iterator<Item = PathBuf> {
-    let asked = std::iter::from_fn(ask);
+fn other_places(wanted: &Path) -> impl Iterator<Item = (PathBuf, bool)> {
+    let asked = std::iter::from_fn(ask).map(|place| (place, true));
     let name = wanted.file_name().filter(|_| wanted != Path::new("-")).unwrap_or("profile.json.gz".as_ref());
     let name = format!("{}-{}", std::process::id(), name.to_string_lossy());
     let folders = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
-    asked.chain(folders.map(|folder| folder.join(&name)))
+    asked.chain(folders.map(|folder| (folder.join(&name), false)))
 }
 
 /// Asks for a path on the terminal; nothing typed, or no terminal, is `None`.

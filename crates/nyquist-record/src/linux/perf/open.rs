@@ -43,6 +43,9 @@ impl Target {
     }
 }
 
+/// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
+const MAX_RATE_HZ: u32 = 20_000;
+
 /// How to record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -197,14 +200,14 @@ impl Perf {
 
 /// The rate, as far as the kernel allows it.
 fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
-    let most = limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
-    match most.filter(|most| *most > 0 && *most < asked_hz) {
-        Some(allowed_hz) => {
-            notices.push(Notice::RateLowered { asked_hz, allowed_hz });
-            allowed_hz
-        }
-        None => asked_hz.max(1),
+    let kernels = limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
+    let kernels = kernels.filter(|most| *most > 0);
+    let allowed_hz = kernels.unwrap_or(MAX_RATE_HZ).min(MAX_RATE_HZ);
+    if asked_hz > allowed_hz {
+        let by_kernel = kernels == Some(allowed_hz);
+        notices.push(Notice::RateLowered { asked_hz, allowed_hz, by_kernel });
     }
+    asked_hz.clamp(1, allowed_hz)
 }
 
 fn notice_rings(allowance: &Allowance, plan: RingPlan, notices: &mut Vec<Notice>) {

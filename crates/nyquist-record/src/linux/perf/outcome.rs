@@ -38,8 +38,10 @@ pub enum Notice {
     RateLowered {
         /// What was asked for.
         asked_hz: u32,
-        /// `kernel.perf_event_max_sample_rate`.
+        /// What is sampled at.
         allowed_hz: u32,
+        /// Whether it is `kernel.perf_event_max_sample_rate`, and not the most that leaves a program room to run.
+        by_kernel: bool,
     },
     /// Kernel code is not sampled.
     KernelNotPermitted {
@@ -62,10 +64,14 @@ pub enum Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::RateLowered { asked_hz, allowed_hz } => write!(
-                f,
-                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, as kernel.perf_event_max_sample_rate demands"
-            ),
+            Self::RateLowered { asked_hz, allowed_hz, by_kernel } => {
+                let why = if *by_kernel {
+                    "as kernel.perf_event_max_sample_rate demands"
+                } else {
+                    "for the program would not get to run"
+                };
+                write!(f, "the rate is lowered from {asked_hz} to {allowed_hz} Hz, {why}")
+            }
             Self::KernelNotPermitted { paranoid: Some(level) } => {
                 write!(
                     f,

@@ -1,0 +1,99 @@
+//! CPU time and the samples that stand for it: what is left over, and where it goes.
+//!
+//! A clock samples a thread once an interval, but a thread that sleeps and wakes, or that ends before its first
+//! sample, uses time for which no sample came. Where the source knows how much, it is made up for, so that
+//! weights add up to CPU time.
+
+use rustc_hash::FxHashMap;
+
+/// CPU time, in nanoseconds, for which there is no sample yet; negative where samples stand for more than there
+/// was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Balance(i64);
+
+impl Balance {
+    /// The weight of a sample after `used_ns` of CPU time: the nearest number of intervals, and at least one, for
+    /// the sample is there.
+    pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u32 {
+        self.add(used_ns);
+        let interval = signed(interval_ns);
+        let nearest = self.0.saturating_add(interval / 2).div_euclid(interval);
+        let weight = u32::try_from(nearest.max(1)).unwrap_or(u32::MAX);
+        self.0 -= i64::from(weight).saturating_mul(interval);
+        weight
+    }
+
+    /// Adds time for which there is no sample.
+    pub(crate) fn add(&mut self, unsampled_ns: u64) {
+        self.0 = self.0.saturating_add(signed(unsampled_ns));
+    }
+
+    /// Takes out the whole intervals.
+    pub(crate) fn take_intervals(&mut self, interval_ns: u64) -> u32 {
+        let intervals = u32::try_from(self.0 / signed(interval_ns)).unwrap_or(0);
+        self.0 -= i64::from(intervals).saturating_mul(signed(interval_ns));
+        intervals
+    }
+}
+
+fn signed(ns: u64) -> i64 {
+    i64::try_from(ns).unwrap_or(i64::MAX).max(1)
+}
+
+/// What threads leave over when they end, by the name of their program: a thousand processes of a millisecond
+/// each have few samples, and together use a second.
+#[derive(Debug, Default)]
+pub(crate) struct Leftovers {
+    by_program: FxHashMap<String, Balance>,
+}
+
+impl Leftovers {
+    /// Adds what a thread of the program has left over, and takes out the whole intervals that there are by now.
+    pub(crate) fn settle(&mut self, program: &str, left: &mut Balance, interval_ns: u64) -> u32 {
+        let left = std::mem::take(left);
+        let balance = match self.by_program.get_mut(program) {
+            Some(balance) => balance,
+            None => self.by_program.entry(program.to_owned()).or_default(),
+        };
+        balance.0 = balance.0.saturating_add(left.0);
+        balance.take_intervals(interval_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_follow_cpu_time() {
+        let mut balance = Balance::default();
+        let weights = [100, 104, 104, 104, 130, 130, 60, 98].map(|used| balance.weigh(used, 100));
+        assert_eq!(weights, [1, 1, 1, 1, 1, 2, 1, 1]);
+        assert_eq!(balance, Balance(-70));
+        assert_eq!(balance.weigh(370, 100), 3);
+    }
+
+    #[test]
+    fn a_sample_stands_for_one_interval_at_least() {
+        let mut balance = Balance::default();
+        assert_eq!([balance.weigh(0, 100), balance.weigh(0, 100), balance.weigh(290, 100)], [1, 1, 1]);
+    }
+
+    #[test]
+    fn short_lives_add_up_by_program() {
+        let mut leftovers = Leftovers::default();
+        let taken: Vec<_> = (0..10).map(|_| leftovers.settle("true", &mut Balance(70), 100)).collect();
+        assert_eq!(taken, [0, 1, 1, 0, 1, 1, 0, 1, 1, 1]);
+        assert_eq!(leftovers.settle("false", &mut Balance(70), 100), 0);
+        assert_eq!(leftovers.settle("false", &mut Balance(-70), 100), 0);
+    }
+
+    #[test]
+    fn absurd_times_do_not_overflow() {
+        let mut balance = Balance::default();
+        assert_eq!(balance.weigh(u64::MAX, 1), u32::MAX);
+        balance.add(u64::MAX);
+        balance.add(u64::MAX);
+        assert_eq!(balance.weigh(u64::MAX, u64::MAX), 1);
+    }
+}
