@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::recorder::Recorder;
@@ -107,8 +107,8 @@ impl Bench<'_> {
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).status()?;
         if !status.success() {
             let said = fs::read_to_string(self.folder.join("errors.log"))?;
-            let last = said.trim().lines().last().unwrap_or_default();
-            anyhow::bail!("{} ended with {status}: {last}", words[2].to_string_lossy());
+            let program = Path::new(&words[2]).file_name().unwrap_or_default().to_string_lossy();
+            bail!("{program} ended with {status}: {}", said.lines().last().unwrap_or_default());
         }
         Figures::read(&self.folder.join(format!("{name}.json")))
     }

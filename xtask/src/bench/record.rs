@@ -202,7 +202,7 @@ impl<'a> Row<'a> {
         let rate = if self.rate == 0 { String::new() } else { self.rate.to_string() };
         match &self.failure {
             Some(failure) => {
-                println!("| {} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1))
+                println!("| {} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1));
             }
             None => println!("| {} | {rate} | {} |", self.name(), cells.join(" | ")),
         }
