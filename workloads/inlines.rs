@@ -7,9 +7,9 @@ mod work;
 fn deepest_inline(goal: u64) -> u64 {
     let began = work::thread_cpu_ns();
     loop {
-        for i in 0..300_000_u32 {
+        for i in 0..300_000_u32 { // line: spin
             // SAFETY: the empty statement changes nothing; it only makes the compiler keep `i`.
-            unsafe { std::arch::asm!("/* {0:e} */", in(reg) i, options(nomem, nostack)) }; // line: spin
+            unsafe { std::arch::asm!("/* {0:e} */", in(reg) i, options(nomem, nostack)) };
         }
         let used = work::thread_cpu_ns() - began;
         if used >= goal {

@@ -85,6 +85,7 @@ const WORKLOADS: &[Workload] = &[
     c("signal_frame", "signal_frame.c"),
     c("signal_frame-fp", "-fno-omit-frame-pointer signal_frame.c"),
     c("no_cfi", "no_cfi.c no_cfi.S"),
+    c("no_cfi-fp", "-fno-omit-frame-pointer no_cfi.c no_cfi.S"),
     c("dynamic_frames", "dynamic_frames.c"),
     c("clock_loop", "clock_loop.c"),
     c("odd_name", "odd_name.c"),

@@ -61,8 +61,8 @@ fn self_amounts(profile: &Profile, by_stack: &[Amount]) -> Vec<Amount> {
     amounts
 }
 
-/// What all frames of the stacks take, by function. A function's total is the sum over its outermost stacks: below those
-/// it is recursion, and counted already.
+/// What all frames of the stacks take, by function. A function's total is the sum over its outermost stacks:
+/// below those it is recursion, and counted already.
 fn total_amounts(profile: &Profile, mut by_stack: Vec<Amount>) -> Vec<Amount> {
     add_descendants(profile, &mut by_stack);
     let is_recursive = recursive_stacks(profile);
@@ -75,8 +75,9 @@ fn total_amounts(profile: &Profile, mut by_stack: Vec<Amount>) -> Vec<Amount> {
     amounts
 }
 
-/// Which stacks have their function once more among their ancestors. The tree is walked in depth-first order with, for
-/// each function, how many of its frames are on the path. O(stacks + functions), whatever the depth.
+/// Which stacks have their function once more among their ancestors. The tree is walked in depth-first order
+/// with, for each function, how many of its frames are on the path. O(stacks + functions), whatever the
+/// depth.
 fn recursive_stacks(profile: &Profile) -> Vec<bool> {
     let mut is_recursive = vec![false; profile.stacks().len()];
     let mut on_path = vec![0_u32; profile.funcs().len()];

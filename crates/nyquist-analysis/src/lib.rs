@@ -1,8 +1,8 @@
 //! Pure functions over a profile: what a report, a server or a viewer asks.
 //!
-//! Every function takes a [`Profile`](nyquist_profile::Profile) and a [`Filter`] and is linear in samples and stacks.
-//! Results are plain values that serialise to JSON. Weights are numbers of sampling intervals of CPU time; CPU times
-//! are in ns.
+//! Every function takes a [`Profile`](nyquist_profile::Profile) and a [`Filter`] and is linear in samples and
+//! stacks. Results are plain values that serialise to JSON. Weights are numbers of sampling intervals of CPU
+//! time; CPU times are in ns.
 
 #![forbid(unsafe_code)]
 

@@ -66,8 +66,8 @@ fn amount(profile: &Profile, sample: &Sample, is_first: bool) -> Amount {
     Amount { weight: sample.weight.into(), cpu_ns }
 }
 
-/// Adds to each stack what its descendants have: the amounts become totals. Parents precede children, so one pass
-/// from the end is enough.
+/// Adds to each stack what its descendants have: the amounts become totals. Parents precede children, so one
+/// pass from the end is enough.
 pub(crate) fn add_descendants(profile: &Profile, amounts: &mut [Amount]) {
     for (index, stack) in profile.stacks().iter().enumerate().rev() {
         if let Some(prefix) = stack.prefix {

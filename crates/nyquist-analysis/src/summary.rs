@@ -9,11 +9,13 @@ use crate::stack_sums::{Amount, StackSums};
 /// What a profile holds, in a few figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// From the begin of the profiling to its end in ns; where these are not known, from the first sample to the last.
+    /// From the begin of the profiling to its end in ns; where these are not known, from the first sample to
+    /// the last.
     pub duration_ns: u64,
     /// The sampling interval in ns.
     pub interval_ns: u64,
-    /// The CPU time of all samples in ns: their measured CPU deltas, or without these their weights times the interval.
+    /// The CPU time of all samples in ns: their measured CPU deltas, or without these their weights times the
+    /// interval.
     pub cpu_ns: u64,
     /// How many samples there are.
     pub samples: u64,

@@ -5,7 +5,8 @@ use nyquist_profile::{
     ThreadIndex, well_known,
 };
 
-/// Builds a profile with an interval of 1 ms; the samples of a thread are 1 ms apart and have CPU deltas of 1 ms.
+/// Builds a profile with an interval of 1 ms; the samples of a thread are 1 ms apart and have CPU deltas of 1
+/// ms.
 pub(crate) struct TestProfile {
     pub(crate) builder: ProfileBuilder,
     processes: Vec<(String, ProcessIndex)>,
@@ -34,8 +35,8 @@ impl TestProfile {
         self.thread = Some(self.builder.add_thread(Thread::new(process, name, name)));
     }
 
-    /// Adds a sample. Functions are separated by blanks, the outermost first; `user:` and `kernel:` give a category.
-    /// Brackets stand for one function, blanks and all. No function is no stack.
+    /// Adds a sample. Functions are separated by blanks, the outermost first; `user:` and `kernel:` give a
+    /// category. Brackets stand for one function, blanks and all. No function is no stack.
     pub(crate) fn sample(&mut self, stack: &str, weight: u32) {
         let words: Vec<_> =
             if stack.starts_with('[') { vec![stack] } else { stack.split_whitespace().collect() };

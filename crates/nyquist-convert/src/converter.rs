@@ -8,7 +8,7 @@ use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
 use nyquist_profile::{
-    self as profile, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex, well_known,
+    self as profile, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex, well_known,
 };
 use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
 
@@ -342,6 +342,11 @@ impl Stages {
         let meta = builder.meta_mut();
         meta.profiling_start = Some(0);
         meta.profiling_end = Some(self.profile_time(self.last_time));
+        meta.extra.push(ExtraInfo {
+            section: "Recording".to_owned(),
+            label: "Lost samples".to_owned(),
+            value: self.statistics.lost.to_string(),
+        });
         builder
     }
 

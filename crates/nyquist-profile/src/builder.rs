@@ -32,7 +32,8 @@ pub struct ProfileBuilder {
 /// The ids of the rows that are there already.
 #[derive(Clone, Debug, Default)]
 struct Interned {
-    /// Libs by debug name and breakpad id, which is how symbols are asked for, or whole where these are missing.
+    /// Libs by debug name and breakpad id, which is how symbols are asked for, or whole where these are
+    /// missing.
     libs: FxHashMap<Lib, LibId>,
     sources: FxHashMap<Source, SourceId>,
     funcs: FxHashMap<Func, FuncId>,
@@ -72,7 +73,8 @@ impl ProfileBuilder {
         builder
     }
 
-    /// A builder of a profile that has no category yet; [`finish`](Self::finish) adds the grey one if it is missing.
+    /// A builder of a profile that has no category yet; [`finish`](Self::finish) adds the grey one if it is
+    /// missing.
     pub(crate) fn without_categories(meta: Meta) -> Self {
         let profile = Profile { meta, ..Profile::default() };
         Self { profile, interned: Interned::default(), pids: FxHashMap::default() }
@@ -80,9 +82,9 @@ impl ProfileBuilder {
 
     /// Takes a profile apart to give it other code tables, as symbolication does.
     ///
-    /// The builder has everything but functions, native symbols, frames and stacks, which are handed out beside it. Samples and markers
-    /// still name the old stacks until [`remap_stacks`](Self::remap_stacks) gives them their new ones, which has to come before anything else is
-    /// sampled or finished.
+    /// The builder has everything but functions, native symbols, frames and stacks, which are handed out
+    /// beside it. Samples and markers still name the old stacks until [`remap_stacks`](Self::remap_stacks)
+    /// gives them their new ones, which has to come before anything else is sampled or finished.
     pub fn rebuild(mut profile: Profile) -> (Self, CodeTables) {
         let code = CodeTables {
             funcs: std::mem::take(&mut profile.funcs),
@@ -165,7 +167,8 @@ impl ProfileBuilder {
         self.intern_stack(prefix, frame)
     }
 
-    /// Adds a lib, or finds the one of the same debug name and breakpad id: the front end takes these two for its identity.
+    /// Adds a lib, or finds the one of the same debug name and breakpad id: the front end takes these two for
+    /// its identity.
     pub fn add_lib(&mut self, mut lib: Lib) -> LibId {
         if lib.debug_name.contains('/') {
             lib.debug_name = lib.debug_name.replace('/', "_");
@@ -278,8 +281,8 @@ impl ProfileBuilder {
         self.profile.counters.push(counter);
     }
 
-    /// Keeps only the threads that `keep` accepts, and the processes that still have one. Ids of threads and processes
-    /// given before no longer hold.
+    /// Keeps only the threads that `keep` accepts, and the processes that still have one. Ids of threads and
+    /// processes given before no longer hold.
     pub fn retain_threads(&mut self, keep: impl FnMut(&Thread) -> bool) {
         let profile = &mut self.profile;
         profile.threads.retain(keep);
@@ -302,8 +305,8 @@ impl ProfileBuilder {
         }
     }
 
-    /// The profile. Samples are put in the order of their times, each process gets exactly one main thread (the first that claims it,
-    /// else its first), and the grey category is added if there is none.
+    /// The profile. Samples are put in the order of their times, each process gets exactly one main thread
+    /// (the first that claims it, else its first), and the grey category is added if there is none.
     pub fn finish(mut self) -> Profile {
         self.order_by_time();
         self.settle_main_threads();

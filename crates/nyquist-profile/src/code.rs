@@ -12,11 +12,13 @@ pub struct Lib {
     pub name: String,
     /// Where the file was when it was mapped.
     pub path: String,
-    /// The name by which debug info is asked for; mostly equal to `name`. A `/` in it is replaced by the builder.
+    /// The name by which debug info is asked for; mostly equal to `name`. A `/` in it is replaced by the
+    /// builder.
     pub debug_name: String,
     /// Where the debug info was found; mostly equal to `path`.
     pub debug_path: String,
-    /// The debug id as Breakpad writes it: GUID and age in 33 or more upper-case hex digits; empty where the file has none.
+    /// The debug id as Breakpad writes it: GUID and age in 33 or more upper-case hex digits; empty where the
+    /// file has none.
     pub breakpad_id: String,
     /// The code id, which finds the binary: for ELF the whole build id in lower-case hex.
     pub code_id: Option<String>,
@@ -36,8 +38,8 @@ pub struct Source {
 pub struct Func {
     /// Its name, demangled; for an address without a symbol something like `0x12ab`.
     pub name: StringId,
-    /// The lib that its code is in. All frames of a func are in this lib, so that the frames of a lib and those
-    /// of none never share a func (the Firefox Profiler would rename both when it symbolicates one).
+    /// The lib that its code is in. All frames of a func are in this lib, so that the frames of a lib and
+    /// those of none never share a func (the Firefox Profiler would rename both when it symbolicates one).
     pub lib: Option<LibId>,
     /// The file that the function is defined in.
     pub source: Option<SourceId>,
@@ -64,10 +66,11 @@ pub struct NativeSymbol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The relative lookup address in the func's lib: the instruction pointer of a leaf, otherwise the return
-    /// address - 1. `None` for labels and for code without a lib. What does not fit 31 bits is not written.
+    /// address - 1. `None` for labels and for code without a lib: of the frames of one func either all have
+    /// an address or none. What does not fit 31 bits is not written.
     pub address: Option<u32>,
-    /// 0 for the outermost function at this address; its inlined callees, children of it in the stack with the
-    /// same address and native symbol, have 1, 2, ...
+    /// 0 for the outermost function at this address; its inlined callees, children of it in the stack with
+    /// the same address and native symbol, have 1, 2, ...
     pub inline_depth: u16,
     /// The kind of code; `None` inherits the category of the calling frame.
     pub category: Option<CategoryPair>,

@@ -5,7 +5,8 @@ use std::num::NonZeroU32;
 
 use serde::{Serialize, Serializer};
 
-/// Defines an id as an index whose `Option` is no larger than itself: samples and stacks hold millions of them.
+/// Defines an id as an index whose `Option` is no larger than itself: samples and stacks hold millions of
+/// them.
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident;)*) => {$(
         $(#[$doc])*
@@ -13,8 +14,8 @@ macro_rules! id {
         pub struct $name(NonZeroU32);
 
         impl $name {
-            /// The id of the row at `index`. Indexes beyond `u32::MAX - 1` all become the last one: the tables
-            /// end there.
+            /// The id of the row at `index`. Indexes beyond `u32::MAX - 1` all become the last one: the
+            /// tables end there.
             pub fn from_index(index: usize) -> Self {
                 let index = u32::try_from(index).unwrap_or(u32::MAX);
                 Self(NonZeroU32::MIN.saturating_add(index))

@@ -2,12 +2,12 @@
 //!
 //! A [`Profile`] is what every report, export and viewer reads. It never changes once it is built; a
 //! [`ProfileBuilder`] makes one, interning everything that repeats. The tables are those of the Firefox
-//! Profiler's processed format (version 66): samples name a stack, a stack is a frame and a prefix, a frame is a
-//! position in a function, and all threads share these tables.
+//! Profiler's processed format (version 66): samples name a stack, a stack is a frame and a prefix, a frame
+//! is a position in a function, and all threads share these tables.
 //!
-//! Times are nanoseconds since the profile's zero, addresses are relative addresses (offsets from the image base
-//! of their lib), and ids are indexes into the tables of the profile that gave them: an id of one profile means
-//! nothing in another.
+//! Times are nanoseconds since the profile's zero, addresses are relative addresses (offsets from the image
+//! base of their lib), and ids are indexes into the tables of the profile that gave them: an id of one
+//! profile means nothing in another.
 
 #![forbid(unsafe_code)]
 

@@ -49,8 +49,8 @@ pub enum MarkerValue {
 /// A kind of marker: which fields it has and where it is shown.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MarkerSchema {
-    /// Its name, unique in the profile. The Firefox Profiler gives `Network`, `IPC`, `CompositorScreenshot` and
-    /// `Jank` meanings of its own.
+    /// Its name, unique in the profile. The Firefox Profiler gives `Network`, `IPC`, `CompositorScreenshot`
+    /// and `Jank` meanings of its own.
     pub name: String,
     /// The places where markers of this kind are shown.
     pub display: Vec<MarkerDisplay>,

@@ -63,8 +63,8 @@ pub struct Sample {
     pub cpu_delta: u64,
     /// Where it was; `None` where no stack is known.
     pub stack: Option<StackId>,
-    /// How many periods (sampling intervals) of CPU time it stands for: 1 for an ordinary sample, more for one
-    /// that stands for time that could not be sampled.
+    /// How many periods (sampling intervals) of CPU time it stands for: 1 for an ordinary sample, more for
+    /// one that stands for time that could not be sampled.
     pub weight: u32,
 }
 

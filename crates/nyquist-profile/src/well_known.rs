@@ -13,7 +13,8 @@ pub const KERNEL_NOT_PERMITTED: &str = "[kernel: not permitted]";
 /// How the name of the root function of a stack that could not be finished begins.
 const TRUNCATED: &str = "(truncated";
 
-/// The name of the root function of a stack that could not be finished because of `reason`: `(truncated: reason)`.
+/// The name of the root function of a stack that could not be finished because of `reason`: `(truncated:
+/// reason)`.
 pub fn truncated(reason: &str) -> String {
     if reason.is_empty() { format!("{TRUNCATED})") } else { format!("{TRUNCATED}: {reason})") }
 }

@@ -108,16 +108,25 @@ impl Seen {
     }
 }
 
+/// What all threads of this process have used, in milliseconds (proc_pid_stat(5), in ticks of 10 ms).
+fn own_cpu_ms() -> Result<u64, Failure> {
+    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let ticks = |at: usize| fields.get(at).and_then(|ticks| ticks.parse::<u64>().ok()).unwrap_or_default();
+    Ok(10 * (ticks(11) + ticks(12)))
+}
+
 fn consume(outcome: &nyquist_record::linux::perf::Outcome, mut recording: Recording) -> Result<(), Failure> {
     println!("{outcome:?}");
     let mut seen = Seen::default();
+    let print = std::env::var_os("RAW_EVENTS").is_some();
     let mut events = Vec::new();
     for chunk in &mut recording {
         let complete_before = chunk.complete_before();
         seen.chunks += 1;
         seen.not_understood += chunk.decode(&mut events);
         events.drain(..).for_each(|event| {
-            if std::env::var_os("RAW_EVENTS").is_some() && !matches!(event.kind, EventKind::Sample(_)) {
+            if print && !matches!(event.kind, EventKind::Sample(_)) {
                 println!("{event:?}");
             }
             seen.add(&event);
@@ -125,6 +134,7 @@ fn consume(outcome: &nyquist_record::linux::perf::Outcome, mut recording: Record
         seen.complete_before = complete_before;
     }
     let summary = recording.finish()?;
+    println!("the recorder's own CPU time: {} ms", own_cpu_ms()?);
     println!("{:?}", seen.kinds);
     println!(
         "in the kernel {}, stack bytes {}, limited {}, late {}, not understood {}, chunks {}",

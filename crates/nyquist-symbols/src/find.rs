@@ -67,6 +67,10 @@ pub struct Found {
     pub debug_file: Option<OpenFile>,
     /// The supplementary file to which dwz moved what several debug files share.
     pub supplementary: Option<OpenFile>,
+    /// The package (`.dwp`) of the units that were split off.
+    pub package: Option<OpenFile>,
+    /// Folders in which files that were split off (`.dwo`) are looked for, beside where the debug info says.
+    pub split_folders: Vec<PathBuf>,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
 }
@@ -91,6 +95,8 @@ pub enum Wanted {
     DebugFile,
     /// The file that dwz moved shared debug info to.
     Supplementary,
+    /// The package of the units that were split off. Units in it are taken by their own ids.
+    Package,
 }
 
 /// What came of a path that was tried.
@@ -162,7 +168,27 @@ impl Search<'_> {
         };
         if let Some(elf) = debug.or(binary) {
             self.supplementary(&elf);
+            if elf.section(".debug_addr").is_some() {
+                self.package();
+            }
         }
+    }
+
+    /// The package: beside the binary or the debug file, or in the user's folders, named after either.
+    fn package(&mut self) {
+        let found = [&self.found.binary, &self.found.debug_file];
+        let files: Vec<PathBuf> = found.into_iter().flatten().map(|file| file.path.clone()).collect();
+        let mut places = Vec::new();
+        for file in &files {
+            let Some(name) = file.file_name() else { continue };
+            let packed = with_suffix(name, ".dwp");
+            places.push(file.with_file_name(&packed));
+            places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(&packed)));
+            self.found.split_folders.extend(file.parent().map(Path::to_owned));
+        }
+        self.found.split_folders.extend(self.paths.symbol_dirs.iter().cloned());
+        let found = self.first(Wanted::Package, places, |_, _, _| Outcome::Used);
+        self.found.package = found.map(|(_, file)| file);
     }
 
     /// The binary: where it was mapped from, in the folders of the user, in perf's cache.
@@ -331,16 +357,20 @@ impl Search<'_> {
     }
 }
 
-/// Opens a regular file as an ELF file. Pipes and devices are not opened: reading them may not end.
+/// Opens a regular file. Pipes and devices are not opened: reading them may not end.
+pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(path)
+}
+
 fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
         _ => Outcome::Unreadable(error.to_string()),
     };
-    if !std::fs::metadata(path).map_err(unreadable)?.is_file() {
-        return Err(Outcome::Unreadable("not a regular file".to_owned()));
-    }
-    let source = Arc::new(FileSource::new(File::open(path).map_err(unreadable)?));
+    let source = Arc::new(FileSource::new(open_regular(path).map_err(unreadable)?));
     let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }

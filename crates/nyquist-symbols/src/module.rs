@@ -1,7 +1,7 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
 use crate::disassemble::{MAX_CODE, disassemble};
-use crate::dwarf::{self, Dwarf, DwarfFile, Scratch};
+use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::mini_debug_info::mini_debug_info;
 use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
@@ -34,31 +34,35 @@ impl ModuleSymbols {
         let debug = found.debug_file.as_ref().map(open).transpose();
         let binary = found.binary.as_ref().map(open).transpose();
         let supplementary = found.supplementary.as_ref().and_then(|file| open(file).ok());
+        let package = found.package.as_ref().and_then(|file| open(file).ok());
+        let split = SplitFiles::new(package.as_ref(), found.split_folders.clone());
         let (debug, binary) = match (debug, binary) {
             (Err(error), Ok(None) | Err(_)) | (Ok(None), Err(error)) => return Err(error),
             (debug, binary) => (debug.ok().flatten(), binary.ok().flatten()),
         };
-        Self::from_files(debug, binary, supplementary.as_ref())
+        Self::from_files(debug, binary, supplementary.as_ref(), split)
     }
 
     /// Reads an ELF image that is no file, such as the vDSO's.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
         let elf = Elf::open(Arc::new(image) as Source);
         let elf = elf.map_err(|error| unreadable(Path::new("[image]"), error))?;
-        Self::from_files(None, Some(elf), None)
+        Self::from_files(None, Some(elf), None, SplitFiles::default())
     }
 
     fn from_files(
         debug: Option<Elf<Source>>,
         binary: Option<Elf<Source>>,
         supplementary: Option<&Elf<Source>>,
+        split: SplitFiles,
     ) -> Result<Self, SymbolsError> {
         let layout = binary.as_ref().or(debug.as_ref()).ok_or(SymbolsError::NoFile)?;
         let image_base = layout.image_base();
         let code = layout.segments().iter().filter(|segment| segment.executable);
         let first_code = code.map(|segment| segment.address.0).min().unwrap_or(0);
         let main = [&debug, &binary].into_iter().flatten().find_map(DwarfFile::open);
-        let dwarf = main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), first_code));
+        let dwarf =
+            main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), split, first_code));
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);

@@ -31,8 +31,7 @@ impl RuleCache {
     /// The rule of the address, from `find` where it is not here.
     #[inline]
     pub(crate) fn rule(&mut self, module: u32, address: u32, find: impl FnOnce() -> Rule) -> Rule {
-        let slot = slot(module, address) % self.entries.len();
-        let entry = &mut self.entries[slot];
+        let entry = &mut self.entries[slot(module, address)];
         if entry.module != module || entry.address != address {
             *entry = Entry { module, address, rule: find() };
         }
@@ -44,5 +43,5 @@ impl RuleCache {
 #[inline]
 fn slot(module: u32, address: u32) -> usize {
     let mixed = (address ^ module.rotate_left(24)).wrapping_mul(0x9e37_79b1);
-    (mixed >> 20) as usize
+    (mixed >> 20) as usize % ENTRIES
 }

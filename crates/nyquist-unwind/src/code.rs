@@ -68,10 +68,12 @@ impl UncoveredCode {
             return;
         }
         let offset = segment.offset.0 + u64::from(gap.start - segment.range.start);
+        let kept = self.bytes.len();
+        self.bytes.resize(kept + len, 0);
         // Code that cannot be read is code whose instructions are not known; that is no error.
-        if let Ok(bytes) = source.read_range(offset, len as u64) {
-            self.ranges.push((gap, self.bytes.len()));
-            self.bytes.extend_from_slice(&bytes);
+        match self.bytes.get_mut(kept..).map(|buffer| source.read_exact_at(offset, buffer)) {
+            Some(Ok(())) => self.ranges.push((gap, kept)),
+            _ => self.bytes.truncate(kept),
         }
     }
 

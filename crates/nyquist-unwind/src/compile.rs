@@ -3,18 +3,39 @@
 
 use crate::Damage;
 use crate::cfi::{Entries, Fde, FrameSection, Interpreter, SectionKind};
-use crate::table::{RuleSet, Table, TableBuilder, UNCOVERED};
+use crate::rule::Rule;
+use crate::table::{Table, TableBuilder};
 use std::ops::Range;
 
 /// A range of a module's code and the FDE that describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+struct Piece {
     /// The first address, relative to the image base.
-    pub(crate) start: u32,
+    start: u32,
     /// The address after the last byte.
-    pub(crate) end: u32,
-    /// The entry in [`Compiled::entries`]; while compiling, the number of the description.
-    description: u32,
+    end: u32,
+    fde: FdePlace,
+}
+
+/// Where an FDE is: its offset in its section, and in the highest bit whether that is `.debug_frame`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct FdePlace(u32);
+
+const DEBUG_FRAME: u32 = 1 << 31;
+
+impl FdePlace {
+    fn new(kind: SectionKind, offset: usize) -> Option<Self> {
+        let offset = u32::try_from(offset).ok().filter(|offset| offset & DEBUG_FRAME == 0)?;
+        Some(Self(if kind == SectionKind::DebugFrame { offset | DEBUG_FRAME } else { offset }))
+    }
+
+    fn kind(self) -> SectionKind {
+        if self.0 & DEBUG_FRAME == 0 { SectionKind::EhFrame } else { SectionKind::DebugFrame }
+    }
+
+    fn offset(self) -> usize {
+        (self.0 & !DEBUG_FRAME) as usize
+    }
 }
 
 /// Where an FDE is, for rows that have to be evaluated in full.
@@ -22,18 +43,13 @@ pub(crate) struct Piece {
 pub(crate) struct FdeIndex {
     /// The first address for which it is the right one, relative to the image base.
     pub(crate) start: u32,
-    /// Its offset in its section, and in the highest bit whether that is `.debug_frame`.
-    packed: u32,
+    place: FdePlace,
 }
-
-const DEBUG_FRAME: u32 = 1 << 31;
 
 impl FdeIndex {
     /// The kind of the section, and the offset in it.
     pub(crate) fn place(self) -> (SectionKind, usize) {
-        let kind =
-            if self.packed & DEBUG_FRAME == 0 { SectionKind::EhFrame } else { SectionKind::DebugFrame };
-        (kind, (self.packed & !DEBUG_FRAME) as usize)
+        (self.place.kind(), self.place.offset())
     }
 }
 
@@ -45,81 +61,58 @@ pub(crate) struct Compiled {
     pub(crate) fdes: Vec<FdeIndex>,
     /// The covered ranges by address; none overlap.
     pub(crate) covered: Vec<Range<u32>>,
-    pub(crate) damage: Damage,
 }
 
-/// The rows of an FDE.
-#[derive(Debug)]
-struct Description {
-    /// Where its rows begin; they end where the next description's begin.
-    first_row: u32,
-    packed: u32,
-}
-
-/// Collects the FDEs of a module's sections.
+/// Compiles the FDEs of a module.
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
-    image_base: u64,
+    pub(crate) image_base: u64,
     /// Relative addresses of the module's code: what lies outside was discarded by the linker or is a lie.
-    code: &'a [Range<u32>],
-    rows: Vec<(u32, u16)>,
-    descriptions: Vec<Description>,
-    rules: RuleSet,
-    pieces: Vec<Piece>,
-    damage: Damage,
+    pub(crate) code: &'a [Range<u32>],
+    pub(crate) damage: &'a mut Damage,
 }
 
-impl<'a> Compiler<'a> {
-    pub(crate) fn new(image_base: u64, code: &'a [Range<u32>]) -> Self {
-        Self {
-            image_base,
-            code,
-            rows: Vec::new(),
-            descriptions: Vec::new(),
-            rules: RuleSet::new(),
-            pieces: Vec::new(),
-            damage: Damage::default(),
+impl Compiler<'_> {
+    /// Compiles all sections. Where two describe the same code, the earlier one stands.
+    pub(crate) fn compile(&mut self, sections: &[FrameSection]) -> Compiled {
+        let mut pieces = Vec::new();
+        for section in sections {
+            pieces = fill_gaps(pieces, flatten(self.pieces(section)));
         }
+        let code = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
+        let bytes: usize = sections.iter().map(|section| section.bytes.len()).sum();
+        // Real sections take about six bytes a row.
+        let mut builder = TableBuilder::new(bytes / 5, code.min(1 << 28) as usize);
+        let mut interpreters: Vec<_> =
+            sections.iter().map(|section| (Entries::new(section), Interpreter::new(section))).collect();
+        for piece in &pieces {
+            let kind = piece.fde.kind();
+            let number = sections.iter().position(|section| section.kind == kind);
+            if let Some((entries, interpreter)) = number.and_then(|number| interpreters.get_mut(number)) {
+                builder.begin(piece.start);
+                self.rows(piece, entries, interpreter, &mut builder);
+                builder.end(piece.end);
+            }
+        }
+        let fdes = pieces.iter().map(|piece| FdeIndex { start: piece.start, place: piece.fde }).collect();
+        Compiled { table: builder.finish(), fdes, covered: merge(&pieces) }
     }
 
-    /// Adds a section. Where an earlier one describes code already, that stands.
-    pub(crate) fn add(&mut self, section: &FrameSection) {
-        let mut interpreter = Interpreter::new(section);
+    /// The code that each FDE of a section describes, in the order of the file.
+    fn pieces(&mut self, section: &FrameSection) -> Vec<Piece> {
         let mut pieces = Vec::new();
         for entry in Entries::new(section) {
             match entry {
-                Ok((fde, cie)) => {
-                    let Some(range) = self.range(&fde) else { continue };
-                    let first_row = self.rows.len();
-                    let (rows, rules, base) = (&mut self.rows, &mut self.rules, self.image_base);
-                    let done = interpreter.rows(&fde, &cie, |address, rule| {
-                        push_row(rows, first_row, &range, address.wrapping_sub(base), rules.number(rule));
-                    });
-                    if done.is_none() {
-                        self.rows.truncate(first_row);
-                        self.damage.add(|| format!("damaged instructions in the FDE at {:#x}", fde.offset));
-                        continue;
-                    }
-                    match self.describe(first_row, section.kind, fde.offset) {
-                        Some(description) => {
-                            pieces.push(Piece { start: range.start, end: range.end, description });
-                        }
-                        None => self.rows.truncate(first_row),
+                Ok((fde, _)) => {
+                    let place = FdePlace::new(section.kind, fde.offset);
+                    if let Some((range, fde)) = self.range(&fde).zip(place) {
+                        pieces.push(Piece { start: range.start, end: range.end, fde });
                     }
                 }
                 Err(bad) => self.damage.add(|| format!("{} at {:#x}", bad.reason, bad.offset)),
             }
         }
-        let pieces = flatten(pieces);
-        self.pieces = fill_gaps(std::mem::take(&mut self.pieces), &pieces);
-    }
-
-    fn describe(&mut self, first_row: usize, kind: SectionKind, offset: usize) -> Option<u32> {
-        let offset = u32::try_from(offset).ok().filter(|offset| offset & DEBUG_FRAME == 0)?;
-        let packed = if kind == SectionKind::DebugFrame { offset | DEBUG_FRAME } else { offset };
-        let number = u32::try_from(self.descriptions.len()).ok()?;
-        self.descriptions.push(Description { first_row: u32::try_from(first_row).ok()?, packed });
-        Some(number)
+        pieces
     }
 
     /// The part of the FDE's range that is code of the module.
@@ -131,56 +124,42 @@ impl<'a> Compiler<'a> {
         (start < end).then_some(start..end)
     }
 
-    /// Puts everything in order.
-    pub(crate) fn finish(self) -> Compiled {
-        let Self { rows, descriptions, rules, pieces, damage, .. } = self;
-        let code = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
-        let mut builder = TableBuilder::new(rows.len() + pieces.len() / 2, code.min(1 << 28) as usize);
-        let mut covered: Vec<Range<u32>> = Vec::new();
-        let mut fdes = Vec::with_capacity(pieces.len());
-        for piece in &pieces {
-            let Some(description) = descriptions.get(piece.description as usize) else { continue };
-            match covered.last_mut() {
-                Some(last) if last.end == piece.start => last.end = piece.end,
-                last => {
-                    if let Some(last) = last {
-                        builder.push(last.end, UNCOVERED);
-                    }
-                    covered.push(piece.start..piece.end);
-                }
+    /// Adds the rows that hold within the piece. Code whose instructions are damaged is as good as uncovered.
+    fn rows<'s>(
+        &mut self,
+        piece: &Piece,
+        entries: &mut Entries<'s>,
+        interpreter: &mut Interpreter<'s>,
+        builder: &mut TableBuilder,
+    ) {
+        let base = self.image_base;
+        let (start, end) = (u64::from(piece.start), u64::from(piece.end));
+        let mut add = |address: u64, rule| {
+            // The piece can be the rest of an FDE after another one within it: rows before it follow each
+            // other at its start, where the last one counts.
+            let address = address.wrapping_sub(base).max(start);
+            if address < end {
+                builder.row(address as u32, rule);
             }
-            let next = descriptions.get(piece.description as usize + 1);
-            let end = next.map_or(rows.len(), |next| next.first_row as usize);
-            push_piece(
-                &mut builder,
-                piece,
-                rows.get(description.first_row as usize..end).unwrap_or_default(),
-            );
-            fdes.push(FdeIndex { start: piece.start, packed: description.packed });
+        };
+        let Some((fde, cie)) = entries.at(piece.fde.offset()) else { return add(base, Rule::UNCOVERED) };
+        if let Err(address) = interpreter.rows(&fde, &cie, &mut add) {
+            add(address, Rule::UNCOVERED);
+            self.damage.add(|| format!("damaged instructions in the FDE at {:#x}", piece.fde.offset()));
         }
-        if let Some(last) = covered.last() {
-            builder.push(last.end, UNCOVERED);
-        }
-        Compiled { table: builder.finish(rules), fdes, covered, damage }
     }
 }
 
-/// Adds a row of an FDE, unless it says what the row before it says, or is outside of the FDE's range.
-fn push_row(rows: &mut Vec<(u32, u16)>, first: usize, range: &Range<u32>, address: u64, rule: u16) {
-    let Ok(address) = u32::try_from(address) else { return };
-    let last = if rows.len() > first { rows.last().map(|row| row.1) } else { None };
-    if range.contains(&address) && last != Some(rule) {
-        rows.push((address, rule));
+/// The ranges that pieces cover, with adjacent ones as one.
+fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
+    let mut covered: Vec<Range<u32>> = Vec::new();
+    for piece in pieces {
+        match covered.last_mut() {
+            Some(last) if last.end == piece.start => last.end = piece.end,
+            _ => covered.push(piece.start..piece.end),
+        }
     }
-}
-
-/// Hands the rows that hold within the piece to the builder.
-fn push_piece(builder: &mut TableBuilder, piece: &Piece, rows: &[(u32, u16)]) {
-    // A piece can be the rest of an FDE after another one within it: its first row then began before.
-    let first = rows.partition_point(|row| row.0 <= piece.start).saturating_sub(1);
-    for &(address, rule) in rows.iter().skip(first).take_while(|row| row.0 < piece.end) {
-        builder.push(address.max(piece.start), rule);
-    }
+    covered
 }
 
 /// Puts pieces in order and settles overlaps: the piece with the latest start wins, the first one of the
@@ -189,7 +168,7 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     if pieces.is_sorted_by(|a, b| a.end <= b.start) {
         return pieces;
     }
-    pieces.sort_by_key(|piece| (piece.start, std::cmp::Reverse(piece.description)));
+    pieces.sort_unstable_by_key(|piece| u64::from(piece.start) << 32 | u64::from(!piece.fde.0));
     let mut flat: Vec<Piece> = Vec::with_capacity(pieces.len());
     let mut interrupted: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -224,14 +203,14 @@ fn resume(flat: &mut Vec<Piece>, interrupted: &mut Vec<Piece>, limit: u32) {
 }
 
 /// The pieces of `first`, and of `second` what they leave open. Both are in order and without overlaps.
-fn fill_gaps(first: Vec<Piece>, second: &[Piece]) -> Vec<Piece> {
+fn fill_gaps(first: Vec<Piece>, second: Vec<Piece>) -> Vec<Piece> {
     if first.is_empty() {
-        return second.to_vec();
+        return second;
     }
     let mut all = Vec::with_capacity(first.len() + second.len());
-    let mut fillers = second.iter().copied().peekable();
+    let mut fillers = second.into_iter().peekable();
     let mut position = 0;
-    let end = Piece { start: u32::MAX, end: u32::MAX, description: 0 };
+    let end = Piece { start: u32::MAX, end: u32::MAX, fde: FdePlace(0) };
     for piece in first.into_iter().chain([end]) {
         while let Some(filler) = fillers.peek().copied().filter(|filler| filler.start < piece.start) {
             let start = filler.start.max(position);
@@ -257,7 +236,7 @@ mod tests {
     use super::*;
 
     fn pieces(list: &[(u32, u32)]) -> Vec<Piece> {
-        let piece = |(number, &(start, end))| Piece { start, end, description: number as u32 };
+        let piece = |(number, &(start, end))| Piece { start, end, fde: FdePlace(number as u32) };
         list.iter().enumerate().map(piece).collect()
     }
 
@@ -265,7 +244,7 @@ mod tests {
     fn at(pieces: &[Piece], address: u32) -> Option<u32> {
         let covers = |piece: &&Piece| piece.start <= address && address < piece.end;
         let latest = pieces.iter().filter(covers);
-        latest.max_by_key(|piece| (piece.start, std::cmp::Reverse(piece.description))).map(|p| p.description)
+        latest.max_by_key(|piece| (piece.start, std::cmp::Reverse(piece.fde))).map(|p| p.fde.0)
     }
 
     #[test]
@@ -292,8 +271,8 @@ mod tests {
         let check = |first: &[(u32, u32)], second: &[(u32, u32)]| {
             let (first, second) = (pieces(first), pieces(second));
             let second: Vec<_> =
-                second.into_iter().map(|p| Piece { description: p.description + 100, ..p }).collect();
-            let all = fill_gaps(first.clone(), &second);
+                second.into_iter().map(|p| Piece { fde: FdePlace(p.fde.0 + 100), ..p }).collect();
+            let all = fill_gaps(first.clone(), second.clone());
             assert!(all.is_sorted_by(|a, b| a.end <= b.start && a.start < a.end), "{all:?}");
             for address in 0..100 {
                 assert_eq!(at(&all, address), at(&first, address).or(at(&second, address)), "at {address}");

@@ -28,10 +28,4 @@ impl Damage {
         self.count = self.count.saturating_add(1);
         self.first.get_or_insert_with(what);
     }
-
-    /// Counts all of `other` too.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.count = self.count.saturating_add(other.count);
-        self.first = self.first.take().or(other.first);
-    }
 }

@@ -62,15 +62,11 @@ impl Module {
     fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
-        let mut compiler = Compiler::new(elf.image_base().0, &ranges);
-        for section in &sections {
-            compiler.add(section);
-        }
-        let Compiled { table, fdes, covered, damage: in_entries } = compiler.finish();
-        damage.merge(in_entries);
+        let image_base = elf.image_base();
+        let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
+        let Compiled { table, fdes, covered } = compiler.compile(&sections);
         let uncovered = UncoveredCode::read(elf.source(), &code, &covered);
-        let (number, image_base) = (next_number(), elf.image_base());
-        Self { number, image_base, table, fdes, sections, uncovered, damage }
+        Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
     }
 
     /// The compiled table.

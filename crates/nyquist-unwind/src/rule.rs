@@ -1,22 +1,18 @@
 //! How to step from one frame to its caller, in eight bytes.
 
+use std::fmt;
+
 /// How to find the canonical frame address (CFA), the caller's frame pointer and the return address from the
 /// stack pointer, the frame pointer and the instruction pointer of a frame.
 ///
 /// The return address is always in the eight bytes below the CFA, and the caller's stack pointer is the CFA,
 /// but for signal frames and slow rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
-pub struct Rule {
-    /// What it means depends on the kind.
-    pub(crate) operand: i32,
-    /// Where the caller's frame pointer is saved, in units of eight bytes; see [`SavedFramePointer`].
-    pub(crate) saved: i16,
-    kind: u8,
-    flags: u8,
-}
-
-const _: () = assert!(size_of::<Rule>() == 8);
+///
+/// From the lowest bits up: the operand (32 bits, signed), where the caller's frame pointer is saved (16 bits,
+/// signed, in units of eight bytes), a [`Kind`] (8 bits), a [`SavedFramePointer`] (8 bits).
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Rule(u64);
 
 /// How to find the CFA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -58,26 +54,21 @@ pub enum SavedFramePointer {
 
 impl Rule {
     /// No unwind information.
-    pub const UNCOVERED: Self = Self::plain(Kind::Uncovered);
+    pub const UNCOVERED: Self = Self::pack(Kind::Uncovered, 0, SavedFramePointer::InRegister, 0);
     /// The outermost frame.
-    pub const END: Self = Self::plain(Kind::End);
+    pub const END: Self = Self::pack(Kind::End, 0, SavedFramePointer::InRegister, 0);
     /// A signal frame as the kernel makes it.
-    pub const SIGNAL_FRAME: Self = Self::plain(Kind::SignalFrame);
+    pub const SIGNAL_FRAME: Self = Self::pack(Kind::SignalFrame, 0, SavedFramePointer::InRegister, 0);
     /// To be evaluated in full.
-    pub const SLOW: Self = Self::plain(Kind::Slow);
-
+    pub const SLOW: Self = Self::pack(Kind::Slow, 0, SavedFramePointer::InRegister, 0);
     /// The return address at the stack pointer, as at the first instruction of a function.
-    pub const RETURN_ADDRESS: Self = Self { operand: 8, ..Self::plain(Kind::StackPointer) };
+    pub const RETURN_ADDRESS: Self = Self::pack(Kind::StackPointer, 8, SavedFramePointer::InRegister, 0);
     /// The caller's frame pointer at the frame pointer, and the return address above it.
-    pub const FRAME_RECORD: Self = Self {
-        operand: 16,
-        saved: -2,
-        kind: Kind::FramePointer as u8,
-        flags: SavedFramePointer::FromCfa as u8,
-    };
+    pub const FRAME_RECORD: Self = Self::pack(Kind::FramePointer, 16, SavedFramePointer::FromCfa, -2);
 
-    const fn plain(kind: Kind) -> Self {
-        Self { operand: 0, saved: 0, kind: kind as u8, flags: 0 }
+    const fn pack(kind: Kind, operand: i32, saved: SavedFramePointer, words: i16) -> Self {
+        let high = (saved as u64) << 24 | (kind as u64) << 16 | words as u16 as u64;
+        Self(high << 32 | operand as u32 as u64)
     }
 
     /// A rule whose caller's frame pointer is where `saved` and `offset` (in bytes) say. `None` where the
@@ -86,20 +77,37 @@ impl Rule {
         if offset % 8 != 0 {
             return None;
         }
-        let offset = i16::try_from(offset / 8).ok()?;
-        Some(Self { operand, saved: offset, kind: kind as u8, flags: saved as u8 })
+        Some(Self::pack(kind, operand, saved, i16::try_from(offset / 8).ok()?))
     }
 
-    /// As two halves packed into one operand.
-    pub(crate) fn pack(low: i64, high: i64) -> Option<i32> {
+    /// Two halves as one operand. `None` where one does not fit.
+    pub(crate) fn halves(low: i64, high: i64) -> Option<i32> {
         let (low, high) = (i16::try_from(low).ok()?, i16::try_from(high).ok()?);
         Some(i32::from(high) << 16 | i32::from(low as u16))
+    }
+
+    /// The same rule with another operand.
+    #[inline]
+    pub(crate) fn with_operand(self, operand: i32) -> Self {
+        Self(self.0 >> 32 << 32 | u64::from(operand as u32))
+    }
+
+    /// Whether the CFA is a register + operand.
+    #[inline]
+    pub(crate) fn has_register_cfa(self) -> bool {
+        matches!(self.kind(), Kind::StackPointer | Kind::FramePointer)
+    }
+
+    /// A number of 16 bits that rules rarely have in common.
+    #[inline]
+    pub(crate) fn hash(self) -> u16 {
+        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
     }
 
     /// How to find the CFA.
     #[inline]
     pub fn kind(self) -> Kind {
-        match self.kind {
+        match (self.0 >> 48) as u8 {
             1 => Kind::End,
             2 => Kind::StackPointer,
             3 => Kind::FramePointer,
@@ -115,7 +123,7 @@ impl Rule {
     /// Where the caller's frame pointer is.
     #[inline]
     pub fn saved_frame_pointer(self) -> SavedFramePointer {
-        match self.flags {
+        match (self.0 >> 56) as u8 {
             0 => SavedFramePointer::InRegister,
             1 => SavedFramePointer::FromCfa,
             _ => SavedFramePointer::FromFramePointer,
@@ -125,25 +133,36 @@ impl Rule {
     /// The operand as a number of bytes.
     #[inline]
     pub fn operand(self) -> i64 {
-        i64::from(self.operand)
+        i64::from(self.0 as i32)
     }
 
     /// The low half of the operand.
     #[inline]
     pub fn low(self) -> i64 {
-        i64::from(self.operand as i16)
+        i64::from(self.0 as i16)
     }
 
     /// The high half of the operand.
     #[inline]
     pub fn high(self) -> i64 {
-        i64::from(self.operand >> 16)
+        i64::from((self.0 >> 16) as i16)
     }
 
     /// The offset of the saved frame pointer in bytes.
     #[inline]
     pub fn saved_offset(self) -> i64 {
-        i64::from(self.saved) * 8
+        i64::from((self.0 >> 32) as i16) * 8
+    }
+}
+
+impl fmt::Debug for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rule")
+            .field("kind", &self.kind())
+            .field("operand", &self.operand())
+            .field("saved", &self.saved_frame_pointer())
+            .field("saved_offset", &self.saved_offset())
+            .finish()
     }
 }
 
@@ -154,11 +173,11 @@ mod tests {
     #[test]
     fn halves_keep_their_signs() {
         for (low, high) in [(0, 0), (-8, 8), (8, -8), (-1, -1), (32_767, -32_768)] {
-            let operand = Rule::pack(low, high).unwrap();
+            let operand = Rule::halves(low, high).unwrap();
             let rule = Rule::new(Kind::AtStackPointer, operand, SavedFramePointer::InRegister, 0).unwrap();
             assert_eq!((rule.low(), rule.high()), (low, high));
         }
-        assert_eq!(Rule::pack(40_000, 0), None);
+        assert_eq!(Rule::halves(40_000, 0), None);
     }
 
     #[test]

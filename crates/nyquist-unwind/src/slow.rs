@@ -31,11 +31,11 @@ impl<'a> EvaluationStorage<Slice<'a>> for Fixed {
 }
 
 /// Registers of which some are not known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FullRegisters {
-    pub(crate) values: [u64; REGISTERS],
+    values: [u64; REGISTERS],
     /// A bit for each register whose value is known.
-    pub(crate) known: u32,
+    known: u32,
 }
 
 impl FullRegisters {
@@ -44,13 +44,9 @@ impl FullRegisters {
         Self { values, known: (1 << REGISTERS) - 1 }
     }
 
-    /// None of them known.
-    pub(crate) fn none() -> Self {
-        Self { values: [0; REGISTERS], known: 0 }
-    }
-
     pub(crate) fn get(&self, register: usize) -> Option<u64> {
-        if self.known >> register & 1 == 0 { None } else { self.values.get(register).copied() }
+        let value = *self.values.get(register)?;
+        (self.known >> register & 1 != 0).then_some(value)
     }
 
     pub(crate) fn set(&mut self, register: usize, value: Option<u64>) {
@@ -61,14 +57,9 @@ impl FullRegisters {
     }
 }
 
-/// What came of a step.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum FullStep {
-    /// The caller's registers, and whether the frame was a signal frame, so that the caller was interrupted.
-    Caller(FullRegisters, bool),
-    /// There is no caller.
-    Root,
-}
+/// A caller's registers, and whether it was interrupted by the signal whose frame was stepped from. `None`
+/// where there is no caller.
+type Caller = Option<(FullRegisters, bool)>;
 
 /// Evaluates rows. Holds the memory that this takes.
 #[derive(Debug)]
@@ -90,7 +81,7 @@ impl Evaluator {
         address: u64,
         registers: &FullRegisters,
         memory: &impl StackMemory,
-    ) -> Result<FullStep, Reason> {
+    ) -> Result<Caller, Reason> {
         match section.kind {
             SectionKind::EhFrame => {
                 let frames = EhFrame::new(&section.bytes, LittleEndian);
@@ -111,7 +102,7 @@ impl Evaluator {
         address: u64,
         registers: &FullRegisters,
         memory: &impl StackMemory,
-    ) -> Result<FullStep, Reason> {
+    ) -> Result<Caller, Reason> {
         let bases = bases(section);
         let fde = frames.fde_from_offset(&bases, offset, U::cie_from_offset);
         let fde: FrameDescriptionEntry<Slice<'a>> = fde.map_err(|_| Reason::DamagedUnwindInfo)?;
@@ -147,12 +138,12 @@ impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
         row: &UnwindTableRow<usize, Fixed>,
         return_register: Register,
         is_signal: bool,
-    ) -> Result<FullStep, Reason> {
+    ) -> Result<Caller, Reason> {
         if matches!(row.register(return_register), None | Some(RegisterRule::Undefined)) {
-            return Ok(FullStep::Root);
+            return Ok(None);
         }
         let cfa = self.cfa(row.cfa())?;
-        let mut caller = FullRegisters::none();
+        let mut caller = FullRegisters::default();
         for register in 0..REGISTERS {
             let rule = row.register(Register(register as u16));
             // A register that cannot be had is missed only where something needs it.
@@ -167,7 +158,7 @@ impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
         if caller.get(RSP).is_none() {
             return Err(Reason::RegisterUnknown);
         }
-        Ok(FullStep::Caller(caller, is_signal))
+        Ok(Some((caller, is_signal)))
     }
 
     fn cfa(&self, rule: &CfaRule<usize>) -> Result<u64, Reason> {

@@ -1,7 +1,7 @@
 //! The compiled table: from an address to a rule.
 //!
 //! The layout is flat arrays of little-endian numbers without pointers, so that a program in the kernel can
-//! walk it too. A region is a range of code; its index has one entry for each 256 bytes, which is the number
+//! walk it too. A region is a range of code; its index has one entry for each 512 bytes, which is the number
 //! of the first row that begins in them. A row holds from its address up to the next row's.
 
 use crate::rule::Rule;
@@ -9,7 +9,10 @@ use nyquist_object::RelativeAddress;
 use std::collections::HashMap;
 
 /// How many bytes of code an entry of the index stands for.
-const BUCKET: u32 = 256;
+const BUCKET: u32 = 512;
+
+/// What compilers align functions to.
+const ALIGNMENT: u32 = 16;
 
 /// Code further apart than this is in regions of its own, so that the index does not grow with the gap.
 const MAX_GAP: u32 = 1 << 20;
@@ -28,7 +31,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct Region {
-    /// The first address; a multiple of 256.
+    /// The first address; a multiple of 512.
     pub start: u32,
     /// The address after the last byte.
     pub end: u32,
@@ -68,7 +71,7 @@ impl Table {
         &self.regions
     }
 
-    /// The index: a row's number for each 256 bytes of each region.
+    /// The index: a row's number for each 512 bytes of each region.
     pub fn index(&self) -> &[u32] {
         &self.index
     }
@@ -94,37 +97,35 @@ impl Table {
 
 /// The rules of a table, each once.
 #[derive(Debug)]
-pub(crate) struct RuleSet {
+struct RuleSet {
     rules: Vec<Rule>,
     numbers: HashMap<Rule, u16>,
-    /// The last numbers given, by a hash of the rule: neighbouring rows use the same few rules.
-    recent: [(Rule, u16); 64],
+    /// Numbers given before, by a hash of the rule: nearly all rows use the same few rules.
+    recent: [(Rule, u16); RECENT],
 }
 
 /// The number of the rule of uncovered code, in every table.
-pub(crate) const UNCOVERED: u16 = 0;
+const UNCOVERED: u16 = 0;
 const SLOW: u16 = 1;
+const RECENT: usize = 512;
 
 impl RuleSet {
-    pub(crate) fn new() -> Self {
+    fn new() -> Self {
         let rules = vec![Rule::UNCOVERED, Rule::SLOW];
         let numbers = HashMap::from([(Rule::UNCOVERED, UNCOVERED), (Rule::SLOW, SLOW)]);
-        Self { rules, numbers, recent: [(Rule::UNCOVERED, UNCOVERED); 64] }
+        Self { rules, numbers, recent: [(Rule::UNCOVERED, UNCOVERED); RECENT] }
     }
 
     /// The number of the rule. Where there are more rules than numbers, further ones are evaluated in full.
-    pub(crate) fn number(&mut self, rule: Rule) -> u16 {
-        let hash = (rule.operand / 8) as usize ^ (rule.saved as usize) << 3 ^ rule.kind() as usize;
-        let slot = hash % self.recent.len();
-        if let Some(&(known, number)) = self.recent.get(slot)
-            && known == rule
-        {
+    #[inline]
+    fn number(&mut self, rule: Rule) -> u16 {
+        let slot = usize::from(rule.hash()) % RECENT;
+        let (known, number) = self.recent[slot];
+        if known == rule {
             return number;
         }
         let number = self.lookup(rule);
-        if let Some(recent) = self.recent.get_mut(slot) {
-            *recent = (rule, number);
-        }
+        self.recent[slot] = (rule, number);
         number
     }
 
@@ -143,7 +144,14 @@ impl RuleSet {
 #[derive(Debug)]
 pub(crate) struct TableBuilder {
     table: Table,
+    rules: RuleSet,
     last_rule: u16,
+    /// Where the region that is under way begins.
+    start: u32,
+    /// The first address after the buckets that have an entry in the index.
+    indexed: u64,
+    /// The end of the code that is covered so far.
+    end: u32,
 }
 
 impl TableBuilder {
@@ -154,61 +162,67 @@ impl TableBuilder {
             index: Vec::with_capacity(code / BUCKET as usize + 2),
             ..Table::default()
         };
-        Self { table, last_rule: UNCOVERED }
+        Self { table, rules: RuleSet::new(), last_rule: UNCOVERED, start: 0, indexed: 0, end: 0 }
     }
 
-    /// Says that `rule` holds from `address` on. Addresses must not fall. Code is covered up to the next call
-    /// with [`UNCOVERED`].
-    pub(crate) fn push(&mut self, address: u32, rule: u16) {
-        if rule == self.last_rule && rule == UNCOVERED {
-            return;
+    /// Begins a range of covered code, which is not before any that came before.
+    pub(crate) fn begin(&mut self, start: u32) {
+        let gap = start.saturating_sub(self.end);
+        if self.table.regions.is_empty() || gap > MAX_GAP {
+            self.end_region();
+            self.begin_region(start);
+        } else if gap >= ALIGNMENT || (gap > 0 && !start.is_multiple_of(ALIGNMENT)) {
+            // A smaller gap before an aligned function is padding, which never runs: no row is spent on it.
+            self.push(self.end, UNCOVERED);
         }
-        let far =
-            |region: &Region| self.last_rule == UNCOVERED && address.saturating_sub(region.end) > MAX_GAP;
-        if self.table.regions.last().is_none_or(far) {
-            self.begin_region(address);
+    }
+
+    /// Says that `rule` holds from `address` on, which must not be before the last one.
+    #[inline]
+    pub(crate) fn row(&mut self, address: u32, rule: Rule) {
+        let rule = self.rules.number(rule);
+        if rule != self.last_rule {
+            self.push(address, rule);
         }
-        let Some(region) = self.table.regions.last_mut() else { return };
-        let (start, first_bucket) = (region.start, region.first_bucket as usize);
-        region.end = region.end.max(address);
-        let bucket = first_bucket + (address.saturating_sub(start) / BUCKET) as usize;
-        let rows = self.table.rows.len() as u32;
-        if rule == self.last_rule {
-            return;
-        }
-        while self.table.index.len() <= bucket {
-            self.table.index.push(rows);
+    }
+
+    /// Ends the range of covered code before `end`.
+    pub(crate) fn end(&mut self, end: u32) {
+        self.end = end;
+    }
+
+    #[inline]
+    fn push(&mut self, address: u32, rule: u16) {
+        while self.indexed <= u64::from(address) {
+            self.table.index.push(self.table.rows.len() as u32);
+            self.indexed += u64::from(BUCKET);
         }
         self.last_rule = rule;
-        self.table.rows.push(Row { low: (address - start) as u16, rule });
+        self.table.rows.push(Row { low: address.wrapping_sub(self.start) as u16, rule });
     }
 
     fn begin_region(&mut self, address: u32) {
-        self.end_region();
-        let start = address & !(BUCKET - 1);
+        self.start = address & !(BUCKET - 1);
+        self.indexed = u64::from(self.start);
         let first_bucket = self.table.index.len() as u32;
-        self.table.regions.push(Region { start, end: address, first_bucket });
-        self.table.index.push(self.table.rows.len() as u32);
+        self.table.regions.push(Region { start: self.start, end: address, first_bucket });
         // Every region begins with a row, so that the first bucket has one to fall back to.
-        self.table.rows.push(Row { low: 0, rule: UNCOVERED });
-        self.last_rule = UNCOVERED;
+        self.push(self.start, UNCOVERED);
     }
 
-    /// Fills the index up to the entry after the region's last bucket.
+    /// Ends the last row, and fills the index up to the entry after the region's last bucket.
     fn end_region(&mut self) {
-        let Some(region) = self.table.regions.last() else { return };
-        let buckets = (region.end - region.start).div_ceil(BUCKET) as usize;
-        let len = region.first_bucket as usize + buckets + 1;
+        let Some(region) = self.table.regions.last_mut() else { return };
+        region.end = self.end;
         let rows = self.table.rows.len() as u32;
-        if self.table.index.len() < len {
-            self.table.index.resize(len, rows);
-        }
+        let buckets = (self.end - self.start).div_ceil(BUCKET) as usize;
+        self.table.index.resize(region.first_bucket as usize + buckets + 1, rows);
     }
 
-    /// The table, with the rules that its rows name.
-    pub(crate) fn finish(mut self, rules: RuleSet) -> Table {
+    /// The table.
+    pub(crate) fn finish(mut self) -> Table {
         self.end_region();
-        self.table.rules = rules.rules;
+        self.table.rules = self.rules.rules;
         self.table.rules.shrink_to_fit();
         self.table.rows.shrink_to_fit();
         self.table.index.shrink_to_fit();
@@ -225,22 +239,30 @@ mod tests {
         Rule::new(Kind::StackPointer, operand, SavedFramePointer::InRegister, 0).unwrap()
     }
 
-    /// Builds a table of (address, operand) with operand 0 for uncovered code, and compares it at every
-    /// address near a row with a search of the list.
-    fn check(rows: &[(u32, i32)]) -> Table {
-        let mut rules = RuleSet::new();
+    /// The start and the end of covered code, and its rows: addresses and operands.
+    type Covered = (u32, u32, &'static [(u32, i32)]);
+
+    /// Builds a table of the ranges, and compares it at every address near a row with
+    /// a search of the list.
+    fn check(ranges: &[Covered]) -> Table {
         let mut builder = TableBuilder::new(0, 0);
-        let expect = |operand| if operand == 0 { Rule::UNCOVERED } else { rule(operand) };
-        for &(address, operand) in rows {
-            builder.push(address, rules.number(expect(operand)));
+        for &(start, end, rows) in ranges {
+            builder.begin(start);
+            for &(address, operand) in rows {
+                builder.row(address, rule(operand));
+            }
+            builder.end(end);
         }
-        let table = builder.finish(rules);
-        let near =
-            rows.iter().flat_map(|&(address, _)| address.saturating_sub(300)..address.saturating_add(300));
-        for address in near {
-            let row = rows.iter().rev().find(|row| row.0 <= address);
-            let expected = row.map_or(Rule::UNCOVERED, |row| expect(row.1));
-            assert_eq!(table.rule(RelativeAddress(address)), expected, "{address:#x}");
+        let table = builder.finish();
+        let expected = |address| {
+            let range = ranges.iter().rev().find(|range| range.0 <= address && address < range.1);
+            let row = range.and_then(|range| range.2.iter().rev().find(|row| row.0 <= address));
+            row.map_or(Rule::UNCOVERED, |row| rule(row.1))
+        };
+        let ends = ranges.iter().flat_map(|range| [range.0, range.1]);
+        let interesting = ranges.iter().flat_map(|range| range.2).map(|row| row.0).chain(ends);
+        for address in interesting.flat_map(|at| at.saturating_sub(600)..at.saturating_add(600)) {
+            assert_eq!(table.rule(RelativeAddress(address)), expected(address), "{address:#x}");
         }
         table
     }
@@ -248,31 +270,38 @@ mod tests {
     #[test]
     fn finds_the_row_before_an_address() {
         check(&[]);
-        check(&[(0x1000, 8), (0x1001, 16), (0x1004, 8), (0x1010, 0)]);
-        check(&[(0x1000, 8), (0x12ff, 16), (0x1300, 24), (0x1301, 32), (0x1400, 0)]);
-        check(&[(0, 8), (0x100, 0)]);
-        check(&[(0x1234, 8), (0x1_1234, 16), (0x3_1300, 24), (0x3_1301, 0)]);
-        check(&[(0x1000, 8), (0x1010, 0), (0x1020, 8), (0x1030, 0)]);
-        check(&[(0x1000, 8), (0x1100, 8), (0x2000, 8), (0x2100, 0)]);
+        check(&[(0x1000, 0x1010, &[(0x1000, 8), (0x1001, 16), (0x1004, 8)])]);
+        check(&[(0x1000, 0x1400, &[(0x1000, 8), (0x12ff, 16), (0x1300, 24), (0x1301, 32)])]);
+        check(&[(0, 0x100, &[(0, 8)])]);
+        check(&[(0x1234, 0x3_1301, &[(0x1234, 8), (0x1_1234, 16), (0x3_1300, 24)])]);
+        check(&[(0x1000, 0x1010, &[(0x1000, 8)]), (0x1020, 0x1030, &[(0x1020, 8)])]);
+        check(&[(0x1000, 0x1010, &[(0x1000, 8)]), (0x1011, 0x1030, &[(0x1011, 16)])]);
+        check(&[(0x1000, 0x1300, &[(0x1000, 8)]), (0x1300, 0x2100, &[(0x1300, 8), (0x2000, 16)])]);
+        check(&[(0xffff_f000, u32::MAX, &[(0xffff_f000, 8), (0xffff_fffe, 16)])]);
     }
 
     #[test]
     fn far_apart_code_makes_regions_of_their_own() {
         let table = check(&[
-            (0x1000, 8),
-            (0x2000, 0),
-            (0x7000_0010, 16),
-            (0x7000_0020, 0),
-            (0xffff_ff00, 8),
-            (0xffff_ffff, 0),
+            (0x1000, 0x2000, &[(0x1000, 8)]),
+            (0x7000_0010, 0x7000_0020, &[(0x7000_0010, 16)]),
+            (0xffff_ff00, 0xffff_ffff, &[(0xffff_ff00, 8)]),
         ]);
         assert_eq!(table.regions().len(), 3);
         assert!(table.index().len() < 100);
     }
 
     #[test]
-    fn equal_neighbours_are_one_row() {
-        let table = check(&[(0x1000, 8), (0x1008, 8), (0x1010, 16), (0x1020, 0)]);
-        assert_eq!(table.rows().len(), 4);
+    fn equal_neighbours_and_padding_take_no_rows() {
+        let mut builder = TableBuilder::new(0, 0);
+        for (start, end) in [(0x1000, 0x1010), (0x1010, 0x1023), (0x1030, 0x1044)] {
+            builder.begin(start);
+            builder.row(start, rule(8));
+            builder.end(end);
+        }
+        let table = builder.finish();
+        assert_eq!(table.rows().len(), 2);
+        assert_eq!(table.rule(RelativeAddress(0x1025)), rule(8));
+        assert_eq!(table.rule(RelativeAddress(0x1044)), Rule::UNCOVERED);
     }
 }

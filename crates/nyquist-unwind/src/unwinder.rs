@@ -2,7 +2,7 @@
 
 use crate::cache::RuleCache;
 use crate::rule::{Kind, Rule, SavedFramePointer};
-use crate::slow::{Evaluator, FullRegisters, FullStep, unreadable};
+use crate::slow::{Evaluator, FullRegisters, unreadable};
 use crate::space::{Mapping, find};
 use crate::x86_64::{RBP, REGISTERS, RIP, RSP, SIGNAL_CONTEXT, instructions};
 use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
@@ -272,13 +272,11 @@ impl<'a, M: StackMemory> Walk<'a, M> {
             && module.rule(address).kind() != Kind::Uncovered
         {
             let (evaluator, address) = (&mut self.unwinder.evaluator, module.svma(address));
-            return match evaluator.step(section, offset, address, registers, self.memory)? {
-                FullStep::Caller(caller, interrupted) => Ok((caller, interrupted)),
-                FullStep::Root => Err(Stop::Root),
-            };
+            let caller = evaluator.step(section, offset, address, registers, self.memory)?;
+            return caller.ok_or(Stop::Root);
         }
         let next = apply(self.guess(&frame)?, &frame, self.memory)?;
-        let mut caller = FullRegisters::none();
+        let mut caller = FullRegisters::default();
         caller.set(RIP, Some(next.ip));
         caller.set(RSP, Some(next.sp));
         caller.set(RBP, Some(next.bp));

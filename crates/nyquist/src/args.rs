@@ -61,7 +61,7 @@ the command. SIGTERM is passed on to the command and the profile is saved."
 )]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
-    #[arg(short, long, short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
     /// Record this running process, with all of its threads
     #[arg(short, long, value_name = "PID", conflicts_with = "command", required_unless_present = "command")]

@@ -21,7 +21,8 @@ pub(crate) struct Failure {
 impl Failure {
     /// A failure with the status [`FAILED`].
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), hints: Vec::new(), status: FAILED }
+        let message = without_error_numbers(message.into());
+        Self { message, hints: Vec::new(), status: FAILED }
     }
 
     /// `what` failed because of `error` and everything that caused it.
@@ -29,8 +30,8 @@ impl Failure {
         let causes = iter::successors(Some(error), |&error| error.source());
         let mut message = what.to_string();
         for cause in causes.map(ToString::to_string) {
-            // An error that already ends in its cause's text would say it twice.
-            if !message.ends_with(&cause) {
+            // An error that already has its cause's text would say it twice.
+            if !message.contains(&cause) {
                 message = format!("{message}: {cause}");
             }
         }
@@ -51,6 +52,17 @@ impl Failure {
     }
 }
 
+/// Takes out the `(os error 2)` that the standard library adds to the operating system's words.
+fn without_error_numbers(message: String) -> String {
+    match message.split_once(" (os error ") {
+        Some((before, after)) => {
+            let rest = after.split_once(')').map_or("", |(_, rest)| rest);
+            without_error_numbers(format!("{before}{rest}"))
+        }
+        None => message,
+    }
+}
+
 /// What went wrong with a file, in the words of a shell.
 pub(crate) fn io_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
@@ -67,6 +79,15 @@ mod tests {
     fn causes_follow_what_failed() {
         let error = std::io::Error::other("the disk is on fire");
         assert_eq!(Failure::because("cannot read x", &error).message, "cannot read x: the disk is on fire");
+    }
+
+    #[test]
+    fn error_numbers_are_left_out() {
+        let check = |message: &str, expected: &str| assert_eq!(Failure::new(message).message, expected);
+        check("cannot run x: No such file (os error 2)", "cannot run x: No such file");
+        check("a (os error 1), b (os error 2): c", "a, b: c");
+        check("cut (os error", "cut (os error");
+        check("cut (os error 1", "cut");
     }
 
     #[test]

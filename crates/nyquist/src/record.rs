@@ -191,5 +191,9 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    Failure::new(error.to_string())
+    let failure = Failure::new(error.to_string());
+    match error.advice() {
+        Some(advice) => failure.hint(advice),
+        None => failure,
+    }
 }

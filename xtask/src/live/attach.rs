@@ -17,6 +17,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("attached_stacks_agree_with_gdb", agrees_with_gdb),
     Test::new("ctrl_c_ends_an_attached_recording_and_leaves_the_process", interrupted),
     Test::new("sigint_from_a_wrapper_ends_an_attached_recording", |test| signalled(test, libc::SIGINT)),
+    Test::new("a_signal_during_the_start_is_not_lost", signal_at_start),
     Test::new("sigterm_ends_an_attached_recording", |test| signalled(test, libc::SIGTERM)),
     Test::new("an_attached_recording_ends_with_its_process", process_ends),
     Test::new("a_duration_ends_a_commands_recording", duration),
@@ -210,6 +211,18 @@ fn signalled(test: &Context<'_>, signal: i32) -> Verdict {
     expect(is_alive(target.pid()), "the process did not survive")?;
     end(target)?;
     expect(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
+}
+
+/// The signal comes while the recorder still opens its events: it must end then, or right afterwards.
+fn signal_at_start(test: &Context<'_>) -> Verdict {
+    let target = endless(test, "1", |call| call)?;
+    let recorder = attach(test, &target, &test.path("attached.json.gz"), &[]).start()?;
+    recorder.wait_until_sampling()?;
+    recorder.signal(libc::SIGINT)?;
+    let pid = recorder.pid();
+    recorder.wait_until("its end", || !is_alive(pid))?;
+    recorder.wait()?;
+    end(target)
 }
 
 fn process_ends(test: &Context<'_>) -> Verdict {

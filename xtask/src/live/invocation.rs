@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -145,10 +146,13 @@ impl Running<'_> {
         sys::signal_process(self.child.id(), signal).with_context(|| format!("cannot signal {}", self.line))
     }
 
-    /// Types Ctrl-C at its terminal.
+    /// Types Ctrl-C at its terminal, and waits until the terminal has shown it, which it does after sending the signal.
     pub(crate) fn press_ctrl_c(&mut self) -> Result<()> {
         let terminal = self.terminal.as_mut().context("it has no terminal")?;
-        terminal.person.write_all(b"\x03").context("cannot type at the terminal")
+        let echoes = |screen: &Screen| screen.text().matches("^C").count();
+        let (screen, before) = (terminal.screen.clone(), echoes(&terminal.screen));
+        terminal.person.write_all(b"\x03").context("cannot type at the terminal")?;
+        self.wait_until("the terminal to show ^C", || echoes(&screen) > before)
     }
 
     /// What it has written to its standard error so far.
@@ -217,7 +221,22 @@ fn read_lossy(path: &Path) -> String {
 /// The person's side of a terminal.
 struct Terminal {
     person: File,
-    reader: JoinHandle<String>,
+    screen: Screen,
+    reader: JoinHandle<()>,
+}
+
+/// What a terminal has shown so far.
+#[derive(Clone, Default)]
+struct Screen(Arc<Mutex<Vec<u8>>>);
+
+impl Screen {
+    fn show(&self, bytes: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
 }
 
 impl Terminal {
@@ -226,21 +245,23 @@ impl Terminal {
         let (person, program) = sys::open_terminal().context("cannot open a terminal")?;
         command.stdin(program.try_clone()?).stdout(program.try_clone()?).stderr(program);
         sys::control_terminal(command);
-        let mut screen = person.try_clone()?;
+        let mut output = person.try_clone()?;
+        let screen = Screen::default();
+        let shown = screen.clone();
         let reader = thread::spawn(move || {
-            let mut shown = Vec::new();
             let mut part = [0; 4096];
             // The last program that closes the terminal makes this read fail, with EIO.
-            while let Ok(count @ 1..) = screen.read(&mut part) {
-                shown.extend_from_slice(&part[..count]);
+            while let Ok(count @ 1..) = output.read(&mut part) {
+                shown.show(&part[..count]);
             }
-            String::from_utf8_lossy(&shown).into_owned()
         });
-        Ok(Self { person, reader })
+        Ok(Self { person, screen, reader })
     }
 
+    /// All that was shown, once every program has closed the terminal.
     fn shown(self) -> String {
-        self.reader.join().unwrap_or_default()
+        drop(self.reader.join());
+        self.screen.text()
     }
 }
 

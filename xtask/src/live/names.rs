@@ -55,8 +55,8 @@ fn inlines(test: &Context<'_>, workload: &str) -> Verdict {
     let held = recorded.profile.share_of_stacks(in_chain);
     let wanted = recorded.true_share("outer_frame")?;
     expect_share("the inlined chain", held, wanted, recorded.profile.count())?;
-    // The loop itself: its line, the one above (the range), or the addition that the compiler drew there.
-    let near = |frame: &Frame| frame.line.is_some_and(|line| line.abs_diff(spin) <= 1);
+    // The loop's head, where the counting is inlined into, or its body, two lines below.
+    let near = |frame: &Frame| frame.line.is_some_and(|line| (spin..=spin + 2).contains(&line));
     let spinning = recorded.profile.share_of_stacks(|stack| {
         stack.iter().any(|frame| frame.function == "inlines::deepest_inline" && near(frame))
     });
@@ -172,7 +172,7 @@ fn stripped(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares-stripped", "500"]).run_well()?;
     let own = |frame: &&Frame| frame.lib.as_deref() == Some("shares-stripped");
     let inner = recorded.profile.share_of_stacks(|stack| stack.last().is_some_and(own));
-    expect(inner > 0.97, format_args!("{inner:.3} of the samples are in the stripped program itself"))?;
+    expect(inner > 0.9, format_args!("{inner:.3} of the samples are in the stripped program itself"))?;
     let functions = recorded.profile.functions();
     expect(!functions.contains_key("alpha"), "a stripped program has no name alpha")?;
     // Three functions remain told apart: a hexadecimal address or a name made from it.

@@ -20,6 +20,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_dangling_link_leads_to_the_new_file", dangling_link).parallel(),
     Test::new("a_fifo_is_written_to_and_not_replaced", fifo).parallel(),
     Test::new("dev_null_is_written_to_and_not_replaced", dev_null).parallel(),
+    Test::new("a_device_that_is_full_is_an_error", full_device).parallel(),
+    Test::new("a_profile_is_not_written_to_a_terminal", terminal_output).parallel(),
     Test::new("standard_output_gets_only_the_profile", standard_output).quick().parallel(),
     Test::new("the_usual_name_is_profile_json_gz", usual_name).parallel(),
     Test::new("nothing_partial_appears_while_recording", no_partial).parallel(),
@@ -58,11 +60,11 @@ fn unwritable(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &finished.stderr.to_lowercase(), "permission denied")
 }
 
-fn record_well(test: &Context<'_>, output: &Path) -> Result<Finished, anyhow::Error> {
+fn record_well(test: &Context<'_>, output: &Path) -> Result<(), anyhow::Error> {
     let marker = test.fresh("marker");
-    let finished = record_to(test, output, &marker).run()?.succeeded()?;
+    record_to(test, output, &marker).run()?.succeeded()?;
     anyhow::ensure!(marker.exists(), "the command did not run");
-    Ok(finished)
+    Ok(())
 }
 
 /// Fails unless the file is a profile of the workload.
@@ -127,9 +129,24 @@ fn dev_null(test: &Context<'_>) -> Verdict {
     if !Command::new("mknod").arg(&null).args(["c", "1", "3"]).status()?.success() {
         return skip("cannot make a device here (needs root)");
     }
-    let finished = record_well(test, &null)?;
-    expect_contains("stderr", &finished.stderr, &null.display().to_string())?;
+    record_well(test, &null)?;
     expect(null.symlink_metadata()?.file_type().is_char_device(), "the device was replaced")
+}
+
+fn full_device(test: &Context<'_>) -> Verdict {
+    let full = test.path("device");
+    if !Command::new("mknod").arg(&full).args(["c", "1", "7"]).status()?.success() {
+        return skip("cannot make a device here (needs root)");
+    }
+    let finished = record_to(test, &full, &test.path("marker")).run()?;
+    expect_told_and_kept(test, &finished, &full)
+}
+
+fn terminal_output(test: &Context<'_>) -> Verdict {
+    let marker = test.path("marker");
+    let finished = record_to(test, Path::new("-"), &marker).on_terminal().run()?;
+    expect(!finished.status.success() && !marker.exists(), "a profile was written to a terminal")?;
+    expect_contains("what was shown", &finished.stderr, "terminal")
 }
 
 fn standard_output(test: &Context<'_>) -> Verdict {
@@ -204,20 +221,24 @@ fn full_disk(test: &Context<'_>) -> Verdict {
         .or_else(|_| fs::write(disk.0.join("filler"), [0; 4096]))?;
     let output = disk.0.join("x.json.gz");
     let finished = record_to(test, &output, &test.path("marker")).run()?;
+    let left = others(&disk.0, "json.gz")?;
+    expect(left.is_empty(), format_args!("left behind: {left:?}"))?;
+    expect(!output.exists() || expect_profile(&output).is_ok(), "what is there under the name is not whole")?;
+    expect_told_and_kept(test, &finished, &output)
+}
+
+/// The message says that there is no space; the recording lies elsewhere, and the message says where. Otherwise the status
+/// says that it failed.
+fn expect_told_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) -> Verdict {
     // The test's own name is no message.
     let text = finished.stderr.replace(&test.path("").display().to_string(), "").to_lowercase();
     expect(text.contains("no space") || text.contains("full"), format_args!("stderr: {text:?}"))?;
-    let left = others(&disk.0, "json.gz")?;
-    expect(left.is_empty(), format_args!("left behind: {left:?}"))?;
-    if output.exists() {
-        // What is there under the name must be whole.
-        return expect_profile(&output);
-    }
-    // The recording is not lost: it lies elsewhere, and the message says where. Otherwise the status says that it failed.
-    let elsewhere =
+    let words =
         finished.stderr.split_whitespace().map(|word| word.trim_matches(['`', '\'', '"', ',', ':', '.']));
-    let saved = elsewhere.filter(|word| word.contains(".json") && Path::new(word) != output);
-    match saved.map(PathBuf::from).find(|path| path.exists()) {
+    let name = output.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut elsewhere =
+        words.filter(|word| word.ends_with(&name)).map(PathBuf::from).filter(|path| path != output);
+    match elsewhere.find(|path| path.is_file()) {
         Some(path) => {
             let held = expect_profile(&path);
             drop(fs::remove_file(path));

@@ -57,6 +57,8 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
             (found - wanted).abs() < allowed,
             format_args!("{what}: found {found:.3}, accounted {wanted:.3}"),
         )?;
+        let broken = super::rules::broken(&recorded.profile.json);
+        expect(broken.is_empty(), broken.join("; "))?;
         // All CPU time is in the profile.
         let all = recorded.profile.total() / 1000.0 / truth.cpu;
         expect(

@@ -107,7 +107,7 @@ impl Profile {
 
     /// All samples' weight.
     pub(crate) fn total(&self) -> f64 {
-        self.threads.iter().map(Thread::total).sum()
+        self.threads.iter().map(Thread::total).sum::<f64>() + 0.0
     }
 
     /// The number of samples, which tolerances are made of.
@@ -133,7 +133,8 @@ impl Profile {
     /// The share of samples whose stack, outermost frame first, fits.
     pub(crate) fn share_of_stacks(&self, fits: impl Fn(&[&Frame]) -> bool) -> f64 {
         let fitting = self.stacks().filter(|(stack, _)| fits(stack)).map(|(_, weight)| weight);
-        fitting.sum::<f64>() / self.total()
+        // The sum of nothing is -0.0, which reads oddly.
+        (fitting.sum::<f64>() + 0.0) / self.total()
     }
 
     /// Every sample's stack, outermost frame first, and weight.

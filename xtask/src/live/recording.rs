@@ -25,6 +25,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_rate_beyond_the_machines_is_lowered_with_a_warning", rate_too_high),
     Test::new("a_recorder_bound_to_one_cpu_still_samples_all", affinity),
     Test::new("words_with_equals_become_the_commands_environment", environment_words).quick().parallel(),
+    Test::new("the_command_inherits_nothing_of_the_recorder", nothing_inherited).parallel(),
+    Test::new("the_command_reads_the_recorders_standard_input", standard_input).parallel(),
+    Test::new("quiet_says_nothing_but_errors", quiet).parallel(),
     Test::new("words_after_the_command_belong_to_it", command_words).parallel(),
     Test::new("the_profile_describes_the_machine_and_the_run", meta).quick(),
     Test::new("lost_samples_are_counted_in_the_profile", lost),
@@ -231,6 +234,29 @@ fn command_words(test: &Context<'_>) -> Verdict {
         recorded.finished.stdout_text(),
         "--output A=b -r -- x\n".to_owned(),
     )
+}
+
+/// Signal masks and open files survive exec: the command must find what a shell would have given it.
+fn nothing_inherited(test: &Context<'_>) -> Verdict {
+    // The last seven digits are the 28 first signals: the C library's own two, 32 and 33, are its business.
+    let script = "grep -oE '^SigBlk.*' /proc/self/status; grep -E '^SigIgn:' /proc/self/status | grep -o '.......$'; \
+                  ls /proc/self/fd; umask; nice";
+    let alone = test.program("sh").args(&["-c", script]).run()?.stdout_text();
+    let recorded = test.record_command(&["sh", "-c", script]).run_well()?;
+    expect_eq("signals, files, umask and niceness", recorded.finished.stdout_text(), alone)
+}
+
+fn standard_input(test: &Context<'_>) -> Verdict {
+    let script = "echo typed | \"$0\" record -s -o piped.json.gz -- cat";
+    let finished = test.program("sh").args(&["-c", script]).path(test.nyquist_path()).run()?.succeeded()?;
+    expect_eq("what the command read", finished.stdout_text(), "typed\n".to_owned())
+}
+
+fn quiet(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).options(&["-q"]).run_well()?;
+    expect_eq("stderr", recorded.finished.stderr.as_str(), "")?;
+    let failed = test.record_command(&["/nonexistent/command"]).options(&["-q"]).prepare().call.run()?;
+    expect_contains("stderr of a failure", &failed.stderr, "/nonexistent/command")
 }
 
 fn meta(test: &Context<'_>) -> Verdict {

@@ -1,6 +1,8 @@
 //! Ctrl-C and its relatives: the command gets the first, the profile is always saved.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_eq};
@@ -14,6 +16,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_second_ctrl_c_kills_a_command_that_ignores_the_first", ignored),
     Test::new("sigterm_to_the_recorder_saves_the_profile", terminated),
     Test::new("sigint_to_the_recorder_alone_saves_the_profile", interrupted_alone),
+    Test::new("ctrl_c_while_names_are_looked_up_saves_the_profile", during_symbolication),
     Test::new("a_background_child_does_not_keep_the_recorder", background_child),
 ];
 
@@ -97,6 +100,27 @@ fn interrupted_alone(test: &Context<'_>) -> Verdict {
     let finished = waiting.running.wait()?;
     expect_eq("the status", finished.code(), 128 + libc::SIGINT)?;
     expect_saved(&waiting.profile)
+}
+
+/// The compiler has much to look up. Wherever the signal comes after the command's end, the profile is saved.
+fn during_symbolication(test: &Context<'_>) -> Verdict {
+    let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output()?;
+    let rustc = format!("{}/bin/rustc", String::from_utf8(sysroot.stdout)?.trim());
+    let source = crate::root().join("workloads/inlines.rs").display().to_string();
+    let output = test.path("compiled").display().to_string();
+    let told = test.path("pid-of-the-command");
+    let script = format!("{rustc} --edition 2024 -O {source} -o {output}; echo $$ >{}", told.display());
+    let prepared = test.record_command(&["sh", "-c", &script]).prepare();
+    let running = prepared.call.start()?;
+    let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    running.wait_until("the command to end", || {
+        pid().is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists())
+    })?;
+    running.signal(libc::SIGINT)?;
+    let finished = running.wait()?;
+    expect_eq("the status, the command's own", finished.code(), 0)?;
+    let profile = Profile::read(&prepared.profile)?;
+    expect(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
 /// The recording ends with the command, not with what it left behind.

@@ -1,23 +1,24 @@
 //! Compiles the tables of the files given, over and over, for a profiler to look at.
 
+use anyhow::Context;
 use nyquist_object::Elf;
 use nyquist_unwind::Module;
 use std::hint::black_box;
 use std::time::Instant;
 
-const PASSES: usize = 11;
-
 fn main() -> anyhow::Result<()> {
-    for path in std::env::args().skip(1) {
+    let mut arguments = std::env::args().skip(1);
+    let passes: usize = arguments.next().context("usage: compile PASSES FILE...")?.parse()?;
+    for path in arguments {
         let elf = Elf::open(std::fs::read(&path)?)?;
         let mut times = Vec::new();
-        for _ in 0..PASSES {
+        for _ in 0..passes {
             let begun = Instant::now();
             black_box(Module::from_elf(&elf)?);
             times.push(begun.elapsed().as_secs_f64() * 1e3);
         }
         times.sort_by(f64::total_cmp);
-        println!("{path}: median {:.1} ms, best {:.1} ms", times[PASSES / 2], times[0]);
+        println!("{path}: median {:.1} ms, best {:.1} ms", times[passes / 2], times[0]);
     }
     Ok(())
 }

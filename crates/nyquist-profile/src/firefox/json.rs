@@ -8,7 +8,8 @@ const BUFFER_SIZE: usize = 64 * 1024;
 /// The largest integer that a JavaScript number holds exactly, 2^53 - 1.
 const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// Writes JSON tokens; puts the commas itself. The first error ends all writing and is returned by [`finish`](Self::finish).
+/// Writes JSON tokens; puts the commas itself. The first error ends all writing and is returned by
+/// [`finish`](Self::finish).
 pub(super) struct JsonWriter<W> {
     output: W,
     buffer: Vec<u8>,

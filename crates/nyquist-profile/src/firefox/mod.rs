@@ -3,6 +3,9 @@
 //! Its types are documented in the front end's repository: `src/types/profile.ts` and
 //! `docs-developer/CHANGELOG-formats.md`, to whose version numbers this module's comments refer.
 
+mod check;
+mod check_tables;
+mod check_threads;
 mod json;
 mod raw;
 mod read;
@@ -18,14 +21,15 @@ mod write_thread;
 use std::fmt;
 use std::str::FromStr;
 
+pub use check::{Violation, check, check_bytes};
 pub use read::{Inconsistency, NEWEST_VERSION, OLDEST_VERSION, ReadError, read};
 pub use write::{WriteOptions, write};
 
 /// A version of the format that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FormatVersion {
-    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: what today's third-party readers
-    /// know.
+    /// Tables for each thread, absolute times, integers without nulls as weights and CPU deltas: what today's
+    /// third-party readers know.
     V49,
     /// Tables shared between threads, times as differences.
     #[default]

@@ -107,7 +107,8 @@ impl fmt::Display for Inconsistency {
 
 impl std::error::Error for Inconsistency {}
 
-/// Reads a profile, compressed with gzip or not. `input` need not be buffered. Memory is linear in the uncompressed document.
+/// Reads a profile, compressed with gzip or not. `input` need not be buffered. Memory is linear in the
+/// uncompressed document.
 ///
 /// # Errors
 /// As [`ReadError`] tells apart. Whatever the input, there is no panic.
@@ -118,11 +119,20 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
         start => start.starts_with(&[0x1f, 0x8b]),
     };
     let raw = if is_gzip {
-        parse(BufReader::with_capacity(256 * 1024, MultiGzDecoder::new(input)), gzip_error)?
+        parse_gzip(BufReader::with_capacity(256 * 1024, MultiGzDecoder::new(input)))?
     } else {
         parse(input, ReadError::Io)?
     };
     convert(raw)
+}
+
+fn parse_gzip(mut input: impl Read) -> Result<RawProfile, ReadError> {
+    let parsed = parse(&mut input, gzip_error);
+    if let Err(ReadError::NotJson(_)) = parsed {
+        // Damaged data may decompress to anything; the checksum at the end tells it from what was never JSON.
+        io::copy(&mut input, &mut io::sink()).map_err(gzip_error)?;
+    }
+    parsed
 }
 
 fn gzip_error(error: io::Error) -> ReadError {

@@ -90,7 +90,8 @@ fn number_at(column: Option<&Vec<Index>>, row: usize) -> Option<u32> {
     at(column, row).and_then(Index::get)
 }
 
-/// The strings of a string array, interned when something names them: the names of resources, which come from the libs, are not.
+/// The strings of a string array, interned when something names them: the names of resources, which come from
+/// the libs, are not.
 #[derive(Default)]
 pub(super) struct Strings {
     texts: Vec<String>,
@@ -288,7 +289,8 @@ fn read_funcs(
     Ok(ids)
 }
 
-/// The categories of frames in a profile that has them only on its stacks, as old ones do: those of the first stack of each frame.
+/// The categories of frames in a profile that has them only on its stacks, as old ones do: those of the first
+/// stack of each frame.
 fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option<(Index, Index)>>> {
     let categories = stacks.category.as_ref().filter(|_| frames.category.is_none())?;
     let mut result = vec![None; frames.func.len()];
@@ -351,6 +353,10 @@ fn read_category(
 ) -> Result<Option<CategoryPair>, ReadError> {
     let Some(category) = category.filter(|category| category.get().is_some()) else { return Ok(None) };
     let categories = builder.profile().categories();
+    if categories.is_empty() {
+        // The list may be left out: then the numbers are those of an importer's own categories.
+        return Ok(None);
+    }
     let Some(known) = category.get().and_then(|category| categories.get(category as usize)) else {
         return Err(table.out_of_range("category", row, category, categories.len()));
     };

@@ -158,7 +158,10 @@ impl ThreadReader<'_> {
     ) -> Result<CategoryId, ReadError> {
         let index = categories.get(row).and_then(|category| category.get()).unwrap_or(0) as usize;
         let count = self.builder.profile().categories().len();
-        if index >= count.max(1) {
+        if count == 0 {
+            return Ok(CategoryId::from_index(0));
+        }
+        if index >= count {
             let problem = format!("is {index}, but its target has {count} rows");
             return Err(table.error("category", Some(row), problem));
         }
@@ -228,8 +231,8 @@ fn read_times(
     }
 }
 
-/// The running sum of differences, in whole ns. What rounding takes off one difference is added to the next, so that
-/// errors do not add up.
+/// The running sum of differences, in whole ns. What rounding takes off one difference is added to the next,
+/// so that errors do not add up.
 fn sum_deltas(deltas: &[Number]) -> Vec<u64> {
     let mut time = 0_i64;
     let mut remainder = 0.0;

@@ -1,7 +1,7 @@
 //! Which rows of a profile's tables are written, and which numbers they get.
 //!
-//! Version 66 has one set of tables for all threads, version 49 one set a thread; rows that no sample and no marker
-//! reaches are left out of both.
+//! Version 66 has one set of tables for all threads, version 49 one set a thread; rows that no sample and no
+//! marker reaches are left out of both.
 
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, NativeSymbol, Source};
@@ -187,7 +187,8 @@ impl<'a> Subset<'a> {
         }
     }
 
-    /// The category of each stack of the part, in the order of their numbers: its frame's, else its prefix's, else `default`.
+    /// The category of each stack of the part, in the order of their numbers: its frame's, else its prefix's,
+    /// else `default`.
     pub(super) fn stack_categories(&self, default: CategoryPair) -> Vec<CategoryPair> {
         let mut categories: Vec<CategoryPair> = Vec::with_capacity(self.stacks.used.len());
         for stack in self.stacks() {

@@ -30,8 +30,8 @@ impl Default for WriteOptions {
     }
 }
 
-/// Writes `profile` to `output`, which need not be buffered. Only what a thread's samples and markers reach is written, and of processes only
-/// those with a thread; all libs are.
+/// Writes `profile` to `output`, which need not be buffered. Only what a thread's samples and markers reach
+/// is written, and of processes only those with a thread; all libs are.
 ///
 /// # Errors
 /// The first error of `output`.

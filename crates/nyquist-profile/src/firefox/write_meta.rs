@@ -57,7 +57,8 @@ fn write_symbolication<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
 
 fn write_recording<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {
     json.key("product").string(&meta.product);
-    json.key("interval").milliseconds(meta.interval);
+    // The front end divides by the interval.
+    json.key("interval").milliseconds(meta.interval.max(1));
     // Microseconds are thousandths of a millisecond, so the two-step scale is exact.
     json.key("startTime").milliseconds(meta.start_time.saturating_mul(1_000));
     for (key, time) in

@@ -14,7 +14,8 @@ use crate::profile::Profile;
 /// The type of a resource that is a lib.
 const RESOURCE_TYPE_LIBRARY: u64 = 1;
 
-/// Writes the members `stackTable` to `nativeSymbols` of the shared tables (version 66) or of a thread (version 49).
+/// Writes the members `stackTable` to `nativeSymbols` of the shared tables (version 66) or of a thread
+/// (version 49).
 pub(super) fn write_code_tables<W: Write>(
     json: &mut JsonWriter<W>,
     profile: &Profile,
@@ -135,7 +136,8 @@ fn write_funcs<W: Write>(
     });
 }
 
-/// A resource for each lib that a function or a native symbol is in. Its name is a string index, after the profile's own strings.
+/// A resource for each lib that a function or a native symbol is in. Its name is a string index, after the
+/// profile's own strings.
 fn write_resources<W: Write>(json: &mut JsonWriter<W>, subset: &Subset<'_>) {
     let length = subset.libs().len();
     let first_name = subset.strings().len() as u64;

@@ -26,9 +26,9 @@ pub(super) fn write_thread<W: Write>(
     json.object(|json| {
         json.key("processType").string("default");
         json.key("processStartupTime").milliseconds(process.start);
-        write_end(json, "processShutdownTime", process.end);
+        write_time(json.key("processShutdownTime"), process.end.map(|end| end.max(process.start)));
         json.key("registerTime").milliseconds(thread.start);
-        write_end(json, "unregisterTime", thread.end);
+        write_time(json.key("unregisterTime"), thread.end.map(|end| end.max(thread.start)));
         json.null_column("pausedRanges", 0);
         json.key("name").string(&thread.name);
         json.key("isMainThread").boolean(thread.is_main);
@@ -44,14 +44,6 @@ pub(super) fn write_thread<W: Write>(
             write_string_array(json, profile, subset);
         }
     });
-}
-
-fn write_end<W: Write>(json: &mut JsonWriter<W>, key: &str, time: Option<u64>) {
-    json.key(key);
-    match time {
-        Some(time) => json.milliseconds(time),
-        None => json.null(),
-    }
 }
 
 fn write_samples<W: Write>(
@@ -150,7 +142,8 @@ fn write_data<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Su
         return json.null();
     }
     json.object(|json| {
-        // The front end wants a type wherever there is data; a name without a schema is a type without fields.
+        // The front end wants a type wherever there is data; a name without a schema is a type without
+        // fields.
         json.key("type").string(schema.map_or("", |schema| &schema.name));
         if let Some(stack) = marker.stack {
             json.key("cause").object(|json| json.key("stack").integer(subset.stack(stack).into()));

@@ -71,7 +71,7 @@ fn long_recordings_keep_every_nanosecond() {
 #[test]
 fn an_empty_profile_comes_back() {
     for version in [FormatVersion::V49, FormatVersion::V66] {
-        let profile = ProfileBuilder::new(Meta::default()).finish();
+        let profile = ProfileBuilder::new(Meta { interval: 1, ..Meta::default() }).finish();
         assert_eq!(firefox::read(write(&profile, version, true).as_slice()).unwrap(), profile);
     }
 }

@@ -18,9 +18,9 @@ pub(crate) fn sample_profile() -> Profile {
     let app = builder.add_lib(lib("app", Some("aabb")));
     let libc = builder.add_lib(lib("libc.so.6", None));
 
-    let main = add_frame(&mut builder, app, "main", 0x1000, 0);
-    let inlined = add_frame(&mut builder, app, "inlined", 0x1000, 1);
-    let write = add_frame(&mut builder, libc, "write", 0x20_0000, 0);
+    let main = add_frame(&mut builder, app, "main", "main", 0x1000, 0);
+    let inlined = add_frame(&mut builder, app, "inlined", "main", 0x1000, 1);
+    let write = add_frame(&mut builder, libc, "write", "write", 0x20_0000, 0);
     let root = builder.intern_stack(None, main);
     let inner = builder.intern_stack(Some(root), inlined);
     let leaf = builder.intern_stack(Some(inner), write);
@@ -99,11 +99,12 @@ fn add_frame(
     builder: &mut ProfileBuilder,
     lib: LibId,
     name: &str,
+    symbol: &str,
     address: u32,
     inline_depth: u16,
 ) -> nyquist_profile::FrameId {
     let func = add_func(builder, lib, name);
-    let name = builder.profile().func(func).name;
+    let name = builder.intern_string(symbol);
     let symbol = NativeSymbol { lib, address: address & !0xfff, size: Some(0x100), name };
     let native_symbol = Some(builder.intern_native_symbol(symbol));
     let user = builder.profile().categories().iter().position(|category| category.name == well_known::USER);
@@ -196,7 +197,8 @@ fn add_counter(builder: &mut ProfileBuilder, thread: ThreadIndex) {
     });
 }
 
-/// All that a profile says, as text in which every id is resolved: equal texts are equal profiles to their users.
+/// All that a profile says, as text in which every id is resolved: equal texts are equal profiles to their
+/// users.
 pub(crate) fn describe(profile: &Profile) -> String {
     let mut text = format!("{:?}\n{:?}\n{:?}\n", profile.meta(), profile.libs(), profile.categories());
     writeln!(text, "{:?}\n{:?}\n{:?}", profile.marker_schemas(), profile.processes(), profile.counters())

@@ -29,7 +29,9 @@ const LARGEST_RING: u64 = 32 << 20;
 /// All rings for samples together where nothing limits them, for machines with many CPUs.
 const LARGEST_TOTAL: u64 = 1 << 30;
 /// A CPU's ring for mappings, names and tasks where there is room.
-const SIDEBAND_RING: u64 = 512 << 10;
+const LARGEST_SIDEBAND: u64 = 512 << 10;
+/// The smallest ring for them that is worth having.
+const SMALLEST_SIDEBAND: u64 = 32 << 10;
 /// The smallest ring for samples that is tried.
 const SMALLEST_RING: u64 = 32 << 10;
 
@@ -39,23 +41,26 @@ const LARGEST_STACK: u32 = 65_528;
 const LARGEST_RECORD: u64 = 64 << 10;
 /// A copy of a stack where there is less room.
 const SMALLER_STACK: u32 = 32 << 10;
+/// A copy of a stack where a reader could not keep up with larger ones.
+const SMALLEST_STACK: u32 = 16 << 10;
 /// What a sample holds besides the copy of its stack: about 40 words, and 127 of the kernel's call chain.
 const SAMPLE_OVERHEAD: u64 = 1536;
 
 impl Allowance {
-    /// The first plan to try.
+    /// The first plan to try: the largest rings that keep to what is allowed, for samples first.
     pub(crate) fn plan(&self) -> RingPlan {
-        let each = self.bytes.map_or(u64::MAX, |bytes| bytes / self.cpus.max(1) as u64);
         let page = self.page as u64;
-        let sideband = if each >= 8 * SIDEBAND_RING { SIDEBAND_RING } else { SIDEBAND_RING / 8 };
-        let shared = each < 4 * sideband;
-        let sideband_room = if shared { 0 } else { sideband + page };
-        let largest = LARGEST_RING.min(LARGEST_TOTAL / self.cpus.max(1) as u64);
-        let room = each.saturating_sub(sideband_room + page).clamp(SMALLEST_RING, largest.max(SMALLEST_RING));
-        let sample = 1_u64 << room.ilog2();
+        let cpus = self.cpus.max(1) as u64;
+        let each = self.bytes.map_or(u64::MAX, |bytes| bytes / cpus);
+        let largest = LARGEST_RING.min(LARGEST_TOTAL / cpus);
+        // Each ring has a control page besides its records.
+        let room = each.saturating_sub(SMALLEST_SIDEBAND + 2 * page);
+        let sample = power_of_two_within(room, SMALLEST_RING, largest);
+        let rest = each.saturating_sub(sample + 2 * page);
+        let sideband = power_of_two_within(rest, SMALLEST_SIDEBAND, LARGEST_SIDEBAND);
         self.with_stack(RingPlan {
             sample_pages: (sample / page).max(1) as usize,
-            sideband_pages: (!shared).then_some((sideband / page).max(1) as usize),
+            sideband_pages: (sideband <= rest).then_some((sideband / page).max(1) as usize),
             stack_bytes: 0,
         })
     }
@@ -76,16 +81,27 @@ impl Allowance {
         Some(self.with_stack(next))
     }
 
-    /// Full copies where the ring holds half a second of them, smaller ones otherwise, and never more than an
-    /// eighth of the ring each.
+    /// Full copies where the ring holds half a second of them, smaller ones otherwise, smaller still where it
+    /// would be full of them before its reader can be there, and never more than an eighth of the ring each.
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
-        let half_second = u64::from(self.rate_hz).div_ceil(2);
-        let full = half_second.saturating_mul(LARGEST_RECORD) <= ring;
-        let wanted = if full { LARGEST_STACK } else { SMALLER_STACK };
+        let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
+        let wanted = if holds_ms(LARGEST_RECORD) >= 500 {
+            LARGEST_STACK
+        } else if holds_ms(u64::from(SMALLER_STACK) + SAMPLE_OVERHEAD) >= 20 {
+            SMALLER_STACK
+        } else {
+            SMALLEST_STACK
+        };
         let most = (ring / 8).saturating_sub(SAMPLE_OVERHEAD) as u32 & !7;
         RingPlan { stack_bytes: wanted.min(most), ..plan }
     }
+}
+
+/// The largest power of two within `room`, but never less than `least` nor more than `most`.
+fn power_of_two_within(room: u64, least: u64, most: u64) -> u64 {
+    let room = room.clamp(least, most.max(least));
+    1 << room.ilog2()
 }
 
 #[cfg(test)]
@@ -109,6 +125,9 @@ mod tests {
         assert_eq!(plan.sideband_pages, Some(128));
         assert_eq!(plan.stack_bytes, LARGEST_STACK);
         assert_eq!(allowance(2, None, 10_000).plan().stack_bytes, SMALLER_STACK);
+        assert_eq!(allowance(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
+        assert_eq!(allowance(2, Some(9_445_376), 1000).plan().stack_bytes, SMALLER_STACK);
+        assert_eq!(allowance(2, Some(9_445_376), 10_000).plan().stack_bytes, SMALLEST_STACK);
         assert_eq!(allowance(128, None, 1000).plan().stack_bytes, SMALLER_STACK);
     }
 

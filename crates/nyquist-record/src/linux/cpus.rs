@@ -14,7 +14,7 @@ pub(crate) fn online() -> io::Result<Vec<u32>> {
 const MAX_CPUS: u32 = 1 << 16;
 
 /// Reads a list as the kernel writes it: `0-3,8,10-11`.
-fn parse_list(list: &str) -> Option<Vec<u32>> {
+pub(crate) fn parse_list(list: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in list.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

@@ -1,6 +1,7 @@
 //! Where the kernel's own code is: `/proc/kallsyms` for its image, `/proc/modules` for its modules.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping};
 use nyquist_object::{Avma, FileOffset};
@@ -12,6 +13,14 @@ pub(crate) fn mappings() -> Vec<EventKind> {
     let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
     let image = image(&symbols).into_iter();
     image.chain(modules.lines().filter_map(module)).map(EventKind::Map).collect()
+}
+
+/// Whether the kernel hides its addresses from this process (`kernel.kptr_restrict`): they all read as 0.
+pub(crate) fn addresses_are_hidden() -> bool {
+    let mut line = String::new();
+    let read = File::open("/proc/kallsyms").and_then(|file| BufReader::new(file).read_line(&mut line));
+    let address = line.split(' ').next().and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    read.is_err() || address.is_none_or(|address| address == 0)
 }
 
 /// The kernel's image: from `_stext` to the last of its symbols that end something.

@@ -50,7 +50,6 @@ impl LaunchError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
-            Self::Exec { source, .. } if source.kind() == io::ErrorKind::NotADirectory => 127,
             _ => 126,
         }
     }

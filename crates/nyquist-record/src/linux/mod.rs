@@ -7,6 +7,7 @@ mod kernel;
 pub mod launch;
 mod limits;
 pub mod perf;
+mod pmu;
 mod proc;
 pub mod signals;
 mod sudo;

@@ -1,5 +1,6 @@
 //! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
 
+use std::collections::HashMap;
 use std::{fs, io};
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
@@ -14,12 +15,57 @@ pub(crate) fn threads(pid: Pid) -> io::Result<Vec<u32>> {
     Ok(threads)
 }
 
+/// What each thread of a process has used, in nanoseconds: the first number of `schedstat`. Nothing where the
+/// kernel does not keep it.
+pub(crate) fn cpu_times(pid: Pid) -> Vec<(u32, u64)> {
+    let time = |tid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{}/task/{tid}/schedstat", pid.0)).ok()?;
+        Some((tid, stat.split_ascii_whitespace().next()?.parse().ok()?))
+    };
+    threads(pid).unwrap_or_default().into_iter().filter_map(time).collect()
+}
+
+/// A process and all that descend from it, itself first. Takes a look at every process that there is.
+pub(crate) fn family(pid: Pid) -> Vec<u32> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for other in all_processes() {
+        if let Some(parent) = parent(other) {
+            children.entry(parent).or_default().push(other);
+        }
+    }
+    let mut family = vec![pid.0];
+    let mut at = 0;
+    // Taking the children out ends the loop even if numbers were reused while `/proc` was read.
+    while let Some(member) = family.get(at) {
+        family.extend(children.remove(member).unwrap_or_default());
+        at += 1;
+    }
+    family
+}
+
+fn all_processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let after_state = after_name(&stat)?.get(2..)?;
+    let digits = after_state.split(|byte| *byte == b' ').next()?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// What follows a process's name in its `stat`: first its state. The name stands in parentheses and may hold any
+/// byte, so the last closing one counts.
+fn after_name(stat: &[u8]) -> Option<&[u8]> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    stat.get(end + 2..)
+}
+
 /// Whether a process has ended: it is gone, or a zombie whose status nobody has taken.
 pub(crate) fn has_ended(pid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
-    // The name stands in parentheses and may hold any byte, so the last closing one counts.
-    let after_name = stat.iter().rposition(|byte| *byte == b')').and_then(|at| stat.get(at + 2));
-    matches!(after_name, Some(b'Z' | b'X'))
+    matches!(after_name(&stat), Some([b'Z' | b'X', ..]))
 }
 
 /// The names of a process's threads and its executable mappings, as far as they can be read.

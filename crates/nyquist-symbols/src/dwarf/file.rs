@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 /// The most units that are believed: more than any real file has.
 const MAX_UNITS: usize = 1 << 22;
 
-/// Where a split unit's parts of the sections of a package begin; all 0 outside of packages.
+/// Where a split unit's parts of a package's sections begin; all 0 outside of packages.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Contributions {
     pub(crate) abbrev: u64,
@@ -31,7 +31,6 @@ pub(crate) struct DwarfFile {
     pub(crate) info: Section,
     pub(crate) line: Section,
     pub(crate) aranges: Section,
-    pub(crate) contributions: Contributions,
     abbrev: Section,
     str: Section,
     line_str: Section,
@@ -39,7 +38,7 @@ pub(crate) struct DwarfFile {
     addr: Section,
     pub(super) ranges: Section,
     pub(super) rnglists: Section,
-    is_split: bool,
+    pub(super) is_split: bool,
     abbreviations: Mutex<AbbreviationCache>,
     units: OnceLock<Vec<UnitHeader>>,
     /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
@@ -51,6 +50,11 @@ impl DwarfFile {
     /// `.debug_info`; a section that is damaged is taken for empty.
     pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
         Self::open_with(elf, "")
+    }
+
+    /// Opens the sections of a split file or a package, whose names end in `.dwo`.
+    pub(crate) fn open_split(elf: &Elf<Source>) -> Option<Self> {
+        Self::open_with(elf, ".dwo")
     }
 
     fn open_with(elf: &Elf<Source>, suffix: &str) -> Option<Self> {
@@ -193,15 +197,15 @@ impl DwarfFile {
 
     /// Split units do not state where their offsets begin: after the header of DWARF 5 (7.26), at the very start
     /// of the GNU extension to DWARF 4.
-    pub(crate) fn default_str_offsets_base(&self, encoding: Encoding) -> u64 {
+    pub(crate) fn default_str_offsets_base(&self, encoding: Encoding, parts: Contributions) -> u64 {
         let header = if encoding.version >= 5 { u64::from(encoding.offset_size) * 2 } else { 0 };
-        if self.is_split { self.contributions.str_offsets + header } else { 0 }
+        if self.is_split { parts.str_offsets + header } else { 0 }
     }
 
     /// As for strings: after the header of DWARF 5 (7.28).
-    pub(crate) fn default_rnglists_base(&self, encoding: Encoding) -> u64 {
+    pub(crate) fn default_rnglists_base(&self, encoding: Encoding, parts: Contributions) -> u64 {
         let header = if encoding.offset_size == 8 { 20 } else { 12 };
-        if self.is_split { self.contributions.rnglists + header } else { 0 }
+        if self.is_split { parts.rnglists + header } else { 0 }
     }
 }
 

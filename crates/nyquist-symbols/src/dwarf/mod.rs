@@ -11,9 +11,11 @@ mod index;
 mod lines;
 mod names;
 mod ranges;
+mod split;
 mod unit;
 
 pub(crate) use file::DwarfFile;
+pub(crate) use split::SplitFiles;
 
 use crate::Frame;
 use functions::{Scope, find_scopes};
@@ -31,6 +33,7 @@ use unit::Unit;
 pub(crate) struct Dwarf {
     main: DwarfFile,
     supplementary: Option<DwarfFile>,
+    split: SplitFiles,
     index: UnitIndex,
     /// Where the module's code begins. What the debug info places before it has been discarded by the linker.
     first_code: u64,
@@ -55,8 +58,13 @@ pub(crate) struct Found {
 }
 
 impl Dwarf {
-    pub(crate) fn new(main: DwarfFile, supplementary: Option<DwarfFile>, first_code: u64) -> Self {
-        Self { main, supplementary, index: UnitIndex::default(), first_code }
+    pub(crate) fn new(
+        main: DwarfFile,
+        supplementary: Option<DwarfFile>,
+        split: SplitFiles,
+        first_code: u64,
+    ) -> Self {
+        Self { main, supplementary, split, index: UnitIndex::default(), first_code }
     }
 
     /// The unit that covers an address, by its offset in `.debug_info`.
@@ -71,15 +79,14 @@ impl Dwarf {
 
     fn try_look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Option<Vec<Found>> {
         let unit = Unit::read(&self.main, offset)?;
-        let view = UnitView {
-            file: &self.main,
-            unit: &unit,
-            addresses: &self.main,
-            supplementary: self.supplementary.as_ref(),
-        };
-        let entries = self.main.info.slice(offset..unit.header.end, &mut scratch.entries)?;
-        let scopes = find_scopes(&view, entries, wanted);
-        let mut names = Names::new(view, entries);
+        let view = self.view(&unit);
+        let split = self.split.find(&self.main, &unit);
+        let entries =
+            split.as_ref().map_or(view, |split| UnitView { file: &split.file, unit: &split.unit, ..view });
+        let header = entries.unit.header;
+        let bytes = entries.file.info.slice(header.offset..header.end, &mut scratch.entries)?;
+        let scopes = find_scopes(&entries, bytes, wanted);
+        let mut names = Names::new(entries, bytes);
         let mut program = self.line_program(view, &mut scratch.lines);
         let rows = program.as_ref().map(|program| program.rows(wanted)).unwrap_or_default();
         let found = (0..wanted.len()).map(|index| {
@@ -87,6 +94,11 @@ impl Dwarf {
             chain(scopes.around(index), row, &mut names, program.as_mut())
         });
         Some(found.collect())
+    }
+
+    fn view<'a>(&'a self, unit: &'a Unit) -> UnitView<'a> {
+        let supplementary = self.supplementary.as_ref();
+        UnitView { file: &self.main, unit, addresses: &self.main, supplementary }
     }
 
     fn line_program<'a>(&'a self, view: UnitView<'a>, scratch: &'a mut Vec<u8>) -> Option<LineProgram<'a>> {
@@ -99,13 +111,7 @@ impl Dwarf {
     pub(crate) fn source_files(&self, offset: u64) -> Vec<Arc<str>> {
         let mut scratch = Vec::new();
         let Some(unit) = Unit::read(&self.main, offset) else { return Vec::new() };
-        let view = UnitView {
-            file: &self.main,
-            unit: &unit,
-            addresses: &self.main,
-            supplementary: self.supplementary.as_ref(),
-        };
-        let program = self.line_program(view, &mut scratch);
+        let program = self.line_program(self.view(&unit), &mut scratch);
         program.map(|mut program| program.all_paths()).unwrap_or_default()
     }
 }

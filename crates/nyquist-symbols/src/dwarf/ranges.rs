@@ -64,10 +64,14 @@ impl<F: FnMut(Range<u64>)> List<'_, F> {
                 let offset = file.range_list_offset(unit, index)?;
                 self.read_in(&file.rnglists, offset, Self::rnglist)
             }
-            _ if modern => self.read_in(&file.rnglists, value.number()?, Self::rnglist),
+            _ if modern => {
+                let offset = value.number()?.checked_add(unit.rnglists_start)?;
+                self.read_in(&file.rnglists, offset, Self::rnglist)
+            }
             // The GNU extension keeps a split unit's lists in the file that was linked.
             _ => {
-                let offset = value.number()?.checked_add(unit.ranges_base)?;
+                let base = if file.is_split { unit.ranges_base } else { 0 };
+                let offset = value.number()?.checked_add(base)?;
                 self.read_in(&addresses.ranges, offset, Self::old_list)
             }
         }

@@ -2,7 +2,7 @@
 
 use super::abbreviations::Abbreviations;
 use super::attribute::{Encoding, StringRef, Value};
-use super::file::DwarfFile;
+use super::file::{Contributions, DwarfFile};
 use crate::cursor::Cursor;
 use gimli::constants;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl UnitHeader {
             end,
             root: cursor.position() as u64,
             encoding: Encoding { version, address_size, offset_size, little_endian: file.little_endian },
-            abbreviations: abbreviations.checked_add(file.contributions.abbrev)?,
+            abbreviations,
             is_type: kind == constants::DW_UT_type,
             dwo_id,
         })
@@ -92,7 +92,9 @@ pub(crate) struct Unit {
     pub(crate) addr_base: u64,
     pub(crate) str_offsets_base: u64,
     pub(crate) rnglists_base: u64,
-    /// What is added to a position in `.debug_ranges` (`DW_AT_GNU_ranges_base`).
+    /// What is added to a position in `.debug_rnglists`: where the unit's part of a package begins.
+    pub(crate) rnglists_start: u64,
+    /// What is added to a split unit's positions in `.debug_ranges` (`DW_AT_GNU_ranges_base` of its skeleton).
     pub(crate) ranges_base: u64,
     /// The file that the rest of the unit was split off to.
     pub(crate) dwo_name: Option<StringRef>,
@@ -104,19 +106,26 @@ pub(crate) struct Unit {
 impl Unit {
     /// Reads the header at `offset` and the root entry after it.
     pub(crate) fn read(file: &DwarfFile, offset: u64) -> Option<Self> {
-        let header = UnitHeader::read(file, offset)?;
+        Self::read_part(file, offset, Contributions::default())
+    }
+
+    /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
+    pub(crate) fn read_part(file: &DwarfFile, offset: u64, parts: Contributions) -> Option<Self> {
+        let mut header = UnitHeader::read(file, offset)?;
+        header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
         let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
         [512, 8 << 10, size].into_iter().find_map(|want| {
             let head = file.info.window(offset, want.min(size))?.into_owned();
-            Self::read_root(file, header, &abbreviations, head)
+            Self::read_root(file, header, parts, &abbreviations, head)
         })
     }
 
     fn read_root(
         file: &DwarfFile,
         header: UnitHeader,
+        parts: Contributions,
         abbreviations: &Arc<Abbreviations>,
         head: Vec<u8>,
     ) -> Option<Self> {
@@ -129,8 +138,9 @@ impl Unit {
             comp_dir: None,
             lines: None,
             addr_base: 0,
-            str_offsets_base: file.default_str_offsets_base(header.encoding),
-            rnglists_base: file.default_rnglists_base(header.encoding),
+            str_offsets_base: file.default_str_offsets_base(header.encoding, parts),
+            rnglists_base: file.default_rnglists_base(header.encoding, parts),
+            rnglists_start: parts.rnglists,
             ranges_base: 0,
             dwo_name: None,
             dwo_id: header.dwo_id,

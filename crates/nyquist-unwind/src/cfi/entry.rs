@@ -211,6 +211,12 @@ impl<'a> Entries<'a> {
         Ok(cie)
     }
 
+    /// The FDE at `offset`, which is one that has been found before.
+    pub(crate) fn at(&mut self, offset: usize) -> Option<(Fde<'a>, Cie<'a>)> {
+        let header = self.section.header(offset).ok()??;
+        self.read(offset, &header).ok()
+    }
+
     fn read(&mut self, offset: usize, header: &Header) -> Result<(Fde<'a>, Cie<'a>), &'static str> {
         let cie_offset = self.section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
         let cie = self.cie(cie_offset)?;

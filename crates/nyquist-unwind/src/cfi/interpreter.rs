@@ -11,11 +11,13 @@ use crate::x86_64::{RBP, RIP, RSP};
 /// The states that `DW_CFA_remember_state` may stack. Compilers nest at most two.
 const MAX_REMEMBERED: usize = 64;
 
-/// How the CFA is found.
+/// How the CFA is found. The register and the offset are kept while an expression takes their place, as GCC's
+/// unwinder does: hand-written code in libgcrypt sets either one after an expression.
 #[derive(Clone, Copy, Debug)]
-enum Cfa<'a> {
-    Register { register: u64, offset: i64 },
-    Expression(&'a [u8]),
+struct Cfa<'a> {
+    register: u64,
+    offset: i64,
+    expression: Option<&'a [u8]>,
 }
 
 /// How one register of the caller is found.
@@ -31,6 +33,8 @@ enum Saved<'a> {
 /// One row of the table that the instructions describe.
 #[derive(Clone, Copy, Debug)]
 struct State<'a> {
+    /// The row as a rule: always what the other fields say.
+    rule: Rule,
     cfa: Cfa<'a>,
     frame_pointer: Saved<'a>,
     return_address: Saved<'a>,
@@ -40,14 +44,19 @@ struct State<'a> {
 
 impl State<'_> {
     const INITIAL: State<'static> = State {
-        cfa: Cfa::Register { register: 0, offset: 0 },
+        rule: Rule::END,
+        cfa: Cfa { register: 0, offset: 0, expression: None },
         frame_pointer: Saved::SameValue,
         return_address: Saved::Undefined,
         stack_pointer_is_saved: false,
     };
 
-    /// The row as a rule.
-    fn rule(&self, is_signal: bool) -> Rule {
+    /// Makes the rule say what the other fields say.
+    fn refresh(&mut self, is_signal: bool) {
+        self.rule = self.to_rule(is_signal);
+    }
+
+    fn to_rule(self, is_signal: bool) -> Rule {
         if matches!(self.return_address, Saved::Undefined) {
             return Rule::END;
         }
@@ -58,6 +67,18 @@ impl State<'_> {
             return Rule::SLOW;
         }
         self.plain_rule().unwrap_or(Rule::SLOW)
+    }
+
+    /// Changes the offset of the CFA from its register, the most frequent change by far.
+    #[inline]
+    fn set_cfa_offset(&mut self, offset: i64, is_signal: bool) {
+        self.cfa.offset = offset;
+        match i32::try_from(offset) {
+            Ok(operand) if self.cfa.expression.is_none() && self.rule.has_register_cfa() => {
+                self.rule = self.rule.with_operand(operand);
+            }
+            _ => self.refresh(is_signal),
+        }
     }
 
     fn plain_rule(&self) -> Option<Rule> {
@@ -80,22 +101,22 @@ impl State<'_> {
             RBP => Some(fp),
             _ => None,
         };
-        match self.cfa {
-            Cfa::Register { register, offset } => {
-                let kind = kind(register, Kind::StackPointer, Kind::FramePointer)?;
-                Some((kind, i32::try_from(offset).ok()?))
+        match self.cfa.expression {
+            None => {
+                let kind = kind(self.cfa.register, Kind::StackPointer, Kind::FramePointer)?;
+                Some((kind, i32::try_from(self.cfa.offset).ok()?))
             }
-            Cfa::Expression(expression) => match Form::of(expression)? {
+            Some(expression) => match Form::of(expression)? {
                 Form::Register { register, offset } => {
                     let kind = kind(register.into(), Kind::StackPointer, Kind::FramePointer)?;
                     Some((kind, i32::try_from(offset).ok()?))
                 }
                 Form::Memory { register, offset, addend } => {
                     let kind = kind(register.into(), Kind::AtStackPointer, Kind::AtFramePointer)?;
-                    Some((kind, Rule::pack(offset, addend)?))
+                    Some((kind, Rule::halves(offset, addend)?))
                 }
                 Form::LinkageStub { offset, pushed_from } => {
-                    Some((Kind::LinkageStub, Rule::pack(offset, pushed_from)?))
+                    Some((Kind::LinkageStub, Rule::halves(offset, pushed_from)?))
                 }
             },
         }
@@ -111,7 +132,7 @@ impl State<'_> {
             }
             _ => false,
         };
-        let Cfa::Expression(cfa) = self.cfa else { return false };
+        let Some(cfa) = self.cfa.expression else { return false };
         let offset = crate::x86_64::SIGNAL_CONTEXT[RSP] as i64;
         Form::of(cfa) == Some(Form::Memory { register: RSP as u8, offset, addend: 0 })
             && at(self.return_address, RIP)
@@ -146,15 +167,19 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Calls `emit` with the address at which each row begins, in ascending order, and its rule. Rows may
-    /// repeat the rule before them. `None` where the instructions are damaged: rows before the damage have
-    /// been emitted.
+    /// repeat the rule before them. Where the instructions are damaged, rows before the damage have been
+    /// emitted, and the error is the address up to which they hold.
     pub(crate) fn rows(
         &mut self,
         fde: &Fde<'a>,
         cie: &Cie<'a>,
         mut emit: impl FnMut(u64, Rule),
-    ) -> Option<()> {
-        let initial = self.initial_state(fde.cie_offset, cie)?;
+    ) -> Result<(), u64> {
+        if cie.return_register != RIP as u64 {
+            emit(fde.start, Rule::SLOW);
+            return Ok(());
+        }
+        let initial = self.initial_state(fde.cie_offset, cie).ok_or(fde.start)?;
         self.remembered.clear();
         let mut run = Run {
             cie,
@@ -166,12 +191,13 @@ impl<'a> Interpreter<'a> {
             location: fde.start,
             emit: &mut emit,
         };
-        run.all(fde.instructions)?;
-        let (location, rule) = (run.location, run.rule());
+        let done = run.all(fde.instructions);
+        let (location, rule) = (run.location, run.state.rule);
+        done.ok_or(location)?;
         if location < fde.end {
             emit(location, rule);
         }
-        Some(())
+        Ok(())
     }
 
     fn initial_state(&mut self, offset: usize, cie: &Cie<'a>) -> Option<State<'a>> {
@@ -199,22 +225,14 @@ impl<'a> Interpreter<'a> {
 }
 
 impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
-    fn rule(&self) -> Rule {
-        if self.cie.return_register != RIP as u64 {
-            return Rule::SLOW;
-        }
-        self.state.rule(self.cie.is_signal)
-    }
-
     fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
-        while !reader.is_empty() {
-            let op = reader.u8()?;
+        while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
             match op >> 6 {
                 1 => self.advance(low)?,
                 2 => {
-                    let offset = self.factored(reader.uleb()? as i64);
-                    self.set(low, Saved::Offset(offset));
+                    let offset = reader.uleb()?;
+                    self.set_offset(low, offset as i64);
                 }
                 3 => self.restore(low),
                 _ => self.extended(op, &mut reader)?,
@@ -224,6 +242,7 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
     }
 
     /// The instructions whose operands all follow the opcode.
+    #[inline]
     fn extended(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
         match op {
             0x00 => {}
@@ -237,7 +256,12 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             }
             0x0a => self.remember()?,
             0x0b => self.state = self.remembered.pop()?,
-            0x0c..=0x0f | 0x12 | 0x13 => self.define_cfa(op, reader)?,
+            0x0e => self.state.set_cfa_offset(reader.uleb()? as i64, self.cie.is_signal),
+            0x13 => {
+                let offset = self.factored(reader.sleb()?);
+                self.state.set_cfa_offset(offset, self.cie.is_signal);
+            }
+            0x0c | 0x0d | 0x0f | 0x12 => self.define_cfa(op, reader)?,
             0x2e => drop(reader.uleb()?),
             _ => {
                 let register = reader.uleb()?;
@@ -248,24 +272,21 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         Some(())
     }
 
-    /// The instructions that define the CFA.
+    /// The instructions that define the CFA by a register or an expression.
     fn define_cfa(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
-        self.state.cfa = match (op, self.state.cfa) {
-            (0x0c, _) => Cfa::Register { register: reader.uleb()?, offset: reader.uleb()? as i64 },
-            (0x12, _) => Cfa::Register { register: reader.uleb()?, offset: self.factored(reader.sleb()?) },
-            (0x0d, Cfa::Register { offset, .. }) => Cfa::Register { register: reader.uleb()?, offset },
-            (0x0e, Cfa::Register { register, .. }) => {
-                Cfa::Register { register, offset: reader.uleb()? as i64 }
+        let cfa = &mut self.state.cfa;
+        if op == 0x0f {
+            let len = reader.uleb()?;
+            cfa.expression = Some(reader.block(len)?);
+        } else {
+            *cfa = Cfa { register: reader.uleb()?, offset: cfa.offset, expression: None };
+            match op {
+                0x0c => cfa.offset = reader.uleb()? as i64,
+                0x12 => cfa.offset = reader.sleb()?.wrapping_mul(self.cie.data_factor),
+                _ => {}
             }
-            (0x13, Cfa::Register { register, .. }) => {
-                Cfa::Register { register, offset: self.factored(reader.sleb()?) }
-            }
-            (0x0f, _) => {
-                let len = reader.uleb()?;
-                Cfa::Expression(reader.block(len)?)
-            }
-            _ => return None,
-        };
+        }
+        self.state.refresh(self.cie.is_signal);
         Some(())
     }
 
@@ -302,13 +323,22 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         offset.wrapping_mul(self.cie.data_factor)
     }
 
+    /// `DW_CFA_offset`, mostly of registers that do not matter here.
+    #[inline]
+    fn set_offset(&mut self, register: u64, offset: i64) {
+        if matches!(register as usize, RBP | RSP | RIP) {
+            self.set(register, Saved::Offset(self.factored(offset)));
+        }
+    }
+
     fn set(&mut self, register: u64, saved: Saved<'a>) {
         match register as usize {
             RBP => self.state.frame_pointer = saved,
             RIP => self.state.return_address = saved,
             RSP => self.state.stack_pointer_is_saved = true,
-            _ => {}
+            _ => return,
         }
+        self.state.refresh(self.cie.is_signal);
     }
 
     fn restore(&mut self, register: u64) {
@@ -316,8 +346,9 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             RBP => self.state.frame_pointer = self.initial.frame_pointer,
             RIP => self.state.return_address = self.initial.return_address,
             RSP => self.state.stack_pointer_is_saved = self.initial.stack_pointer_is_saved,
-            _ => {}
+            _ => return,
         }
+        self.state.refresh(self.cie.is_signal);
     }
 
     fn remember(&mut self) -> Option<()> {
@@ -328,6 +359,7 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         Some(())
     }
 
+    #[inline]
     fn advance(&mut self, delta: u64) -> Option<()> {
         let delta = delta.wrapping_mul(self.cie.code_factor);
         self.advance_to(self.location.checked_add(delta)?)
@@ -339,13 +371,13 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         self.advance_to(location)
     }
 
+    #[inline]
     fn advance_to(&mut self, location: u64) -> Option<()> {
         if location < self.location {
             return None;
         }
         if location > self.location {
-            let rule = self.rule();
-            (self.emit)(self.location, rule);
+            (self.emit)(self.location, self.state.rule);
             self.location = location;
         }
         Some(())

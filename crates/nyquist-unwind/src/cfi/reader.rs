@@ -66,7 +66,11 @@ impl<'a> Reader<'a> {
     }
 
     /// An unsigned LEB128 number; one that does not fit in 64 bits is `None`.
-    #[inline]
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "called for every instruction; the compiler does not see that by itself"
+    )]
     pub(crate) fn uleb(&mut self) -> Option<u64> {
         let first = self.u8()?;
         if first < 0x80 {
@@ -75,6 +79,7 @@ impl<'a> Reader<'a> {
         self.long_uleb(u64::from(first & 0x7f))
     }
 
+    #[cold]
     fn long_uleb(&mut self, mut value: u64) -> Option<u64> {
         let mut shift = 7;
         loop {

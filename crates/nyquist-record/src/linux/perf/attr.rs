@@ -3,8 +3,8 @@
 use nyquist_perf::abi::x86;
 use nyquist_perf::{ReadFormat, RecordFormat, SampleType};
 use perf_event_open_sys::bindings::{
-    PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_TYPE_HARDWARE,
-    PERF_TYPE_SOFTWARE,
+    PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_COUNT_SW_TASK_CLOCK,
+    PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE,
 };
 
 use crate::linux::sys::event::perf_event_attr;
@@ -66,7 +66,12 @@ impl Features {
         }
     }
 
-    /// The layout of the records of both events.
+    /// Whether a clock must count beside the event that samples: cycles are no time.
+    pub(crate) fn clock_beside(self) -> bool {
+        self.trigger == Trigger::Cycles
+    }
+
+    /// The layout of the records of all events.
     pub(crate) fn format(self) -> RecordFormat {
         let mut sample_type = SampleType::IDENTIFIER
             .with(SampleType::IP)
@@ -80,10 +85,16 @@ impl Features {
         if self.read {
             sample_type = sample_type.with(SampleType::READ);
         }
-        let lost = if self.lost { ReadFormat::LOST } else { ReadFormat::default() };
+        let mut read_format = ReadFormat::ID;
+        if self.lost {
+            read_format = read_format.with(ReadFormat::LOST);
+        }
+        if self.clock_beside() {
+            read_format = read_format.with(ReadFormat::GROUP);
+        }
         RecordFormat {
             sample_type,
-            read_format: ReadFormat::ID.with(lost),
+            read_format,
             user_registers: x86::ALL_64,
             sample_id_all: true,
             ..RecordFormat::default()
@@ -98,6 +109,8 @@ pub(crate) struct Sampling {
     pub(crate) stack_bytes: u32,
     /// The bytes in the ring at which its reader is woken.
     pub(crate) wake_at: u32,
+    /// The counting unit of the CPU's kind of core, where there are several kinds.
+    pub(crate) unit: Option<u32>,
     /// Whether sampling begins when the process calls exec, and not when it is switched on.
     pub(crate) from_exec: bool,
 }
@@ -108,7 +121,9 @@ pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_att
     match features.trigger {
         Trigger::Cycles => {
             attr.type_ = PERF_TYPE_HARDWARE;
-            attr.config = u64::from(PERF_COUNT_HW_CPU_CYCLES);
+            // The unit's number goes into the upper half (`PERF_PMU_TYPE_SHIFT`).
+            let unit = u64::from(sampling.unit.unwrap_or(0)) << 32;
+            attr.config = u64::from(PERF_COUNT_HW_CPU_CYCLES) | unit;
             attr.set_freq(1);
             attr.__bindgen_anon_1.sample_freq = u64::from(sampling.rate_hz);
         }
@@ -118,9 +133,20 @@ pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_att
             attr.__bindgen_anon_1.sample_period = period_ns(sampling.rate_hz);
         }
     }
-    attr.set_inherit_stat(1);
+    attr.set_inherit_stat(u64::from(!features.clock_beside()));
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
+    attr
+}
+
+/// The clock that counts beside cycles, in their group: it is switched with them, and never samples.
+pub(crate) fn clock(features: Features) -> perf_event_attr {
+    let mut attr = common(features, false);
+    attr.type_ = PERF_TYPE_SOFTWARE;
+    attr.config = u64::from(PERF_COUNT_SW_TASK_CLOCK);
+    attr.sample_stack_user = LEAST_STACK;
+    attr.set_disabled(0);
+    attr.set_inherit_stat(1);
     attr
 }
 
@@ -130,7 +156,7 @@ pub(crate) fn sideband(features: Features, from_exec: bool) -> perf_event_attr {
     let mut attr = common(features, from_exec);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_DUMMY);
-    attr.sample_stack_user = SIDEBAND_STACK;
+    attr.sample_stack_user = LEAST_STACK;
     attr.set_mmap(1);
     attr.set_mmap2(1);
     attr.set_comm(1);
@@ -141,9 +167,9 @@ pub(crate) fn sideband(features: Features, from_exec: bool) -> perf_event_attr {
     attr
 }
 
-/// The kernel refuses a stack copy of no bytes, and the sideband's samples, which never come, must have the
-/// layout of the others.
-const SIDEBAND_STACK: u32 = 8;
+/// The kernel refuses a stack copy of no bytes, and events that never sample must still state the layout of those
+/// that do, for their other records end alike.
+const LEAST_STACK: u32 = 8;
 
 /// The time between two samples.
 pub(crate) fn period_ns(rate_hz: u32) -> u64 {

@@ -8,6 +8,7 @@ mod pool;
 mod reader;
 mod recording;
 mod skim;
+mod totals;
 
 pub use attr::Trigger;
 pub use open::{Options, Perf, Target};

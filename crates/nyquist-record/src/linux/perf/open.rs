@@ -1,23 +1,25 @@
 //! Opening the events and mapping their rings: with all that the machine allows, and less where it must be.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
-use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::perf::{PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
-use super::attr::{Features, Sampling, Trigger, period_ns, sampling, sideband};
+use super::attr::{Features, Sampling, Trigger, clock, period_ns, sampling, sideband};
 use super::events::Events;
 use super::outcome::{Hint, Notice, OpenError, Outcome};
-use super::pool::{BUFFERS, Pool};
+use super::pool::{BUFFERS, Need, Pool};
 use super::reader::{Reader, RingSource};
-use super::recording::{Recording, StopHandle};
+use super::recording::{Initial, Recording, StopHandle};
 use super::skim::SampleLayout;
+use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, RingPlan};
+use crate::linux::pmu::CoreUnits;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::ring::Ring;
@@ -35,7 +37,7 @@ pub enum Target {
 }
 
 impl Target {
-    fn pid(self) -> Pid {
+    pub(super) fn pid(self) -> Pid {
         let (Self::Child(pid) | Self::Attach(pid)) = self;
         pid
     }
@@ -67,10 +69,28 @@ pub struct Perf {
 }
 
 /// Events and rings.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Opened {
     events: Events,
     rings: Vec<RingSource>,
+}
+
+impl Opened {
+    /// Sends the records of an event into a ring that another one has.
+    fn redirect(&self, event: &OwnedFd, ring: usize) -> io::Result<()> {
+        let owner = self.rings.get(ring).and_then(|ring| ring.wakers.first());
+        match owner.and_then(|owner| self.events.get(*owner)) {
+            Some(owner) => event::set_output(event.as_fd(), owner.as_fd()),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets an event whose records go into a ring wake the reader, when those before it have ended.
+    fn add_waker(&mut self, event: usize, ring: usize) {
+        if let Some(ring) = self.rings.get_mut(ring) {
+            ring.wakers.push(event);
+        }
+    }
 }
 
 impl Perf {
@@ -90,10 +110,14 @@ impl Perf {
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
         };
-        let features = probe(target, cpus.first().copied().unwrap_or(0), rate_hz)?;
-        let opener = Opener { target, features, rate_hz, cpus: &cpus };
+        let mut opener =
+            Opener { target, features: Features::ALL, rate_hz, cpus: &cpus, units: CoreUnits::of_machine() };
+        let features = opener.probe()?;
         let (opened, plan) = opener.open_all(&allowance)?;
         notice_rings(&allowance, plan, &mut notices);
+        if features.kernel && kernel::addresses_are_hidden() {
+            notices.push(Notice::KernelAddressesHidden);
+        }
         if !features.kernel {
             notices
                 .push(Notice::KernelNotPermitted { paranoid: limits::kernel_setting("perf_event_paranoid") });
@@ -119,12 +143,8 @@ impl Perf {
 
     /// Begins to record: an attached process at once, a child when it calls exec.
     pub fn record(self) -> Result<Recording, OpenError> {
-        let time = Timestamp(monotonic_ns());
+        let totals = ThreadTotals::new(self.target, self.features.format());
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
-        if let Target::Attach(pid) = self.target {
-            self.opened.events.enable().map_err(|source| open_error(source, pid))?;
-        }
-        let initial = self.initial_events(time);
         let format = PerfEvents {
             format: self.features.format(),
             architecture: Architecture::X86_64,
@@ -132,6 +152,7 @@ impl Perf {
                 Trigger::CpuClock => Period::Nanoseconds,
                 Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
             },
+            cpus: self.opened.events.cpus(),
         };
         let (out, chunks) = sync_channel(BUFFERS);
         let events = Arc::new(self.opened.events);
@@ -144,27 +165,33 @@ impl Perf {
             stop: Arc::clone(&stop),
             pid: self.target.pid().0,
             duration: self.options.duration,
+            totals,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
-        Ok(Recording {
-            initial: Some(initial),
+        let mut recording = Recording {
+            initial: Some(Initial { kernel: self.features.kernel, ..Initial::default() }),
             chunks,
             format,
             reader: Some(reader),
+            reason: None,
             stop: StopHandle { counter: stop },
             events,
             counts_lost: self.features.lost,
-        })
-    }
-
-    /// The kernel's mappings, and the names and mappings that an attached process has already.
-    fn initial_events(&self, time: Timestamp) -> Vec<Event> {
-        let mut kinds = if self.features.kernel { kernel::mappings() } else { Vec::new() };
+        };
+        // The rings are read before anything is written to them, and what `/proc` says is older than every
+        // sample but looked at when nothing can be missed any more.
+        let time = Timestamp(monotonic_ns());
         if let Target::Attach(pid) = self.target {
-            kinds.extend(proc::describe(pid));
+            recording.events.enable().map_err(|source| open_error(source, pid))?;
         }
-        kinds.into_iter().map(|kind| Event { time, cpu: None, kind }).collect()
+        if let Some(initial) = &mut recording.initial {
+            initial.time = time;
+            if let Target::Attach(pid) = self.target {
+                initial.process = proc::describe(pid);
+            }
+        }
+        Ok(recording)
     }
 }
 
@@ -193,34 +220,36 @@ fn notice_rings(allowance: &Allowance, plan: RingPlan, notices: &mut Vec<Notice>
     }
 }
 
-/// Finds out what the kernel grants, by asking for all of it and for less after every refusal.
-fn probe(target: Target, cpu: u32, rate_hz: u32) -> Result<Features, OpenError> {
-    let mut features = Features::ALL;
-    loop {
-        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
-        let opener = Opener { target, features, rate_hz, cpus: &[cpu] };
-        let opened = opener
-            .open_sampling(target.pid().0, cpu, smallest)
-            .and_then(|_| opener.open_sideband(target.pid().0, cpu));
-        match opened {
-            Ok(_) => return Ok(features),
-            Err(error) => {
-                let less = error.raw_os_error().and_then(|errno| features.after(errno));
-                features = less.ok_or_else(|| open_error(error, target.pid()))?;
-            }
-        }
-    }
-}
-
 /// Opens events with the features that the kernel grants.
 struct Opener<'a> {
     target: Target,
     features: Features,
     rate_hz: u32,
     cpus: &'a [u32],
+    units: CoreUnits,
 }
 
 impl Opener<'_> {
+    /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
+    fn probe(&mut self) -> Result<Features, OpenError> {
+        let tid = self.target.pid().0;
+        loop {
+            let Err(error) = self.cpus.iter().try_for_each(|cpu| self.try_cpu(tid, *cpu)) else {
+                return Ok(self.features);
+            };
+            let less = error.raw_os_error().and_then(|errno| self.features.after(errno));
+            self.features = less.ok_or_else(|| open_error(error, self.target.pid()))?;
+        }
+    }
+
+    /// Opens a CPU's events and closes them again.
+    fn try_cpu(&self, tid: u32, cpu: u32) -> io::Result<()> {
+        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
+        let sampling = self.open_sampling(tid, cpu, smallest)?;
+        self.open_clock(tid, cpu, &sampling)?;
+        self.open_sideband(tid, cpu).map(drop)
+    }
+
     /// Opens all events and maps all rings, smaller ones for as long as there is no memory for them.
     fn open_all(&self, allowance: &Allowance) -> Result<(Opened, RingPlan), OpenError> {
         let mut plan = allowance.plan();
@@ -237,7 +266,7 @@ impl Opener<'_> {
 
     fn open_with(&self, plan: RingPlan) -> Result<Opened, OpenError> {
         let pid = self.target.pid();
-        let mut opened = Opened::default();
+        let mut opened = Opened { events: Events::new(self.features.clock_beside()), rings: Vec::new() };
         let mut rings = Vec::new();
         for cpu in self.cpus {
             rings.push(self.open_cpu(&mut opened, pid, *cpu, plan)?);
@@ -258,6 +287,7 @@ impl Opener<'_> {
     ) -> Result<CpuRings, OpenError> {
         let fail = |source| open_error(source, pid);
         let sampling = self.open_sampling(pid.0, cpu, plan).map_err(fail)?;
+        let clock = self.open_clock(pid.0, cpu, &sampling).map_err(fail)?;
         let sideband = self.open_sideband(pid.0, cpu).map_err(fail)?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
         let samples = Ring::map(sampling.as_fd(), plan.sample_pages).map_err(no_ring)?;
@@ -268,14 +298,18 @@ impl Opener<'_> {
         if sideband_ring.is_none() {
             event::set_output(sideband.as_fd(), sampling.as_fd()).map_err(fail)?;
         }
-        let sampling = opened.events.add(sampling, true);
-        let sideband = opened.events.add(sideband, false);
+        if let Some(clock) = &clock {
+            event::set_output(clock.as_fd(), sampling.as_fd()).map_err(fail)?;
+        }
+        let sampling = opened.events.add_sampling(sampling, clock, pid.0, cpu).map_err(fail)?;
+        let sideband = opened.events.add(sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
-            opened.rings.push(RingSource { ring, wakers: vec![sideband] });
+            opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
             opened.rings.len() - 1
         });
-        opened.rings.push(RingSource { ring: samples, wakers: vec![sampling] });
+        let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
+        opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
         let sample_at = opened.rings.len() - 1;
         Ok(CpuRings { cpu, sample_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
     }
@@ -305,9 +339,17 @@ impl Opener<'_> {
     fn open_thread(&self, opened: &mut Opened, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         for ring in rings {
             let sampling = self.open_sampling(tid, ring.cpu, ring.plan)?;
-            redirect(opened, sampling, ring.sample_at, true)?;
+            let clock = self.open_clock(tid, ring.cpu, &sampling)?;
+            opened.redirect(&sampling, ring.sample_at)?;
+            if let Some(clock) = &clock {
+                opened.redirect(clock, ring.sample_at)?;
+            }
+            let sampling = opened.events.add_sampling(sampling, clock, tid, ring.cpu)?;
+            opened.add_waker(sampling, ring.sample_at);
             let sideband = self.open_sideband(tid, ring.cpu)?;
-            redirect(opened, sideband, ring.sideband_at, false)?;
+            opened.redirect(&sideband, ring.sideband_at)?;
+            let sideband = opened.events.add(sideband);
+            opened.add_waker(sideband, ring.sideband_at);
         }
         Ok(())
     }
@@ -320,10 +362,19 @@ impl Opener<'_> {
                 rate_hz: self.rate_hz,
                 stack_bytes: plan.stack_bytes,
                 wake_at: wake_at as u32,
+                unit: self.units.kind_of(cpu),
                 from_exec: self.begins_at_exec(),
             },
         );
         event::open(attr, tid, cpu, None)
+    }
+
+    /// The clock beside an event that counts something else.
+    fn open_clock(&self, tid: u32, cpu: u32, leader: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+        if !self.features.clock_beside() {
+            return Ok(None);
+        }
+        event::open(clock(self.features), tid, cpu, Some(leader.as_fd())).map(Some)
     }
 
     fn open_sideband(&self, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
@@ -341,18 +392,6 @@ struct CpuRings {
     sample_at: usize,
     sideband_at: usize,
     plan: RingPlan,
-}
-
-/// Sends the records of an event into a ring that another one has.
-fn redirect(opened: &mut Opened, fd: OwnedFd, ring: usize, samples: bool) -> io::Result<()> {
-    let Some(ring) = opened.rings.get_mut(ring) else { return Ok(()) };
-    let owner: Option<BorrowedFd<'_>> =
-        ring.wakers.first().and_then(|waker| opened.events.get(*waker)).map(|fd| fd.as_fd());
-    if let Some(owner) = owner {
-        event::set_output(fd.as_fd(), owner)?;
-    }
-    ring.wakers.push(opened.events.add(fd, samples));
-    Ok(())
 }
 
 fn system(what: &'static str) -> impl Fn(io::Error) -> OpenError {

@@ -101,13 +101,13 @@ pub enum OpenError {
         pid: Pid,
     },
     /// The process is another user's, or more privileged.
-    #[error("process {} cannot be attached to: it is another user's, or has more privileges; root or CAP_PERFMON and CAP_SYS_PTRACE can", pid.0)]
+    #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
     AnotherUsers {
         /// The process.
         pid: Pid,
     },
     /// The kernel, or a filter before it, refuses `perf_event_open` altogether.
-    #[error("perf_event_open is refused ({source}): {hint}")]
+    #[error("perf_event_open is refused: {source}")]
     Refused {
         /// The system's answer.
         source: io::Error,
@@ -115,15 +115,13 @@ pub enum OpenError {
         hint: Hint,
     },
     /// There are not enough descriptors for an event for every thread and CPU.
-    #[error("{events} events are open and no more are allowed: raise the limit of open files (`ulimit -n`)")]
+    #[error("{events} events are open and no more are allowed")]
     Descriptors {
         /// How many could be opened.
         events: usize,
     },
     /// Not even the smallest rings can be mapped.
-    #[error(
-        "no buffers can be mapped for {cpus} CPUs ({source}): raise `ulimit -l` or kernel.perf_event_mlock_kb"
-    )]
+    #[error("no buffers can be mapped for {cpus} CPUs: {source}")]
     Rings {
         /// The number of CPUs.
         cpus: usize,
@@ -140,6 +138,21 @@ pub enum OpenError {
     },
 }
 
+impl OpenError {
+    /// What to do about it.
+    pub fn advice(&self) -> Option<String> {
+        match self {
+            Self::NoSuchProcess { .. } | Self::System { .. } => None,
+            Self::AnotherUsers { .. } => {
+                Some("root can, and so can whoever has CAP_PERFMON and CAP_SYS_PTRACE".to_owned())
+            }
+            Self::Refused { hint, .. } => Some(hint.to_string()),
+            Self::Descriptors { .. } => Some("raise the limit of open files (`ulimit -n`)".to_owned()),
+            Self::Rings { .. } => Some("raise `ulimit -l` or kernel.perf_event_mlock_kb".to_owned()),
+        }
+    }
+}
+
 /// What would allow `perf_event_open`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hint {
@@ -149,18 +162,18 @@ pub enum Hint {
     Filter,
     /// The kernel has no perf events.
     NotBuilt,
+    /// The kernel does not know what was asked for.
+    TooOld,
 }
 
 impl Hint {
     /// The likeliest reason for the system's answer.
     pub(crate) fn for_error(error: &io::Error) -> Self {
-        if error.raw_os_error() == Some(libc::ENOSYS) {
-            return Self::NotBuilt;
-        }
-        match kernel_setting("perf_event_paranoid") {
-            Some(level) if level > 2 => Self::Paranoid(level),
-            Some(_) => Self::Filter,
-            None => Self::NotBuilt,
+        match (error.raw_os_error(), kernel_setting("perf_event_paranoid")) {
+            (Some(libc::ENOSYS), _) | (_, None) => Self::NotBuilt,
+            (Some(libc::EACCES | libc::EPERM), Some(level)) if level > 2 => Self::Paranoid(level),
+            (Some(libc::EACCES | libc::EPERM), Some(_)) => Self::Filter,
+            _ => Self::TooOld,
         }
     }
 }
@@ -177,6 +190,7 @@ impl fmt::Display for Hint {
                 "a seccomp filter or a security module forbids it; in a container, `--cap-add=PERFMON` or `--security-opt seccomp=unconfined` allows it"
             ),
             Self::NotBuilt => write!(f, "this kernel was built without perf events"),
+            Self::TooOld => write!(f, "this kernel does not know the events that are needed; Linux 4.3 does"),
         }
     }
 }

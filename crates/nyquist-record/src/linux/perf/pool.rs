@@ -1,5 +1,7 @@
 //! The bounded pool of memory that records are copied into, and that comes back when nobody needs them.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
@@ -9,11 +11,24 @@ pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The number of buffers: 64 MB, touched only as far as it is used.
 pub(crate) const BUFFERS: usize = 256;
 
+/// The buffers that samples may not take.
+const KEPT_FOR_SIDEBAND: usize = 16;
+
 /// The reader's end: buffers to fill.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: Receiver<Vec<u8>>,
     back: SyncSender<Vec<u8>>,
+    count: Arc<AtomicUsize>,
+}
+
+/// What may take the last buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// Samples: losing some of them is a pity.
+    Samples,
+    /// Mappings, names and tasks: without them, all samples that follow are worth little.
+    Sideband,
 }
 
 impl Pool {
@@ -25,13 +40,20 @@ impl Pool {
             // they are written to.
             let _ = back.try_send(vec![0; BUFFER_BYTES]);
         }
-        Self { free, back }
+        Self { free, back, count: Arc::new(AtomicUsize::new(BUFFERS)) }
     }
 
-    /// Takes a buffer, if there is one.
-    pub(crate) fn take(&self) -> Option<Filling> {
+    /// Takes a buffer, if there is one for this need.
+    pub(crate) fn take(&self, need: Need) -> Option<Filling> {
+        let kept = if need == Need::Samples { KEPT_FOR_SIDEBAND } else { 0 };
+        // Only this thread takes buffers, so there cannot be fewer than it has seen.
+        if self.count.load(Ordering::Acquire) <= kept {
+            return None;
+        }
         let buffer = self.free.try_recv().ok()?;
-        Some(Filling { buffer: PooledBuffer { buffer, len: 0, back: self.back.clone() } })
+        self.count.fetch_sub(1, Ordering::AcqRel);
+        let (back, count) = (self.back.clone(), Arc::clone(&self.count));
+        Some(Filling { buffer: PooledBuffer { buffer, len: 0, back, count } })
     }
 }
 
@@ -69,6 +91,7 @@ struct PooledBuffer {
     buffer: Vec<u8>,
     len: usize,
     back: SyncSender<Vec<u8>>,
+    count: Arc<AtomicUsize>,
 }
 
 impl AsRef<[u8]> for PooledBuffer {
@@ -80,6 +103,52 @@ impl AsRef<[u8]> for PooledBuffer {
 impl Drop for PooledBuffer {
     fn drop(&mut self) {
         // Where the recording has ended, the pool is gone, and the memory goes back to the system.
-        let _ = self.back.try_send(std::mem::take(&mut self.buffer));
+        if self.back.try_send(std::mem::take(&mut self.buffer)).is_ok() {
+            self.count.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fill(mut filling: Filling, bytes: &[u8]) -> Bytes {
+        filling.room()[..bytes.len()].copy_from_slice(bytes);
+        filling.advance(bytes.len());
+        filling.into_bytes()
+    }
+
+    #[test]
+    fn filled_bytes_come_out_and_their_memory_comes_back() {
+        let pool = Pool::new();
+        let taken: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Sideband)).collect();
+        assert_eq!(taken.len(), BUFFERS);
+        let mut bytes: Vec<Bytes> = taken.into_iter().map(|filling| fill(filling, b"record")).collect();
+        assert!(pool.take(Need::Sideband).is_none());
+        let slice = bytes.pop().unwrap().slice(2..4);
+        assert_eq!(slice, b"co"[..]);
+        assert!(pool.take(Need::Sideband).is_none(), "a slice of the buffer is still there");
+        drop(slice);
+        assert!(pool.take(Need::Sideband).is_some_and(|filling| filling.is_empty()));
+    }
+
+    #[test]
+    fn samples_leave_memory_to_the_sideband() {
+        let pool = Pool::new();
+        let samples: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Samples)).collect();
+        assert_eq!(samples.len(), BUFFERS - KEPT_FOR_SIDEBAND);
+        let sideband: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Sideband)).collect();
+        assert_eq!(sideband.len(), KEPT_FOR_SIDEBAND);
+        drop((samples, sideband));
+        assert!(pool.take(Need::Samples).is_some());
+    }
+
+    #[test]
+    fn memory_can_outlive_the_pool() {
+        let pool = Pool::new();
+        let bytes = fill(pool.take(Need::Samples).unwrap(), b"record");
+        drop(pool);
+        assert_eq!(bytes, b"record"[..]);
     }
 }

@@ -6,15 +6,18 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use nyquist_convert::event::Timestamp;
+use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::Header;
+use nyquist_perf::abi::record;
 
 use super::events::Events;
-use super::pool::{Filling, Pool};
+use super::pool::{Filling, Need, Pool};
 use super::skim::{SampleLayout, skim};
+use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::{PollSet, process_descriptor};
+use crate::linux::sys::process::prefer_this_thread;
 use crate::linux::sys::ring::Ring;
 
 /// What the reader hands over: filled memory, and how far the past is complete.
@@ -22,6 +25,14 @@ use crate::linux::sys::ring::Ring;
 pub(crate) struct Filled {
     pub(crate) buffer: Filling,
     pub(crate) complete_before: Timestamp,
+}
+
+/// What the reader says when it has ended.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) reason: EndReason,
+    /// What threads had used that no record tells.
+    pub(crate) totals: Vec<Event>,
 }
 
 /// Why a recording ended.
@@ -37,6 +48,8 @@ pub enum EndReason {
 
 /// How long records may take from their time stamp to the ring: a virtual CPU can lose its core in between.
 const SETTLING_NS: u64 = 20_000_000;
+/// How long there is at least from one round of draining the rings to the next.
+const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
 /// How long to wait for memory to come back before the rings are looked at again.
 const POOL_RETRY_MS: u32 = 2;
 /// How often a process is looked at where the kernel has no descriptors for processes.
@@ -56,12 +69,15 @@ pub(crate) struct Reader {
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) pid: u32,
     pub(crate) duration: Option<Duration>,
+    pub(crate) totals: ThreadTotals,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
 #[derive(Debug)]
 pub(crate) struct RingSource {
     pub(crate) ring: Ring,
+    /// What its records are; a ring that both share is one for the sideband.
+    pub(crate) need: Need,
     pub(crate) wakers: Vec<usize>,
 }
 
@@ -89,7 +105,9 @@ impl Waiting {
 
 impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
-    pub(crate) fn run(mut self) -> EndReason {
+    pub(crate) fn run(mut self) -> End {
+        // A reader that comes too late loses samples, and it needs the CPU for a moment only.
+        prefer_this_thread();
         let mut waiting = self.prepare_to_wait();
         let deadline =
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
@@ -100,6 +118,7 @@ impl Reader {
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
             }
+            progress.spread_rounds();
             let ended = self.end_reason(&waiting, deadline);
             self.drain(&mut progress);
             self.replace_ended_wakers(&mut waiting);
@@ -107,11 +126,13 @@ impl Reader {
                 break reason;
             }
         };
+        let living = self.totals.of_living(&self.events);
         self.events.disable();
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
-        reason
+        let totals = self.totals.finish(&self.events, living, Timestamp(monotonic_ns()));
+        End { reason, totals }
     }
 
     fn prepare_to_wait(&self) -> Waiting {
@@ -157,7 +178,14 @@ impl Reader {
         let started = monotonic_ns();
         progress.blocked = false;
         for ring in &mut self.rings {
-            drain_ring(&mut ring.ring, &self.layout, &self.pool, &self.out, progress);
+            let mut drain = Drain {
+                layout: &self.layout,
+                pool: &self.pool,
+                out: &self.out,
+                progress,
+                totals: &mut self.totals,
+            };
+            drain.ring(ring);
         }
         if !progress.blocked {
             let settled = progress.round_started.min(started.saturating_sub(SETTLING_NS));
@@ -181,6 +209,15 @@ struct Progress {
 }
 
 impl Progress {
+    /// Waits where the last round began just now. A storm of short processes writes many small records, each of
+    /// which wakes the reader.
+    fn spread_rounds(&self) {
+        let since = monotonic_ns().saturating_sub(self.round_started);
+        if since < BETWEEN_ROUNDS_NS {
+            std::thread::sleep(Duration::from_nanos(BETWEEN_ROUNDS_NS - since));
+        }
+    }
+
     /// Hands over what was filled.
     fn send(&mut self, out: &SyncSender<Filled>) {
         if let Some(buffer) = self.filling.take()
@@ -194,42 +231,51 @@ impl Progress {
     }
 
     /// Memory with room for a record of any length.
-    fn room(&mut self, pool: &Pool, out: &SyncSender<Filled>) -> Option<&mut Filling> {
+    fn room(&mut self, pool: &Pool, need: Need, out: &SyncSender<Filled>) -> Option<&mut Filling> {
         if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
             self.send(out);
         }
         if self.filling.is_none() {
-            self.filling = pool.take();
+            self.filling = pool.take(need);
         }
         self.filling.as_mut()
     }
 }
 
-fn drain_ring(
-    ring: &mut Ring,
-    layout: &SampleLayout,
-    pool: &Pool,
-    out: &SyncSender<Filled>,
-    progress: &mut Progress,
-) {
-    let head = ring.head();
-    let mut at = ring.tail();
-    while at < head {
-        let Some(filling) = progress.room(pool, out) else {
-            progress.blocked = true;
-            return;
-        };
-        let mut header = [0; Header::LEN];
-        ring.copy(at, &mut header);
-        let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
-        // The kernel writes whole records only; should that ever fail, what it wrote is given up.
-        let Some(header) = header else {
-            ring.release(head);
-            return;
-        };
-        let len = skim(|position, out| ring.copy(position, out), at, header, layout, filling.room());
-        filling.advance(len);
-        at += u64::from(header.size);
-        ring.release(at);
+/// What it takes to drain a ring.
+struct Drain<'a> {
+    layout: &'a SampleLayout,
+    pool: &'a Pool,
+    out: &'a SyncSender<Filled>,
+    progress: &'a mut Progress,
+    totals: &'a mut ThreadTotals,
+}
+
+impl Drain<'_> {
+    fn ring(&mut self, RingSource { ring, need, .. }: &mut RingSource) {
+        let head = ring.head();
+        let mut at = ring.tail();
+        while at < head {
+            let mut header = [0; Header::LEN];
+            ring.copy(at, &mut header);
+            let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
+            // The kernel writes whole records only; should that ever fail, what it wrote is given up.
+            let Some(header) = header else {
+                ring.release(head);
+                return;
+            };
+            let Some(filling) = self.progress.room(self.pool, *need, self.out) else {
+                self.progress.blocked = true;
+                return;
+            };
+            let room = filling.room();
+            let len = skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
+            if header.kind == record::READ {
+                self.totals.add_ended(room.get(..len).unwrap_or_default());
+            }
+            filling.advance(len);
+            at += u64::from(header.size);
+            ring.release(at);
+        }
     }
 }

@@ -6,24 +6,46 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
-use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 
 use super::events::Events;
-use super::reader::{EndReason, Filled};
+use super::reader::{End, EndReason, Filled};
+use crate::linux::kernel;
 use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
 /// A recording that runs: an iterator over what it records. Dropping it ends it.
 #[derive(Debug)]
 pub struct Recording {
-    pub(crate) initial: Option<Vec<Event>>,
+    pub(crate) initial: Option<Initial>,
     pub(crate) chunks: Receiver<Filled>,
     pub(crate) format: PerfEvents,
-    pub(crate) reader: Option<JoinHandle<EndReason>>,
+    pub(crate) reader: Option<JoinHandle<End>>,
+    pub(crate) reason: Option<EndReason>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
     pub(crate) counts_lost: bool,
+}
+
+/// What was there before the first record.
+#[derive(Debug, Default)]
+pub(crate) struct Initial {
+    pub(crate) time: Timestamp,
+    /// The names and mappings of an attached process.
+    pub(crate) process: Vec<EventKind>,
+    /// Whether the kernel's mappings are wanted.
+    pub(crate) kernel: bool,
+}
+
+impl Initial {
+    /// The kernel writes a hundred thousand lines to say where it is, so they are read when the command runs
+    /// already.
+    fn events(self) -> Vec<Event> {
+        let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
+        let kinds = kernel.into_iter().chain(self.process);
+        kinds.map(|kind| Event { time: self.time, cpu: None, kind }).collect()
+    }
 }
 
 /// Ends a recording, from any thread or a signal handler.
@@ -54,11 +76,15 @@ impl Iterator for Recording {
     type Item = Chunk;
 
     fn next(&mut self) -> Option<Chunk> {
-        if let Some(events) = self.initial.take() {
-            return Some(Chunk::events(events, Timestamp(0)));
+        if let Some(initial) = self.initial.take() {
+            return Some(Chunk::events(initial.events(), Timestamp(0)));
         }
-        let filled = self.chunks.recv().ok()?;
-        Some(Chunk::records(filled.buffer.into_bytes(), self.format, filled.complete_before))
+        if let Ok(filled) = self.chunks.recv() {
+            let bytes = filled.buffer.into_bytes();
+            return Some(Chunk::records(bytes, self.format.clone(), filled.complete_before));
+        }
+        let end = self.join()?;
+        Some(Chunk::events(end.totals, Timestamp(u64::MAX)))
     }
 }
 
@@ -72,18 +98,22 @@ impl Recording {
 
     /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
     pub fn finish(mut self) -> io::Result<Summary> {
-        let reason = self.join().unwrap_or(EndReason::Stopped);
-        let totals = self.events.totals()?;
-        let lost_samples = self.counts_lost.then_some(totals.lost);
-        Ok(Summary { reason, total_cpu_time_ns: totals.value, lost_samples })
+        self.join();
+        let reason = self.reason.unwrap_or(EndReason::Stopped);
+        let total = self.events.total()?;
+        let lost_samples = self.counts_lost.then_some(total.lost);
+        Ok(Summary { reason, total_cpu_time_ns: total.value, lost_samples })
     }
 
-    fn join(&mut self) -> Option<EndReason> {
+    /// Ends the reader, if it has not ended; `None` where that was done before.
+    fn join(&mut self) -> Option<End> {
         let reader = self.reader.take()?;
         self.stop.stop();
         // The reader waits for memory that is in chunks that nobody will take.
         while self.chunks.recv().is_ok() {}
-        reader.join().ok()
+        let end = reader.join().ok()?;
+        self.reason = Some(end.reason);
+        Some(end)
     }
 }
 

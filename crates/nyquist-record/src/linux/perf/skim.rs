@@ -9,8 +9,12 @@ use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
 /// Where a sample's fields are, as far as they are at fixed places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleLayout {
-    /// The place of the call chain's count. The chain, the registers and the stack follow.
-    chain_at: usize,
+    /// The place of the counter's value, or of the number of a group's counters.
+    counters_at: usize,
+    /// The bytes of a counter with what belongs to it; 0 where samples have none.
+    counter_bytes: usize,
+    /// Whether the counters are a group's.
+    group: bool,
     /// The bytes of the registers, where there are any.
     register_bytes: usize,
 }
@@ -28,13 +32,13 @@ impl SampleLayout {
             SampleType::PERIOD,
         ];
         let has = |bit: &&SampleType| format.sample_type.contains(**bit);
-        let mut count = words.iter().filter(has).count();
-        if format.sample_type.contains(SampleType::READ) {
-            count += 1 + usize::from(format.read_format.contains(ReadFormat::ID));
-            count += usize::from(format.read_format.contains(ReadFormat::LOST));
-        }
+        let counters = format.sample_type.contains(SampleType::READ);
+        let extra = [ReadFormat::ID, ReadFormat::LOST];
+        let counter_words = 1 + extra.iter().filter(|bit| format.read_format.contains(**bit)).count();
         Self {
-            chain_at: Header::LEN + 8 * count,
+            counters_at: Header::LEN + 8 * words.iter().filter(has).count(),
+            counter_bytes: if counters { 8 * counter_words } else { 0 },
+            group: counters && format.read_format.contains(ReadFormat::GROUP),
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
     }
@@ -92,12 +96,121 @@ fn stack(
         read(position + at as u64, &mut bytes);
         usize::try_from(u64::from_le_bytes(bytes)).ok()
     };
-    let chain = word(layout.chain_at)?.checked_mul(8)?;
-    let registers_at = layout.chain_at.checked_add(8)?.checked_add(chain)?;
+    let chain_at = if layout.group {
+        let counters = word(layout.counters_at)?.checked_mul(layout.counter_bytes)?;
+        layout.counters_at.checked_add(8)?.checked_add(counters)?
+    } else {
+        layout.counters_at + layout.counter_bytes
+    };
+    let chain = word(chain_at)?.checked_mul(8)?;
+    let registers_at = chain_at.checked_add(8)?.checked_add(chain)?;
     let registers = if word(registers_at)? == 0 { 0 } else { layout.register_bytes };
-    let size_at = registers_at + 8 + registers;
+    let size_at = registers_at.checked_add(8 + registers)?;
     let room = word(size_at)?;
     let fits = room != 0 && size_at.checked_add(16)?.checked_add(room)? == whole;
     let len = if fits { word(whole - 8)? } else { return None };
     (len <= room).then_some(Stack { size_at, len, room })
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_perf::{Body, UserStackCopy, parse_record};
+
+    use super::*;
+    use crate::linux::perf::attr::{Features, Trigger};
+
+    /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
+    fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
+        let mut words = vec![1, 2, 3, 4, 5, 6];
+        if format.read_format.contains(ReadFormat::GROUP) {
+            words.extend([2, 70, 71, 72, 73, 74, 75]);
+        } else {
+            words.extend([70, 71, 72]);
+        }
+        words.extend([chain].into_iter().chain(0..chain));
+        words.push(if registers { 2 } else { 0 });
+        words.extend((0..20).filter(|_| registers));
+        words.push(room);
+        words.extend((0..room / 8).map(|word: u64| word.wrapping_mul(0x0101_0101_0101_0101)));
+        words.extend((room > 0).then_some(len));
+        let size = (8 + 8 * words.len()) as u16;
+        let header = [&record::SAMPLE.to_le_bytes()[..], &2_u16.to_le_bytes(), &size.to_le_bytes()].concat();
+        header.into_iter().chain(words.into_iter().flat_map(u64::to_le_bytes)).collect()
+    }
+
+    fn skimmed(bytes: &[u8], format: &RecordFormat) -> Vec<u8> {
+        let read = |position: u64, out: &mut [u8]| {
+            let at = position as usize - 4096;
+            out.copy_from_slice(&bytes[at..at + out.len()]);
+        };
+        let mut out = vec![0xee; 1 << 16];
+        let header = Header::parse(bytes).unwrap();
+        let len = skim(read, 4096, header, &SampleLayout::new(format), &mut out);
+        out.truncate(len);
+        out
+    }
+
+    fn stack_of<'a>(bytes: &'a [u8], format: &RecordFormat) -> UserStackCopy<'a> {
+        let record = parse_record(bytes, format).unwrap();
+        match record.body {
+            Body::Sample(sample) => sample.user_stack.unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn formats() -> [RecordFormat; 2] {
+        [Trigger::CpuClock, Trigger::Cycles].map(|trigger| Features { trigger, ..Features::ALL }.format())
+    }
+
+    #[test]
+    fn only_the_bytes_that_are_there_are_copied() {
+        for format in formats() {
+            for (len, chain, registers) in [(0, 0, true), (1, 3, true), (8, 5, false), (1000, 127, true)] {
+                let whole = sample(&format, chain, registers, 32768, len);
+                let short = skimmed(&whole, &format);
+                assert!(short.len() < whole.len() - 31_000, "{} bytes", short.len());
+                assert_eq!(stack_of(&short, &format).bytes, stack_of(&whole, &format).bytes);
+                assert!(stack_of(&short, &format).room > len as usize, "the stack itself ended");
+            }
+        }
+    }
+
+    #[test]
+    fn all_other_fields_stay_as_they_were() {
+        for format in formats() {
+            let whole = sample(&format, 3, true, 4096, 16);
+            let short = skimmed(&whole, &format);
+            let [whole, short] = [&whole, &short].map(|bytes| parse_record(bytes, &format).unwrap());
+            let (Body::Sample(mut whole_sample), Body::Sample(short_sample)) = (whole.body, short.body)
+            else {
+                panic!("no samples")
+            };
+            whole_sample.user_stack = short_sample.user_stack;
+            assert_eq!((whole.id, whole_sample), (short.id, short_sample));
+        }
+    }
+
+    #[test]
+    fn a_copy_that_fills_its_room_still_says_so() {
+        for format in formats() {
+            let whole = sample(&format, 3, true, 4096, 4096);
+            let short = skimmed(&whole, &format);
+            assert_eq!(short, whole);
+        }
+    }
+
+    #[test]
+    fn what_is_laid_out_otherwise_is_copied_whole() {
+        let [format, _] = formats();
+        let no_stack = sample(&format, 3, true, 0, 0);
+        assert_eq!(skimmed(&no_stack, &format), no_stack);
+        let too_long = sample(&format, 3, true, 64, 65);
+        assert_eq!(skimmed(&too_long, &format), too_long);
+        let mut long_chain = sample(&format, 3, true, 64, 8);
+        long_chain[8 + 9 * 8..][..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert_eq!(skimmed(&long_chain, &format), long_chain);
+        let mut other = sample(&format, 3, true, 64, 8);
+        other[..4].copy_from_slice(&record::LOST.to_le_bytes());
+        assert_eq!(skimmed(&other, &format), other);
+    }
 }

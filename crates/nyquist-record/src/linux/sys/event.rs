@@ -44,6 +44,14 @@ pub(crate) fn set_output(event: BorrowedFd<'_>, output: BorrowedFd<'_>) -> io::R
     check(unsafe { perf::ioctls::SET_OUTPUT(event.as_raw_fd(), output.as_raw_fd()) }).map(|_| ())
 }
 
+/// The kernel's number of an event, which its records and those of all that inherited it carry.
+pub(crate) fn id(event: BorrowedFd<'_>) -> io::Result<u64> {
+    let mut id = 0;
+    // SAFETY: the descriptor is an open perf event, and `id` a valid u64 that the call writes to.
+    check(unsafe { perf::ioctls::ID(event.as_raw_fd(), &raw mut id) })?;
+    Ok(id)
+}
+
 /// Reads an event's words: its value with those of all that inherited it, then what its read format says.
 pub(crate) fn read<const N: usize>(event: BorrowedFd<'_>) -> io::Result<[u64; N]> {
     let mut words = [0_u64; N];

@@ -1,11 +1,11 @@
 //! Every row of every FDE of the binaries at hand, compared with gimli's evaluation.
 
-mod common;
+mod oracle;
 
-use common::agrees;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
 use nyquist_unwind::Module;
+use oracle::agrees;
 use std::fs::File;
 use std::path::Path;
 

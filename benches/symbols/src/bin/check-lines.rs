@@ -1,0 +1,183 @@
+//! Compares every function and line of programs by all compilers with other people's symbolizers. Each
+//! difference must be on the list in `differences.txt`, with its reason.
+//!
+//! `check-lines [--verbose] [WORD]`: only the programs whose names contain the word.
+
+use bench_symbols::fixtures::{self, Fixture};
+use bench_symbols::{Chain, PlainFrame, oracle, own_chain};
+use nyquist_object::elf::Section;
+use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
+use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, SearchPaths};
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+
+/// A difference that is known: which programs, which oracle, what kind, and the reason.
+struct Known<'a> {
+    program: &'a str,
+    oracle: &'a str,
+    kind: &'a str,
+    /// The largest share of the addresses, in thousandths.
+    at_most: usize,
+}
+
+fn main() -> ExitCode {
+    let mut verbose = false;
+    let mut word = String::new();
+    for argument in std::env::args().skip(1) {
+        if argument == "--verbose" { verbose = true } else { word = argument }
+    }
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let list = std::fs::read_to_string(here.join("differences.txt")).unwrap_or_default();
+    let known: Vec<Known<'_>> = list.lines().filter_map(parse_known).collect();
+    let (fixtures, missing) = fixtures::all();
+    missing.iter().for_each(|tool| println!("skipped: {tool} is not installed"));
+    let mut failed = false;
+    for fixture in fixtures.iter().filter(|fixture| fixture.name.contains(&word)) {
+        match check(fixture, here, verbose) {
+            Ok(report) => failed |= !judge(fixture, &report, &known),
+            Err(error) => {
+                println!("{}: {error}", fixture.name);
+                failed = true;
+            }
+        }
+    }
+    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// `PROGRAM ORACLE KIND PER-MILLE: reason`; a `*` at the end of a word stands for anything.
+fn parse_known(line: &str) -> Option<Known<'_>> {
+    let (head, _reason) = line.split_once(": ")?;
+    let mut words = head.split_whitespace();
+    Some(Known {
+        program: words.next()?,
+        oracle: words.next()?,
+        kind: words.next()?,
+        at_most: words.next()?.parse().ok()?,
+    })
+}
+
+/// How many addresses of a program were compared, and how many differ, by oracle and kind.
+#[derive(Default)]
+struct Report {
+    addresses: usize,
+    differences: BTreeMap<(&'static str, &'static str), usize>,
+}
+
+fn judge(fixture: &Fixture, report: &Report, known: &[Known<'_>]) -> bool {
+    let matches = |pattern: &str, text: &str| match pattern.strip_suffix('*') {
+        Some(start) => text.starts_with(start),
+        None => pattern == text,
+    };
+    let mut good = true;
+    for ((oracle, kind), &count) in &report.differences {
+        let share = (count * 1000).div_ceil(report.addresses);
+        let listed = known.iter().any(|known| {
+            matches(known.program, &fixture.name)
+                && matches(known.oracle, oracle)
+                && matches(known.kind, kind)
+                && share <= known.at_most
+        });
+        let word = if listed { "known" } else { "NEW" };
+        println!("{}: {word}: {oracle} {kind}: {count} of {} ({share} ‰)", fixture.name, report.addresses);
+        good &= listed;
+    }
+    if report.differences.is_empty() {
+        println!("{}: {} addresses equal", fixture.name, report.addresses);
+    }
+    good
+}
+
+fn check(fixture: &Fixture, here: &Path, verbose: bool) -> Result<Report, String> {
+    let program = fixture.build(&here.join("fixtures"), &here.join("target/fixtures"))?;
+    let file = File::open(&program).map_err(|error| error.to_string())?;
+    let elf = Elf::open(FileSource::new(file)).map_err(|error| error.to_string())?;
+    let addresses = code_addresses(&elf);
+    let own = own_chains(&program, &elf, &addresses)?;
+    let mut report = Report { addresses: addresses.len(), ..Report::default() };
+    let oracles = [
+        ("addr2line", oracle::addr2line(&program, &addresses)),
+        ("llvm", oracle::llvm(&program, &addresses)),
+    ];
+    for (name, theirs) in oracles {
+        let theirs = theirs?;
+        for ((own, theirs), address) in own.iter().zip(&theirs).zip(&addresses) {
+            let Some(kind) = difference(own, theirs) else { continue };
+            let count = report.differences.entry((name, kind)).or_default();
+            *count += 1;
+            if verbose && (*count == 1 || *count == 40) {
+                println!("{} {name} {kind} at {address:#x}:", fixture.name);
+                own.iter().for_each(|frame| println!("    own    {frame}"));
+                theirs.iter().for_each(|frame| println!("    {name:6} {frame}"));
+            }
+        }
+    }
+    Ok(report)
+}
+
+/// Every third address of the code of a small program, every eleventh of that of a large one.
+fn code_addresses(elf: &Elf<impl ByteSource>) -> Vec<u64> {
+    let sections = elf.sections().iter().filter(|section| section.is_code() && section.name == ".text");
+    let addresses = |section: &Section| {
+        let step = if section.size < 64 << 10 { 3 } else { 11 };
+        (section.address.0..section.address.0 + section.size).step_by(step)
+    };
+    sections.flat_map(addresses).collect()
+}
+
+fn own_chains(program: &Path, elf: &Elf<FileSource>, addresses: &[u64]) -> Result<Vec<Chain>, String> {
+    let request = ModuleRequest { path: program.to_owned(), ..ModuleRequest::default() };
+    let found = Finder::new(SearchPaths::default()).find(&request);
+    let symbols = ModuleSymbols::open(&found).map_err(|error| error.to_string())?;
+    let relative = |&address: &u64| RelativeAddress::from_svma(Svma(address), elf.image_base());
+    let addresses: Vec<_> = addresses.iter().filter_map(relative).collect();
+    let answers = symbols.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+    Ok(answers.iter().map(own_chain).collect())
+}
+
+/// In what two answers differ, if they do.
+fn difference(own: &Chain, theirs: &Chain) -> Option<&'static str> {
+    let blank = |chain: &Chain| chain.iter().all(|frame| frame.line.is_none());
+    match (blank(own), blank(theirs)) {
+        (true, true) => return None,
+        (false, true) => return Some("more"),
+        (true, false) => return Some("less"),
+        (false, false) => {}
+    }
+    if own.len() != theirs.len() {
+        return Some("depth");
+    }
+    let kinds = own.iter().zip(theirs).filter_map(|(own, theirs)| frame_difference(own, theirs));
+    kinds.min()
+}
+
+/// In what two frames differ; the worst comes first in the alphabet.
+fn frame_difference(own: &PlainFrame, theirs: &PlainFrame) -> Option<&'static str> {
+    if own.line != theirs.line {
+        return Some("a-line");
+    }
+    if own.file != theirs.file {
+        return Some("b-file");
+    }
+    let (Some(own), Some(theirs)) = (&own.function, &theirs.function) else {
+        let kind = if own.function.is_some() { "d-nameless" } else { "c-own-nameless" };
+        return (own.function != theirs.function).then_some(kind);
+    };
+    let plain = |name: &str| name.split(" [clone").next().unwrap_or_default().to_owned();
+    let last = |name: &str| {
+        let name = name.split(['(', '<']).next().unwrap_or_default().to_owned();
+        name.rsplit("::").next().unwrap_or_default().to_owned()
+    };
+    if own == theirs {
+        None
+    } else if plain(own) == plain(theirs) {
+        Some("f-clone")
+    } else if own.contains(&last(theirs)) || theirs.contains(&last(own)) {
+        Some("e-short")
+    } else {
+        Some("c-function")
+    }
+}

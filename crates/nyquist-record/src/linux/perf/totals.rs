@@ -1,0 +1,104 @@
+//! What threads have used in the end, for those whose end no record tells: threads whose events were opened and
+//! not inherited, and threads that live on.
+//!
+//! The kernel writes what an inherited counter has counted when its thread ends. A counter that was opened can be
+//! read, but holds what its thread's children have counted too.
+
+use std::collections::{HashMap, HashSet};
+
+use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
+use nyquist_perf::{Body, RecordFormat, parse_record};
+
+use super::events::{Counter, Events};
+use super::open::Target;
+use crate::linux::proc;
+
+/// What is known of the threads' CPU time while they are recorded.
+#[derive(Debug)]
+pub(crate) struct ThreadTotals {
+    pid: Pid,
+    format: RecordFormat,
+    /// What inherited counters had counted when their threads ended, by the number of the event that was opened.
+    ended: HashMap<u64, u64>,
+    /// What threads had used before they were recorded.
+    before: HashMap<u32, u64>,
+    /// Processes born from the one that is attached to before it was: they are not recorded.
+    foreign: HashSet<u32>,
+}
+
+/// What a living thread has used since it was recorded, in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Living {
+    pid: Pid,
+    tid: u32,
+    cpu_time_ns: u64,
+}
+
+impl ThreadTotals {
+    /// Begins with what is there before the events are switched on.
+    pub(crate) fn new(target: Target, format: RecordFormat) -> Self {
+        let pid = target.pid();
+        let before = proc::cpu_times(pid).into_iter().collect();
+        let foreign = match target {
+            // It has not begun to run.
+            Target::Child(_) => HashSet::new(),
+            Target::Attach(pid) => proc::family(pid).into_iter().filter(|other| *other != pid.0).collect(),
+        };
+        Self { pid, format, ended: HashMap::new(), before, foreign }
+    }
+
+    /// Takes note of a record that says what an inherited counter has counted.
+    pub(crate) fn add_ended(&mut self, read: &[u8]) {
+        let Ok(record) = parse_record(read, &self.format) else { return };
+        let Body::Read(read) = record.body else { return };
+        if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
+            *self.ended.entry(id).or_default() += counter.value;
+        }
+    }
+
+    /// What the threads have used that live at this moment. To be asked before the events are switched off.
+    pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
+        // A look at every process takes longer than all else at the end of a recording.
+        if events.counters().iter().all(|counter| events.has_ended(counter)) {
+            return Vec::new();
+        }
+        let family = proc::family(self.pid).into_iter().filter(|pid| !self.foreign.contains(pid));
+        let threads = family.flat_map(|pid| {
+            proc::cpu_times(Pid(pid)).into_iter().map(move |(tid, time)| (Pid(pid), tid, time))
+        });
+        let used = |(pid, tid, time): (Pid, u32, u64)| {
+            let before = self.before.get(&tid).copied().unwrap_or_default();
+            Living { pid, tid, cpu_time_ns: time.saturating_sub(before) }
+        };
+        threads.map(used).collect()
+    }
+
+    /// What the threads have used whose events were opened and who have ended, by CPU, and what the living ones
+    /// have used, on all CPUs together. Nothing is said of a thread that has ended while others live that were
+    /// born from it: its time cannot be told from theirs.
+    pub(crate) fn finish(&self, events: &Events, living: Vec<Living>, time: Timestamp) -> Vec<Event> {
+        let total = |pid, tid, cpu, cpu_time_ns| Event {
+            time,
+            cpu,
+            kind: EventKind::Total { pid, tid: Tid(tid), cpu_time_ns },
+        };
+        let mut totals = Vec::new();
+        let mut ended = HashSet::new();
+        for counter in events.counters().iter().filter(|counter| events.has_ended(counter)) {
+            ended.insert(counter.tid);
+            let own = self.own_time(events, counter);
+            totals.extend(own.map(|time| total(self.pid, counter.tid, Some(counter.cpu), time)));
+        }
+        // A process that has ended and was not waited for is still found in `/proc`.
+        let living = living.into_iter().filter(|thread| !ended.contains(&thread.tid));
+        totals.extend(living.map(|thread| total(thread.pid, thread.tid, None, thread.cpu_time_ns)));
+        totals
+    }
+
+    /// What a counter's own thread has used, where nothing that was born from it lives.
+    fn own_time(&self, events: &Events, counter: &Counter) -> Option<u64> {
+        let all = events.read(counter).ok()?.value;
+        let of_children = self.ended.get(&counter.id).copied().unwrap_or_default();
+        Some(all.saturating_sub(of_children)).filter(|own| *own > 0)
+    }
+}

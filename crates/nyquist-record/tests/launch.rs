@@ -1,0 +1,181 @@
+//! Launching commands: how they end, what they inherit, and what is left behind.
+
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use nyquist_record::linux::launch::{Ended, ExitStatus, LaunchError, prepare};
+use nyquist_record::linux::{Command, Credentials};
+
+/// A folder of its own for a test, removed afterwards.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        // It is there if a former run was killed.
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn file(&self, name: &str, content: &str, mode: u32) -> String {
+        let path = self.0.join(name);
+        fs::write(&path, content).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn words(words: &[&str]) -> Command {
+    Command::from_words(words.iter().map(Into::into)).unwrap()
+}
+
+fn run(command: &Command) -> Result<Ended, LaunchError> {
+    Ok(prepare(command)?.start()?.wait().unwrap())
+}
+
+/// What a shell script prints into `$OUT`.
+fn output_of(name: &str, script: &str) -> String {
+    let folder = Folder::new(name);
+    let out = folder.file("out", "", 0o666);
+    let ended =
+        run(&words(&[&format!("OUT={out}"), "sh", "-c", &format!("{{ {script}; }} > $OUT")])).unwrap();
+    assert_eq!(ended.status, ExitStatus::Code(0));
+    fs::read_to_string(&out).unwrap()
+}
+
+#[test]
+fn the_exit_status_is_the_commands() {
+    let check = |script, status, code| {
+        let ended = run(&words(&["sh", "-c", script])).unwrap();
+        assert_eq!((ended.status, ended.status.shell_code()), (status, code), "{script}");
+    };
+    check("true", ExitStatus::Code(0), 0);
+    check("exit 42", ExitStatus::Code(42), 42);
+    check("kill -SEGV $$", ExitStatus::Signal(11), 139);
+    check("kill -INT $$", ExitStatus::Signal(2), 130);
+}
+
+#[test]
+fn a_command_that_cannot_be_started_says_why_and_ends_as_in_a_shell() {
+    let folder = Folder::new("cannot_be_started");
+    let check = |program: &str, code, reason: &str| {
+        let error = run(&words(&[program])).unwrap_err();
+        assert_eq!(error.exit_code(), code, "{error}");
+        assert!(error.to_string().contains(program) && error.to_string().contains(reason), "{error}");
+    };
+    check("nyquist-no-such-program", 127, "No such file");
+    check("/nonexistent/program", 127, "No such file");
+    check("/dev/null/program", 126, "Not a directory");
+    check(&folder.file("not_executable", "#!/bin/sh\n", 0o644), 126, "Permission denied");
+    check(&folder.file("no_program", "echo\n", 0o755), 126, "Exec format");
+    check(folder.0.to_str().unwrap(), 126, "Permission denied");
+}
+
+#[test]
+fn a_file_that_may_not_be_executed_hides_none_later_in_path() {
+    let (first, second) = (Folder::new("path_first"), Folder::new("path_second"));
+    first.file("tool", "#!/bin/sh\nexit 1\n", 0o644);
+    second.file("tool", "#!/bin/sh\nexit 7\n", 0o755);
+    let path = format!("PATH={}:/nonexistent:{}", first.0.display(), second.0.display());
+    assert_eq!(run(&words(&[&path, "tool"])).unwrap().status, ExitStatus::Code(7));
+    let path = format!("PATH={}", first.0.display());
+    assert_eq!(run(&words(&[&path, "tool"])).unwrap_err().exit_code(), 126);
+}
+
+#[test]
+fn variables_before_the_command_are_its_environment() {
+    let ended = run(&words(&["ANSWER=42", "sh", "-c", "exit $ANSWER"])).unwrap();
+    assert_eq!(ended.status, ExitStatus::Code(42));
+}
+
+#[test]
+fn a_child_that_is_never_started_runs_nothing_and_leaves_no_zombie() {
+    let folder = Folder::new("never_started");
+    let made = folder.0.join("made");
+    let child = prepare(&words(&["touch", made.to_str().unwrap()])).unwrap();
+    let process = format!("/proc/{}", child.pid().0);
+    assert!(Path::new(&process).exists());
+    drop(child);
+    assert!(!Path::new(&process).exists(), "the child is still there");
+    assert!(!made.exists(), "the command ran");
+}
+
+#[test]
+fn a_failed_start_leaves_no_zombie() {
+    let child = prepare(&words(&["/nonexistent/program"])).unwrap();
+    let process = format!("/proc/{}", child.pid().0);
+    child.start().unwrap_err();
+    assert!(!Path::new(&process).exists());
+}
+
+#[test]
+fn signals_are_as_a_shell_gives_them() {
+    let status = output_of("signals", "cat /proc/self/status");
+    let bits = |name: &str| {
+        let digits = status.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(digits.trim(), 16).unwrap()
+    };
+    assert_eq!(bits("SigBlk:"), 0);
+    let sigpipe = 1 << (13 - 1);
+    assert_eq!(bits("SigIgn:") & sigpipe, 0, "Rust's runtime ignores SIGPIPE, the command must not");
+    assert_eq!(bits("SigCgt:"), 0);
+}
+
+/// What the descriptors of this process refer to that are inherited across exec.
+fn inherited_descriptors() -> Vec<String> {
+    let close_on_exec = 0o2_000_000;
+    let is_inherited = |descriptor: &str| {
+        let info = fs::read_to_string(format!("/proc/self/fdinfo/{descriptor}")).unwrap_or_default();
+        let flags = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        flags.is_some_and(|flags| u32::from_str_radix(flags.trim(), 8).unwrap() & close_on_exec == 0)
+    };
+    let all = fs::read_dir("/proc/self/fd").unwrap();
+    let names = all.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let links =
+        names.filter(|name| is_inherited(name)).map(|name| fs::read_link(format!("/proc/self/fd/{name}")));
+    links.map(|link| link.unwrap().to_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn the_command_inherits_what_this_process_was_given_and_no_descriptor_of_ours() {
+    let inherited = inherited_descriptors();
+    let seen = output_of("descriptors", "for fd in /proc/$$/fd/*; do readlink $fd; done; true");
+    let ours = seen.lines().filter(|seen| !seen.ends_with("/descriptors/out"));
+    let unexpected: Vec<_> = ours.filter(|seen| !inherited.iter().any(|given| given == seen)).collect();
+    assert!(unexpected.is_empty(), "{unexpected:?}, where {inherited:?} was given");
+    assert!(seen.lines().count() >= 3, "{seen}");
+}
+
+#[test]
+fn a_signal_reaches_the_command_and_nobody_after_its_end() {
+    let running = prepare(&words(&["sleep", "1000"])).unwrap().start().unwrap();
+    let signaller = running.signaller();
+    signaller.send(15).unwrap();
+    assert_eq!(running.wait().unwrap().status, ExitStatus::Signal(15));
+    signaller.send(15).unwrap();
+    assert_eq!(running.wait().unwrap().status, ExitStatus::Signal(15), "asked twice");
+}
+
+#[test]
+fn the_command_can_run_as_another_user() {
+    let is_root = fs::read_to_string("/proc/self/status").unwrap().contains("\nUid:\t0\t0\t");
+    let run_as = Some(Credentials { uid: 65534, gid: 65533, groups: vec![65532] });
+    let script = "[ \"$(id -u) $(id -g) $(id -G)\" = '65534 65533 65533 65532' ]";
+    let result = run(&Command { run_as, ..words(&["sh", "-c", script]) });
+    if is_root {
+        assert_eq!(result.unwrap().status, ExitStatus::Code(0));
+    } else {
+        let error = result.unwrap_err();
+        assert!(error.to_string().contains("cannot be run as user 65534"), "{error}");
+    }
+}

@@ -1,0 +1,321 @@
+//! Live recordings with `perf_event_open`: as root or not, at any perf_event_paranoid up to 2.
+
+#![cfg(target_os = "linux")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nyquist_convert::event::{Event, EventKind, Pid, Sample, Timestamp, UserStack};
+use nyquist_record::linux::launch::{Ended, prepare};
+use nyquist_record::linux::perf::{
+    EndReason, Notice, OpenError, Options, Outcome, Perf, Recording, Summary, Target,
+};
+use nyquist_record::linux::{Command, now};
+
+/// Uses about half a second of CPU time, nearly all in user code.
+const WORK: &str = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+
+/// What a recording gave.
+struct Recorded {
+    events: Vec<Event>,
+    outcome: Outcome,
+    summary: Summary,
+    ended: Option<Ended>,
+}
+
+impl Recorded {
+    fn samples(&self) -> impl Iterator<Item = (&Event, &Sample)> {
+        self.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Sample(sample) => Some((event, sample)),
+            _ => None,
+        })
+    }
+
+    /// The CPU time that samples stand for.
+    fn sampled(&self) -> Duration {
+        Duration::from_nanos(self.samples().map(|(_, sample)| sample.period_ns).sum())
+    }
+
+    /// The CPU time that the last count of every thread says, by CPU.
+    fn counted(&self) -> Duration {
+        let mut counts = BTreeMap::new();
+        for event in &self.events {
+            match event.kind {
+                EventKind::Sample(Sample { tid, cpu_time_ns: Some(time), .. })
+                | EventKind::Total { tid, cpu_time_ns: time, .. } => counts.insert((tid.0, event.cpu), time),
+                _ => None,
+            };
+        }
+        Duration::from_nanos(counts.values().sum())
+    }
+
+    fn used(&self) -> Duration {
+        self.ended.map(|ended| ended.user + ended.system).unwrap()
+    }
+
+    fn lost(&self) -> u64 {
+        self.events
+            .iter()
+            .map(|event| if let EventKind::Lost { records } = event.kind { records } else { 0 })
+            .sum()
+    }
+}
+
+/// Opens the events, or says that the machine refuses all of them.
+fn open(target: Target, options: &Options) -> Option<Perf> {
+    match Perf::open(target, options) {
+        Ok(perf) => Some(perf),
+        Err(error @ OpenError::Refused { .. }) => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Takes all events, and checks that none comes later than was promised.
+fn events_of(recording: &mut Recording) -> Vec<Event> {
+    let mut all = Vec::new();
+    let mut complete_before = Timestamp(0);
+    for chunk in recording {
+        let next = chunk.complete_before();
+        let mut events = Vec::new();
+        assert_eq!(chunk.decode(&mut events), 0, "a record was not understood");
+        assert!(events.iter().all(|event| event.time >= complete_before), "an event came too late");
+        assert!(next >= complete_before);
+        complete_before = next;
+        // A slice of the recorder's memory must not be kept for the whole recording.
+        all.extend(events.into_iter().map(without_stack));
+    }
+    all
+}
+
+fn without_stack(mut event: Event) -> Event {
+    if let EventKind::Sample(Sample { user: UserStack::Copied { stack, .. }, .. }) = &mut event.kind {
+        *stack = bytes::Bytes::new();
+    }
+    event
+}
+
+fn record_with(script: &str, options: &Options) -> Option<Recorded> {
+    let words = ["sh", "-c", script].map(Into::into);
+    let child = prepare(&Command::from_words(words).unwrap()).unwrap();
+    let perf = open(Target::Child(child.pid()), options)?;
+    let outcome = perf.outcome().clone();
+    let mut recording = perf.record().unwrap();
+    let running = child.start().unwrap();
+    let events = events_of(&mut recording);
+    let summary = recording.finish().unwrap();
+    let ended = running.wait().ok();
+    Some(Recorded { events, outcome, summary, ended })
+}
+
+fn record(script: &str) -> Option<Recorded> {
+    record_with(script, &Options::default())
+}
+
+/// Checks that two times are within some percent and milliseconds of each other.
+fn assert_close(found: Duration, expected: Duration, percent: u32, what: &str) {
+    let allowed = expected * percent / 100 + Duration::from_millis(5);
+    assert!(found.abs_diff(expected) <= allowed, "{what}: {found:?} for {expected:?}");
+}
+
+#[test]
+fn samples_and_counts_tell_the_cpu_time_used() {
+    let Some(recorded) = record(WORK) else { return };
+    assert_eq!(recorded.summary.reason, EndReason::Exited);
+    assert_eq!(recorded.lost(), 0);
+    let total = Duration::from_nanos(recorded.summary.total_cpu_time_ns);
+    assert_close(total, recorded.used(), 2, "total");
+    if recorded.outcome.exact_cpu_time {
+        assert_close(recorded.counted(), recorded.used(), 2, "counted by thread");
+    }
+    let expected = if recorded.outcome.kernel { recorded.used() } else { recorded.ended.unwrap().user };
+    assert_close(recorded.sampled(), expected, 10, "sampled");
+}
+
+#[test]
+fn kernel_time_is_counted_where_it_is_not_sampled() {
+    let Some(recorded) = record("dd if=/dev/zero of=/dev/null bs=64k count=30000 2>/dev/null") else {
+        return;
+    };
+    let total = Duration::from_nanos(recorded.summary.total_cpu_time_ns);
+    assert_close(total, recorded.used(), 5, "total");
+    let in_kernel = recorded.samples().filter(|(_, sample)| sample.in_kernel).count();
+    if recorded.outcome.kernel {
+        assert!(in_kernel > 0, "dd works in the kernel");
+        assert_close(recorded.sampled(), recorded.used(), 20, "sampled");
+    } else {
+        assert_eq!(in_kernel, 0);
+        assert!(recorded.samples().all(|(_, sample)| sample.kernel_stack.is_empty()));
+        if recorded.outcome.exact_cpu_time {
+            assert_close(recorded.counted(), recorded.used(), 5, "counted by thread");
+        }
+    }
+}
+
+#[test]
+fn children_are_recorded_and_told_apart() {
+    let script = format!("for n in 1 2 3; do ({WORK}) & done; wait");
+    let Some(recorded) = record(&script) else { return };
+    let processes: BTreeSet<u32> = recorded.samples().map(|(_, sample)| sample.pid.0).collect();
+    assert!(processes.len() >= 3, "{processes:?}");
+    let forks = recorded.events.iter().filter(|event| matches!(event.kind, EventKind::Fork { .. })).count();
+    assert_eq!(forks, 3);
+    assert_close(Duration::from_nanos(recorded.summary.total_cpu_time_ns), recorded.used(), 2, "total");
+}
+
+#[test]
+fn an_exec_gives_a_name_and_mappings_before_any_sample() {
+    let Some(recorded) = record(&format!("exec sh -c '{WORK}'")) else { return };
+    let names =
+        |event: &&Event| matches!(&event.kind, EventKind::Name { name, exec: true, .. } if name == "sh");
+    assert_eq!(recorded.events.iter().filter(names).count(), 2);
+    let first_sample = recorded.samples().map(|(event, _)| event.time).min().unwrap();
+    let mapped = recorded.events.iter().any(|event| match &event.kind {
+        EventKind::Map(mapping) => event.time < first_sample && mapping.path.ends_with("sh"),
+        _ => false,
+    });
+    assert!(mapped, "no mapping of the program before its first sample");
+}
+
+#[test]
+fn a_stack_is_copied_with_its_registers() {
+    let words = ["sh", "-c", WORK].map(Into::into);
+    let child = prepare(&Command::from_words(words).unwrap()).unwrap();
+    let Some(perf) = open(Target::Child(child.pid()), &Options::default()) else { return };
+    let mut recording = perf.record().unwrap();
+    let running = child.start().unwrap();
+    let (mut events, mut copies) = (Vec::new(), 0);
+    for chunk in &mut recording {
+        chunk.decode(&mut events);
+        for event in events.drain(..) {
+            let EventKind::Sample(Sample { user: UserStack::Copied { stack, limited, .. }, .. }) = event.kind
+            else {
+                continue;
+            };
+            assert!(stack.len() > 64, "{} bytes", stack.len());
+            assert!(!limited || stack.len() >= 16 << 10, "a shallow stack fits: {} bytes", stack.len());
+            copies += 1;
+        }
+    }
+    running.wait().unwrap();
+    assert!(copies > 10);
+}
+
+#[test]
+fn a_recording_ends_when_it_is_stopped() {
+    let child = prepare(&Command::from_words(["sleep", "1000"].map(Into::into)).unwrap()).unwrap();
+    let Some(perf) = open(Target::Child(child.pid()), &Options::default()) else { return };
+    let mut recording = perf.record().unwrap();
+    let stop = recording.stop_handle();
+    let running = child.start().unwrap();
+    let stopper = std::thread::spawn(move || stop.stop());
+    events_of(&mut recording);
+    stopper.join().unwrap();
+    assert_eq!(recording.finish().unwrap().reason, EndReason::Stopped);
+    running.signaller().send(9).unwrap();
+    running.wait().unwrap();
+}
+
+#[test]
+fn a_recording_ends_when_its_time_is_over() {
+    let options = Options { duration: Some(Duration::from_millis(200)), ..Options::default() };
+    let child = prepare(&Command::from_words(["sleep", "1000"].map(Into::into)).unwrap()).unwrap();
+    let Some(perf) = open(Target::Child(child.pid()), &options) else { return };
+    let began = now();
+    let mut recording = perf.record().unwrap();
+    let running = child.start().unwrap();
+    events_of(&mut recording);
+    assert!(now().0 - began.0 >= 200_000_000);
+    assert_eq!(recording.finish().unwrap().reason, EndReason::Duration);
+    running.signaller().send(9).unwrap();
+    running.wait().unwrap();
+}
+
+/// A process that runs already, killed at the end.
+struct Other(Child);
+
+impl Other {
+    fn new(script: &str) -> Self {
+        let mut command = std::process::Command::new("sh");
+        Self(command.args(["-c", script]).stdin(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_running_process_is_attached_to() {
+    let mut other = Other::new("while :; do :; done");
+    let pid = Pid(other.0.id());
+    let Some(perf) = open(Target::Attach(pid), &Options::default()) else { return };
+    let mut recording = perf.record().unwrap();
+    let mut events = Vec::new();
+    let is_sample = |event: &Event| matches!(event.kind, EventKind::Sample(_));
+    for chunk in &mut recording {
+        chunk.decode(&mut events);
+        if events.iter().filter(|event| is_sample(event)).count() >= 20 {
+            other.0.kill().unwrap();
+            break;
+        }
+    }
+    events.extend(events_of(&mut recording));
+    assert_eq!(recording.finish().unwrap().reason, EndReason::Exited);
+    let named = |event: &Event| matches!(&event.kind, EventKind::Name { pid: named, .. } if *named == pid);
+    let mapped = |event: &Event| matches!(&event.kind, EventKind::Map(map) if map.path.contains("libc"));
+    assert!(events.iter().any(named));
+    assert!(events.iter().any(mapped), "an executable mapping that was there before");
+}
+
+#[test]
+fn a_process_that_does_not_exist_is_an_error() {
+    let mut gone = Other::new("exit");
+    let pid = Pid(gone.0.id());
+    gone.0.wait().unwrap();
+    match Perf::open(Target::Attach(pid), &Options::default()) {
+        Err(error @ OpenError::NoSuchProcess { .. }) => {
+            assert_eq!(error.to_string(), format!("there is no process {}", pid.0));
+        }
+        Err(OpenError::Refused { source, .. }) => eprintln!("skipped: {source}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_rate_beyond_the_kernels_is_lowered() {
+    let options = Options { rate_hz: u32::MAX, ..Options::default() };
+    let child = prepare(&Command::from_words(["true".into()]).unwrap()).unwrap();
+    let Some(perf) = open(Target::Child(child.pid()), &options) else { return };
+    let outcome = perf.outcome();
+    assert!(outcome.rate_hz < u32::MAX);
+    let notice = outcome.notices.iter().map(ToString::to_string).find(|notice| notice.contains("rate"));
+    assert!(notice.unwrap().contains(&format!("to {} Hz", outcome.rate_hz)));
+}
+
+#[test]
+fn at_ten_times_the_rate_nothing_is_lost() {
+    let options = Options { rate_hz: 10_000, ..Options::default() };
+    let Some(recorded) = record_with(WORK, &options) else { return };
+    let small = |notice: &Notice| matches!(notice, Notice::SmallerRings { .. } | Notice::SharedRings);
+    if recorded.outcome.notices.iter().any(small) {
+        eprintln!("skipped: other recordings hold the locked memory of this user");
+        return;
+    }
+    assert_eq!((recorded.lost(), recorded.summary.lost_samples.unwrap_or(0)), (0, 0));
+    let expected = if recorded.outcome.kernel { recorded.used() } else { recorded.ended.unwrap().user };
+    assert_close(recorded.sampled(), expected, 10, "sampled");
+}
+
+#[test]
+fn nothing_of_the_recorder_appears() {
+    let Some(recorded) = record(WORK) else { return };
+    let own = std::process::id();
+    assert!(recorded.samples().all(|(_, sample)| sample.pid.0 != own));
+}

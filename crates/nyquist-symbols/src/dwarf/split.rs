@@ -1,0 +1,99 @@
+//! Split DWARF: units whose entries were left in `.dwo` files, or packed into one `.dwp` file (DWARF 5, 7.3).
+
+use super::file::{Contributions, DwarfFile};
+use super::unit::Unit;
+use crate::find::open_regular;
+use crate::section::Source;
+use gimli::{DebugCuIndex, EndianSlice, IndexSectionId, RunTimeEndian};
+use nyquist_object::{Elf, FileSource};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where the split units of a module may be.
+#[derive(Debug, Default)]
+pub(crate) struct SplitFiles {
+    package: Option<Package>,
+    /// Folders to search for the file names that skeleton units state.
+    folders: Vec<PathBuf>,
+}
+
+/// A `.dwp` file.
+#[derive(Debug)]
+struct Package {
+    file: Arc<DwarfFile>,
+    /// `.debug_cu_index`: from a unit's id to its parts of the other sections.
+    index: Vec<u8>,
+}
+
+/// A split unit, and the file that it was found in.
+#[derive(Debug)]
+pub(crate) struct SplitUnit {
+    pub(crate) file: Arc<DwarfFile>,
+    pub(crate) unit: Unit,
+}
+
+impl SplitFiles {
+    pub(crate) fn new(package: Option<&Elf<Source>>, folders: Vec<PathBuf>) -> Self {
+        Self { package: package.and_then(Package::open), folders }
+    }
+
+    /// The unit that `skeleton`, of the file `main`, stands for. A unit with another id is not it.
+    pub(crate) fn find(&self, main: &DwarfFile, skeleton: &Unit) -> Option<SplitUnit> {
+        let name = skeleton.root_string(main, None, skeleton.dwo_name?)?;
+        let id = skeleton.dwo_id?;
+        let packed = self.package.as_ref().and_then(|package| package.find(id));
+        let mut split = packed.or_else(|| self.find_file(main, skeleton, &name, id))?;
+        split.unit.addr_base = skeleton.addr_base;
+        split.unit.ranges_base = skeleton.ranges_base;
+        split.unit.low_pc = skeleton.low_pc;
+        Some(split)
+    }
+
+    fn find_file(&self, main: &DwarfFile, skeleton: &Unit, name: &[u8], id: u64) -> Option<SplitUnit> {
+        let stated = Path::new(OsStr::from_bytes(name));
+        let comp_dir = skeleton.comp_dir.and_then(|dir| skeleton.root_string(main, None, dir));
+        let comp_dir = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(stated));
+        let beside = self.folders.iter().map(|folder| folder.join(stated));
+        let base = stated.file_name().into_iter();
+        let flat = base.flat_map(|base| self.folders.iter().map(move |folder| folder.join(base)));
+        comp_dir.into_iter().chain(beside).chain(flat).find_map(|path| open_split(&path, id))
+    }
+}
+
+/// Opens a `.dwo` file when it holds the unit of that id.
+fn open_split(path: &Path, id: u64) -> Option<SplitUnit> {
+    let source = Arc::new(FileSource::new(open_regular(path).ok()?)) as Source;
+    let file = Arc::new(DwarfFile::open_split(&Elf::open(source).ok()?)?);
+    let units = file.units().iter().filter(|unit| !unit.is_type);
+    let mut units = units.filter_map(|unit| Unit::read(&file, unit.offset));
+    let unit = units.find(|unit| unit.dwo_id == Some(id))?;
+    Some(SplitUnit { file: file.clone(), unit })
+}
+
+impl Package {
+    fn open(elf: &Elf<Source>) -> Option<Self> {
+        let index = elf.section_data(".debug_cu_index").ok()??;
+        Some(Self { file: Arc::new(DwarfFile::open_split(elf)?), index })
+    }
+
+    fn find(&self, id: u64) -> Option<SplitUnit> {
+        let endian = if self.file.little_endian { RunTimeEndian::Little } else { RunTimeEndian::Big };
+        let index = DebugCuIndex::from(EndianSlice::new(&self.index, endian)).index().ok()?;
+        let mut offset = None;
+        let mut parts = Contributions::default();
+        for part in index.sections(index.find(id)?).ok()? {
+            let start = u64::from(part.offset);
+            match part.section {
+                IndexSectionId::DebugInfo => offset = Some(start),
+                IndexSectionId::DebugAbbrev => parts.abbrev = start,
+                IndexSectionId::DebugStrOffsets => parts.str_offsets = start,
+                IndexSectionId::DebugRngLists => parts.rnglists = start,
+                _ => {}
+            }
+        }
+        let unit = Unit::read_part(&self.file, offset?, parts)?;
+        (unit.dwo_id == Some(id)).then(|| SplitUnit { file: self.file.clone(), unit })
+    }
+}

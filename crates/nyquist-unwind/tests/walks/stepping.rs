@@ -1,0 +1,356 @@
+//! Steps over call frame information made by hand: each test is one way in which a frame is found.
+
+use crate::object::{
+    BASE, CODE, CODE_LEN, Function, INITIAL, SECTIONS, STACK, bytes, code, debug_frame, eh_frame, file,
+    module, registers, space, walk,
+};
+use nyquist_object::{Avma, Elf};
+use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, StackCopy, WalkEnd};
+use std::sync::Arc;
+
+/// `DW_CFA_undefined` of the return address: the outermost function.
+const ROOT: &[u8] = &[0x07, 16];
+/// The offset in the code of the outermost function of all tests, and of a place in it.
+const ROOT_AT: u32 = 0xf00;
+const IN_ROOT: u64 = 0xf10;
+
+fn interrupted(address: u64) -> FrameAddress {
+    FrameAddress::InstructionPointer(Avma(address))
+}
+
+fn returns(address: u64) -> FrameAddress {
+    FrameAddress::ReturnAddress(Avma(address))
+}
+
+/// A module whose first function, at 0x100, has these instructions, and the outermost one.
+fn with(instructions: &[u8]) -> Module {
+    with_augmentation("zR", instructions)
+}
+
+fn with_augmentation(augmentation: &str, instructions: &[u8]) -> Module {
+    let first = Function { start: 0x100, len: 0x100, instructions };
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let outer = eh_frame(SECTIONS, "zR", &INITIAL, &[root]);
+    let inner = eh_frame(SECTIONS + outer.len() as u64, augmentation, &INITIAL, &[first]);
+    // A CIE is found by its distance from the FDE, so that sections can be put one after the other.
+    let module = module(file(&[], &[(".eh_frame", &[outer, inner].concat())]));
+    assert_eq!(module.damage().first, None);
+    module
+}
+
+/// Walks from 0x110 in the first function, with the stack given, and expects its caller to be the outermost
+/// function.
+#[track_caller]
+fn check(instructions: &[u8], registers: [u64; 17], stack: &[u64]) {
+    let bytes = bytes(stack);
+    let memory = StackCopy { start: Avma(STACK), bytes: &bytes };
+    let (frames, end) = walk(&space(with(instructions)), registers, &memory);
+    assert_eq!(frames, [interrupted(registers[16]), returns(code(IN_ROOT))]);
+    assert_eq!(end, WalkEnd::Root);
+}
+
+#[test]
+fn cfa_from_the_stack_pointer() {
+    check(&[], registers(code(0x110), STACK, 0), &[code(IN_ROOT)]);
+    check(&[0x0e, 24], registers(code(0x110), STACK, 0), &[1, 2, code(IN_ROOT)]);
+    // After an advance by 8 bytes, and not after one by 0x20.
+    check(&[0x48, 0x0e, 24], registers(code(0x110), STACK, 0), &[1, 2, code(IN_ROOT)]);
+    check(&[0x60, 0x0e, 24], registers(code(0x110), STACK, 0), &[code(IN_ROOT)]);
+}
+
+#[test]
+fn cfa_from_the_frame_pointer() {
+    let push_and_move = [0x0e, 16, 0x86, 2, 0x0d, 6];
+    check(&push_and_move, registers(code(0x110), STACK, STACK + 8), &[0, 77, code(IN_ROOT)]);
+}
+
+#[test]
+fn cfa_from_any_other_register() {
+    let mut values = registers(code(0x110), STACK, 0);
+    values[11] = STACK + 16;
+    check(&[0x0c, 11, 0], values, &[1, code(IN_ROOT)]);
+}
+
+#[test]
+fn cfa_by_expressions() {
+    // The word at rsp + 8, + 8.
+    let at_rsp = [0x0f, 5, 0x77, 8, 0x06, 0x23, 8];
+    check(&at_rsp, registers(code(0x110), STACK, 0), &[1, STACK + 16, code(IN_ROOT)]);
+    // The word at rbp - 8.
+    let at_rbp = [0x0f, 3, 0x76, 0x78, 0x06];
+    check(&at_rbp, registers(code(0x110), STACK, STACK + 8), &[STACK + 16, code(IN_ROOT)]);
+    // rax * 2, which no rule has room for.
+    let mut values = registers(code(0x110), STACK, 0);
+    values[0] = STACK / 2 + 8;
+    check(&[0x0f, 4, 0x70, 0, 0x32, 0x1e], values, &[1, code(IN_ROOT)]);
+}
+
+#[test]
+fn linkage_stubs_by_the_place_in_them() {
+    let stub = [0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22];
+    check(&stub, registers(code(0x110), STACK, 0), &[code(IN_ROOT)]);
+    check(&stub, registers(code(0x11a), STACK, 0), &[code(IN_ROOT)]);
+    check(&stub, registers(code(0x11b), STACK, 0), &[1, code(IN_ROOT)]);
+}
+
+#[test]
+fn frames_of_more_than_262_kb() {
+    // The largest frame of rustc 1.95, and above it the return address: 522,392 bytes, as LEB128.
+    let mut stack = vec![0; 522_384 / 8];
+    stack.push(code(IN_ROOT));
+    check(&[0x0e, 0x98, 0xf1, 0x1f], registers(code(0x110), STACK, 0), &stack);
+}
+
+#[test]
+fn a_stale_rule_for_the_frame_pointer_leaves_it_alone() {
+    // After `pop rbp`: CFA = rsp + 8, rbp still said to be saved at CFA - 16, which is below the stack
+    // pointer and not part of the copy. The caller's own CFA is by the frame pointer.
+    let first = Function { start: 0x100, len: 0x100, instructions: &[0x86, 2] };
+    let second = Function { start: 0x200, len: 0x100, instructions: &[0x0c, 6, 16] };
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[first, second, root]);
+    let space = space(module(file(&[], &[(".eh_frame", &section)])));
+    let stack = bytes(&[code(0x210), 1, 0, code(IN_ROOT)]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x110), STACK, STACK + 16), &memory);
+    assert_eq!(frames, [interrupted(code(0x110)), returns(code(0x210)), returns(code(IN_ROOT))]);
+    assert_eq!(end, WalkEnd::Root);
+}
+
+/// A walk whose second frame needs a register that only a full evaluation of the first one restores.
+#[test]
+fn registers_of_outer_frames_are_had_by_repeating_the_walk() {
+    // rbx is saved at CFA - 16 in the first frame, and the second one's CFA is rbx + 8.
+    let first = Function { start: 0x100, len: 0x100, instructions: &[0x0e, 16, 0x83, 2] };
+    let second = Function { start: 0x200, len: 0x100, instructions: &[0x0c, 3, 8] };
+    let third = Function { start: 0x300, len: 0x100, instructions: &[0x0e, 16] };
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[first, second, third, root]);
+    let space = space(module(file(&[], &[(".eh_frame", &section)])));
+    let stack = bytes(&[STACK + 32, code(0x310), 1, code(0x210), code(IN_ROOT)]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let mut values = registers(code(0x110), STACK, 0);
+    values[3] = 0xbad;
+    let (frames, end) = walk(&space, values, &memory);
+    let expected = [0x310, 0x210, IN_ROOT].map(|at| returns(code(at)));
+    assert_eq!(frames[1..], expected);
+    assert_eq!(end, WalkEnd::Root);
+}
+
+#[test]
+fn signal_frames_by_their_registers() {
+    // The rules that glibc gives `__restore_rt`: CFA = *(rsp + 160), rbp at rsp + 120, rip at rsp + 168.
+    let rules = [0x0f, 4, 0x77, 0xa0, 1, 6, 0x10, 6, 3, 0x77, 0xf8, 0, 0x10, 16, 3, 0x77, 0xa8, 1];
+    let module = with_augmentation("zRS", &rules);
+    let space = space(module);
+    let mut stack = vec![0; 64];
+    // The handler has returned; the context is at the stack pointer.
+    stack[0xa0 / 8] = STACK + 0x180;
+    stack[0xa8 / 8] = code(ROOT_AT.into());
+    let stack = bytes(&stack);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
+    // The interrupted instruction is the first of its function: a byte earlier would be another one.
+    assert_eq!(frames, [interrupted(code(0x110)), interrupted(code(ROOT_AT.into()))]);
+    assert_eq!(end, WalkEnd::Root);
+}
+
+#[test]
+fn signal_frames_without_unwind_information_by_their_instructions() {
+    let mut text = vec![0x90; CODE_LEN as usize];
+    text[0x300..0x309].copy_from_slice(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05]);
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let handler = Function { start: 0x100, len: 0x100, instructions: &[] };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[handler, root]);
+    let space = space(module(file(&text, &[(".eh_frame", &section)])));
+    let mut stack = vec![0; 64];
+    stack[0] = code(0x300);
+    stack[1 + 0xa0 / 8] = STACK + 0x180;
+    stack[1 + 0xa8 / 8] = code(IN_ROOT);
+    let stack = bytes(&stack);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
+    assert_eq!(frames, [interrupted(code(0x110)), returns(code(0x300)), interrupted(code(IN_ROOT))]);
+    assert_eq!(end, WalkEnd::Root);
+}
+
+#[test]
+fn the_end_of_a_stack_is_told_from_a_failure() {
+    let check = |instructions: &[u8], ip: u64, stack: &[u64], expected: WalkEnd| {
+        let stack = bytes(stack);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (_, end) = walk(&space(with(instructions)), registers(ip, STACK, 0), &memory);
+        assert_eq!(end, expected, "{instructions:x?}");
+    };
+    let truncated = WalkEnd::Truncated;
+    check(ROOT, code(0x110), &[], WalkEnd::Root);
+    check(&[], code(0x110), &[0], WalkEnd::Root);
+    check(&[], code(0x110), &[], truncated(Reason::StackCopyEnded));
+    check(&[0x0e, 16], code(0x110), &[1], truncated(Reason::StackCopyEnded));
+    check(&[0x13, 0], code(0x110), &[1], truncated(Reason::MemoryUnreadable));
+    check(&[], code(0x110), &[0x1234], truncated(Reason::NotCode));
+    check(&[], code(0x110), &[code(0x500)], WalkEnd::Root);
+    check(&[], code(0x500), &[code(0x110)], truncated(Reason::NoUnwindInfo));
+    check(&[0x0f, 2, 0x70, 0, 0x0c, 50, 8], code(0x110), &[], truncated(Reason::RegisterUnknown));
+    check(&[0x0f, 1, 0x06], code(0x110), &[], truncated(Reason::ExpressionFailed));
+}
+
+#[test]
+fn a_stack_that_does_not_advance_ends_the_walk() {
+    // CFA = rbp + 16 with the frame pointer left alone: every frame is the same one.
+    let space = space(with(&[0x0c, 6, 16]));
+    let stack = bytes(&[0, code(0x110), code(0x110)]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x110), STACK, STACK), &memory);
+    assert_eq!(end, WalkEnd::Truncated(Reason::NotAdvancing));
+    assert_eq!(frames.len(), 2);
+}
+
+#[test]
+fn uncovered_code_by_frame_pointers() {
+    let mut space = space(with(&[]));
+    space.map_code(Avma(0x1000_0000), 0x1000);
+    let check = |bp: u64, stack: &[u64], frames: &[u64], end| {
+        let stack = bytes(stack);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (walked, ended) = walk(&space, registers(0x1000_0010, STACK, bp), &memory);
+        let addresses: Vec<_> = walked.iter().skip(1).map(|frame| frame.address().0).collect();
+        assert_eq!(addresses, frames);
+        assert_eq!(ended, end);
+    };
+    let no_info = WalkEnd::Truncated(Reason::NoUnwindInfo);
+    let in_root = code(IN_ROOT);
+    check(STACK + 8, &[1, 2, in_root], &[in_root], WalkEnd::Root);
+    let chain = [STACK + 16, 0x1000_0020, 0, 0x1000_0030];
+    check(STACK, &chain, &[0x1000_0020, 0x1000_0030], WalkEnd::Root);
+    // A return address that is no code, and frame pointers that are not aligned, below or beyond the stack.
+    check(STACK, &[1, 0x2000_0000], &[], no_info);
+    check(STACK + 1, &[1, 2, in_root], &[], no_info);
+    check(STACK - 8, &[in_root], &[], no_info);
+    check(STACK + 64, &[1, in_root], &[], no_info);
+    check(0, &[1, in_root], &[], no_info);
+}
+
+#[test]
+fn uncovered_prologues_and_epilogues_by_their_instructions() {
+    let mut text = vec![0x90; CODE_LEN as usize];
+    text[0x300..0x306].copy_from_slice(&[0x55, 0x48, 0x89, 0xe5, 0x5d, 0xc3]);
+    // The call in the outermost function, whose instructions are known too where nothing covers it.
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[root]);
+    let space = space(module(file(&text, &[(".eh_frame", &section)])));
+    let in_root = code(IN_ROOT);
+    let check = |at, bp, stack: &[u64]| {
+        let stack = bytes(stack);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (frames, end) = walk(&space, registers(code(at), STACK, bp), &memory);
+        assert_eq!(frames, [interrupted(code(at)), returns(in_root)], "{at:#x}");
+        assert_eq!(end, WalkEnd::Root);
+    };
+    check(0x300, 0, &[in_root]);
+    check(0x301, 0, &[0, in_root]);
+    check(0x304, STACK, &[0, in_root]);
+    check(0x305, 0, &[in_root]);
+}
+
+#[test]
+fn a_call_to_nowhere_is_its_callers() {
+    let stack = bytes(&[code(IN_ROOT)]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space(with(&[])), registers(0, STACK, 0), &memory);
+    assert_eq!(frames, [interrupted(0), returns(code(IN_ROOT))]);
+    assert_eq!(end, WalkEnd::Root);
+}
+
+#[test]
+fn a_walk_has_a_most_number_of_frames() {
+    // Two words a frame.
+    let space = space(with(&[0x0e, 16]));
+    let stack = bytes(&[1, code(0x110)].repeat(20_000));
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
+    assert_eq!(end, WalkEnd::Truncated(Reason::TooManyFrames));
+    assert_eq!(frames.len(), nyquist_unwind::MAX_FRAMES);
+}
+
+/// The other ways in which the same information can be written.
+#[test]
+fn sections_of_every_kind() {
+    let functions = || {
+        [
+            Function { start: ROOT_AT, len: 0x100, instructions: ROOT },
+            Function { start: 0x100, len: 0x100, instructions: &[0x0e, 16] },
+            Function { start: 0x400, len: 0, instructions: &[0x0e, 32] },
+        ]
+    };
+    let check = |sections: &[(&str, &[u8])]| {
+        let module = module(file(&[], sections));
+        assert_eq!(module.damage().first, None, "{sections:x?}");
+        let stack = bytes(&[1, code(IN_ROOT)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (frames, end) = walk(&space(module), registers(code(0x110), STACK, 0), &memory);
+        assert_eq!((frames.len(), end), (2, WalkEnd::Root));
+    };
+    let relative = eh_frame(SECTIONS, "zR", &INITIAL, &functions());
+    check(&[(".eh_frame", &relative)]);
+    check(&[(".eh_frame", &eh_frame(SECTIONS, "", &INITIAL, &functions()))]);
+    check(&[(".debug_frame", &debug_frame(&functions()))]);
+    // A terminator at the end, and one in the middle of two linked sections.
+    check(&[(".eh_frame", &[relative.clone(), vec![0; 4]].concat())]);
+    let [root, first, _] = functions();
+    let one = [eh_frame(SECTIONS, "zR", &INITIAL, &[root]), vec![0; 4]].concat();
+    let other = eh_frame(SECTIONS + one.len() as u64, "zR", &INITIAL, &[first]);
+    check(&[(".eh_frame", &[one.clone(), other].concat())]);
+    // The rest of the functions in the other format.
+    let [_, first, empty] = functions();
+    check(&[(".eh_frame", &one), (".debug_frame", &debug_frame(&[first, empty]))]);
+}
+
+#[test]
+fn debug_frame_of_a_separate_file() {
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let first = Function { start: 0x100, len: 0x100, instructions: &[0x0e, 16] };
+    let elf = Elf::open(file(&[], &[(".eh_frame", &eh_frame(SECTIONS, "zR", &INITIAL, &[root]))])).unwrap();
+    let debug = Elf::open(file(&[], &[(".debug_frame", &debug_frame(&[first]))])).unwrap();
+    let space = space(Module::from_elf_with_debug(&elf, Some(&debug)).unwrap());
+    let stack = bytes(&[1, code(IN_ROOT)]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
+    assert_eq!((frames.len(), end), (2, WalkEnd::Root));
+}
+
+#[test]
+fn damage_in_one_entry_costs_that_entry() {
+    // `DW_CFA_restore_state` without a state, after a good row.
+    let bad = Function { start: 0x200, len: 0x100, instructions: &[0x0e, 16, 0x50, 0x0b] };
+    let good = Function { start: 0x100, len: 0x100, instructions: &[0x0e, 16] };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[bad, good]);
+    let module = module(file(&[], &[(".eh_frame", &section)]));
+    assert_eq!(module.damage().count, 1);
+    let kind = |at: u32| module.rule(nyquist_object::RelativeAddress(CODE as u32 + at)).kind();
+    assert_eq!(kind(0x110), nyquist_unwind::rule::Kind::StackPointer);
+    assert_eq!(kind(0x20f), nyquist_unwind::rule::Kind::StackPointer);
+    assert_eq!(kind(0x210), nyquist_unwind::rule::Kind::Uncovered);
+}
+
+/// Modules that come and go at the same addresses have rules of their own, whatever has been cached.
+#[test]
+fn a_cached_rule_belongs_to_its_module() {
+    let one = Arc::new(with(&[0x0e, 16]));
+    let other = Arc::new(with(&[0x0e, 24]));
+    let mut unwinder = nyquist_unwind::Unwinder::new();
+    let mut frames_with = |module: &Arc<Module>| {
+        let mut space = AddressSpace::new();
+        space.map(Avma(BASE + CODE), CODE_LEN, Avma(BASE), module.clone());
+        let stack = bytes(&[1, code(IN_ROOT), code(IN_ROOT + 1)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let registers = nyquist_unwind::Registers::X86_64(registers(code(0x110), STACK, 0));
+        let mut last = None;
+        unwinder.walk(&space, &registers, &memory, &mut |frame| last = Some(frame));
+        last.unwrap()
+    };
+    for _ in 0..2 {
+        assert_eq!(frames_with(&one), returns(code(IN_ROOT)));
+        assert_eq!(frames_with(&other), returns(code(IN_ROOT + 1)));
+    }
+}
