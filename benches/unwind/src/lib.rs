@@ -1,5 +1,6 @@
 //! Recorded stacks of real programs, and the unwinders that walk them.
 
+pub mod cpu;
 pub mod known;
 pub mod peer;
 pub mod perf_data;

@@ -39,7 +39,8 @@ pub fn symbolicate(
         }
         done.fetch_add(unit.wanted.len(), Ordering::Relaxed);
     });
-    in_parallel(batches.len(), threads, |index, _| prepared[index].answers(batches[index].addresses))
+    let answers = prepared.into_iter().zip(batches);
+    answers.map(|(prepared, batch)| prepared.into_answers(batch.addresses)).collect()
 }
 
 /// A module's addresses, sorted, with what the symbol tables say, and cut by unit.
@@ -89,11 +90,12 @@ impl<'a> Prepared<'a> {
         self.units.iter().map(|unit| Job { module: self.module, unit })
     }
 
-    fn answers(&self, wanted: &[RelativeAddress]) -> Vec<AddressInfo> {
-        let mut found = vec![None; self.addresses.len()];
-        for unit in &self.units {
-            let of_unit = unit.found.get().into_iter().flatten();
-            unit.numbers.iter().zip(of_unit).for_each(|(&number, of)| found[number] = Some(of));
+    fn into_answers(self, wanted: &[RelativeAddress]) -> Vec<AddressInfo> {
+        let mut found: Vec<Option<dwarf::Found>> = Vec::new();
+        found.resize_with(self.addresses.len(), || None);
+        for unit in self.units {
+            let of_unit = unit.found.into_inner().into_iter().flatten();
+            unit.numbers.into_iter().zip(of_unit).for_each(|(number, of)| found[number] = Some(of));
         }
         let mut last: Option<((usize, usize), Option<Function>)> = None;
         let answers = self.functions.iter().zip(found).map(|(&at, found)| {
@@ -103,9 +105,17 @@ impl<'a> Prepared<'a> {
             });
             self.module.answer(function, found)
         });
-        let answers: Vec<AddressInfo> = answers.collect();
+        let mut answers: Vec<Option<AddressInfo>> = answers.map(Some).collect();
         let number = |address| self.addresses.binary_search(address).ok();
-        wanted.iter().filter_map(number).map(|number| answers[number].clone()).collect()
+        let numbers: Vec<usize> = wanted.iter().filter_map(number).collect();
+        let mut uses = vec![0_usize; answers.len()];
+        numbers.iter().for_each(|&number| uses[number] += 1);
+        // Each answer is moved to where it is used last, and copied elsewhere.
+        let give = |number: usize| {
+            uses[number] -= 1;
+            if uses[number] == 0 { answers[number].take() } else { answers[number].clone() }
+        };
+        numbers.into_iter().filter_map(give).collect()
     }
 }
 

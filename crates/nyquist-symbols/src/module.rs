@@ -86,7 +86,7 @@ impl ModuleSymbols {
         let svma = address.to_svma(self.image_base);
         let unit = self.unit_of(svma);
         let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
-        self.answer(self.function(svma), found.as_ref().and_then(|found| found.first()))
+        self.answer(self.function(svma), found.and_then(|mut found| found.pop()))
     }
 
     /// The machine code from `start` on as text, `size` bytes of it, and on to the function's end when asked.
@@ -188,31 +188,35 @@ impl ModuleSymbols {
     }
 
     /// Joins what the symbol tables and the debug info say.
-    pub(crate) fn answer(&self, function: Option<Function>, found: Option<&dwarf::Found>) -> AddressInfo {
+    pub(crate) fn answer(&self, function: Option<Function>, found: Option<dwarf::Found>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
             (Some(_), _) => Origin::DebugInfo,
             (None, Some(function)) => function.origin,
             (None, None) => Origin::Unknown(self.reason()),
         };
-        let mut frames = found.map(|found| found.frames.clone()).unwrap_or_default();
-        if frames.is_empty() && function.is_some() {
-            frames.push(Frame::default());
+        let mut found = found.unwrap_or_default();
+        if found.frames.is_empty() && function.is_some() {
+            found.frames.push(Frame::default());
         }
-        if let (Some(outermost), Some(function)) = (frames.last_mut(), &function) {
+        if let (Some(outermost), Some(function)) = (found.frames.last_mut(), &function) {
             // A mangled symbol says the whole path of a function; a plain name in the debug info does not.
-            let is_complete = found.is_some_and(|found| found.is_complete) || !function.was_mangled;
+            let is_complete = found.is_complete || !function.was_mangled;
             if outermost.function.is_none() || !is_complete {
                 outermost.function = Some(function.name.clone());
             }
         }
-        let symbol = function.and_then(|function| self.symbol(&function.name, function.range));
-        let symbol = symbol.or_else(|| {
-            let found = found?;
-            let name = found.frames.last()?.function.clone()?;
-            self.symbol(&name, found.function.clone()?)
-        });
-        AddressInfo { symbol, frames, origin }
+        let symbol = match function {
+            Some(function) => self.symbol(&function.name, function.range),
+            None => self.symbol_of(&found),
+        };
+        AddressInfo { symbol, frames: found.frames, origin }
+    }
+
+    /// The symbol that the debug info implies where no symbol table has one.
+    fn symbol_of(&self, found: &dwarf::Found) -> Option<Symbol> {
+        let name = found.frames.last()?.function.as_ref()?;
+        self.symbol(name, found.function.clone()?)
     }
 
     fn symbol(&self, name: &Arc<str>, range: std::ops::Range<Svma>) -> Option<Symbol> {

@@ -4,16 +4,20 @@ use nyquist_object::elf::Section as Header;
 use nyquist_object::{ByteSource, Elf, ObjectError};
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Any source of bytes that threads can share.
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
 /// How much of a file is fetched at once where single strings and lists are wanted.
-const BLOCK: u64 = 64 << 10;
+const BLOCK: u64 = 16 << 10;
 
 /// The longest string that is believed.
-const MAX_STRING: usize = 1 << 20;
+const MAX_STRING: u64 = 256 << 10;
+
+/// How many strings are read one by one for each block of a section before blocks are read.
+const SINGLES_A_BLOCK: usize = 3;
 
 /// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
 /// touched; reading them takes no lock once they are there.
@@ -21,7 +25,14 @@ pub(crate) enum Section {
     /// Decompressed, or of an image that is in memory anyway.
     Memory(Vec<u8>),
     /// In a file.
-    File { source: Source, offset: u64, len: u64, blocks: Vec<OnceLock<Option<Box<[u8]>>>> },
+    File {
+        source: Source,
+        offset: u64,
+        len: u64,
+        blocks: Vec<OnceLock<Option<Box<[u8]>>>>,
+        /// How many strings have been read for themselves alone.
+        singles: AtomicUsize,
+    },
 }
 
 impl Default for Section {
@@ -44,7 +55,13 @@ impl Section {
     fn in_file(source: &Source, header: &Header) -> Self {
         let len = header.size.min(source.len().saturating_sub(header.offset.0));
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
-        Self::File { source: source.clone(), offset: header.offset.0, len, blocks }
+        Self::File {
+            source: source.clone(),
+            offset: header.offset.0,
+            len,
+            blocks,
+            singles: AtomicUsize::new(0),
+        }
     }
 
     /// The number of bytes.
@@ -95,12 +112,13 @@ impl Section {
         match self {
             Self::Memory(bytes) => bytes.get(usize::try_from(offset).ok()?..),
             Self::File { len, .. } if offset == *len => Some(&[]),
-            Self::File { source, offset: start, len, blocks } => {
+            Self::File { source, offset: start, len, blocks, .. } => {
                 let number = offset / BLOCK;
                 let block = blocks.get(usize::try_from(number).ok()?)?;
                 let bytes = block.get_or_init(|| {
                     let size = BLOCK.min(len - number * BLOCK);
-                    let bytes = source.read_range(start + number * BLOCK, size).ok()?;
+                    let mut bytes = vec![0; size as usize];
+                    source.read_exact_at(start + number * BLOCK, &mut bytes).ok()?;
                     Some(bytes.into_boxed_slice())
                 });
                 bytes.as_ref()?.get((offset % BLOCK) as usize..)
@@ -109,21 +127,27 @@ impl Section {
     }
 
     /// The string that begins at `offset`, without the zero that ends it.
+    ///
+    /// A few strings are read one by one, without touching more of the file; when many are asked for, whole
+    /// blocks cost less.
     pub(crate) fn string(&self, offset: u64) -> Option<Cow<'_, [u8]>> {
+        if let Self::File { source, offset: start, len, blocks, singles } = self
+            && singles.fetch_add(1, Ordering::Relaxed) < blocks.len() * SINGLES_A_BLOCK
+        {
+            let mut bytes = [0; 256];
+            let bytes = &mut bytes[..usize::try_from(len.checked_sub(offset)?).ok()?.min(256)];
+            source.read_exact_at(start + offset, bytes).ok()?;
+            if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
+                return Some(Cow::Owned(bytes[..end].to_vec()));
+            }
+        }
         let first = self.chunk(offset)?;
         if let Some(end) = first.iter().position(|&byte| byte == 0) {
             return Some(Cow::Borrowed(&first[..end]));
         }
-        let mut bytes = first.to_vec();
-        while bytes.len() < MAX_STRING {
-            let chunk = self.chunk(offset + bytes.len() as u64).filter(|chunk| !chunk.is_empty())?;
-            let end = chunk.iter().position(|&byte| byte == 0);
-            bytes.extend_from_slice(&chunk[..end.unwrap_or(chunk.len())]);
-            if end.is_some() {
-                return Some(Cow::Owned(bytes));
-            }
-        }
-        None
+        let mut bytes = self.window(offset, MAX_STRING)?.into_owned();
+        bytes.truncate(bytes.iter().position(|&byte| byte == 0)?);
+        Some(Cow::Owned(bytes))
     }
 }
 

@@ -103,7 +103,7 @@ impl Compiler<'_> {
         let mut pieces = Vec::new();
         for entry in Entries::new(section) {
             match entry {
-                Ok((fde, _)) => {
+                Ok(fde) => {
                     let place = FdePlace::new(section.kind, fde.offset);
                     if let Some((range, fde)) = self.range(&fde).zip(place) {
                         pieces.push(Piece { start: range.start, end: range.end, fde });
@@ -143,7 +143,7 @@ impl Compiler<'_> {
             }
         };
         let Some((fde, cie)) = entries.at(piece.fde.offset()) else { return add(base, Rule::UNCOVERED) };
-        if let Err(address) = interpreter.rows(&fde, &cie, &mut add) {
+        if let Err(address) = interpreter.rows(&fde, cie, &mut add) {
             add(address, Rule::UNCOVERED);
             self.damage.add(|| format!("damaged instructions in the FDE at {:#x}", piece.fde.offset()));
         }
@@ -168,7 +168,7 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     if pieces.is_sorted_by(|a, b| a.end <= b.start) {
         return pieces;
     }
-    pieces.sort_unstable_by_key(|piece| u64::from(piece.start) << 32 | u64::from(!piece.fde.0));
+    sort_by_start(&mut pieces);
     let mut flat: Vec<Piece> = Vec::with_capacity(pieces.len());
     let mut interrupted: Vec<Piece> = Vec::new();
     for piece in pieces {
@@ -186,6 +186,31 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
     }
     resume(&mut flat, &mut interrupted, u32::MAX);
     flat
+}
+
+/// Sorts pieces that are in the order of the file by their start, and those of the same start against the order
+/// of the file. A radix sort: addresses are many and short.
+fn sort_by_start(pieces: &mut Vec<Piece>) {
+    const BITS: u32 = 11;
+    pieces.reverse();
+    let mut sorted = pieces.clone();
+    for shift in (0..u32::BITS).step_by(BITS as usize) {
+        let digit = |piece: &Piece| (piece.start >> shift) as usize % (1 << BITS);
+        let mut next = [0_usize; 1 << BITS];
+        for piece in &*pieces {
+            next[digit(piece)] += 1;
+        }
+        let mut end = 0;
+        for count in &mut next {
+            (end, *count) = (end + *count, end);
+        }
+        for piece in &*pieces {
+            let place = &mut next[digit(piece)];
+            sorted[*place] = *piece;
+            *place += 1;
+        }
+        std::mem::swap(pieces, &mut sorted);
+    }
 }
 
 /// Goes on with interrupted pieces behind the last one, up to `limit`.

@@ -93,7 +93,8 @@ fn check_file(path: &str) -> Result<usize> {
         .set_got(address(".got"));
     let mut counts = Counts::default();
     let in_code = |address: u64| {
-        let inside = |s: &&nyquist_object::elf::Segment| (s.address.0..s.address.0 + s.file_size).contains(&address);
+        let inside =
+            |s: &&nyquist_object::elf::Segment| (s.address.0..s.address.0 + s.file_size).contains(&address);
         elf.segments().iter().filter(|segment| segment.executable).any(|segment| inside(&segment))
     };
     let eh_frame = elf.section_data(".eh_frame")?.unwrap_or_default();
@@ -105,7 +106,10 @@ fn check_file(path: &str) -> Result<usize> {
         check(&elf, &module, &section, &bases, &|a| !in_code(a), &mut counts)?;
     }
     let Counts { fdes, rows, differences, unreadable, kinds } = counts;
-    println!("{path}: {fdes} FDEs, {rows} rows, {differences} differences, {unreadable} unreadable to gimli, damage {:?}, {kinds:?}", module.damage());
+    println!(
+        "{path}: {fdes} FDEs, {rows} rows, {differences} differences, {unreadable} unreadable to gimli, damage {:?}, {kinds:?}",
+        module.damage()
+    );
     Ok(differences)
 }
 

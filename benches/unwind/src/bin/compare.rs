@@ -31,7 +31,13 @@ fn main() -> Result<()> {
             same += 1;
         } else {
             let at = ours.iter().zip(&theirs).take_while(|(a, b)| a == b).count();
-            println!("{name} {} / {root} {}: differ at {at} {:x?} {:x?}", ours.len(), theirs.len(), &ours[at.saturating_sub(1)..ours.len().min(at + 3)], &theirs[at.saturating_sub(1)..theirs.len().min(at + 3)]);
+            println!(
+                "{name} {} / {root} {}: differ at {at} {:x?} {:x?}",
+                ours.len(),
+                theirs.len(),
+                &ours[at.saturating_sub(1)..ours.len().min(at + 3)],
+                &theirs[at.saturating_sub(1)..theirs.len().min(at + 3)]
+            );
         }
     }
     println!("{} samples, {frames} frames, {same} the same: {ends:#?}", recording.samples.len());

@@ -123,7 +123,8 @@ fn loading(recording: &mut Recording, order: &[usize]) -> (f64, f64) {
 }
 
 fn compile_times(recording: &Recording) {
-    let mut modules: Vec<_> = recording.modules.iter().filter_map(|(path, m)| Some((path, m.as_ref()?))).collect();
+    let mut modules: Vec<_> =
+        recording.modules.iter().filter_map(|(path, m)| Some((path, m.as_ref()?))).collect();
     modules.sort_by_key(|(_, loaded)| std::cmp::Reverse(loaded.module.table().rows().len()));
     for (path, loaded) in modules.into_iter().take(4) {
         let Ok(bytes) = std::fs::read(path) else { continue };
@@ -162,6 +163,9 @@ fn main() -> Result<()> {
     }
     compile_times(&recording);
     let (ours, theirs) = loading(&mut recording, &order);
-    println!("loading before each batch    {ours:8.1} ns a frame, framehop {theirs:8.1}, ratio {:5.2}", theirs / ours);
+    println!(
+        "loading before each batch    {ours:8.1} ns a frame, framehop {theirs:8.1}, ratio {:5.2}",
+        theirs / ours
+    );
     Ok(())
 }

@@ -65,7 +65,9 @@ fn after_name(stat: &[u8]) -> Option<&[u8]> {
 /// Whether a process has ended: it is gone, or a zombie whose status nobody has taken.
 pub(crate) fn has_ended(pid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
-    matches!(after_name(&stat), Some([b'Z' | b'X', ..]))
+    // A main thread that has ended before the others is a zombie too.
+    let others = || threads(Pid(pid)).is_ok_and(|threads| threads.len() > 1);
+    matches!(after_name(&stat), Some([b'Z' | b'X', ..])) && !others()
 }
 
 /// The names of a process's threads and its executable mappings, as far as they can be read.

@@ -29,14 +29,30 @@ pub(crate) enum Step {
     Indirect,
 }
 
+/// What an entry is to the search for the functions around an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A function.
+    Function,
+    /// A call that was inlined.
+    Inlined,
+    /// Anything else.
+    Other,
+}
+
 /// One abbreviation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Abbreviation {
-    pub(crate) tag: DwTag,
+    pub(crate) role: Role,
     pub(crate) has_children: bool,
     attributes: (u32, u32),
+    /// The size of an entry's attributes where it is always the same; [`VARIES`] otherwise.
+    size: u32,
     steps: (u32, u32),
 }
+
+/// Stands for the size of attributes that only their steps tell.
+const VARIES: u32 = u32::MAX;
 
 /// The abbreviations of a unit.
 #[derive(Debug, Default)]
@@ -81,9 +97,20 @@ impl Abbreviations {
             self.attributes.push(Specification { name, form, implicit });
             self.push_step(step(form, encoding)?, first_step);
         }
+        let size = match self.steps[first_step..] {
+            [] => 0,
+            [Step::Bytes(bytes)] => bytes,
+            _ => VARIES,
+        };
+        let role = match tag {
+            constants::DW_TAG_subprogram => Role::Function,
+            constants::DW_TAG_inlined_subroutine => Role::Inlined,
+            _ => Role::Other,
+        };
         Some(Abbreviation {
-            tag,
+            role,
             has_children,
+            size,
             attributes: (first as u32, self.attributes.len() as u32),
             steps: (first_step as u32, self.steps.len() as u32),
         })
@@ -119,6 +146,9 @@ impl Abbreviations {
     /// Moves `cursor` from an entry's first attribute to the next entry.
     #[inline]
     pub(crate) fn pass(&self, of: &Abbreviation, cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<()> {
+        if of.size != VARIES {
+            return cursor.skip(u64::from(of.size));
+        }
         for step in &self.steps[of.steps.0 as usize..of.steps.1 as usize] {
             step.pass(cursor, encoding)?;
         }

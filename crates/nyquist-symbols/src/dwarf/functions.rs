@@ -1,5 +1,6 @@
 //! The functions and inlined calls that contain given addresses: one pass over a unit's entries.
 
+use super::abbreviations::{Abbreviation, Role};
 use super::attribute::Value;
 use super::ranges::UnitView;
 use super::unit::Pc;
@@ -83,28 +84,14 @@ impl Scan<'_> {
             if depth <= barren {
                 barren = usize::MAX;
             }
-            let is_function = abbreviation.tag == constants::DW_TAG_subprogram;
-            let is_inlined = abbreviation.tag == constants::DW_TAG_inlined_subroutine;
-            if is_function || (is_inlined && barren == usize::MAX) {
-                let attributes = abbreviations.attributes(abbreviation);
-                let mut pc = Pc::default();
-                let mut call = Call::default();
-                for attribute in attributes {
-                    let value = Value::read(&mut cursor, attribute, encoding)?;
-                    match attribute.name {
-                        constants::DW_AT_low_pc => pc.low = Some(value),
-                        constants::DW_AT_high_pc => pc.high = Some(value),
-                        constants::DW_AT_ranges => pc.ranges = Some(value),
-                        constants::DW_AT_call_file => call.file = value.number().unwrap_or(0),
-                        constants::DW_AT_call_line => call.line = value.number().unwrap_or(0),
-                        constants::DW_AT_call_column => call.column = value.number().unwrap_or(0),
-                        _ => {}
-                    }
+            let is_barren = barren != usize::MAX;
+            match abbreviation.role {
+                Role::Inlined if is_barren => abbreviations.pass(abbreviation, &mut cursor, encoding)?,
+                Role::Function | Role::Inlined => {
+                    let any = self.read_scope(&mut cursor, entry, abbreviation)?;
+                    barren = if any { usize::MAX } else { depth };
                 }
-                let scope = Scope { entry, call: is_inlined.then_some(call), range: (0, 0) };
-                barren = if self.add(scope, &pc) { usize::MAX } else { depth };
-            } else {
-                abbreviations.pass(abbreviation, &mut cursor, encoding)?;
+                Role::Other => abbreviations.pass(abbreviation, &mut cursor, encoding)?,
             }
             if abbreviation.has_children {
                 depth += 1;
@@ -112,6 +99,28 @@ impl Scan<'_> {
                 return Some(());
             }
         }
+    }
+
+    /// Reads the attributes of a function or an inlined call; whether it contains a wanted address.
+    #[inline(never)]
+    fn read_scope(&mut self, cursor: &mut Cursor<'_>, entry: usize, of: &Abbreviation) -> Option<bool> {
+        let unit = self.view.unit;
+        let mut pc = Pc::default();
+        let mut call = Call::default();
+        for attribute in unit.abbreviations.attributes(of) {
+            let value = Value::read(cursor, attribute, unit.header.encoding)?;
+            match attribute.name {
+                constants::DW_AT_low_pc => pc.low = Some(value),
+                constants::DW_AT_high_pc => pc.high = Some(value),
+                constants::DW_AT_ranges => pc.ranges = Some(value),
+                constants::DW_AT_call_file => call.file = value.number().unwrap_or(0),
+                constants::DW_AT_call_line => call.line = value.number().unwrap_or(0),
+                constants::DW_AT_call_column => call.column = value.number().unwrap_or(0),
+                _ => {}
+            }
+        }
+        let call = (of.role == Role::Inlined).then_some(call);
+        Some(self.add(Scope { entry, call, range: (0, 0) }, &pc))
     }
 
     /// Notes which addresses the scope contains; whether there is any.

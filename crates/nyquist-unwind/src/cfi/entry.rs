@@ -56,7 +56,7 @@ pub(crate) struct BadEntry {
     pub(crate) reason: &'static str,
 }
 
-/// The FDEs of a section in the order of the file, each with its CIE.
+/// The FDEs of a section in the order of the file.
 #[derive(Debug)]
 pub(crate) struct Entries<'a> {
     section: &'a FrameSection,
@@ -64,7 +64,7 @@ pub(crate) struct Entries<'a> {
     /// The CIEs seen so far, by offset.
     cies: HashMap<usize, Result<Cie<'a>, &'static str>>,
     /// The one seen last, which is nearly always the next one too.
-    last_cie: Option<(usize, Cie<'a>)>,
+    last_cie: (usize, Result<Cie<'a>, &'static str>),
 }
 
 /// The bounds of one entry and the number that tells CIE from FDE.
@@ -97,9 +97,8 @@ impl FrameSection {
         let id_offset = reader.position();
         let end = usize::try_from(length).ok().and_then(|length| id_offset.checked_add(length));
         let end = end.filter(|&end| end <= self.bytes.len()).ok_or(CUT)?;
-        let mut reader = Reader::new(&self.bytes, id_offset, end).ok_or(CUT)?;
         let id = if is_64 { reader.u64() } else { reader.u32().map(u64::from) };
-        let id = id.ok_or("an entry too short for its id")?;
+        let id = id.filter(|_| reader.position() <= end).ok_or("an entry too short for its id")?;
         Ok(Some(Header { body: reader.position(), end, id, id_offset, is_64 }))
     }
 
@@ -196,37 +195,30 @@ impl FrameSection {
 
 impl<'a> Entries<'a> {
     pub(crate) fn new(section: &'a FrameSection) -> Self {
-        Self { section, position: 0, cies: HashMap::new(), last_cie: None }
+        Self { section, position: 0, cies: HashMap::new(), last_cie: (usize::MAX, Err("no CIE")) }
     }
 
-    fn cie(&mut self, offset: usize) -> Result<Cie<'a>, &'static str> {
-        if let Some((last, cie)) = self.last_cie
-            && last == offset
-        {
-            return Ok(cie);
-        }
-        let section = self.section;
-        let cie = (*self.cies.entry(offset).or_insert_with(|| section.cie(offset)))?;
-        self.last_cie = Some((offset, cie));
-        Ok(cie)
-    }
-
-    /// The FDE at `offset`, which is one that has been found before.
-    pub(crate) fn at(&mut self, offset: usize) -> Option<(Fde<'a>, Cie<'a>)> {
+    /// The FDE at `offset`, which is one that has been found before, and its CIE.
+    pub(crate) fn at(&mut self, offset: usize) -> Option<(Fde<'a>, &Cie<'a>)> {
         let header = self.section.header(offset).ok()??;
-        self.read(offset, &header).ok()
+        let fde = self.read(offset, &header).ok()?;
+        Some((fde, self.last_cie.1.as_ref().ok()?))
     }
 
-    fn read(&mut self, offset: usize, header: &Header) -> Result<(Fde<'a>, Cie<'a>), &'static str> {
-        let cie_offset = self.section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
-        let cie = self.cie(cie_offset)?;
-        let fde = self.section.parse_fde(offset, header, &cie).ok_or("a damaged FDE")?;
-        Ok((fde, cie))
+    fn read(&mut self, offset: usize, header: &Header) -> Result<Fde<'a>, &'static str> {
+        let section = self.section;
+        let cie_offset = section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
+        if self.last_cie.0 != cie_offset {
+            let cie = self.cies.entry(cie_offset).or_insert_with(|| section.cie(cie_offset));
+            self.last_cie = (cie_offset, *cie);
+        }
+        let cie = self.last_cie.1.as_ref().map_err(|reason| *reason)?;
+        section.parse_fde(offset, header, cie).ok_or("a damaged FDE")
     }
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = Result<(Fde<'a>, Cie<'a>), BadEntry>;
+    type Item = Result<Fde<'a>, BadEntry>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {

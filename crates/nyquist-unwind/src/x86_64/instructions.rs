@@ -2,26 +2,154 @@
 //!
 //! Opcodes as in Intel's Software Developer's Manual, volume 2.
 
+use super::length::{Instruction, Map, decode, operand_len};
 use crate::rule::{Kind, Rule, SavedFramePointer};
 
-/// `endbr64`, which may begin a function.
-const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
-/// `push rbp`.
-const PUSH_RBP: u8 = 0x55;
-/// `mov rbp, rsp` in its two encodings.
-const MOV_RBP_RSP: [[u8; 3]; 2] = [[0x48, 0x89, 0xe5], [0x48, 0x8b, 0xec]];
 /// `mov eax, 15; syscall`, in the two encodings in use: how a signal handler's frame returns.
 const SIGRETURN: [&[u8]; 2] =
     [&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], &[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05]];
 
-/// The most instructions of an epilogue that are read: six registers, the stack pointer, the return.
-const MAX_EPILOGUE: usize = 10;
+/// The most instructions that are followed.
+const MAX_FOLLOWED: usize = 64;
 
-/// The rule for the instruction at `offset` of `code`, where a thread was interrupted; `None` where the
-/// instructions say nothing, so that the frame pointer is the best guess.
+/// The registers' numbers in instructions.
+const RSP: u8 = 4;
+const RBP: u8 = 5;
+
+/// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
+///
+/// Follows the instructions that will be executed if no branch is taken. Where they come to a return without
+/// a call, they say how far above the stack pointer the return address is, which is how leaf functions and
+/// epilogues are found. Where they come to `mov rbp, rsp`, the frame pointer is being set up.
+///
+/// `None` where they come to anything else, as a call: a function that calls has its frame pointer set up
+/// outside of its prologue and epilogue, if it has one at all.
 pub(crate) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
-    let (before, after) = code.split_at_checked(offset)?;
-    prologue(before, after).or_else(|| epilogue(after))
+    let mut at = offset;
+    let mut stack = Stack::default();
+    for _ in 0..MAX_FOLLOWED {
+        let instruction = decode(code.get(at..)?)?;
+        at += instruction.len;
+        match effect(&instruction, &mut stack)? {
+            Effect::Next => {}
+            Effect::Jump(distance) => at = at.checked_add_signed(isize::try_from(distance).ok()?)?,
+            Effect::Return => return stack.rule(1),
+            Effect::SetsFramePointer => {
+                // The stack pointer is at the caller's frame pointer, which has or will have been pushed.
+                stack.frame_pointer = (stack.words >= 0).then_some(stack.words);
+                return stack.rule(2);
+            }
+        }
+    }
+    None
+}
+
+/// The stack as the instructions that are followed change it.
+#[derive(Default)]
+struct Stack {
+    /// How far the stack pointer has risen, in words. Negative where it has fallen.
+    words: i64,
+    /// The word from which the caller's frame pointer has been popped.
+    frame_pointer: Option<i64>,
+}
+
+/// What an instruction does.
+enum Effect {
+    /// It goes on with the next one.
+    Next,
+    /// It goes on elsewhere, at a distance from its end.
+    Jump(i64),
+    /// It returns to the caller.
+    Return,
+    /// It makes the stack pointer the frame pointer.
+    SetsFramePointer,
+}
+
+impl Stack {
+    fn pop(&mut self, is_frame_pointer: bool) {
+        if is_frame_pointer {
+            // What the followed instructions have pushed themselves is in the register still.
+            self.frame_pointer = (self.words >= 0).then_some(self.words);
+        }
+        self.words += 1;
+    }
+
+    fn raise(&mut self, bytes: i64) -> Option<()> {
+        self.words = self.words.checked_add((bytes % 8 == 0).then_some(bytes / 8)?)?;
+        Some(())
+    }
+
+    /// The rule of a frame whose return address ends `words` words above where the stack pointer is now.
+    fn rule(&self, words: i64) -> Option<Rule> {
+        let cfa =
+            i32::try_from(self.words.checked_add(words)?.checked_mul(8)?).ok().filter(|&cfa| cfa >= 8)?;
+        match self.frame_pointer {
+            None => Rule::new(Kind::StackPointer, cfa, SavedFramePointer::InRegister, 0),
+            Some(saved) => {
+                let offset = saved * 8 - i64::from(cfa);
+                Rule::new(Kind::StackPointer, cfa, SavedFramePointer::FromCfa, offset)
+            }
+        }
+    }
+}
+
+/// Applies an instruction; `None` where it leads to what cannot be followed.
+fn effect(instruction: &Instruction, stack: &mut Stack) -> Option<Effect> {
+    match (instruction.map, instruction.opcode) {
+        (Map::One, 0x50..=0x57 | 0x68 | 0x6a) => stack.words -= 1,
+        (Map::One, 0x58..=0x5f) => {
+            let register = instruction.opcode & 7;
+            if instruction.rex & 1 == 0 && register == RSP {
+                return None;
+            }
+            stack.pop(instruction.rex & 1 == 0 && register == RBP);
+        }
+        (Map::One, 0xc2 | 0xc3) => return Some(Effect::Return),
+        (Map::One, 0xe9 | 0xeb) => return Some(Effect::Jump(instruction.immediate)),
+        // Exchanges with and moves to the stack pointer.
+        (Map::One, 0x94 | 0xbc) if instruction.rex & 1 == 0 => return None,
+        // Interrupts, `enter`, `leave`, calls, `hlt`, pushing and popping of flags and memory.
+        (Map::One, 0xc8 | 0xc9 | 0xcc | 0xcd | 0xe8 | 0xf1 | 0xf4 | 0x9c | 0x9d | 0x8f)
+        | (Map::Two, 0x0b | 0xa0 | 0xa1 | 0xa8 | 0xa9) => return None,
+        (Map::One, opcode) => return with_modrm(instruction, opcode, stack),
+        _ => {}
+    }
+    Some(Effect::Next)
+}
+
+/// Applies an instruction of the one-byte map that can name the stack pointer in its ModRM byte.
+fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Option<Effect> {
+    let Some(modrm) = instruction.modrm else { return Some(Effect::Next) };
+    let is_register = modrm >> 6 == 3;
+    let (reg, rm) = (modrm >> 3 & 7, modrm & 7);
+    let reg_is_sp = reg == RSP && instruction.rex & 4 == 0;
+    let rm_is_sp = is_register && rm == RSP && instruction.rex & 1 == 0;
+    let rm_is_bp = is_register && rm == RBP && instruction.rex & 1 == 0;
+    let reg_is_bp = reg == RBP && instruction.rex & 4 == 0;
+    match opcode {
+        0x89 if reg_is_sp && rm_is_bp => return Some(Effect::SetsFramePointer),
+        0x8b if reg_is_bp && rm_is_sp => return Some(Effect::SetsFramePointer),
+        0x81 | 0x83 if rm_is_sp => match reg {
+            0 => stack.raise(instruction.immediate)?,
+            5 => stack.raise(-instruction.immediate)?,
+            7 => {}
+            _ => return None,
+        },
+        // `cmp` and `test` change nothing.
+        0x38..=0x3b | 0x84 | 0x85 => {}
+        // Jumps to and calls of a pointer, and pushes.
+        0xff if reg >= 2 => return None,
+        _ => {
+            let writes_rm =
+                matches!(opcode, 0x00 | 0x01 | 0x08..=0x31 | 0x86..=0x89 | 0xc1 | 0xc7 | 0xd1 | 0xd3);
+            let writes_reg =
+                matches!(opcode, 0x02 | 0x03 | 0x0a..=0x33 | 0x63 | 0x69 | 0x6b | 0x87 | 0x8a..=0x8d);
+            if (writes_rm && rm_is_sp) || (writes_reg && reg_is_sp) {
+                return None;
+            }
+        }
+    }
+    Some(Effect::Next)
 }
 
 /// Whether the code at `offset` is the kernel's or the C library's return from a signal handler.
@@ -43,105 +171,72 @@ pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
     relative || indirect
 }
 
-/// How many bytes follow a ModRM byte, given the next byte.
-fn operand_len(modrm: u8, next: Option<u8>) -> usize {
-    let has_sib = modrm >> 6 != 3 && modrm & 7 == 4;
-    let base_is_none = has_sib && next.is_some_and(|sib| sib & 7 == 5);
-    let displacement = match modrm >> 6 {
-        0 if modrm & 7 == 5 || base_is_none => 4,
-        1 => 1,
-        2 => 4,
-        _ => 0,
-    };
-    usize::from(has_sib) + displacement
-}
-
-/// At the first instructions of a function that will set up a frame pointer.
-fn prologue(before: &[u8], after: &[u8]) -> Option<Rule> {
-    let begins_frame = |code: &[u8]| {
-        code.strip_prefix(&[PUSH_RBP]).is_some_and(|rest| MOV_RBP_RSP.iter().any(|mov| rest.starts_with(mov)))
-    };
-    if begins_frame(after) || after.strip_prefix(&ENDBR64).is_some() {
-        return from_stack_pointer(0, None);
-    }
-    let moves = MOV_RBP_RSP.iter().any(|mov| after.starts_with(mov));
-    if moves && before.last() == Some(&PUSH_RBP) {
-        return from_stack_pointer(1, Some(0));
-    }
-    None
-}
-
-/// In the instructions that take a frame down: pops, an addition to the stack pointer, a return.
-fn epilogue(mut after: &[u8]) -> Option<Rule> {
-    let (mut words, mut saved) = (0, None);
-    for _ in 0..MAX_EPILOGUE {
-        after = match *after {
-            [0xc3 | 0xc2, ..] | [0xf2 | 0xf3, 0xc3, ..] => return from_stack_pointer(words, saved),
-            [0x5d, ref rest @ ..] => {
-                saved = Some(words);
-                words += 1;
-                rest
-            }
-            // `pop rsp` is no part of an epilogue.
-            [0x58..=0x5b | 0x5e | 0x5f, ref rest @ ..] | [0x41, 0x58..=0x5f, ref rest @ ..] => {
-                words += 1;
-                rest
-            }
-            [0x48, 0x83, 0xc4, bytes, ref rest @ ..] if bytes < 0x80 && bytes % 8 == 0 => {
-                words += i64::from(bytes) / 8;
-                rest
-            }
-            [0x48, 0x81, 0xc4, a, b, c, d, ref rest @ ..] => {
-                let bytes = i64::from(i32::from_le_bytes([a, b, c, d]));
-                words += (bytes > 0 && bytes % 8 == 0).then_some(bytes / 8)?;
-                rest
-            }
-            _ => return None,
-        };
-    }
-    None
-}
-
-/// The rule of a frame whose return address is `words` words above the stack pointer, and whose caller's
-/// frame pointer is `saved` words above it.
-fn from_stack_pointer(words: i64, saved: Option<i64>) -> Option<Rule> {
-    let cfa = i32::try_from((words + 1) * 8).ok()?;
-    match saved {
-        None => Rule::new(Kind::StackPointer, cfa, SavedFramePointer::InRegister, 0),
-        Some(saved) => {
-            let offset = saved * 8 - i64::from(cfa);
-            Rule::new(Kind::StackPointer, cfa, SavedFramePointer::FromCfa, offset)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// The expected rule is given as the words from the stack pointer to the return address, and to the
+    /// caller's frame pointer.
+    fn check(code: &[u8], offset: usize, expected: Option<(i64, Option<i64>)>) {
+        let rule = |(words, frame_pointer)| Stack { words, frame_pointer }.rule(1);
+        assert_eq!(rule_at(code, offset), expected.and_then(rule), "{code:x?} at {offset}");
+    }
+
     #[test]
-    fn knows_prologues_and_epilogues() {
-        let check = |code: &[u8], offset, expected: Option<(i64, Option<i64>)>| {
-            let expected = expected.and_then(|(words, saved)| from_stack_pointer(words, saved));
-            assert_eq!(rule_at(code, offset), expected, "{code:x?} at {offset}");
-        };
-        let frame = [0x90, 0x55, 0x48, 0x89, 0xe5, 0x53, 0x50];
-        check(&frame, 1, Some((0, None)));
-        check(&frame, 2, Some((1, Some(0))));
-        check(&frame, 5, None);
-        check(&[0x55, 0x48, 0x8b, 0xec], 1, Some((1, Some(0))));
-        check(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55], 0, Some((0, None)));
+    fn prologues() {
+        // push rbp; mov rbp, rsp; push rbx; call
+        let frame = [0x55, 0x48, 0x89, 0xe5, 0x53, 0xe8, 0, 0, 0, 0];
+        check(&frame, 0, Some((0, None)));
+        check(&frame, 1, Some((1, Some(0))));
+        check(&frame, 4, None);
+        check(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x8b, 0xec], 0, Some((0, None)));
+        // push rbp; movsx edi, byte [rdi]; mov r9, rsi; mov rbp, rsp
+        let scheduled = [0x55, 0x0f, 0xbe, 0x3f, 0x49, 0x89, 0xf1, 0x48, 0x89, 0xe5];
+        check(&scheduled, 1, Some((1, Some(0))));
+        check(&scheduled, 4, Some((1, Some(0))));
+    }
+
+    #[test]
+    fn epilogues() {
         check(&[0xc3], 0, Some((0, None)));
         check(&[0xf3, 0xc3], 0, Some((0, None)));
+        check(&[0xc2, 8, 0], 0, Some((0, None)));
         check(&[0x5d, 0xc3], 0, Some((1, Some(0))));
+        // add rsp, 0x18; pop rbx; pop r12; pop r15; pop rbp; ret
         let pops = [0x48, 0x83, 0xc4, 0x18, 0x5b, 0x41, 0x5c, 0x41, 0x5f, 0x5d, 0xc3];
         check(&pops, 0, Some((7, Some(6))));
         check(&pops, 4, Some((4, Some(3))));
-        check(&[0x48, 0x81, 0xc4, 0x00, 0x01, 0, 0, 0xc3], 0, Some((32, None)));
-        check(&[0x48, 0x81, 0xc4, 0, 0, 0, 0xf0, 0xc3], 0, None);
-        check(&[0x5c, 0xc3], 0, None);
-        check(&[0x48, 0x81, 0xc4, 0xf8, 0xff, 0xff, 0x7f].repeat(9), 0, None);
-        check(&[0x90, 0xc3], 0, None);
+        // pop rbp; mov edx, eax; ret
+        check(&[0x5d, 0x89, 0xc2, 0xc3], 1, Some((0, None)));
+        // A tail call: pop rbp; jmp over a byte; and the function that it jumps to.
+        check(&[0x5d, 0xeb, 0x01, 0xcc, 0x53, 0x5b, 0xc3], 0, Some((1, Some(0))));
+        // leave; ret: the frame pointer says it.
+        check(&[0xc9, 0xc3], 0, None);
+    }
+
+    #[test]
+    fn leaf_functions() {
+        // xor esi, esi; add eax, esi; sub edx, 1; jne; mov eax, esi; ret
+        let leaf = [0x31, 0xf6, 0x01, 0xf0, 0x83, 0xea, 0x01, 0x75, 0xf9, 0x89, 0xf0, 0xc3];
+        check(&leaf, 0, Some((0, None)));
+        check(&leaf, 4, Some((0, None)));
+        // push rbp; mov [rsp - 8], rdi; pop rbp; ret: pushed and popped again.
+        check(&[0x55, 0x48, 0x89, 0x7c, 0x24, 0xf8, 0x5d, 0xc3], 0, Some((0, None)));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_says_nothing() {
+        check(&[0x5c, 0xc3], 0, None); // pop rsp
+        check(&[0x48, 0x83, 0xe4, 0xf0, 0xc3], 0, None); // and rsp, -16
+        check(&[0x48, 0x8d, 0x65, 0xd8, 0xc3], 0, None); // lea rsp, [rbp - 40]
+        check(&[0x48, 0x89, 0xec, 0xc3], 0, None); // mov rsp, rbp
+        check(&[0x53, 0xc3], 0, None); // more pushed than popped
+        check(&[0xff, 0xe0, 0xc3], 0, None); // jmp rax
+        check(&[0xe8, 0, 0, 0, 0, 0xc3], 0, None); // call
+        check(&[0xeb, 0xfe], 0, None); // jmp to itself
+        check(&[0xeb, 0x80], 0, None); // jmp out of the code
+        check(&[0x48, 0x81, 0xc4, 0xf8, 0xff, 0xff, 0x7f].repeat(64), 0, None); // add rsp, 2 GiB
+        check(&[0x06], 0, None);
         check(&[], 0, None);
         check(&[], 1, None);
     }

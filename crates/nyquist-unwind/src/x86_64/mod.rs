@@ -1,6 +1,7 @@
 //! What is particular to 64-bit x86.
 
 pub(crate) mod instructions;
+mod length;
 
 /// DWARF's number of the frame pointer (System V ABI for AMD64, figure 3.36).
 pub(crate) const RBP: usize = 6;

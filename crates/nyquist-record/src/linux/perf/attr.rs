@@ -196,3 +196,56 @@ fn common(features: Features, from_exec: bool) -> perf_event_attr {
     attr.set_watermark(1);
     attr
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Asks a kernel that refuses with an errno until it refuses no longer, and says what is left.
+    fn asked(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
+        let mut features = Features::ALL;
+        for _ in 0..20 {
+            match refusal(features) {
+                None => return Some(features),
+                Some(errno) => features = features.after(errno)?,
+            }
+        }
+        panic!("asking never ends");
+    }
+
+    #[test]
+    fn a_kernel_gives_what_it_has() {
+        let clock = Trigger::CpuClock;
+        assert_eq!(asked(|_| None), Some(Features::ALL));
+        let without_pmu = asked(|f| (f.trigger == Trigger::Cycles).then_some(libc::ENOENT));
+        assert_eq!(without_pmu, Some(Features { trigger: clock, ..Features::ALL }));
+        let without_privilege = asked(|f| f.kernel.then_some(libc::EACCES));
+        assert_eq!(without_privilege, Some(Features { kernel: false, ..Features::ALL }));
+        let linux_6_1 = asked(|f| f.read.then_some(libc::EINVAL));
+        assert_eq!(linux_6_1, Some(Features { read: false, ..Features::ALL }));
+        let linux_5_4 = asked(|f| (f.read || f.lost || f.build_id).then_some(libc::EINVAL));
+        assert_eq!(linux_5_4, Some(Features { read: false, lost: false, build_id: false, ..Features::ALL }));
+    }
+
+    #[test]
+    fn cycles_that_are_invalid_cost_nothing_else() {
+        let refusal = |f: Features| (f.trigger == Trigger::Cycles).then_some(libc::EINVAL);
+        assert_eq!(asked(refusal), Some(Features { trigger: Trigger::CpuClock, ..Features::ALL }));
+    }
+
+    #[test]
+    fn a_refusal_of_everything_is_found_out() {
+        for errno in [libc::EACCES, libc::EPERM, libc::EINVAL, libc::ENOENT, libc::ESRCH, libc::EMFILE] {
+            assert_eq!(asked(|_| Some(errno)), None, "errno {errno}");
+        }
+    }
+
+    #[test]
+    fn a_clock_counts_beside_cycles_only() {
+        let group = |trigger| {
+            let format = Features { trigger, ..Features::ALL }.format();
+            format.read_format.contains(ReadFormat::GROUP)
+        };
+        assert_eq!([Trigger::Cycles, Trigger::CpuClock].map(group), [true, false]);
+    }
+}

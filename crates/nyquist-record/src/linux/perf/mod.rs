@@ -1,4 +1,24 @@
 //! Sampling with `perf_event_open`: inherited events for every thread and CPU, their rings, and their reader.
+//!
+//! ```no_run
+//! use nyquist_record::linux::perf::{Options, Perf, Target};
+//! use nyquist_record::linux::{Command, launch};
+//!
+//! let command = Command::from_words(["ls".into()]).ok_or("no command")?;
+//! let child = launch::prepare(&command)?;
+//! let perf = Perf::open(Target::Child(child.pid()), &Options::default())?;
+//! let mut recording = perf.record()?;
+//! let running = child.start()?;
+//! let mut events = Vec::new();
+//! for chunk in &mut recording {
+//!     chunk.decode(&mut events);
+//!     // Unwind and keep what is wanted of the events here: their stacks are the recorder's memory.
+//!     events.clear();
+//! }
+//! let summary = recording.finish()?;
+//! let ended = running.wait()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod attr;
 mod events;

@@ -1,0 +1,255 @@
+//! Where the next instruction begins.
+//!
+//! The opcode maps are those of Intel's Software Developer's Manual, volume 2, appendix A.
+
+/// One instruction's parts that matter to finding what it does to the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Instruction {
+    /// How many bytes it has.
+    pub(super) len: usize,
+    /// Which opcode map.
+    pub(super) map: Map,
+    /// Its opcode.
+    pub(super) opcode: u8,
+    /// Its REX prefix, or 0.
+    pub(super) rex: u8,
+    /// Its ModRM byte, where it has one.
+    pub(super) modrm: Option<u8>,
+    /// The immediate operand or the relative address, sign-extended; 0 where there is none.
+    pub(super) immediate: i64,
+}
+
+/// An opcode map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Map {
+    /// One byte.
+    One,
+    /// 0f and a byte.
+    Two,
+    /// Any of the others, and all VEX and EVEX instructions: none of them changes the stack pointer.
+    Other,
+}
+
+/// The size of an immediate operand.
+#[derive(Clone, Copy)]
+enum Immediate {
+    None,
+    Byte,
+    /// Four bytes, or two under the operand size prefix.
+    Long,
+    /// Of this many bytes in any case.
+    Bytes(usize),
+}
+
+/// The longest an instruction can be.
+const MAX_LEN: usize = 15;
+
+/// Decodes the instruction at the start of `code`; `None` for one that is not valid in 64-bit mode, is cut
+/// off, or is of the few that programs do not use.
+pub(super) fn decode(code: &[u8]) -> Option<Instruction> {
+    let mut at = 0;
+    let mut short = false;
+    let mut rex = 0;
+    let next = |at: &mut usize| {
+        let byte = code.get(*at).copied();
+        *at += 1;
+        byte
+    };
+    let mut opcode = next(&mut at)?;
+    while matches!(opcode, 0x26 | 0x2e | 0x36 | 0x3e | 0x64..=0x67 | 0xf0 | 0xf2 | 0xf3) {
+        // The address size prefix changes no length in 64-bit mode but that of `mov` to and from an absolute
+        // address, which compilers do not use with it.
+        short |= opcode == 0x66;
+        opcode = next(&mut at)?;
+    }
+    if opcode & 0xf0 == 0x40 {
+        rex = opcode;
+        opcode = next(&mut at)?;
+    }
+    let mut map = Map::One;
+    let (has_modrm, immediate) = match opcode {
+        0x0f => {
+            opcode = next(&mut at)?;
+            map = Map::Two;
+            match opcode {
+                0x38 | 0x3a => {
+                    let immediate = if opcode == 0x3a { Immediate::Byte } else { Immediate::None };
+                    opcode = next(&mut at)?;
+                    map = Map::Other;
+                    (true, immediate)
+                }
+                _ => two_byte(opcode)?,
+            }
+        }
+        0xc4 | 0xc5 | 0x62 => {
+            map = Map::Other;
+            let table = match opcode {
+                0xc5 => next(&mut at).map(|_| 1)?,
+                _ => next(&mut at)? & 7,
+            };
+            at += match opcode {
+                0xc5 => 0,
+                0xc4 => 1,
+                _ => 2,
+            };
+            opcode = next(&mut at)?;
+            vector(table, opcode)?
+        }
+        _ => one_byte(opcode, rex, code.get(at).copied())?,
+    };
+    let modrm = if has_modrm { Some(next(&mut at)?) } else { None };
+    if let Some(modrm) = modrm {
+        at += operand_len(modrm, code.get(at).copied());
+    }
+    let size = match immediate {
+        Immediate::None => 0,
+        Immediate::Byte => 1,
+        Immediate::Long => {
+            if short {
+                2
+            } else {
+                4
+            }
+        }
+        Immediate::Bytes(size) => size,
+    };
+    let bytes = code.get(at..at + size)?;
+    let len = at + size;
+    (len <= MAX_LEN).then_some(Instruction { len, map, opcode, rex, modrm, immediate: number(bytes) })
+}
+
+/// A little-endian number, sign-extended.
+fn number(bytes: &[u8]) -> i64 {
+    let value = bytes.iter().rev().fold(0_u64, |value, &byte| value << 8 | u64::from(byte));
+    let unused = 64_u32.saturating_sub(8 * bytes.len() as u32);
+    if bytes.is_empty() { 0 } else { (value << unused) as i64 >> unused }
+}
+
+/// How many bytes follow a ModRM byte, given the next byte.
+pub(super) fn operand_len(modrm: u8, next: Option<u8>) -> usize {
+    let has_sib = modrm >> 6 != 3 && modrm & 7 == 4;
+    let base_is_none = has_sib && next.is_some_and(|sib| sib & 7 == 5);
+    let displacement = match modrm >> 6 {
+        0 if modrm & 7 == 5 || base_is_none => 4,
+        1 => 1,
+        2 => 4,
+        _ => 0,
+    };
+    usize::from(has_sib) + displacement
+}
+
+/// The one-byte map: whether there is a ModRM byte, and the immediate operand.
+fn one_byte(opcode: u8, rex: u8, next: Option<u8>) -> Option<(bool, Immediate)> {
+    let wide = rex & 8 != 0;
+    Some(match opcode {
+        0x00..=0x3f => match opcode & 7 {
+            0..=3 => (true, Immediate::None),
+            4 => (false, Immediate::Byte),
+            5 => (false, Immediate::Long),
+            _ => return None,
+        },
+        0x50..=0x5f
+        | 0x6c..=0x6f
+        | 0x90..=0x99
+        | 0x9b..=0x9f
+        | 0xa4..=0xa7
+        | 0xaa..=0xaf
+        | 0xc3
+        | 0xc9
+        | 0xcc
+        | 0xec..=0xf1
+        | 0xf4
+        | 0xf5
+        | 0xf8..=0xfd => (false, Immediate::None),
+        0x63 | 0x84..=0x8f | 0xd0..=0xd3 | 0xd8..=0xdf | 0xfe | 0xff => (true, Immediate::None),
+        0x68 | 0xa9 => (false, Immediate::Long),
+        0x69 | 0x81 | 0xc7 => (true, Immediate::Long),
+        0x6a | 0x70..=0x7f | 0xa8 | 0xb0..=0xb7 | 0xcd | 0xe0..=0xe7 | 0xeb => (false, Immediate::Byte),
+        0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => (true, Immediate::Byte),
+        0xa0..=0xa3 => (false, Immediate::Bytes(8)),
+        0xb8..=0xbf => (false, if wide { Immediate::Bytes(8) } else { Immediate::Long }),
+        0xc2 => (false, Immediate::Bytes(2)),
+        0xc8 => (false, Immediate::Bytes(3)),
+        0xe8 | 0xe9 => (false, Immediate::Bytes(4)),
+        // `test` is the only one of these two groups that has an operand.
+        0xf6 => (true, if next? & 0x30 == 0 { Immediate::Byte } else { Immediate::None }),
+        0xf7 => (true, if next? & 0x30 == 0 { Immediate::Long } else { Immediate::None }),
+        _ => return None,
+    })
+}
+
+/// The map after 0f.
+fn two_byte(opcode: u8) -> Option<(bool, Immediate)> {
+    Some(match opcode {
+        0x05..=0x09 | 0x0b | 0x30..=0x35 | 0x77 | 0xa0..=0xa2 | 0xa8..=0xaa | 0xc8..=0xcf => {
+            (false, Immediate::None)
+        }
+        0x80..=0x8f => (false, Immediate::Bytes(4)),
+        0x70..=0x73 | 0xa4 | 0xac | 0xba | 0xc2 | 0xc4..=0xc6 => (true, Immediate::Byte),
+        0x00..=0x03 | 0x0d | 0x10..=0x2f | 0x40..=0xff => (true, Immediate::None),
+        _ => return None,
+    })
+}
+
+/// VEX and EVEX instructions, by the number of their map.
+fn vector(table: u8, opcode: u8) -> Option<(bool, Immediate)> {
+    match table {
+        1 if opcode == 0x77 => Some((false, Immediate::None)),
+        1 => two_byte(opcode),
+        2 | 5 | 6 => Some((true, Immediate::None)),
+        3 => Some((true, Immediate::Byte)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_those_of_the_disassembly() {
+        let check = |code: &[u8]| {
+            let padded = [code, &[0x90; 16]].concat();
+            assert_eq!(decode(&padded).map(|instruction| instruction.len), Some(code.len()), "{code:x?}");
+            assert!(
+                (0..code.len()).all(|len| decode(&code[..len]).is_none_or(|i| i.len <= len)),
+                "{code:x?}"
+            );
+        };
+        check(&[0x55]); // push rbp
+        check(&[0x41, 0x57]); // push r15
+        check(&[0x48, 0x89, 0xe5]); // mov rbp, rsp
+        check(&[0x48, 0x83, 0xec, 0x18]); // sub rsp, 0x18
+        check(&[0x48, 0x81, 0xec, 0x98, 0x01, 0, 0]); // sub rsp, 0x198
+        check(&[0x66, 0x81, 0xc1, 0x34, 0x12]); // add cx, 0x1234
+        check(&[0x48, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8]); // movabs rax, imm64
+        check(&[0xb8, 1, 2, 3, 4]); // mov eax, imm32
+        check(&[0x48, 0x8b, 0x05, 1, 2, 3, 4]); // mov rax, [rip + disp32]
+        check(&[0x8b, 0x04, 0x25, 1, 2, 3, 4]); // mov eax, [disp32]
+        check(&[0x8b, 0x44, 0x24, 0x08]); // mov eax, [rsp + 8]
+        check(&[0x8b, 0x84, 0x24, 1, 2, 3, 4]); // mov eax, [rsp + disp32]
+        check(&[0xf6, 0x43, 0x08, 0x01]); // test byte [rbx + 8], 1
+        check(&[0xf7, 0xc1, 1, 2, 3, 4]); // test ecx, imm32
+        check(&[0xf7, 0xd8]); // neg eax
+        check(&[0x0f, 0xb6, 0xc0]); // movzx eax, al
+        check(&[0x0f, 0x84, 1, 2, 3, 4]); // je rel32
+        check(&[0x66, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0]); // nop word [rax + rax + disp32]
+        check(&[0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0]); // data16 cs nop word
+        check(&[0xf3, 0x0f, 0x1e, 0xfa]); // endbr64
+        check(&[0x66, 0x0f, 0x3a, 0x0f, 0xc1, 0x08]); // palignr xmm0, xmm1, 8
+        check(&[0x66, 0x0f, 0x38, 0x00, 0xc1]); // pshufb xmm0, xmm1
+        check(&[0xc5, 0xf8, 0x77]); // vzeroupper
+        check(&[0xc5, 0xfd, 0x6f, 0x46, 0x20]); // vmovdqa ymm0, [rsi + 32]
+        check(&[0xc4, 0xe3, 0x7d, 0x39, 0xc1, 0x01]); // vextracti128 xmm1, ymm0, 1
+        check(&[0x62, 0xf1, 0x7c, 0x48, 0x10, 0x06]); // vmovups zmm0, [rsi]
+        check(&[0xc8, 0x10, 0, 0]); // enter 16, 0
+        check(&[0x0f, 0x05]); // syscall
+    }
+
+    #[test]
+    fn what_is_no_instruction_has_no_length() {
+        for code in [&[][..], &[0x06], &[0x48], &[0x66; 20], &[0x0f], &[0x0f, 0x04], &[0xc5], &[0x62, 0xf1]] {
+            assert_eq!(decode(code), None, "{code:x?}");
+        }
+    }
+}
