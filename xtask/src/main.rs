@@ -1,5 +1,6 @@
-//! The one entry for people and CI: `cargo xtask test | fuzz`.
+//! The one entry for people and CI: `cargo xtask test | bench | fuzz`.
 
+mod bench;
 mod docs;
 mod fuzz;
 mod live;
@@ -29,6 +30,8 @@ enum Chore {
     Test(test::Options),
     /// Builds the small programs that the tests profile, and prints where they are
     Workloads,
+    /// Measures nyquist beside its peers
+    Bench(bench::Options),
     /// Runs a fuzz target, or all of them one after another
     Fuzz(fuzz::Options),
 }
@@ -40,6 +43,7 @@ fn main() -> ExitCode {
             println!("{}", folder.display());
             true
         }),
+        Chore::Bench(options) => bench::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
     };
     match outcome {

@@ -5,19 +5,23 @@ use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
     CodeTables, Frame, FrameId, Func, LibId, NativeSymbol, Profile, ProfileBuilder, Source, StackId,
 };
-use nyquist_symbols::{AddressInfo, Attempt, Batch, Finder, KernelSymbols, ModuleSymbols};
+use nyquist_symbols::{AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 
 /// Where symbols are looked for, and with how many threads.
 #[derive(Clone, Copy, Debug)]
 pub struct Symbols<'a> {
     /// Finds binaries and debug files.
     pub finder: &'a Finder,
-    /// The running kernel's symbols, where they may be seen.
-    pub kernel: Option<&'a KernelSymbols>,
+    /// Reads the running kernel's symbols: called where a profile has addresses in it, beside the other lookups,
+    /// for it takes as long as they do.
+    pub kernel: fn() -> Result<KernelSymbols, KernelError>,
     /// How many threads look up at once.
     pub threads: NonZeroUsize,
 }
@@ -40,6 +44,8 @@ pub struct Symbolicated {
     pub profile: Profile,
     /// What was found of each lib that is a file.
     pub libs: Vec<LibReport>,
+    /// Why the kernel's functions have no names, where it has any in the profile.
+    pub kernel_error: Option<KernelError>,
 }
 
 /// What was found of one lib.
@@ -66,7 +72,21 @@ pub fn symbolicate(
     let addresses = addresses_by_lib(&profile);
     let total = sources.iter().filter_map(|(lib, _)| addresses.get(lib)).map(Vec::len).sum();
     progress.total.store(total, Ordering::Relaxed);
-    let (mut infos, libs) = look_up(sources, &addresses, symbols, progress);
+    let ((mut infos, libs), kernel) = thread::scope(|scope| {
+        let has_kernel = |(lib, source): &(LibId, LibSource)| {
+            matches!(source, LibSource::Kernel(_)) && addresses.contains_key(lib)
+        };
+        let kernel = sources.iter().any(has_kernel).then(|| scope.spawn(symbols.kernel));
+        let found = look_up(sources, &addresses, symbols, progress);
+        (found, kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic))))
+    });
+    let kernel_error = match kernel {
+        Some(Ok(kernel)) => {
+            add_kernel_infos(&mut infos, sources, &addresses, &kernel);
+            None
+        }
+        other => other.and_then(Result::err),
+    };
     let (mut builder, code) = ProfileBuilder::rebuild(profile);
     for report in &libs {
         if let Some(path) = &report.symbols_from {
@@ -76,11 +96,10 @@ pub fn symbolicate(
             }
         }
     }
-    add_kernel_infos(&mut infos, sources, &addresses, symbols.kernel);
     let map = rebuild_stacks(&mut builder, &code, &infos);
     builder.remap_stacks(|stack| map.get(stack.index()).copied());
     builder.meta_mut().symbolicated = !progress.cancel.load(Ordering::Relaxed);
-    Symbolicated { profile: builder.finish(), libs }
+    Symbolicated { profile: builder.finish(), libs, kernel_error }
 }
 
 type Addresses = FxHashMap<LibId, Vec<RelativeAddress>>;
@@ -108,25 +127,14 @@ fn look_up(
     symbols: Symbols<'_>,
     progress: &Progress,
 ) -> (Infos, Vec<LibReport>) {
+    let wanted: Vec<_> =
+        sources.iter().filter_map(|(lib, source)| Some((*lib, source, addresses.get(lib)?))).collect();
+    let found = open_all(&wanted, symbols, progress);
     let mut opened = Vec::new();
     let mut reports = Vec::new();
-    for (lib, source) in sources {
-        let Some(addresses) = addresses.get(lib) else { continue };
-        if progress.cancel.load(Ordering::Relaxed) {
-            break;
-        }
-        let module = match source {
-            LibSource::File(request) => {
-                let found = symbols.finder.find(request);
-                let file = found.debug_file.as_ref().or(found.binary.as_ref());
-                let symbols_from = file.map(|file| file.path.clone());
-                reports.push(LibReport { lib: *lib, symbols_from, tried: found.tried.clone() });
-                ModuleSymbols::open(&found).ok()
-            }
-            LibSource::Image(image) => ModuleSymbols::from_image(image.to_vec()).ok(),
-            LibSource::Kernel(_) | LibSource::Unknown => None,
-        };
-        opened.extend(module.map(|module| (*lib, module, addresses)));
+    for ((lib, _, addresses), Opened { module, report }) in wanted.iter().zip(found) {
+        reports.extend(report.map(|(symbols_from, tried)| LibReport { lib: *lib, symbols_from, tried }));
+        opened.extend(module.map(|module| (*lib, module, *addresses)));
     }
     let batches: Vec<_> = opened.iter().map(|(_, module, addresses)| Batch { module, addresses }).collect();
     let answers = nyquist_symbols::symbolicate(&batches, symbols.threads, &progress.cancel, &progress.done);
@@ -137,13 +145,68 @@ fn look_up(
     (infos, reports)
 }
 
+/// What came of opening one lib.
+#[derive(Default)]
+struct Opened {
+    module: Option<ModuleSymbols>,
+    /// Where its symbols are, and where they were looked for.
+    report: Option<(Option<PathBuf>, Vec<Attempt>)>,
+}
+
+/// Finds and opens the modules of libs, each thread one after the other: some have to be decompressed first.
+/// Those whose turn has not come when it is ended early stay closed.
+fn open_all<T: Sync>(
+    wanted: &[(LibId, &LibSource, T)],
+    symbols: Symbols<'_>,
+    progress: &Progress,
+) -> Vec<Opened> {
+    let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
+    let work = || {
+        let numbers = || Some(next.fetch_add(1, Ordering::Relaxed));
+        for (lock, (_, source, _)) in
+            std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(wanted.get(n)))
+        {
+            if !progress.cancel.load(Ordering::Relaxed) {
+                lock.get_or_init(|| Opened::from(source, symbols.finder));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..symbols.threads.get().min(wanted.len()) {
+            scope.spawn(work);
+        }
+        work();
+    });
+    opened.into_iter().map(|lock| lock.into_inner().unwrap_or_default()).collect()
+}
+
+fn vec_of_locks(len: usize) -> Vec<OnceLock<Opened>> {
+    std::iter::repeat_with(OnceLock::new).take(len).collect()
+}
+
+impl Opened {
+    fn from(source: &LibSource, finder: &Finder) -> Self {
+        match source {
+            LibSource::File(request) => {
+                let found = finder.find(request);
+                let file = found.debug_file.as_ref().or(found.binary.as_ref());
+                let report = Some((file.map(|file| file.path.clone()), found.tried.clone()));
+                Self { module: ModuleSymbols::open(&found).ok(), report }
+            }
+            LibSource::Image(image) => {
+                Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), report: None }
+            }
+            LibSource::Kernel(_) | LibSource::Unknown => Self::default(),
+        }
+    }
+}
+
 fn add_kernel_infos(
     infos: &mut Infos,
     sources: &[(LibId, LibSource)],
     addresses: &Addresses,
-    kernel: Option<&KernelSymbols>,
+    kernel: &KernelSymbols,
 ) {
-    let Some(kernel) = kernel else { return };
     for (lib, source) in sources {
         let (LibSource::Kernel(base), Some(addresses)) = (source, addresses.get(lib)) else { continue };
         for address in addresses {

@@ -4,9 +4,9 @@ use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbols};
+use nyquist_convert::{LibReport, Libs, Progress, Symbolicated, Symbols};
 use nyquist_profile::{LibId, Profile};
-use nyquist_symbols::{Finder, KernelSymbols, SearchPaths};
+use nyquist_symbols::{Finder, KernelError, KernelSymbols, SearchPaths};
 use std::fs::File;
 use std::io::BufReader;
 use std::num::NonZeroUsize;
@@ -29,11 +29,9 @@ pub(crate) fn symbolicate(
 ) -> Profile {
     let progress = std::sync::Arc::new(Progress::default());
     control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
-    let has_kernel = libs.sources().iter().any(|(_, source)| matches!(source, LibSource::Kernel(_)));
-    let kernel = if has_kernel { kernel_symbols(printer) } else { None };
     let finder = Finder::new(search_paths(args));
     let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let symbols = Symbols { finder: &finder, kernel: kernel.as_ref(), threads };
+    let symbols = Symbols { finder: &finder, kernel: running_kernel, threads };
     let symbolicated = thread::scope(|scope| {
         let (finished, wait) = mpsc::channel::<()>();
         if printer.shows_progress() {
@@ -46,6 +44,9 @@ pub(crate) fn symbolicate(
     });
     if progress.cancel.load(Ordering::Relaxed) {
         printer.warn("the lookup of names was ended early: some functions have none");
+    }
+    if let Some(error) = &symbolicated.kernel_error {
+        printer.warn(format_args!("kernel functions have no names: {error}"));
     }
     explain(&symbolicated, printer);
     symbolicated.profile
@@ -61,13 +62,11 @@ pub(crate) fn search_paths(args: &SymbolArgs) -> SearchPaths {
     }
 }
 
-fn kernel_symbols(printer: Printer) -> Option<KernelSymbols> {
-    let kallsyms = BufReader::new(File::open("/proc/kallsyms").ok()?);
+fn running_kernel() -> Result<KernelSymbols, KernelError> {
+    let kallsyms = BufReader::new(File::open("/proc/kallsyms")?);
     let modules = std::fs::read("/proc/modules").unwrap_or_default();
     let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
     KernelSymbols::parse(kallsyms, modules.as_slice(), &notes)
-        .inspect_err(|error| printer.warn(format_args!("kernel functions have no names: {error}")))
-        .ok()
 }
 
 fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {

@@ -12,7 +12,7 @@ mod http;
 mod invocation;
 mod names;
 mod output_files;
-mod paranoid;
+pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod recorded;

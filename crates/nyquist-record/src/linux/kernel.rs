@@ -1,44 +1,45 @@
 //! Where the kernel's own code is: `/proc/kallsyms` for its image, `/proc/modules` for its modules.
 
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead, BufReader};
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping};
 use nyquist_object::{Avma, FileOffset};
 
+/// As far as an image reaches at most (`KERNEL_IMAGE_SIZE` in Linux's `arch/x86/include/asm/page_64_types.h`). Where
+/// it ends exactly, only the hundred thousand lines of all symbols would tell, and what may lie behind it, such as
+/// trampolines and compiled BPF programs, has its names in the same place. Modules are mapped over it.
+const LARGEST_IMAGE: u64 = 1 << 30;
+
 /// The kernel's mappings: its image as `[kernel.kallsyms]`, and its modules by their names in brackets. Nothing
 /// where their addresses are hidden.
 pub(crate) fn mappings() -> Vec<EventKind> {
-    let symbols = fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let image = kallsyms().and_then(first_code).map(image);
     let modules = fs::read_to_string("/proc/modules").unwrap_or_default();
-    let image = image(&symbols).into_iter();
-    image.chain(modules.lines().filter_map(module)).map(EventKind::Map).collect()
+    image.into_iter().chain(modules.lines().filter_map(module)).map(EventKind::Map).collect()
 }
 
 /// Whether the kernel hides its addresses from this process (`kernel.kptr_restrict`): they all read as 0.
 pub(crate) fn addresses_are_hidden() -> bool {
-    let mut line = String::new();
-    let read = File::open("/proc/kallsyms").and_then(|file| BufReader::new(file).read_line(&mut line));
-    let address = line.split(' ').next().and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    read.is_err() || address.is_none_or(|address| address == 0)
+    kallsyms().and_then(first_code).is_none()
 }
 
-/// The kernel's image: from `_stext` to the last of its symbols that end something.
-fn image(symbols: &str) -> Option<Mapping> {
-    let (mut start, mut end) = (None, None);
-    for line in symbols.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let (Some(address), _, Some(name)) = (fields.next(), fields.next(), fields.next()) else { continue };
-        let address = || u64::from_str_radix(address, 16).ok().filter(|address| *address != 0);
-        match name {
-            "_stext" => start = address(),
-            "_end" | "_etext" | "_einittext" => end = end.max(address()),
-            _ => {}
-        }
-    }
-    let start = start?;
-    let len = end?.checked_sub(start)?;
-    Some(kernel_mapping(start, len, "[kernel.kallsyms]".to_owned()))
+fn kallsyms() -> Option<impl BufRead> {
+    File::open("/proc/kallsyms").ok().map(BufReader::new)
+}
+
+/// Where the kernel's code begins: at `_stext`, one of the first symbols, for they are in the order of their
+/// addresses. Before it there may be others, whose address is 0 in earnest.
+fn first_code(symbols: impl BufRead) -> Option<u64> {
+    let start = symbols.lines().map_while(Result::ok).find_map(|line| {
+        let address = line.strip_suffix(" T _stext")?;
+        u64::from_str_radix(address, 16).ok()
+    });
+    start.filter(|start| *start != 0)
+}
+
+fn image(start: u64) -> Mapping {
+    kernel_mapping(start, LARGEST_IMAGE.min(u64::MAX - start), "[kernel.kallsyms]".to_owned())
 }
 
 /// Reads a line of `/proc/modules`: name, size, users, what uses it, state, address.
@@ -59,19 +60,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_image_reaches_from_its_first_to_its_last_code() {
-        let symbols = "ffffffff81000000 T _stext\nffffffff82000000 T _etext\n\
-                       ffffffff83000000 T _einittext\nffffffffc0201000 t f\t[ext4]\n";
-        let image = image(symbols).unwrap();
-        assert_eq!((image.start, image.len), (Avma(0xffff_ffff_8100_0000), 0x200_0000));
+    fn the_image_begins_with_its_code() {
+        let symbols =
+            "0000000000000000 A fixed_percpu_data\nffffffff81000000 T _stext\nffffffff81000000 T _text\n";
+        let image = image(first_code(symbols.as_bytes()).unwrap());
+        assert_eq!((image.start, image.len), (Avma(0xffff_ffff_8100_0000), LARGEST_IMAGE));
         assert_eq!((image.pid, image.path.as_str()), (None, "[kernel.kallsyms]"));
     }
 
     #[test]
+    fn the_image_ends_with_the_address_space() {
+        assert_eq!(image(0xffff_ffff_ff00_0000).len, 0xff_ffff);
+    }
+
+    #[test]
     fn hidden_addresses_are_no_mapping() {
-        assert_eq!(image("0000000000000000 T _stext\n0000000000000000 T _etext\n"), None);
+        assert_eq!(first_code("0000000000000000 T _stext\n".as_bytes()), None);
+        assert_eq!(first_code("".as_bytes()), None);
         assert_eq!(module("ext4 1077248 1 - Live 0x0000000000000000"), None);
-        assert_eq!(image(""), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 /// The size of a buffer: some records of the largest size.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
-/// The number of buffers: 64 MB, touched only as far as it is used.
+/// The number of buffers there may be: 64 MB. Most recordings need a few of them.
 pub(crate) const BUFFERS: usize = 256;
 
 /// The buffers that samples may not take.
@@ -32,14 +32,9 @@ pub(crate) enum Need {
 }
 
 impl Pool {
-    /// Makes all buffers.
+    /// A pool that makes each buffer when it is first needed.
     pub(crate) fn new() -> Self {
         let (back, free) = sync_channel(BUFFERS);
-        for _ in 0..BUFFERS {
-            // The channel has room for all, and its other end is here. The pages of zeros are not there before
-            // they are written to.
-            let _ = back.try_send(vec![0; BUFFER_BYTES]);
-        }
         Self { free, back, count: Arc::new(AtomicUsize::new(BUFFERS)) }
     }
 
@@ -50,7 +45,8 @@ impl Pool {
         if self.count.load(Ordering::Acquire) <= kept {
             return None;
         }
-        let buffer = self.free.try_recv().ok()?;
+        // Where none has come back, fewer have been made than there may be: the count says that one is left.
+        let buffer = self.free.try_recv().unwrap_or_else(|_| vec![0; BUFFER_BYTES]);
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         Some(Filling { buffer: PooledBuffer { buffer, len: 0, back, count } })

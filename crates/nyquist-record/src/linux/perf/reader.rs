@@ -1,5 +1,5 @@
 //! The thread that drains the rings. It copies records out and frees the rings, and nothing else: it shares no
-//! lock with later stages, and allocates nothing while it runs.
+//! lock with later stages, and allocates nothing while it runs but the buffers of its pool, each once.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;

@@ -39,8 +39,6 @@ pub(crate) struct Initial {
 }
 
 impl Initial {
-    /// The kernel writes a hundred thousand lines to say where it is, so they are read when the command runs
-    /// already.
     fn events(self) -> Vec<Event> {
         let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
         let kinds = kernel.into_iter().chain(self.process);

@@ -1,0 +1,34 @@
+//! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
+
+mod measure;
+mod program;
+mod record;
+mod recorder;
+mod samples;
+mod spread;
+
+use anyhow::Result;
+
+use crate::live::paranoid;
+
+/// What to measure.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    subject: Subject,
+}
+
+#[derive(clap::Subcommand)]
+enum Subject {
+    /// Slowdown of the recorded program, the recorder's CPU time, time to save, samples against CPU time
+    Record(record::Options),
+}
+
+/// Measures; says that it could.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    paranoid::restore_when_interrupted()?;
+    match &options.subject {
+        Subject::Record(options) => record::run(options)?,
+    }
+    Ok(true)
+}

@@ -1,0 +1,138 @@
+//! One run of a program, recorded or not, and what it cost.
+//!
+//! The workload `measured` stands twice: around the recorder, and between the recorder and its command. So the command's CPU
+//! time and its end are known exactly, and the recorder's share is the rest.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
+
+use super::recorder::Recorder;
+use crate::live::paranoid::Paranoid;
+
+/// What a run cost. All times are in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Run {
+    /// The CPU time of the command and its descendants.
+    pub(crate) command_cpu: f64,
+    /// How long the command ran.
+    pub(crate) command_wall: f64,
+    /// The recorder's CPU time until the command's end.
+    pub(crate) cpu_during: f64,
+    /// The recorder's CPU time after it.
+    pub(crate) cpu_after: f64,
+    /// From the command's end to the recorder's.
+    pub(crate) saving: f64,
+    /// The samples taken.
+    pub(crate) samples: f64,
+    /// What naming the functions cost where that is a second step.
+    pub(crate) naming: Option<Step>,
+}
+
+/// What a step after the recording cost, in seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    /// How long it took.
+    pub(crate) wall: f64,
+    /// The CPU time it used.
+    pub(crate) cpu: f64,
+}
+
+/// The two places that `measured` stands in, and what it measured there.
+struct Figures(Value);
+
+impl Figures {
+    fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self(serde_json::from_str(&text)?))
+    }
+
+    fn seconds(&self, key: &str) -> f64 {
+        self.0[key].as_f64().unwrap_or_default() / 1e9
+    }
+
+    fn wall(&self) -> f64 {
+        self.seconds("ended_ns") - self.seconds("began_ns")
+    }
+}
+
+/// The folder for figures and recordings, and the program that measures.
+pub(crate) struct Bench<'a> {
+    /// The folder for the files of a run.
+    pub(crate) folder: &'a Path,
+    /// The workload `measured`.
+    pub(crate) measured: &'a Path,
+}
+
+impl Bench<'_> {
+    /// Runs a command that nobody records.
+    pub(crate) fn unrecorded(&self, command: &[OsString]) -> Result<Run> {
+        let figures = self.measure("command", command)?;
+        Ok(Run { command_cpu: figures.seconds("cpu_ns"), command_wall: figures.wall(), ..Run::default() })
+    }
+
+    /// Runs a command under a recorder.
+    pub(crate) fn recorded(&self, recorder: &Recorder, rate: u32, command: &[OsString]) -> Result<Run> {
+        let output = self.folder.join(format!("recording{}", recorder.extension));
+        let command = [&self.measuring("command"), command].concat();
+        let words = recorder.words(rate, &output, &command);
+        let held = recorder.paranoid.map(Paranoid::hold).transpose()?;
+        let around = self.measure("recorder", &words)?;
+        drop(held);
+        let inside = Figures::read(&self.folder.join("command.json"))?;
+        let naming = recorder.naming.map(|words| self.name(&words(&output))).transpose()?;
+        let samples = (recorder.samples)(&output)?;
+        Ok(Run { samples, naming, ..cost(&around, &inside)? })
+    }
+
+    fn name(&self, words: &[OsString]) -> Result<Step> {
+        let figures = self.measure("naming", words)?;
+        Ok(Step { wall: figures.wall(), cpu: figures.seconds("cpu_ns") })
+    }
+
+    /// The words before a command that make it measured.
+    fn measuring(&self, name: &str) -> Vec<OsString> {
+        vec![self.measured.into(), self.folder.join(format!("{name}.json")).into()]
+    }
+
+    fn measure(&self, name: &str, words: &[OsString]) -> Result<Figures> {
+        let words = [&self.measuring(name), words].concat();
+        let log = fs::File::create(self.folder.join("errors.log"))?;
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]).current_dir(self.folder);
+        let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).status()?;
+        if !status.success() {
+            let said = fs::read_to_string(self.folder.join("errors.log"))?;
+            let program = Path::new(&words[2]).file_name().unwrap_or_default().to_string_lossy();
+            bail!("{program} ended with {status}: {}", said.lines().last().unwrap_or_default());
+        }
+        Figures::read(&self.folder.join(format!("{name}.json")))
+    }
+}
+
+/// Tells the recorder's share from the command's.
+fn cost(around: &Figures, inside: &Figures) -> Result<Run> {
+    let own = around.seconds("own_cpu_ns");
+    let command_cpu = inside.seconds("cpu_ns");
+    // What the recorder's descendants used, if it has waited for them: the command, and `measured` itself.
+    let descendants = around.seconds("cpu_ns") - own;
+    ensure!(
+        (descendants - command_cpu).abs() < 0.02 + 0.02 * command_cpu,
+        "the recorder's own {own:.3} s and the command's {command_cpu:.3} s are not all of {:.3} s",
+        around.seconds("cpu_ns")
+    );
+    ensure!(inside.0["parent"] == around.0["child"], "the command is not the recorder's child");
+    let cpu_during = inside.seconds("parent_cpu_ns");
+    Ok(Run {
+        command_cpu,
+        command_wall: inside.wall(),
+        cpu_during,
+        cpu_after: own - cpu_during,
+        saving: around.seconds("ended_ns") - inside.seconds("ended_ns"),
+        ..Run::default()
+    })
+}

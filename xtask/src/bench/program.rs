@@ -1,0 +1,60 @@
+//! The programs that are recorded, made as long as this machine needs.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::measure::Bench;
+
+/// Work that is recorded.
+pub(crate) struct Program {
+    /// What the tables call it.
+    pub(crate) name: String,
+    /// The words that run it.
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The workload `fixed_work` in one of its builds, with as many passes as one thread makes in so many seconds.
+pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: f64) -> Result<Program> {
+    const TRIAL: f64 = 10_000.0;
+    let workload = bench.measured.with_file_name(format!("fixed_work-{build}"));
+    let command = |passes: f64, threads: u32| -> Vec<OsString> {
+        vec![workload.clone().into(), format!("{passes:.0}").into(), threads.to_string().into()]
+    };
+    let trial = bench.unrecorded(&command(TRIAL, 1))?;
+    let passes = TRIAL * seconds / trial.command_cpu.max(1e-3);
+    let name = format!("C, {build}, {threads} thread{}", if threads == 1 { "" } else { "s" });
+    Ok(Program { name, command: command(passes, threads) })
+}
+
+/// The Rust compiler at work for about so many seconds: a large program with hundreds of thousands of symbols,
+/// and with deep stacks.
+pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
+    const TRIAL: u32 = 200;
+    let source = bench.folder.join("generated.rs");
+    let mut compile: Vec<OsString> =
+        ["rustc", "--crate-type=lib", "-O", "-Cdebuginfo=2"].map(OsString::from).into();
+    compile.extend(["-o".into(), bench.folder.join("generated.rlib").into(), source.clone().into()]);
+    write_functions(&source, TRIAL)?;
+    let trial = bench.unrecorded(&compile)?;
+    write_functions(&source, (f64::from(TRIAL) * seconds / trial.command_wall.max(1e-3)) as u32)?;
+    Ok(Program { name: "rustc".into(), command: compile })
+}
+
+/// Functions that take the compiler some work, all of them different.
+fn write_functions(path: &Path, count: u32) -> Result<()> {
+    let mut text = String::from("use std::collections::BTreeMap;\n");
+    for number in 2..count + 2 {
+        writeln!(
+            text,
+            "pub fn f{number}(values: &[u64]) -> BTreeMap<String, [u64; {number}]> {{
+                 let kept = values.iter().filter(|value| **value % {number} != 0);
+                 kept.map(|value| (format!(\"{{value:>{number}}}\"), [value * {number}; {number}])).collect()
+             }}"
+        )?;
+    }
+    Ok(fs::write(path, text)?)
+}

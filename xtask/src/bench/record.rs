@@ -1,0 +1,210 @@
+//! `cargo xtask bench record`: all recorders on the same programs, round after round, and the tables of it.
+
+use std::fs;
+
+use anyhow::{Context as _, Result, ensure};
+
+use super::measure::{Bench, Run};
+use super::program::{self, Program};
+use super::recorder::{self, Recorder};
+use super::spread::cell;
+use crate::steps::{cargo, succeeds};
+use crate::workloads;
+
+/// How long and how often.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// How often every recorder has its turn
+    #[arg(long, default_value_t = 5)]
+    rounds: u32,
+    /// CPU seconds of each thread where the slowdown is measured
+    #[arg(long, default_value_t = 2.0)]
+    short: f64,
+    /// Seconds of the recordings that are timed until they are saved
+    #[arg(long, default_value_t = 10.0)]
+    long: f64,
+    /// Only the tables whose name contains this: slowdown, saving
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// One row: a recorder (or none) at a rate, and what came of each round, or why nothing did.
+struct Row<'a> {
+    recorder: Option<&'a Recorder>,
+    rate: u32,
+    runs: Vec<Run>,
+    failure: Option<String>,
+}
+
+/// Measures and prints the tables.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
+    let measured = workloads::build_all()?.join("measured");
+    let folder = crate::target().join("bench-record");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
+    let bench = Bench { folder: &folder, measured: &measured };
+    let recorders = recorder::all(&crate::target().join("release/nyquist"));
+    describe(&recorders)?;
+    if "slowdown".contains(&options.only) {
+        slowdown(options, &bench, &recorders)?;
+    }
+    if "saving".contains(&options.only) {
+        saving(options, &bench, &recorders)?;
+    }
+    Ok(())
+}
+
+/// Says on what machine this runs, and beside which versions.
+fn describe(recorders: &[Recorder]) -> Result<()> {
+    let cpus = fs::read_to_string("/proc/cpuinfo")?;
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    let count = cpus.lines().filter(|line| line.starts_with("processor")).count();
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let load = fs::read_to_string("/proc/loadavg")?;
+    println!(
+        "{count} x {}, Linux {}, load {} before.",
+        model.map_or("CPU", |(_, model)| model),
+        kernel.trim(),
+        load.split(' ').next().unwrap_or_default()
+    );
+    let mut versions: Vec<String> = recorders.iter().filter_map(recorder::version).collect();
+    versions.dedup();
+    println!("{}.", versions.join(", "));
+    Ok(())
+}
+
+/// How much slower a busy program gets, and what its recorder uses.
+fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
+    println!("\n## Slowdown and the recorder's CPU time\n");
+    // Looking up symbols comes after the program's end: it is in the other table.
+    let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
+    for (build, threads) in [("fp", 1), ("cfi", 1), ("fp", 2), ("cfi", 2)] {
+        let program = program::fixed_work(bench, build, threads, options.short)?;
+        let rates = [1000, 10_000];
+        let mut rows = vec![Row::new(None, 0)];
+        rows.extend(
+            rates.iter().flat_map(|rate| recorders.iter().map(|recorder| Row::new(Some(recorder), *rate))),
+        );
+        take_turns(options.rounds, bench, &program, &mut rows);
+        print_slowdown(&program, &rows);
+    }
+    Ok(())
+}
+
+fn print_slowdown(program: &Program, rows: &[Row<'_>]) {
+    println!("### {}\n", program.name);
+    println!(
+        "| recorder | Hz | command's CPU, s | x unrecorded | command's wall, s | x unrecorded | recorder's CPU meanwhile, s | after, s | samples a CPU second |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|");
+    let plain = &rows[0].runs;
+    for row in rows {
+        let ratio = |figure: fn(&Run) -> f64| {
+            cell(3, row.runs.iter().zip(plain).map(|(run, plain)| figure(run) / figure(plain)))
+        };
+        row.print(&[
+            row.cell(2, |run| run.command_cpu),
+            ratio(|run| run.command_cpu),
+            row.cell(2, |run| run.command_wall),
+            ratio(|run| run.command_wall),
+            row.recorded(3, |run| run.cpu_during),
+            row.recorded(3, |run| run.cpu_after),
+            row.recorded(0, |run| run.samples / run.command_cpu),
+        ]);
+    }
+    println!();
+}
+
+/// How long the profile takes from the command's end on, and how many samples there are for its CPU time.
+fn saving(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
+    const RATE: u32 = 1000;
+    println!("\n## From the command's end to the profile, and samples against CPU time\n");
+    let programs =
+        [program::fixed_work(bench, "cfi", 1, options.long)?, program::rustc(bench, options.long)?];
+    for program in programs {
+        let mut rows: Vec<_> = recorders.iter().map(|recorder| Row::new(Some(recorder), RATE)).collect();
+        take_turns(options.rounds, bench, &program, &mut rows);
+        print_saving(&program, &rows);
+    }
+    Ok(())
+}
+
+fn print_saving(program: &Program, rows: &[Row<'_>]) {
+    println!("### {}\n", program.name);
+    println!(
+        "| recorder | Hz | command's end to file, ms | naming after that, ms | recorder's CPU meanwhile, s | after, s | naming, s | command's CPU, s | samples | samples / (CPU time x rate) |"
+    );
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for row in rows {
+        let naming = |digits, figure: fn(&super::measure::Step) -> f64| {
+            cell(digits, row.runs.iter().filter_map(|run| run.naming.as_ref()).map(figure))
+        };
+        let rate = f64::from(row.rate);
+        row.print(&[
+            row.cell(0, |run| run.saving * 1e3),
+            naming(0, |step| step.wall * 1e3),
+            row.cell(3, |run| run.cpu_during),
+            row.cell(3, |run| run.cpu_after),
+            naming(3, |step| step.cpu),
+            row.cell(2, |run| run.command_cpu),
+            row.cell(0, |run| run.samples),
+            cell(4, row.runs.iter().map(|run| run.samples / run.command_cpu / rate)),
+        ]);
+    }
+    println!();
+}
+
+/// Gives every row its turn, round after round, so that a busy moment of the machine meets all.
+fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
+    for round in 1..=rounds {
+        for row in rows.iter_mut() {
+            eprintln!("{}, round {round}: {} {}", program.name, row.name(), row.rate);
+            row.measure(bench, program);
+        }
+    }
+}
+
+impl<'a> Row<'a> {
+    fn new(recorder: Option<&'a Recorder>, rate: u32) -> Self {
+        Self { recorder, rate, runs: Vec::new(), failure: None }
+    }
+
+    fn name(&self) -> &str {
+        self.recorder.map_or("unrecorded", |recorder| recorder.name)
+    }
+
+    /// One run; after a failure none any more.
+    fn measure(&mut self, bench: &Bench<'_>, program: &Program) {
+        if self.failure.is_some() {
+            return;
+        }
+        let run = match self.recorder {
+            None => bench.unrecorded(&program.command),
+            Some(recorder) if recorder.program.is_none() => Err(anyhow::anyhow!("not on this machine")),
+            Some(recorder) => bench.recorded(recorder, self.rate, &program.command),
+        };
+        match run {
+            Ok(run) => self.runs.push(run),
+            Err(error) => self.failure = Some(format!("{error:#}")),
+        }
+    }
+
+    fn cell(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
+        cell(digits, self.runs.iter().map(figure))
+    }
+
+    /// A cell that only a recorder has.
+    fn recorded(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
+        self.recorder.map_or_else(String::new, |_| self.cell(digits, figure))
+    }
+
+    fn print(&self, cells: &[String]) {
+        let rate = if self.rate == 0 { String::new() } else { self.rate.to_string() };
+        match &self.failure {
+            Some(failure) => {
+                println!("| {} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1));
+            }
+            None => println!("| {} | {rate} | {} |", self.name(), cells.join(" | ")),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The recorders that are compared: how each is called, and what its recording is asked.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::samples;
+
+/// A recorder, in one of its modes.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    /// What the tables call it.
+    pub(crate) name: &'static str,
+    /// The program; `None` where this machine has none.
+    pub(crate) program: Option<PathBuf>,
+    /// Its arguments before the rate, the output and the command.
+    arguments: &'static [&'static str],
+    /// The option that takes the rate.
+    rate_option: &'static str,
+    /// What its recordings' names end with.
+    pub(crate) extension: &'static str,
+    /// Whether it looks up symbols after the recording by an option of its own.
+    pub(crate) presymbolicates: bool,
+    /// The perf_event_paranoid that it needs.
+    pub(crate) paranoid: Option<i32>,
+    /// Counts the samples of a recording.
+    pub(crate) samples: fn(&Path) -> Result<f64>,
+    /// The command that names the functions of a recording, where that is a second step.
+    pub(crate) naming: Option<fn(&Path) -> Vec<OsString>>,
+}
+
+impl Recorder {
+    /// The words that record a command.
+    pub(crate) fn words(&self, rate: u32, output: &Path, command: &[OsString]) -> Vec<OsString> {
+        let program = self.program.clone().unwrap_or_default().into_os_string();
+        let mut words = vec![program];
+        words.extend(self.arguments.iter().map(OsString::from));
+        words.extend([self.rate_option.into(), rate.to_string().into()]);
+        words.extend(["-o".into(), output.into(), "--".into()]);
+        words.extend_from_slice(command);
+        words
+    }
+}
+
+/// All recorders. One that this machine lacks has no program.
+pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
+    let nyquist = Recorder {
+        name: "nyquist",
+        program: Some(nyquist.to_owned()),
+        arguments: &["record", "--quiet", "--save-only"],
+        rate_option: "--rate",
+        extension: ".json.gz",
+        presymbolicates: false,
+        paranoid: None,
+        samples: samples::in_profile,
+        naming: None,
+    };
+    let perf = Recorder {
+        name: "perf -g",
+        program: in_path("perf"),
+        arguments: &["record", "-q", "-g"],
+        rate_option: "-F",
+        extension: ".data",
+        samples: samples::in_perf_data,
+        naming: Some(perf_script),
+        ..nyquist.clone()
+    };
+    let perf_dwarf = Recorder {
+        name: "perf dwarf",
+        arguments: &["record", "-q", "--call-graph", "dwarf"],
+        ..perf.clone()
+    };
+    let samply = Recorder {
+        name: "samply",
+        program: samply(),
+        arguments: &["record", "--save-only", "--no-open"],
+        // It refuses to start where the setting is higher, whoever calls it.
+        paranoid: Some(1),
+        ..nyquist.clone()
+    };
+    let samply_symbols = Recorder {
+        name: "samply + symbols",
+        arguments: presymbolicating(&samply),
+        presymbolicates: true,
+        ..samply.clone()
+    };
+    vec![nyquist, perf, perf_dwarf, samply, samply_symbols]
+}
+
+/// `perf script` unwinds copied stacks and names all frames. It may take long over large debug information.
+fn perf_script(recording: &Path) -> Vec<OsString> {
+    let words = ["timeout", "120", "perf", "script", "-i"];
+    words.iter().map(OsString::from).chain([recording.into()]).collect()
+}
+
+/// samply, where `PEERS_DIR` has it.
+fn samply() -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os("PEERS_DIR")?).join("bin/samply");
+    path.is_file().then_some(path)
+}
+
+/// samply's arguments when it shall look up symbols itself: the option was once called unstable.
+fn presymbolicating(samply: &Recorder) -> &'static [&'static str] {
+    let help = samply.program.as_ref().and_then(|samply| said(samply, &["record", "--help"]));
+    if help.is_some_and(|help| help.contains("--unstable-presymbolicate")) {
+        &["record", "--save-only", "--no-open", "--unstable-presymbolicate"]
+    } else {
+        &["record", "--save-only", "--no-open", "--presymbolicate"]
+    }
+}
+
+/// The version that a recorder says it has.
+pub(crate) fn version(recorder: &Recorder) -> Option<String> {
+    said(recorder.program.as_ref()?, &["--version"]).map(|text| text.trim().to_owned())
+}
+
+/// What a program prints.
+fn said(program: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new(program).args(arguments).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn in_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
