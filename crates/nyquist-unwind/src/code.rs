@@ -18,6 +18,17 @@ pub(crate) struct CodeRange {
     offset: FileOffset,
 }
 
+/// Where BOLT, which moves functions to sections of its own, keeps the code as it was. What is not described there
+/// has been moved, and is never executed.
+fn left_behind<S: ByteSource>(elf: &Elf<S>) -> impl Iterator<Item = Range<u32>> {
+    let base = elf.image_base().0;
+    let sections = elf.sections().iter().filter(|section| section.name.starts_with(".bolt.org."));
+    sections.filter_map(move |section| {
+        let start = u32::try_from(section.address.0.checked_sub(base)?).ok()?;
+        Some(start..start.checked_add(u32::try_from(section.size).ok()?)?)
+    })
+}
+
 /// The executable segments of the file, as far as there are bytes for them, by address.
 pub(crate) fn code_ranges<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
     let (base, len) = (elf.image_base(), elf.source().len());
@@ -44,21 +55,34 @@ pub(crate) struct UncoveredCode {
 
 impl UncoveredCode {
     /// Reads what of `code` is not in `covered`; both are in order.
-    pub(crate) fn read<S: ByteSource>(source: &S, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
+    pub(crate) fn read<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
         let mut uncovered = Self::default();
+        let left_behind: Vec<_> = left_behind(elf).collect();
+        uncovered.read_gaps(elf.source(), code, covered, &left_behind);
+        uncovered
+    }
+
+    /// Reads the gaps between covered ranges, but for those in dead code.
+    fn read_gaps<S: ByteSource>(
+        &mut self,
+        source: &S,
+        code: &[CodeRange],
+        covered: &[Range<u32>],
+        dead: &[Range<u32>],
+    ) {
         for segment in code {
             let mut position = segment.range.start;
             let after = covered.partition_point(|range| range.end <= position);
             let inside = covered.iter().skip(after).take_while(|range| range.start < segment.range.end);
             let end = segment.range.end..segment.range.end;
             for range in inside.cloned().chain(std::iter::once(end)) {
-                if range.start.saturating_sub(position) >= MIN_GAP {
-                    uncovered.read_gap(source, segment, position..range.start);
+                let is_dead = dead.iter().any(|dead| dead.contains(&position) && range.start <= dead.end);
+                if range.start.saturating_sub(position) >= MIN_GAP && !is_dead {
+                    self.read_gap(source, segment, position..range.start);
                 }
                 position = position.max(range.end);
             }
         }
-        uncovered
     }
 
     fn read_gap<S: ByteSource>(&mut self, source: &S, segment: &CodeRange, gap: Range<u32>) {
@@ -88,5 +112,34 @@ impl UncoveredCode {
     /// How many bytes are kept.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keeps_what_no_range_covers() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let file = [vec![0; 0x100], bytes].concat();
+        let code = [CodeRange { range: 0x1000..0x1100, offset: FileOffset(0x100) }];
+        let check = |covered: &[Range<u32>], address: u32, expected: Option<(u8, usize, usize)>| {
+            let mut uncovered = UncoveredCode::default();
+            uncovered.read_gaps(&file, &code, covered, &[]);
+            let around = uncovered.around(address).map(|(bytes, at)| (bytes[0], bytes.len(), at));
+            assert_eq!(around, expected, "{covered:x?} at {address:#x}");
+        };
+        check(&[], 0x1010, Some((0, 0x100, 0x10)));
+        check(&[0x1000..0x1100], 0x1010, None);
+        check(&[0x1040..0x1100], 0x1010, Some((0, 0x40, 0x10)));
+        // The end of a range is where a call at its end returns to.
+        check(&[0x1040..0x1100], 0x1040, Some((0, 0x40, 0x40)));
+        check(&[0x1040..0x1100], 0x1041, None);
+        check(&[0x1000..0x1040, 0x1080..0x1100], 0x1050, Some((0x40, 0x40, 0x10)));
+        check(&[0x1000..0x1040, 0x1048..0x1100], 0x1044, None);
+        check(&[0x0800..0x1040, 0x10f0..0x2000], 0x1050, Some((0x40, 0xb0, 0x10)));
+        check(&[], 0x0fff, None);
+        check(&[], 0x1101, None);
     }
 }

@@ -65,7 +65,7 @@ impl Module {
         let image_base = elf.image_base();
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
         let Compiled { table, fdes, covered } = compiler.compile(&sections);
-        let uncovered = UncoveredCode::read(elf.source(), &code, &covered);
+        let uncovered = UncoveredCode::read(elf, &code, &covered);
         Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
     }
 
