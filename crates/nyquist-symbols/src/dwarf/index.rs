@@ -5,7 +5,11 @@ use super::ranges::UnitView;
 use super::unit::Unit;
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
+
+/// The most ranges that are believed: more than any real file has.
+const MAX_RANGES: usize = 1 << 24;
 
 /// A range of code and the unit that it was compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,6 +124,7 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
             if range.start >= first_code {
                 found.push(Covered { start: range.start, end: range.end, unit: offset });
             }
+            if found.len() < MAX_RANGES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
     }
     found
