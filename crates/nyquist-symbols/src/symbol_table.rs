@@ -18,6 +18,9 @@ const STB_GLOBAL: u8 = 1;
 const STB_WEAK: u8 = 2;
 const STB_GNU_UNIQUE: u8 = 10;
 
+/// How many functions before an address are asked whether they reach it, past those that end earlier.
+const MAX_STEPS: usize = 1024;
+
 /// A function symbol.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -95,7 +98,7 @@ impl SymbolTable {
     /// The number of the function that contains the address: of nested ones, the innermost.
     pub(crate) fn find(&self, address: Svma) -> Option<usize> {
         let after = self.entries.partition_point(|entry| entry.start <= address.0);
-        let reachable = (0..after).rev().take_while(|&index| address.0 < self.reach[index]);
+        let reachable = (0..after).rev().take_while(|&index| address.0 < self.reach[index]).take(MAX_STEPS);
         reachable.into_iter().find(|&index| address.0 < self.entries[index].end)
     }
 
