@@ -1,9 +1,10 @@
 //! ELF symbol tables: which function an address is in, whether or not there is debug info.
 
+use crate::Origin;
 use crate::cursor::Cursor;
+use crate::demangle::readable;
 use crate::plt::{PltEntry, plt_entries};
 use crate::section::{Section, Source};
-use crate::{Origin, demangle};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
 use std::borrow::Cow;
@@ -108,8 +109,8 @@ impl SymbolTable {
         let raw = self.strings.string(u64::from(entry.name))?;
         let raw = String::from_utf8_lossy(&raw);
         let plain = without_version(&raw);
-        let name = demangle(plain);
-        let was_mangled = *name != *plain;
+        let name = readable(plain);
+        let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
         let range = Svma(entry.start)..Svma(entry.end);
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })

@@ -154,6 +154,7 @@ impl Scan<'_> {
             }
         });
         if *budget == 0 || hits.len() > most_hits {
+            hits.truncate(before);
             return None;
         }
         let any = hits.len() > before;
