@@ -109,7 +109,9 @@ impl<'a> Prepared<'a> {
         let number = |address| self.addresses.binary_search(address).ok();
         let numbers: Vec<usize> = wanted.iter().filter_map(number).collect();
         let mut uses = vec![0_usize; answers.len()];
-        numbers.iter().for_each(|&number| uses[number] += 1);
+        for &number in &numbers {
+            uses[number] += 1;
+        }
         // Each answer is moved to where it is used last, and copied elsewhere.
         let give = |number: usize| {
             uses[number] -= 1;

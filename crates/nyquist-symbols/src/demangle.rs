@@ -22,6 +22,11 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
+/// Demangles, and takes away what glibc puts before a function's name where it calls the function itself.
+pub(crate) fn readable(name: &str) -> Cow<'_, str> {
+    demangle(name.strip_prefix("__GI_").filter(|name| !name.is_empty()).unwrap_or(name))
+}
+
 fn demangle_rust(name: &str) -> Option<String> {
     let demangled = rustc_demangle::try_demangle(name).ok()?;
     let mut out = Bounded::default();
@@ -78,6 +83,13 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(demangle(mangled), expected);
+        }
+    }
+
+    #[test]
+    fn glibcs_inner_names_are_the_outer_ones() {
+        for (name, expected) in [("__GI_abort", "abort"), ("__GI_", "__GI_"), ("GI_x", "GI_x")] {
+            assert_eq!(readable(name), expected);
         }
     }
 

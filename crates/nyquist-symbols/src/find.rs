@@ -1,4 +1,20 @@
 //! Finding a module's binary and its debug files.
+//!
+//! A file is used only when its identity is the one that was recorded; the first that is right ends the search.
+//! The order of the places:
+//!
+//! 1. the **binary**: the alternatives (such as `/proc/PID/root/PATH`), the recorded path, its name in the user's
+//!    folders, `CACHE/.build-id/xx/yyyy/elf` in perf's caches;
+//! 2. the **debug file**, where the binary holds no debug info, by build id: `DEBUG/.build-id/xx/yyyy.debug` in
+//!    the debug folders (`/usr/lib/debug`), `CACHE/.build-id/xx/yyyy/debug` in perf's caches, then in each of the
+//!    user's folders `.build-id/xx/yyyy.debug`, `xx/yyyy.debug` and `NAME.debug`;
+//! 3. the debug file by its **debug link**: beside the binary, in `.debug` beside it, `DEBUG/FOLDER/LINK` in the
+//!    debug folders, in the user's folders. The link's checksum must be that of the file, and the build id, where
+//!    there is one, the same;
+//! 4. dwz's **supplementary file**: where the debug file says, in `DEBUG/.dwz`, in the user's folders, by its
+//!    build id in the places of 2;
+//! 5. the **package** of split units: `NAME.dwp` beside the binary, beside the debug file, in the user's folders.
+//!    Units in it, and in single `.dwo` files, are compared by their own ids.
 
 use nyquist_object::elf::Section;
 use nyquist_object::{

@@ -1,5 +1,24 @@
 //! Addresses to functions, files, lines and inlined frames.
 //!
+//! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
+//! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
+//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed.
+//!
+//! ```no_run
+//! use nyquist_object::RelativeAddress;
+//! use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, SearchPaths};
+//!
+//! # fn main() -> Result<(), nyquist_symbols::SymbolsError> {
+//! let request = ModuleRequest { path: "/usr/bin/cat".into(), ..ModuleRequest::default() };
+//! let found = Finder::new(SearchPaths::default()).find(&request);
+//! let symbols = ModuleSymbols::open(&found)?;
+//! for frame in symbols.lookup(RelativeAddress(0x1234)).frames {
+//!     println!("{:?} {:?}:{:?}", frame.function, frame.file, frame.line);
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The addresses given are *lookup addresses*: whoever unwinds has already subtracted one from each return
 //! address, so that a call at the very end of a function is not taken for the next function.
 

@@ -1,9 +1,10 @@
 //! ELF symbol tables: which function an address is in, whether or not there is debug info.
 
+use crate::Origin;
 use crate::cursor::Cursor;
+use crate::demangle::readable;
 use crate::plt::{PltEntry, plt_entries};
 use crate::section::{Section, Source};
-use crate::{Origin, demangle};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
 use std::borrow::Cow;
@@ -17,6 +18,9 @@ const STT_GNU_IFUNC: u8 = 10;
 const STB_GLOBAL: u8 = 1;
 const STB_WEAK: u8 = 2;
 const STB_GNU_UNIQUE: u8 = 10;
+
+/// How many functions before an address are asked whether they reach it, past those that end earlier.
+const MAX_STEPS: usize = 1024;
 
 /// A function symbol.
 #[derive(Clone, Copy, Debug)]
@@ -95,7 +99,7 @@ impl SymbolTable {
     /// The number of the function that contains the address: of nested ones, the innermost.
     pub(crate) fn find(&self, address: Svma) -> Option<usize> {
         let after = self.entries.partition_point(|entry| entry.start <= address.0);
-        let reachable = (0..after).rev().take_while(|&index| address.0 < self.reach[index]);
+        let reachable = (0..after).rev().take_while(|&index| address.0 < self.reach[index]).take(MAX_STEPS);
         reachable.into_iter().find(|&index| address.0 < self.entries[index].end)
     }
 
@@ -105,8 +109,8 @@ impl SymbolTable {
         let raw = self.strings.string(u64::from(entry.name))?;
         let raw = String::from_utf8_lossy(&raw);
         let plain = without_version(&raw);
-        let name = demangle(plain);
-        let was_mangled = *name != *plain;
+        let name = readable(plain);
+        let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
         let range = Svma(entry.start)..Svma(entry.end);
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })

@@ -1,7 +1,8 @@
 //! Compares every function and line of programs by all compilers with other people's symbolizers. Each
 //! difference must be on the list in `differences.txt`, with its reason.
 //!
-//! `check-lines [--verbose] [WORD]`: only the programs whose names contain the word.
+//! `check-lines [--verbose] [WORD]`: only the programs whose names contain the word. `check-lines /PATH`: a program
+//! that is there already.
 
 use bench_symbols::fixtures::{self, Fixture};
 use bench_symbols::{Chain, PlainFrame, oracle, own_chain};
@@ -36,11 +37,15 @@ fn main() -> ExitCode {
     let (fixtures, missing) = fixtures::all();
     missing.iter().for_each(|tool| println!("skipped: {tool} is not installed"));
     let mut failed = false;
-    for fixture in fixtures.iter().filter(|fixture| fixture.name.contains(&word)) {
-        match check(fixture, here, verbose) {
-            Ok(report) => failed |= !judge(fixture, &report, &known),
+    let given = word.starts_with('/').then(|| (word.clone(), Ok(Path::new(&word).to_owned())));
+    let build = |fixture: &Fixture| fixture.build(&here.join("fixtures"), &here.join("target/fixtures"));
+    let built = fixtures.iter().filter(|fixture| fixture.name.contains(&word));
+    let built = built.map(|fixture| (fixture.name.clone(), build(fixture)));
+    for (name, program) in built.chain(given) {
+        match program.and_then(|program| check(&name, &program, verbose)) {
+            Ok(report) => failed |= !judge(&name, &report, &known),
             Err(error) => {
-                println!("{}: {error}", fixture.name);
+                println!("{name}: {error}");
                 failed = true;
             }
         }
@@ -67,7 +72,7 @@ struct Report {
     differences: BTreeMap<(&'static str, &'static str), usize>,
 }
 
-fn judge(fixture: &Fixture, report: &Report, known: &[Known<'_>]) -> bool {
+fn judge(name: &str, report: &Report, known: &[Known<'_>]) -> bool {
     let matches = |pattern: &str, text: &str| match pattern.strip_suffix('*') {
         Some(start) => text.starts_with(start),
         None => pattern == text,
@@ -76,42 +81,39 @@ fn judge(fixture: &Fixture, report: &Report, known: &[Known<'_>]) -> bool {
     for ((oracle, kind), &count) in &report.differences {
         let share = (count * 1000).div_ceil(report.addresses);
         let listed = known.iter().any(|known| {
-            matches(known.program, &fixture.name)
+            matches(known.program, name)
                 && matches(known.oracle, oracle)
                 && matches(known.kind, kind)
                 && share <= known.at_most
         });
         let word = if listed { "known" } else { "NEW" };
-        println!("{}: {word}: {oracle} {kind}: {count} of {} ({share} ‰)", fixture.name, report.addresses);
+        println!("{name}: {word}: {oracle} {kind}: {count} of {} ({share} ‰)", report.addresses);
         good &= listed;
     }
     if report.differences.is_empty() {
-        println!("{}: {} addresses equal", fixture.name, report.addresses);
+        println!("{name}: {} addresses equal", report.addresses);
     }
     good
 }
 
-fn check(fixture: &Fixture, here: &Path, verbose: bool) -> Result<Report, String> {
-    let program = fixture.build(&here.join("fixtures"), &here.join("target/fixtures"))?;
-    let file = File::open(&program).map_err(|error| error.to_string())?;
+fn check(name: &str, program: &Path, verbose: bool) -> Result<Report, String> {
+    let file = File::open(program).map_err(|error| error.to_string())?;
     let elf = Elf::open(FileSource::new(file)).map_err(|error| error.to_string())?;
     let addresses = code_addresses(&elf);
-    let own = own_chains(&program, &elf, &addresses)?;
+    let own = own_chains(program, &elf, &addresses)?;
     let mut report = Report { addresses: addresses.len(), ..Report::default() };
-    let oracles = [
-        ("addr2line", oracle::addr2line(&program, &addresses)),
-        ("llvm", oracle::llvm(&program, &addresses)),
-    ];
-    for (name, theirs) in oracles {
+    let oracles =
+        [("addr2line", oracle::addr2line(program, &addresses)), ("llvm", oracle::llvm(program, &addresses))];
+    for (oracle, theirs) in oracles {
         let theirs = theirs?;
         for ((own, theirs), address) in own.iter().zip(&theirs).zip(&addresses) {
             let Some(kind) = difference(own, theirs) else { continue };
-            let count = report.differences.entry((name, kind)).or_default();
+            let count = report.differences.entry((oracle, kind)).or_default();
             *count += 1;
             if verbose && (*count == 1 || *count == 40) {
-                println!("{} {name} {kind} at {address:#x}:", fixture.name);
+                println!("{name} {oracle} {kind} at {address:#x}:");
                 own.iter().for_each(|frame| println!("    own    {frame}"));
-                theirs.iter().for_each(|frame| println!("    {name:6} {frame}"));
+                theirs.iter().for_each(|frame| println!("    {oracle:6} {frame}"));
             }
         }
     }

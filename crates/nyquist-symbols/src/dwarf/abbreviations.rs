@@ -5,6 +5,10 @@ use crate::cursor::Cursor;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
 use rustc_hash::FxHashMap;
 
+/// The most attributes of one abbreviation. Compilers write some thirty; attributes that take no bytes would let
+/// a small file ask for endless work.
+const MAX_ATTRIBUTES: usize = 128;
+
 /// One attribute of an abbreviation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Specification {
@@ -92,6 +96,9 @@ impl Abbreviations {
             let form = DwForm(cursor.uleb()?.try_into().ok()?);
             if name.0 == 0 && form.0 == 0 {
                 break;
+            }
+            if self.attributes.len() - first >= MAX_ATTRIBUTES {
+                return None;
             }
             let implicit = if form == constants::DW_FORM_implicit_const { cursor.sleb()? } else { 0 };
             self.attributes.push(Specification { name, form, implicit });

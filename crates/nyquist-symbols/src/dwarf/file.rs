@@ -4,7 +4,7 @@ use super::abbreviations::Abbreviations;
 use super::attribute::{Encoding, StringRef, Value};
 use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
-use crate::demangle;
+use crate::demangle::readable;
 use crate::section::{Section, Source};
 use nyquist_object::{Elf, ObjectError};
 use rustc_hash::FxHashMap;
@@ -159,13 +159,13 @@ impl DwarfFile {
             }
             StringRef::Str(offset) => offset,
             StringRef::Index(index) => self.string_offset(unit, index)?,
-            _ => return self.string(unit, string, entries, supplementary).map(|name| readable(&name)),
+            _ => return self.string(unit, string, entries, supplementary).map(|name| shown(&name)),
         };
         let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = lock().get(&offset) {
             return Some(known.clone());
         }
-        let name = readable(&self.str.string(offset)?);
+        let name = shown(&self.str.string(offset)?);
         Some(lock().entry(offset).or_insert(name).clone())
     }
 
@@ -209,8 +209,8 @@ impl DwarfFile {
     }
 }
 
-fn readable(name: &[u8]) -> Arc<str> {
-    demangle(&String::from_utf8_lossy(name)).into()
+fn shown(name: &[u8]) -> Arc<str> {
+    readable(&String::from_utf8_lossy(name)).into()
 }
 
 /// Element `index`, of `size` bytes, of the array that begins at `base`.

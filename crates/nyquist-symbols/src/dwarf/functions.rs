@@ -6,6 +6,13 @@ use super::ranges::UnitView;
 use super::unit::Pc;
 use crate::cursor::Cursor;
 use gimli::constants;
+use std::ops::ControlFlow;
+
+/// The most scopes around one address, on average: real chains have fewer than a hundred.
+const MAX_DEPTH: usize = 1024;
+
+/// The most ranges that are read of one unit: many entries of a hostile file may share one long list.
+const MAX_RANGES: usize = 1 << 24;
 
 /// A function, or a call that was inlined into one.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +58,7 @@ impl Scopes {
 /// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
 /// read ends the pass; what was found before stays.
 pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Scopes {
-    let mut scan = Scan { view, wanted, found: Scopes::default() };
+    let mut scan = Scan { view, wanted, found: Scopes::default(), ranges_left: MAX_RANGES };
     let _ = scan.run(entries);
     scan.found.hits.sort_by_key(|hit| hit.0);
     scan.found.hits.dedup();
@@ -62,6 +69,7 @@ struct Scan<'a> {
     view: &'a UnitView<'a>,
     wanted: &'a [u64],
     found: Scopes,
+    ranges_left: usize,
 }
 
 impl Scan<'_> {
@@ -120,14 +128,17 @@ impl Scan<'_> {
             }
         }
         let call = (of.role == Role::Inlined).then_some(call);
-        Some(self.add(Scope { entry, call, range: (0, 0) }, &pc))
+        self.add(Scope { entry, call, range: (0, 0) }, &pc)
     }
 
-    /// Notes which addresses the scope contains; whether there is any.
-    fn add(&mut self, mut scope: Scope, pc: &Pc) -> bool {
+    /// Notes which addresses the scope contains; whether there is any. `None` when the unit has asked for more
+    /// work than any real one does.
+    fn add(&mut self, mut scope: Scope, pc: &Pc) -> Option<bool> {
         let number = self.found.scopes.len() as u32;
         let (wanted, hits) = (self.wanted, &mut self.found.hits);
         let before = hits.len();
+        let most_hits = wanted.len().saturating_mul(MAX_DEPTH);
+        let budget = &mut self.ranges_left;
         self.view.for_each_range(pc, |range| {
             let first = wanted.partition_point(|&address| address < range.start);
             if wanted.get(first).is_some_and(|&address| address < range.end) {
@@ -135,11 +146,21 @@ impl Scan<'_> {
             }
             let inside = wanted[first..].iter().take_while(|&&address| address < range.end);
             hits.extend((first as u32..).zip(inside).map(|(index, _)| (index, number)));
+            *budget = budget.saturating_sub(1);
+            if *budget > 0 && hits.len() <= most_hits {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
         });
+        if *budget == 0 || hits.len() > most_hits {
+            hits.truncate(before);
+            return None;
+        }
         let any = hits.len() > before;
         if any {
             self.found.scopes.push(scope);
         }
-        any
+        Some(any)
     }
 }

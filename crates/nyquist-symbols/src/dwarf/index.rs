@@ -5,7 +5,14 @@ use super::ranges::UnitView;
 use super::unit::Unit;
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
+use std::ops::ControlFlow;
 use std::sync::OnceLock;
+
+/// The most ranges that are believed: more than any real file has.
+const MAX_RANGES: usize = 1 << 24;
+
+/// How many ranges before an address are asked whether they reach it, past those that end earlier.
+const MAX_STEPS: usize = 1024;
 
 /// A range of code and the unit that it was compiled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +66,7 @@ impl Table {
     fn find(&self, address: u64) -> Option<u64> {
         let after = self.ranges.partition_point(|range| range.start <= address);
         let before = self.ranges[..after].iter().zip(&self.reach).rev();
-        let mut reachable = before.take_while(|&(_, &reach)| address < reach);
+        let mut reachable = before.take_while(|&(_, &reach)| address < reach).take(MAX_STEPS);
         reachable.find(|(range, _)| address < range.end).map(|(range, _)| range.unit)
     }
 }
@@ -120,6 +127,7 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
             if range.start >= first_code {
                 found.push(Covered { start: range.start, end: range.end, unit: offset });
             }
+            if found.len() < MAX_RANGES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
     }
     found

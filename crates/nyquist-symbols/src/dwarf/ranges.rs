@@ -6,7 +6,7 @@ use super::unit::{Pc, Unit};
 use crate::cursor::Cursor;
 use crate::section::Section;
 use gimli::constants;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 /// A unit together with the files that its parts stand in.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +33,9 @@ impl UnitView<'_> {
         self.addresses.address(self.unit, value)
     }
 
-    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read.
-    pub(crate) fn for_each_range(&self, pc: &Pc, found: impl FnMut(Range<u64>)) {
+    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read,
+    /// and until it says `Break`.
+    pub(crate) fn for_each_range(&self, pc: &Pc, found: impl FnMut(Range<u64>) -> ControlFlow<()>) {
         let mut list = List { view: self, base: self.unit.low_pc, found };
         if let Some(ranges) = pc.ranges {
             let _ = list.read(ranges);
@@ -44,16 +45,18 @@ impl UnitView<'_> {
                 Some(high) => self.address(high),
                 None => low.checked_add(1),
             };
-            list.push(low, high.unwrap_or(low));
+            let _ = list.push(low, high.unwrap_or(low));
         }
     }
 }
 
-impl<F: FnMut(Range<u64>)> List<'_, F> {
-    fn push(&mut self, start: u64, end: u64) {
+impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
+    /// Hands a range on; `None` when no more are wanted.
+    fn push(&mut self, start: u64, end: u64) -> Option<()> {
         if start < end {
-            (self.found)(start..end);
+            return (self.found)(start..end).is_continue().then_some(());
         }
+        Some(())
     }
 
     fn read(&mut self, value: Value) -> Option<()> {
@@ -114,7 +117,7 @@ impl<F: FnMut(Range<u64>)> List<'_, F> {
         if start == select_base {
             self.base = end;
         } else {
-            self.push(self.base.wrapping_add(start), self.base.wrapping_add(end));
+            self.push(self.base.wrapping_add(start), self.base.wrapping_add(end))?;
         }
         Some(true)
     }
@@ -129,26 +132,26 @@ impl<F: FnMut(Range<u64>)> List<'_, F> {
             constants::DW_RLE_base_addressx => self.base = indexed(cursor.uleb()?),
             constants::DW_RLE_startx_endx => {
                 let (start, end) = (cursor.uleb()?, cursor.uleb()?);
-                self.push(indexed(start), indexed(end));
+                self.push(indexed(start), indexed(end))?;
             }
             constants::DW_RLE_startx_length => {
                 let (start, length) = (cursor.uleb()?, cursor.uleb()?);
                 let start = indexed(start);
-                self.push(start, start.wrapping_add(length));
+                self.push(start, start.wrapping_add(length))?;
             }
             constants::DW_RLE_offset_pair => {
                 let (start, end) = (cursor.uleb()?, cursor.uleb()?);
-                self.push(self.base.wrapping_add(start), self.base.wrapping_add(end));
+                self.push(self.base.wrapping_add(start), self.base.wrapping_add(end))?;
             }
             constants::DW_RLE_base_address => self.base = cursor.sized(encoding.address_size)?,
             constants::DW_RLE_start_end => {
                 let start = cursor.sized(encoding.address_size)?;
                 let end = cursor.sized(encoding.address_size)?;
-                self.push(start, end);
+                self.push(start, end)?;
             }
             constants::DW_RLE_start_length => {
                 let (start, length) = (cursor.sized(encoding.address_size)?, cursor.uleb()?);
-                self.push(start, start.wrapping_add(length));
+                self.push(start, start.wrapping_add(length))?;
             }
             _ => return None,
         }
