@@ -200,7 +200,8 @@ fn higher_rate(test: &Context<'_>) -> Verdict {
 fn rate_too_high(test: &Context<'_>) -> Verdict {
     let limit = std::fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate")?;
     let limit: u64 = limit.trim().parse()?;
-    let recorded = test.record(&["shares", "200"]).options(&["--rate", &(limit * 10).to_string()]).run_well()?;
+    let recorded =
+        test.record(&["shares", "200"]).options(&["--rate", &(limit * 10).to_string()]).run_well()?;
     // Beyond 20 kHz the clock's interrupts leave a program no time to run.
     expect_contains("the warning", &recorded.finished.stderr, &format!("{} Hz", limit.min(20_000)))?;
     expect(recorded.profile.count() > 100.0, "there are hardly any samples")

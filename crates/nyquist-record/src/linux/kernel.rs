@@ -2,8 +2,10 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping};
+use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, FileOffset};
 
 /// As far as an image reaches at most (`KERNEL_IMAGE_SIZE` in Linux's `arch/x86/include/asm/page_64_types.h`). Where
@@ -39,7 +41,15 @@ fn first_code(symbols: impl BufRead) -> Option<u64> {
 }
 
 fn image(start: u64) -> Mapping {
-    kernel_mapping(start, LARGEST_IMAGE.min(u64::MAX - start), "[kernel.kallsyms]".to_owned())
+    let mapping = kernel_mapping(start, LARGEST_IMAGE.min(u64::MAX - start), "[kernel.kallsyms]".to_owned());
+    Mapping { identity: noted_build_id("/sys/kernel/notes".as_ref()), ..mapping }
+}
+
+/// The build id in a file of notes; it is there in full for everybody.
+fn noted_build_id(path: &Path) -> MappedFile {
+    let notes = fs::read(path).unwrap_or_default();
+    let little_endian = cfg!(target_endian = "little");
+    build_id_in_notes(&notes, little_endian).map_or(MappedFile::Unknown, MappedFile::BuildId)
 }
 
 /// Reads a line of `/proc/modules`: name, size, users, what uses it, state, address.
@@ -47,7 +57,9 @@ fn module(line: &str) -> Option<Mapping> {
     let mut fields = line.split(' ');
     let (name, len) = (fields.next()?, fields.next()?.parse().ok()?);
     let address = u64::from_str_radix(fields.nth(3)?.strip_prefix("0x")?, 16).ok();
-    Some(kernel_mapping(address.filter(|address| *address != 0)?, len, format!("[{name}]")))
+    let mapping = kernel_mapping(address.filter(|address| *address != 0)?, len, format!("[{name}]"));
+    let notes = format!("/sys/module/{name}/notes/.note.gnu.build-id");
+    Some(Mapping { identity: noted_build_id(notes.as_ref()), ..mapping })
 }
 
 fn kernel_mapping(start: u64, len: u64, path: String) -> Mapping {

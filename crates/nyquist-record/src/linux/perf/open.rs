@@ -200,7 +200,8 @@ impl Perf {
 
 /// The rate, as far as the kernel allows it.
 fn allowed_rate(asked_hz: u32, notices: &mut Vec<Notice>) -> u32 {
-    let kernels = limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
+    let kernels =
+        limits::kernel_setting("perf_event_max_sample_rate").and_then(|most| u32::try_from(most).ok());
     let kernels = kernels.filter(|most| *most > 0);
     let allowed_hz = kernels.unwrap_or(MAX_RATE_HZ).min(MAX_RATE_HZ);
     if asked_hz > allowed_hz {
