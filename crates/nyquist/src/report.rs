@@ -83,12 +83,12 @@ fn to_text(
     let rows: Vec<Row> =
         table.functions.iter().take(limit).map(|function| Row::new(function, table, summary)).collect();
     let columns = Columns::fit(&rows, width);
-    text.push_str(&columns.line(["SELF", "", "TOTAL", ""], "FUNCTION", "LIB"));
+    text.push_str(&columns.line(["SELF", "", "TOTAL", ""], "LIB", "FUNCTION"));
     for row in &rows {
         text.push_str(&columns.line(
             [&row.own[0], &row.own[1], &row.total[0], &row.total[1]],
-            &row.name,
             &row.lib,
+            &row.name,
         ));
     }
     let more = table.functions.len() - rows.len();
@@ -173,8 +173,9 @@ impl Row {
 /// The widths of the columns, in characters.
 struct Columns {
     numbers: [usize; 4],
-    name: usize,
     lib: usize,
+    /// The last column, so that long names push nothing away.
+    name: usize,
 }
 
 impl Columns {
@@ -190,16 +191,16 @@ impl Columns {
             widest(&|row| &row.total[0], "TOTAL"),
             widest(&|row| &row.total[1], ""),
         ];
-        let (mut name, mut lib) = (widest(&|row| &row.name, "FUNCTION"), widest(&|row| &row.lib, "LIB"));
+        let (mut lib, mut name) = (widest(&|row| &row.lib, "LIB"), widest(&|row| &row.name, "FUNCTION"));
         if let Some(terminal) = terminal {
             let room = terminal.saturating_sub(numbers.iter().sum::<usize>() + 9).max(MIN_NAME);
-            lib = lib.min(room / 3);
+            lib = lib.min(room / 4);
             name = name.min(room - lib);
         }
-        Self { numbers, name, lib }
+        Self { numbers, lib, name }
     }
 
-    fn line(&self, numbers: [&str; 4], name: &str, lib: &str) -> String {
+    fn line(&self, numbers: [&str; 4], lib: &str, name: &str) -> String {
         let [own, own_time, total, total_time] = self.numbers;
         let line = format!(
             "{:>own$} {:>own_time$}  {:>total$} {:>total_time$}   {:<width$}  {}",
@@ -207,9 +208,9 @@ impl Columns {
             numbers[1],
             numbers[2],
             numbers[3],
-            cut(name, self.name),
             cut(lib, self.lib),
-            width = self.name
+            cut(name, self.name),
+            width = self.lib
         );
         line.trim_end().to_owned() + "\n"
     }
