@@ -124,21 +124,22 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).collect();
         let file = [vec![0; 0x100], bytes].concat();
         let code = [CodeRange { range: 0x1000..0x1100, offset: FileOffset(0x100) }];
-        let check = |covered: &[Range<u32>], address: u32, expected: Option<(u8, usize, usize)>| {
+        let check = |covered: &[(u32, u32)], address: u32, expected: Option<(u8, usize, usize)>| {
+            let covered: Vec<_> = covered.iter().map(|&(start, end)| start..end).collect();
             let mut uncovered = UncoveredCode::default();
-            uncovered.read_gaps(&file, &code, covered, &[]);
+            uncovered.read_gaps(&file, &code, &covered, &[]);
             let around = uncovered.around(address).map(|(bytes, at)| (bytes[0], bytes.len(), at));
             assert_eq!(around, expected, "{covered:x?} at {address:#x}");
         };
         check(&[], 0x1010, Some((0, 0x100, 0x10)));
-        check(&[0x1000..0x1100], 0x1010, None);
-        check(&[0x1040..0x1100], 0x1010, Some((0, 0x40, 0x10)));
+        check(&[(0x1000, 0x1100)], 0x1010, None);
+        check(&[(0x1040, 0x1100)], 0x1010, Some((0, 0x40, 0x10)));
         // The end of a range is where a call at its end returns to.
-        check(&[0x1040..0x1100], 0x1040, Some((0, 0x40, 0x40)));
-        check(&[0x1040..0x1100], 0x1041, None);
-        check(&[0x1000..0x1040, 0x1080..0x1100], 0x1050, Some((0x40, 0x40, 0x10)));
-        check(&[0x1000..0x1040, 0x1048..0x1100], 0x1044, None);
-        check(&[0x0800..0x1040, 0x10f0..0x2000], 0x1050, Some((0x40, 0xb0, 0x10)));
+        check(&[(0x1040, 0x1100)], 0x1040, Some((0, 0x40, 0x40)));
+        check(&[(0x1040, 0x1100)], 0x1041, None);
+        check(&[(0x1000, 0x1040), (0x1080, 0x1100)], 0x1050, Some((0x40, 0x40, 0x10)));
+        check(&[(0x1000, 0x1040), (0x1048, 0x1100)], 0x1044, None);
+        check(&[(0x0800, 0x1040), (0x10f0, 0x2000)], 0x1050, Some((0x40, 0xb0, 0x10)));
         check(&[], 0x0fff, None);
         check(&[], 0x1101, None);
     }

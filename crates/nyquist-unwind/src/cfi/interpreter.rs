@@ -158,7 +158,7 @@ struct Run<'a, 's, F> {
     remembered: &'s mut Vec<State<'a>>,
     function: u64,
     location: u64,
-    emit: F,
+    emit: &'s mut F,
 }
 
 impl<'a> Interpreter<'a> {
@@ -173,7 +173,7 @@ impl<'a> Interpreter<'a> {
         &mut self,
         fde: &Fde<'a>,
         cie: &Cie<'a>,
-        mut emit: impl FnMut(u64, Rule),
+        emit: &mut impl FnMut(u64, Rule),
     ) -> Result<(), u64> {
         if cie.return_register != RIP as u64 {
             emit(fde.start, Rule::SLOW);
@@ -189,7 +189,7 @@ impl<'a> Interpreter<'a> {
             remembered: &mut self.remembered,
             function: fde.start,
             location: fde.start,
-            emit: &mut emit,
+            emit: &mut *emit,
         };
         let done = run.all(fde.instructions);
         let (location, rule) = (run.location, run.state.rule);
@@ -215,7 +215,7 @@ impl<'a> Interpreter<'a> {
             remembered: &mut self.remembered,
             function: 0,
             location: 0,
-            emit: |_, _| (),
+            emit: &mut |_, _| (),
         };
         run.all(cie.instructions)?;
         let state = run.state;

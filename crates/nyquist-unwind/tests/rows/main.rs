@@ -3,17 +3,19 @@
 mod oracle;
 
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
-use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
+use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
 use nyquist_unwind::Module;
 use oracle::agrees;
 use std::fs::File;
-use std::path::Path;
+
+fn compare_file(path: &str) -> usize {
+    compare(path, &Elf::open(FileSource::new(File::open(path).unwrap())).unwrap())
+}
 
 /// Compares all rows of `.eh_frame` and returns how many there were.
-fn compare(path: &Path) -> usize {
-    let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
-    let module = Module::from_elf(&elf).unwrap();
-    assert_eq!(module.damage().first, None, "{}", path.display());
+fn compare<S: ByteSource>(name: &str, elf: &Elf<S>) -> usize {
+    let module = Module::from_elf(elf).unwrap();
+    assert_eq!(module.damage().first, None, "{name}");
     let bytes = elf.section_data(".eh_frame").unwrap().unwrap();
     let address = |name| elf.section(name).map_or(0, |section| section.address.0);
     let bases = BaseAddresses::default()
@@ -37,7 +39,7 @@ fn compare(path: &Path) -> usize {
                 let relative = RelativeAddress::from_svma(Svma(address), elf.image_base()).unwrap();
                 let rule = module.rule(relative);
                 let agrees = agrees(rule, row, &section, fde.is_signal_trampoline());
-                assert!(agrees, "{} at {address:#x}: {rule:?} where gimli has {row:?}", path.display());
+                assert!(agrees, "{} at {address:#x}: {rule:?} where gimli has {row:?}", name);
             }
             rows += 1;
         }
@@ -48,7 +50,7 @@ fn compare(path: &Path) -> usize {
 #[test]
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 fn the_rows_of_this_program_are_gimlis() {
-    let rows = compare(&std::env::current_exe().unwrap());
+    let rows = compare_file(std::env::current_exe().unwrap().to_str().unwrap());
     assert!(rows > 1_000, "{rows} rows");
 }
 
@@ -60,6 +62,22 @@ fn the_rows_of_the_libraries_of_this_program_are_gimlis() {
     libraries.retain(|path| path.contains(".so"));
     libraries.dedup();
     for library in libraries {
-        compare(Path::new(library));
+        compare_file(library);
     }
+}
+
+/// The kernel's part of every process, which no file holds.
+#[test]
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+fn the_rows_of_the_vdso_are_gimlis() {
+    use std::os::unix::fs::FileExt;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    // Linux can be started without one.
+    let Some(vdso) = maps.lines().find(|line| line.ends_with("[vdso]")) else { return };
+    let (start, end) = vdso.split_once(' ').and_then(|(range, _)| range.split_once('-')).unwrap();
+    let [start, end] = [start, end].map(|address| u64::from_str_radix(address, 16).unwrap());
+    let mut image = vec![0; (end - start) as usize];
+    File::open("/proc/self/mem").unwrap().read_exact_at(&mut image, start).unwrap();
+    let rows = compare("[vdso]", &Elf::open(image).unwrap());
+    assert!(rows > 5, "{rows} rows");
 }
