@@ -80,9 +80,14 @@ impl Section {
             }
             Self::File { source, offset, len, .. } => {
                 let size = range.end.checked_sub(range.start).filter(|_| range.end <= *len)?;
-                scratch.resize(usize::try_from(size).ok()?, 0);
-                source.read_exact_at(offset + range.start, scratch).ok()?;
-                Some(scratch)
+                let size = usize::try_from(size).ok()?;
+                // It never shrinks: growing it again would fill it with zeros again.
+                if scratch.len() < size {
+                    scratch.resize(size, 0);
+                }
+                let bytes = &mut scratch[..size];
+                source.read_exact_at(offset + range.start, bytes).ok()?;
+                Some(bytes)
             }
         }
     }

@@ -17,7 +17,8 @@ const MAX_RANGES: usize = 1 << 24;
 /// A function, or a call that was inlined into one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
-    /// Its entry's distance from the unit's start.
+    /// The entry that its name is looked for at, by its distance from the unit's start: its own, or, for an
+    /// inlined call, the one of the function in the same unit that was inlined.
     pub(crate) entry: usize,
     /// `None` for a function.
     pub(crate) call: Option<Call>,
@@ -111,7 +112,7 @@ impl Scan<'_> {
 
     /// Reads the attributes of a function or an inlined call; whether it contains a wanted address.
     #[inline(never)]
-    fn read_scope(&mut self, cursor: &mut Cursor<'_>, entry: usize, of: &Abbreviation) -> Option<bool> {
+    fn read_scope(&mut self, cursor: &mut Cursor<'_>, mut entry: usize, of: &Abbreviation) -> Option<bool> {
         let unit = self.view.unit;
         let mut pc = Pc::default();
         let mut call = Call::default();
@@ -121,6 +122,12 @@ impl Scan<'_> {
                 constants::DW_AT_low_pc => pc.low = Some(value),
                 constants::DW_AT_high_pc => pc.high = Some(value),
                 constants::DW_AT_ranges => pc.ranges = Some(value),
+                // Many calls share one function, so its name is found once.
+                constants::DW_AT_abstract_origin if of.role == Role::Inlined => {
+                    if let Value::UnitRef(origin) = value {
+                        entry = usize::try_from(origin).ok()?;
+                    }
+                }
                 constants::DW_AT_call_file => call.file = value.number().unwrap_or(0),
                 constants::DW_AT_call_line => call.line = value.number().unwrap_or(0),
                 constants::DW_AT_call_column => call.column = value.number().unwrap_or(0),

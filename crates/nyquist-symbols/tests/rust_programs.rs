@@ -1,0 +1,151 @@
+//! Programs by the Rust compiler in the ways in which it writes debug info: a known chain of inlined calls must be
+//! found, with its lines, wherever that debug info is.
+
+use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
+use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, Origin, SearchPaths};
+use std::fs;
+use std::fs::File;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+
+const SOURCE: &str = "\
+use std::hint::black_box;
+
+mod inner {
+    #[inline(always)]
+    pub fn innermost<T: Into<u64>>(value: T) -> u64 {
+        std::hint::black_box(value.into() / std::hint::black_box(3))
+    }
+}
+
+#[inline(always)]
+fn middle(value: u32) -> u64 {
+    inner::innermost(value) + 1
+}
+
+#[inline(never)]
+pub fn outer(value: u32) -> u64 {
+    black_box(middle(value)) + 2
+}
+
+fn main() {
+    println!(\"{}\", outer(black_box(7)));
+}
+";
+
+/// The functions and lines, from inside to outside.
+const CHAIN: [(&str, u32); 3] =
+    [("program::inner::innermost", 6), ("program::middle", 12), ("program::outer", 17)];
+
+/// Builds the program in an empty folder with the given options.
+fn build(name: &str, options: &[&str]) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("nyquist-rust-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("program.rs"), SOURCE).unwrap();
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut command = Command::new(rustc);
+    command.args(["--edition=2024", "program.rs"]).args(options).current_dir(&folder);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    folder.join("program")
+}
+
+fn open(path: &Path) -> ModuleSymbols {
+    let request = ModuleRequest { path: path.to_owned(), ..ModuleRequest::default() };
+    ModuleSymbols::open(&Finder::new(SearchPaths::default()).find(&request)).unwrap()
+}
+
+fn code(path: &Path) -> Vec<RelativeAddress> {
+    let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
+    let text = elf.section(".text").unwrap();
+    let addresses = (text.address.0..text.address.0 + text.size).step_by(4);
+    addresses.filter_map(|address| RelativeAddress::from_svma(Svma(address), elf.image_base())).collect()
+}
+
+/// Whether any address of the program has the known chain.
+fn has_chain(path: &Path) -> bool {
+    let (symbols, addresses) = (open(path), code(path));
+    let answers = symbols.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+    answers.iter().any(|info| {
+        let frames = info.frames.iter().filter_map(|frame| {
+            assert!(frame.file.as_deref().is_none_or(|file| file.starts_with('/')), "{frame:?}");
+            Some((frame.function.as_deref()?, frame.line?))
+        });
+        info.frames.len() == CHAIN.len()
+            && frames.zip(CHAIN).all(|(found, expected)| {
+                // Version 0 of the mangling shows generic arguments.
+                found.1 == expected.1 && found.0.starts_with(expected.0)
+            })
+    })
+}
+
+fn check(name: &str, options: &[&str]) {
+    let program = build(name, options);
+    assert!(has_chain(&program), "{name}");
+    fs::remove_dir_all(program.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn unoptimised() {
+    check("debug", &["-g"]);
+}
+
+#[test]
+fn optimised() {
+    check("release", &["-g", "-Copt-level=3"]);
+}
+
+#[test]
+fn every_version_of_dwarf() {
+    for version in ["2", "3", "4", "5"] {
+        check(&format!("dwarf{version}"), &["-g", "-O", &format!("-Cdwarf-version={version}")]);
+    }
+}
+
+#[test]
+fn units_of_one_optimised_into_another() {
+    check("lto", &["-g", "-O", "-Clto=fat"]);
+}
+
+#[test]
+fn split_units() {
+    for (version, kind) in [("4", "unpacked"), ("5", "unpacked"), ("5", "packed")] {
+        let name = format!("split-{version}-{kind}");
+        let (version, kind) = (format!("-Cdwarf-version={version}"), format!("-Csplit-debuginfo={kind}"));
+        check(&name, &["-g", "-O", "-Csave-temps", &version, &kind]);
+    }
+}
+
+#[test]
+fn a_split_unit_that_is_gone_leaves_the_symbols() {
+    let program = build("split-gone", &["-g", "-O", "-Csave-temps", "-Csplit-debuginfo=unpacked"]);
+    assert!(has_chain(&program));
+    for entry in fs::read_dir(program.parent().unwrap()).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "dwo") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+    let (symbols, addresses) = (open(&program), code(&program));
+    let answers = symbols.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+    let outer = answers.iter().find(|info| {
+        info.frames.last().and_then(|frame| frame.function.as_deref()) == Some("program::outer")
+    });
+    // The skeleton still has the lines.
+    assert_eq!(outer.unwrap().origin, Origin::DebugInfo);
+    fs::remove_dir_all(program.parent().unwrap()).unwrap();
+}
+
+#[test]
+fn a_stripped_program_has_no_names_and_says_why() {
+    let program = build("stripped", &["-O", "-Cstrip=symbols"]);
+    let (symbols, addresses) = (open(&program), code(&program));
+    let answers = symbols.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+    let unknown = answers.iter().filter(|info| matches!(info.origin, Origin::Unknown(_))).count();
+    assert!(unknown * 10 > answers.len() * 9, "{unknown} of {}", answers.len());
+    assert!(answers.iter().all(|info| !matches!(info.origin, Origin::DebugInfo | Origin::SymbolTable)));
+    fs::remove_dir_all(program.parent().unwrap()).unwrap();
+}
