@@ -76,6 +76,7 @@ pub struct Elf<S> {
     architecture: Architecture,
     little_endian: bool,
     is_64: bool,
+    entry_point: Option<Svma>,
     segments: Vec<Segment>,
     notes: Vec<(u64, u64)>,
     sections: Vec<Section>,
@@ -110,7 +111,8 @@ impl<S: ByteSource> Elf<S> {
         let (segments, notes) = read_segments::<H>(&source, header, endian)?;
         let sections = read_sections::<H>(&source, header, endian).unwrap_or_default();
         let little_endian = endian == Endianness::Little;
-        Ok(Self { source, architecture, little_endian, is_64, segments, notes, sections })
+        let entry_point = Some(Svma(header.e_entry(endian).into())).filter(|entry| entry.0 != 0);
+        Ok(Self { source, architecture, little_endian, is_64, entry_point, segments, notes, sections })
     }
 
     /// Where the bytes come from.
@@ -131,6 +133,11 @@ impl<S: ByteSource> Elf<S> {
     /// Whether it is a 64-bit file.
     pub fn is_64_bit(&self) -> bool {
         self.is_64
+    }
+
+    /// Where the program begins; libraries mostly have no such place.
+    pub fn entry_point(&self) -> Option<Svma> {
+        self.entry_point
     }
 
     /// The `PT_LOAD` program headers in the order of the file.

@@ -55,6 +55,8 @@ pub enum Origin {
     DynamicSymbols,
     /// The relocation that a PLT entry jumps through.
     Plt,
+    /// The unwind information, which says where functions begin: the name is a stand-in, `fun_` and the address.
+    UnwindInfo,
     /// `/proc/kallsyms`.
     Kallsyms,
     /// Nothing is known, for this reason.
@@ -89,6 +91,7 @@ impl fmt::Display for Origin {
             Self::MiniDebugInfo => "mini debug info",
             Self::DynamicSymbols => "dynamic symbols",
             Self::Plt => "procedure linkage table",
+            Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",
             Self::Unknown(reason) => return reason.fmt(f),
         })

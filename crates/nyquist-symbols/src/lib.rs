@@ -32,6 +32,7 @@ mod disassemble;
 mod dwarf;
 mod error;
 mod find;
+mod guess;
 mod kernel;
 mod mini_debug_info;
 mod module;

@@ -182,8 +182,11 @@ impl ModuleSymbols {
             let mini = self.files.iter().filter(|_| is_stripped).find_map(mini_debug_info);
             let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo));
             let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
-            let plt = self.binary.and_then(|binary| self.files.get(binary)).and_then(SymbolTable::of_plt);
-            [symbols, mini, dynamic, plt].into_iter().flatten().collect()
+            let binary = self.binary.and_then(|binary| self.files.get(binary));
+            let plt = binary.and_then(SymbolTable::of_plt);
+            let is_named = !is_stripped || mini.is_some();
+            let unnamed = binary.filter(|_| !is_named).and_then(SymbolTable::of_unwind_info);
+            [symbols, mini, dynamic, plt, unnamed].into_iter().flatten().collect()
         })
     }
 

@@ -3,6 +3,7 @@
 
 use crate::cursor::Cursor;
 use crate::section::Source;
+use crate::symbol_table::NamedRange;
 use nyquist_object::Elf;
 use nyquist_object::elf::{Architecture, Section};
 use rustc_hash::FxHashMap;
@@ -13,17 +14,8 @@ const SECTIONS: [&str; 3] = [".plt", ".plt.sec", ".plt.got"];
 /// The size of an entry on both architectures; those of `.plt.got` may be shorter.
 const ENTRY_SIZE: u64 = 16;
 
-/// An entry of the table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PltEntry {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
-    /// The linker's name of the function that it jumps to.
-    pub(crate) name: Vec<u8>,
-}
-
 /// The entries of a file, by address within each section.
-pub(crate) fn plt_entries(elf: &Elf<Source>) -> Vec<PltEntry> {
+pub(crate) fn plt_entries(elf: &Elf<Source>) -> Vec<NamedRange> {
     let Some(slots) = Slots::read(elf) else { return Vec::new() };
     let sections = SECTIONS.iter().filter_map(|name| elf.section(name)).filter(|section| section.has_bytes());
     sections.flat_map(|section| slots.entries(elf, section).unwrap_or_default()).collect()
@@ -60,14 +52,14 @@ impl Slots {
         Some(slots)
     }
 
-    fn entries(&self, elf: &Elf<Source>, section: &Section) -> Option<Vec<PltEntry>> {
+    fn entries(&self, elf: &Elf<Source>, section: &Section) -> Option<Vec<NamedRange>> {
         let code = elf.data(section).ok()?;
         let step = match elf.architecture() {
             Architecture::X86_64 => 8,
             Architecture::Aarch64 => 4,
             _ => return None,
         };
-        let mut found: Vec<PltEntry> = Vec::new();
+        let mut found: Vec<NamedRange> = Vec::new();
         for at in (0..code.len()).step_by(step) {
             let address = section.address.0.checked_add(at as u64)?;
             let slot = match elf.architecture() {
@@ -79,7 +71,7 @@ impl Slots {
                 if let Some(last) = found.last_mut() {
                     last.end = last.end.min(address);
                 }
-                found.push(PltEntry { start: address, end, name: name.clone() });
+                found.push(NamedRange { start: address, end, name: name.clone() });
             }
         }
         Some(found)

@@ -3,7 +3,8 @@
 use crate::Origin;
 use crate::cursor::Cursor;
 use crate::demangle::readable;
-use crate::plt::{PltEntry, plt_entries};
+use crate::guess::unnamed_functions;
+use crate::plt::plt_entries;
 use crate::section::{Section, Source};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
@@ -34,6 +35,15 @@ struct Entry {
     rank: u8,
     /// Whether the symbol states its size.
     is_sized: bool,
+}
+
+/// A piece of code whose name is not in a symbol table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedRange {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// The linker's name.
+    pub(crate) name: Vec<u8>,
 }
 
 /// The function symbols of one table, by address.
@@ -72,15 +82,24 @@ impl SymbolTable {
 
     /// The entries of the procedure linkage table, named after the functions that they jump to.
     pub(crate) fn of_plt(elf: &Elf<Source>) -> Option<Self> {
+        Self::of_ranges(plt_entries(elf), Origin::Plt)
+    }
+
+    /// The functions that the unwind information tells of, with stand-ins for names.
+    pub(crate) fn of_unwind_info(elf: &Elf<Source>) -> Option<Self> {
+        Self::of_ranges(unnamed_functions(elf), Origin::UnwindInfo)
+    }
+
+    fn of_ranges(ranges: Vec<NamedRange>, origin: Origin) -> Option<Self> {
         let mut strings = vec![0];
-        let entry = |PltEntry { start, end, name: text }: PltEntry| {
+        let entry = |NamedRange { start, end, name: text }: NamedRange| {
             let name = u32::try_from(strings.len()).ok()?;
             strings.extend_from_slice(&text);
             strings.push(0);
             Some(Entry { start, end, name, rank: 0, is_sized: true })
         };
-        let entries = plt_entries(elf).into_iter().filter_map(entry).collect();
-        Self::new(entries, Section::Memory(strings), Origin::Plt)
+        let entries = ranges.into_iter().filter_map(entry).collect();
+        Self::new(entries, Section::Memory(strings), origin)
     }
 
     fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {

@@ -1,0 +1,65 @@
+//! Stand-ins for the names of a stripped file's functions: where each begins and ends is in the unwind
+//! information, and one of them is the entry point.
+
+use crate::section::Source;
+use crate::symbol_table::NamedRange;
+use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection as _};
+use nyquist_object::{Elf, Svma};
+
+/// What the code that a program begins with is called by convention (System V gABI, "Process Initialization").
+const ENTRY_POINT: &str = "_start";
+
+/// The functions that `.eh_frame` tells of, named after their relative addresses: `fun_1f40`. Reading stops at
+/// the first entry that is damaged.
+pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
+    let Some(header) = elf.section(".eh_frame") else { return Vec::new() };
+    let bytes = elf.data(header).unwrap_or_default();
+    let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
+    let mut section = EhFrame::from(EndianSlice::new(&bytes, endian));
+    section.set_address_size(if elf.is_64_bit() { 8 } else { 4 });
+    let text = elf.section(".text").map_or(Svma(0), |text| text.address);
+    let bases = BaseAddresses::default().set_eh_frame(header.address.0).set_text(text.0);
+    let mut functions = Vec::new();
+    let mut entries = section.entries(&bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(description) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        let (start, len) = (description.initial_address(), description.len());
+        functions.extend(named(elf, start, len));
+    }
+    functions
+}
+
+fn named(elf: &Elf<Source>, start: u64, len: u64) -> Option<NamedRange> {
+    let end = start.checked_add(len).filter(|end| *end > start)?;
+    let relative = start.checked_sub(elf.image_base().0)?;
+    let is_entry_point = elf.entry_point() == Some(Svma(start));
+    let name = if is_entry_point { ENTRY_POINT.to_owned() } else { format!("fun_{relative:x}") };
+    Some(NamedRange { start, end, name: name.into_bytes() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_object::FileSource;
+    use std::fs::File;
+    use std::sync::Arc;
+
+    fn own_binary() -> Elf<Source> {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        Elf::open(Arc::new(FileSource::new(file)) as Source).unwrap()
+    }
+
+    #[test]
+    fn the_entry_point_and_all_others_have_names() {
+        let elf = own_binary();
+        let functions = unnamed_functions(&elf);
+        let entry = functions.iter().find(|function| function.name == b"_start").unwrap();
+        assert_eq!(Some(Svma(entry.start)), elf.entry_point());
+        assert!(functions.len() > 100);
+        assert!(functions.iter().all(|function| function.start < function.end));
+        let other = functions.iter().find(|function| function.name != b"_start").unwrap();
+        let expected = format!("fun_{:x}", other.start - elf.image_base().0);
+        assert_eq!(String::from_utf8_lossy(&other.name), expected);
+    }
+}
