@@ -6,6 +6,9 @@ use super::unit::Pc;
 use crate::cursor::Cursor;
 use gimli::constants;
 
+/// The longest chain of calls that are inlined into each other which is followed. Compilers stop far earlier.
+const MAX_INLINED: usize = 256;
+
 /// A function, or a call that was inlined into one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
@@ -13,7 +16,7 @@ pub(crate) struct Scope {
     pub(crate) entry: usize,
     /// `None` for a function.
     pub(crate) call: Option<Call>,
-    /// The last part of it that holds a wanted address.
+    /// The part of it that holds the address.
     pub(crate) range: (u64, u64),
 }
 
@@ -25,42 +28,31 @@ pub(crate) struct Call {
     pub(crate) column: u64,
 }
 
-/// For each wanted address, the scopes around it.
-#[derive(Debug, Default)]
-pub(crate) struct Scopes {
-    scopes: Vec<Scope>,
-    /// Pairs of an address's number and a scope's, by address, from outside to inside.
-    hits: Vec<(u32, u32)>,
-}
-
-impl Scopes {
-    /// The scopes around wanted address number `index`, from the function to the innermost inlined call.
-    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> {
-        let index = index as u32;
-        let first = self.hits.partition_point(|hit| hit.0 < index);
-        let count = self.hits[first..].partition_point(|hit| hit.0 == index);
-        let hits = &self.hits[first..first + count];
-        let scope = |hit: &(u32, u32)| &self.scopes[hit.1 as usize];
-        // A function within the function, or a second one at the same place, begins the chain anew.
-        let start = hits.iter().rposition(|hit| scope(hit).call.is_none()).unwrap_or(hits.len());
-        hits[start..].iter().map(scope)
-    }
-}
-
-/// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
-/// read ends the pass; what was found before stays.
-pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Scopes {
-    let mut scan = Scan { view, wanted, found: Scopes::default() };
+/// Finds the scopes around each of `wanted`, which is sorted: from the function to the innermost inlined call.
+/// `entries` are all the unit's bytes. What cannot be read ends the pass; what was found before stays.
+pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Vec<Vec<Scope>> {
+    let chains = vec![Vec::new(); wanted.len()];
+    let mut scan = Scan { view, wanted, chains, enclosing: Vec::new(), budget: view.range_budget() };
     let _ = scan.run(entries);
-    scan.found.hits.sort_by_key(|hit| hit.0);
-    scan.found.hits.dedup();
-    scan.found
+    scan.chains
 }
 
 struct Scan<'a> {
     view: &'a UnitView<'a>,
     wanted: &'a [u64],
-    found: Scopes,
+    chains: Vec<Vec<Scope>>,
+    /// The functions and inlined calls around the entry at hand, from outside to inside.
+    enclosing: Vec<Enclosing>,
+    /// How many entries of range lists may still be read.
+    budget: u64,
+}
+
+/// A scope around the entry at hand.
+struct Enclosing {
+    depth: usize,
+    entry: usize,
+    /// Whether it holds no wanted address, so that what is inlined into it need not be looked at.
+    is_barren: bool,
 }
 
 impl Scan<'_> {
@@ -70,8 +62,6 @@ impl Scan<'_> {
         let abbreviations = &*unit.abbreviations;
         let mut cursor = Cursor::new(entries, unit.header.root as usize, encoding.little_endian);
         let mut depth = 0_usize;
-        // The depth of the nearest scope around the cursor that holds no wanted address.
-        let mut barren = usize::MAX;
         loop {
             let entry = cursor.position();
             let code = cursor.uleb()?;
@@ -80,12 +70,10 @@ impl Scan<'_> {
                 continue;
             }
             let abbreviation = abbreviations.get(code)?;
-            if depth <= barren {
-                barren = usize::MAX;
-            }
+            while self.enclosing.pop_if(|scope| scope.depth >= depth).is_some() {}
             let is_function = abbreviation.tag == constants::DW_TAG_subprogram;
             let is_inlined = abbreviation.tag == constants::DW_TAG_inlined_subroutine;
-            if is_function || (is_inlined && barren == usize::MAX) {
+            if is_function || (is_inlined && self.enclosing.last().is_some_and(|scope| !scope.is_barren)) {
                 let attributes = abbreviations.attributes(abbreviation);
                 let mut pc = Pc::default();
                 let mut call = Call::default();
@@ -102,7 +90,8 @@ impl Scan<'_> {
                     }
                 }
                 let scope = Scope { entry, call: is_inlined.then_some(call), range: (0, 0) };
-                barren = if self.add(scope, &pc) { usize::MAX } else { depth };
+                let is_barren = !self.add(scope, &pc);
+                self.enclosing.push(Enclosing { depth, entry, is_barren });
             } else {
                 abbreviations.pass(abbreviation, &mut cursor, encoding)?;
             }
@@ -114,23 +103,35 @@ impl Scan<'_> {
         }
     }
 
-    /// Notes which addresses the scope contains; whether there is any.
-    fn add(&mut self, mut scope: Scope, pc: &Pc) -> bool {
-        let number = self.found.scopes.len() as u32;
-        let (wanted, hits) = (self.wanted, &mut self.found.hits);
-        let before = hits.len();
-        self.view.for_each_range(pc, |range| {
+    /// Appends the scope to the chains of the addresses that it contains; whether there is any.
+    fn add(&mut self, scope: Scope, pc: &Pc) -> bool {
+        let Self { wanted, chains, enclosing, .. } = self;
+        let parent = enclosing.last().filter(|_| scope.call.is_some()).map(|parent| parent.entry);
+        let mut any = false;
+        self.view.for_each_range(pc, &mut self.budget, |range| {
             let first = wanted.partition_point(|&address| address < range.start);
-            if wanted.get(first).is_some_and(|&address| address < range.end) {
-                scope.range = (range.start, range.end);
-            }
             let inside = wanted[first..].iter().take_while(|&&address| address < range.end);
-            hits.extend((first as u32..).zip(inside).map(|(index, _)| (index, number)));
+            for (chain, _) in chains[first..].iter_mut().zip(inside) {
+                any |= extend(chain, parent, Scope { range: (range.start, range.end), ..scope });
+            }
         });
-        let any = hits.len() > before;
-        if any {
-            self.found.scopes.push(scope);
-        }
         any
     }
+}
+
+/// Appends a scope to the chain of an address in it. A function within the function, or a second one at the same
+/// place, begins the chain anew. An inlined call counts only where its parent holds the address too: else the
+/// answer for an address would depend on which others are asked for, for whose sake the parent was looked into.
+fn extend(chain: &mut Vec<Scope>, parent: Option<usize>, scope: Scope) -> bool {
+    if chain.last().is_some_and(|last| last.entry == scope.entry) {
+        return true;
+    }
+    let kept = match parent {
+        None => Some(0),
+        Some(parent) => chain.iter().rposition(|outer| outer.entry == parent).map(|at| at + 1),
+    };
+    let Some(kept) = kept.filter(|&kept| kept < MAX_INLINED) else { return false };
+    chain.truncate(kept);
+    chain.push(scope);
+    true
 }

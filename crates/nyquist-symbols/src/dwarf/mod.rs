@@ -82,9 +82,9 @@ impl Dwarf {
         let mut names = Names::new(view, entries);
         let mut program = self.line_program(view, &mut scratch.lines);
         let rows = program.as_ref().map(|program| program.rows(wanted)).unwrap_or_default();
-        let found = (0..wanted.len()).map(|index| {
+        let found = scopes.iter().enumerate().map(|(index, scopes)| {
             let row = rows.get(index).copied().flatten();
-            chain(scopes.around(index), row, &mut names, program.as_mut())
+            chain(scopes, row, &mut names, program.as_mut())
         });
         Some(found.collect())
     }
@@ -112,8 +112,8 @@ impl Dwarf {
 
 /// The frames of one address, from inside to outside: each scope's function, at the place that the line table
 /// gives for the innermost, and that the call in it gives for all others.
-fn chain<'a>(
-    scopes: impl Iterator<Item = &'a Scope>,
+fn chain(
+    scopes: &[Scope],
     row: Option<Row>,
     names: &mut Names<'_>,
     mut program: Option<&mut LineProgram<'_>>,

@@ -24,6 +24,8 @@ pub(crate) struct UnitView<'a> {
 struct List<'a, F> {
     view: &'a UnitView<'a>,
     base: u64,
+    /// How many entries may still be read.
+    budget: &'a mut u64,
     found: F,
 }
 
@@ -33,9 +35,16 @@ impl UnitView<'_> {
         self.addresses.address(self.unit, value)
     }
 
-    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read.
-    pub(crate) fn for_each_range(&self, pc: &Pc, found: impl FnMut(Range<u64>)) {
-        let mut list = List { view: self, base: self.unit.low_pc, found };
+    /// How many entries of range lists one pass may read. Each list belongs to one entry, or a few, and an entry
+    /// of a list takes more than a byte; but hostile lists are long, and named by everything.
+    pub(crate) fn range_budget(&self) -> u64 {
+        self.file.rnglists.len().saturating_add(self.addresses.ranges.len())
+    }
+
+    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read
+    /// and the budget allows, from which it takes.
+    pub(crate) fn for_each_range(&self, pc: &Pc, budget: &mut u64, found: impl FnMut(Range<u64>)) {
+        let mut list = List { view: self, base: self.unit.low_pc, budget, found };
         if let Some(ranges) = pc.ranges {
             let _ = list.read(ranges);
         } else if let Some(low) = pc.low.and_then(|low| self.address(low)) {
@@ -90,6 +99,7 @@ impl<F: FnMut(Range<u64>)> List<'_, F> {
                 if !more {
                     return Some(());
                 }
+                *self.budget = self.budget.checked_sub(1)?;
                 complete = cursor.position();
             }
             if complete == 0 {
