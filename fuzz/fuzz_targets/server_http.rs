@@ -7,8 +7,8 @@ use nyquist_fuzz::loopback::server;
 fuzz_target!(|bytes: &[u8]| {
     let request = replace(&replace(bytes, "TOKEN", &server().token), "HOST", &server().host());
     let answer = server().exchange(&request);
-    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 "), "{:?}", String::from_utf8_lossy(&answer));
-    assert!(!answer.starts_with(b"HTTP/1.1 500"), "{:?}", String::from_utf8_lossy(&answer));
+    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1."), "{:?}", String::from_utf8_lossy(&answer));
+    assert!(answer.get(8..12) != Some(b" 500"), "{:?}", String::from_utf8_lossy(&answer));
 });
 
 fn replace(bytes: &[u8], word: &str, by: &str) -> Vec<u8> {

@@ -16,5 +16,5 @@ fuzz_target!(|bytes: &[u8]| {
     let status = head.split(' ').nth(1).expect("an answer has a status");
     assert!(matches!(status, "200" | "400" | "404" | "503"), "{head}");
     let body: Value = serde_json::from_str(body).expect("an answer is JSON");
-    assert_eq!(status != "200", body.get("error").is_some(), "{head} {body}");
+    assert!(status == "200" || body.get("error").is_some(), "{head} {body}");
 });

@@ -75,3 +75,18 @@ fn an_empty_profile_comes_back() {
         assert_eq!(firefox::read(write(&profile, version, true).as_slice()).unwrap(), profile);
     }
 }
+
+#[test]
+fn an_inlined_frame_without_its_parent_becomes_a_call_of_its_own() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let mut document: serde_json::Value =
+            serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
+        let tables = if version == FormatVersion::V66 { "/shared" } else { "/threads/0" };
+        let address = document.pointer_mut(&format!("{tables}/frameTable/address/0")).unwrap();
+        *address = (address.as_u64().unwrap() + 1).into();
+        let profile = firefox::read(document.to_string().as_bytes()).unwrap();
+        let written = write(&profile, version, false);
+        assert_eq!(firefox::check_bytes(&written).unwrap(), [], "version {version}");
+        assert_eq!(describe(&firefox::read(written.as_slice()).unwrap()), describe(&profile));
+    }
+}
