@@ -42,9 +42,12 @@ fn ranges(count: usize) -> Vec<u8> {
     list
 }
 
-/// An ELF file of these sections, without segments.
 fn module(info: &[u8], ranges: &[u8]) -> ModuleSymbols {
-    let sections = [(".debug_info", info), (".debug_abbrev", ABBREVIATIONS), (".debug_ranges", ranges)];
+    module_of([(".debug_info", info), (".debug_abbrev", ABBREVIATIONS), (".debug_ranges", ranges)])
+}
+
+/// An ELF file of these sections, without segments.
+fn module_of(sections: [(&str, &[u8]); 3]) -> ModuleSymbols {
     let mut names = vec![0];
     let mut file = vec![0; 64];
     let mut headers = vec![0; 64];
@@ -123,6 +126,24 @@ fn a_list_that_every_function_names_is_not_read_for_each_of_them() {
 #[test]
 fn a_list_that_every_unit_names_is_not_read_for_each_of_them() {
     let module = module(&unit(&[1, 0, 0, 0, 0]).repeat(3_000), &ranges(3_000));
+    let began = Instant::now();
+    assert_eq!(look_up(&module, &[0x110]).len(), 1);
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+}
+
+#[test]
+fn an_abbreviation_table_is_not_compiled_from_each_of_its_places() {
+    // Each unit begins its abbreviations, all of which are alike, a place further on.
+    let mut abbreviations = [1, 0x11, 0, 0x11, 0x01, 0x12, 0x06, 0, 0].repeat(6_000);
+    abbreviations.push(0);
+    let units = (0..3_000_u32).map(|number| {
+        let mut unit = unit(&[&[1][..], &unit_entry(0x100, 0x100)[1..]].concat());
+        unit[6..10].copy_from_slice(&(9 * number).to_le_bytes());
+        unit
+    });
+    let info: Vec<u8> = units.flatten().collect();
+    let module =
+        module_of([(".debug_info", &info[..]), (".debug_abbrev", &abbreviations), (".debug_ranges", &[])]);
     let began = Instant::now();
     assert_eq!(look_up(&module, &[0x110]).len(), 1);
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());

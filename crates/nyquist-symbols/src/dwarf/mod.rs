@@ -23,7 +23,6 @@ use names::Names;
 use nyquist_object::Svma;
 use ranges::UnitView;
 use std::ops::Range;
-use std::sync::Arc;
 use unit::Unit;
 
 /// The debug info of one module.
@@ -95,18 +94,17 @@ impl Dwarf {
         LineProgram::parse(view, bytes)
     }
 
-    /// The paths of all source files that the unit at `offset` names.
-    pub(crate) fn source_files(&self, offset: u64) -> Vec<Arc<str>> {
+    /// Whether the unit at `offset` names the source file `path`.
+    pub(crate) fn names_source(&self, offset: u64, path: &str) -> bool {
         let mut scratch = Vec::new();
-        let Some(unit) = Unit::read(&self.main, offset) else { return Vec::new() };
+        let Some(unit) = Unit::read(&self.main, offset) else { return false };
         let view = UnitView {
             file: &self.main,
             unit: &unit,
             addresses: &self.main,
             supplementary: self.supplementary.as_ref(),
         };
-        let program = self.line_program(view, &mut scratch);
-        program.map(|mut program| program.all_paths()).unwrap_or_default()
+        self.line_program(view, &mut scratch).is_some_and(|program| program.names(path))
     }
 }
 
