@@ -7,15 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 /// Abbreviations: 1 a unit with ranges, 2 a function with a name and children, 3 an inlined call with a name and
-/// children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a function with ranges, 5 a unit
-/// from an address and of a size, 6 a function with a name and ranges.
+/// children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a unit
+/// from an address and of a size, 5 a function with a name and ranges.
 const ABBREVIATIONS: &[u8] = &[
     1, 0x11, 1, 0x55, 0x17, 0, 0, // DW_AT_ranges, DW_FORM_sec_offset
     2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, //
     3, 0x1d, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, //
-    4, 0x2e, 0, 0x55, 0x17, 0, 0, //
-    5, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
-    6, 0x2e, 0, 0x03, 0x08, 0x55, 0x17, 0, 0, //
+    4, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    5, 0x2e, 0, 0x03, 0x08, 0x55, 0x17, 0, 0, //
     0,
 ];
 
@@ -28,16 +27,16 @@ fn unit(entries: &[u8]) -> Vec<u8> {
 }
 
 fn unit_entry(start: u64, size: u32) -> Vec<u8> {
-    [&[5][..], &start.to_le_bytes(), &size.to_le_bytes()].concat()
+    [&[4][..], &start.to_le_bytes(), &size.to_le_bytes()].concat()
 }
 
 fn scope(code: u8, name: &str, start: u64, size: u32) -> Vec<u8> {
     [&[code][..], name.as_bytes(), &[0], &start.to_le_bytes(), &size.to_le_bytes()].concat()
 }
 
-/// A list of `.debug_ranges` that gives the same range again and again.
+/// A list of `.debug_ranges` that gives the same range, from the unit's base on, again and again.
 fn ranges(count: usize) -> Vec<u8> {
-    let mut list = [0x100_u64, 0x200].map(u64::to_le_bytes).as_flattened().repeat(count);
+    let mut list = [0_u64, 0x100].map(u64::to_le_bytes).as_flattened().repeat(count);
     list.extend([0; 16]);
     list
 }
@@ -104,7 +103,7 @@ fn an_answer_does_not_depend_on_the_other_questions() {
 fn a_symbol_reaches_over_the_part_of_its_function_that_holds_the_address() {
     let part = |start: u64, end: u64| [start, end].map(u64::to_le_bytes).concat();
     let list = [part(0x100, 0x110), part(0x180, 0x1a0), part(0, 0)].concat();
-    let info = unit(&[&[1, 0, 0, 0, 0][..], &[6], b"function\0", &[0, 0, 0, 0], &[0]].concat());
+    let info = unit(&[&[1, 0, 0, 0, 0][..], &[5], b"function\0", &[0, 0, 0, 0], &[0]].concat());
     let module = module(&info, &list);
     let symbols = |infos: Vec<AddressInfo>| -> Vec<_> {
         infos.into_iter().map(|info| info.symbol.map(|symbol| (symbol.address.0, symbol.size))).collect()
@@ -115,19 +114,10 @@ fn a_symbol_reaches_over_the_part_of_its_function_that_holds_the_address() {
 }
 
 #[test]
-fn a_list_that_every_function_names_is_not_read_for_each_of_them() {
-    let entries = [unit_entry(0x100, 0x100), [4, 0, 0, 0, 0].repeat(20_000)].concat();
-    let module = module(&unit(&entries), &ranges(6_000));
-    let began = Instant::now();
-    assert_eq!(look_up(&module, &(0x100..0x108).collect::<Vec<_>>()).len(), 8);
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
-}
-
-#[test]
 fn a_list_that_every_unit_names_is_not_read_for_each_of_them() {
-    let module = module(&unit(&[1, 0, 0, 0, 0]).repeat(20_000), &ranges(6_000));
+    let module = module(&unit(&[1, 0, 0, 0, 0]).repeat(40_000), &ranges(6_000));
     let began = Instant::now();
-    assert_eq!(look_up(&module, &[0x110]).len(), 1);
+    assert_eq!(look_up(&module, &[0x10]).len(), 1);
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
 }
 
