@@ -394,7 +394,26 @@ fn read_stacks(
             None => table.get_optional("prefix", row, at(prefixes.as_ref(), row), &ids)?,
         };
         let frame = table.get("frame", row, frame, frames)?;
+        let frame = called_unless_inlined(builder, prefix, frame);
         ids.push(builder.intern_stack(prefix, frame));
     }
     Ok(ids)
+}
+
+/// The frame, or, where its parent is not the frame that it claims to be inlined into, a frame of a call of its
+/// own: a profile has the one or the other, and the names are worth more than the inlining.
+fn called_unless_inlined(builder: &mut ProfileBuilder, prefix: Option<StackId>, id: FrameId) -> FrameId {
+    let profile = builder.profile();
+    let frame = *profile.frame(id);
+    let inlines = |parent: &Frame| {
+        let (outer, inner) = (parent.inline_depth, frame.inline_depth);
+        // Depths are written in a byte: those beyond are all the highest.
+        let is_next = outer.checked_add(1) == Some(inner) || (outer, inner) == (255, 255);
+        is_next && (parent.address, parent.native_symbol) == (frame.address, frame.native_symbol)
+    };
+    let parent = prefix.map(|prefix| profile.frame(profile.stack(prefix).frame));
+    if frame.inline_depth == 0 || parent.is_some_and(inlines) {
+        return id;
+    }
+    builder.intern_frame(Frame { inline_depth: 0, ..frame })
 }

@@ -75,3 +75,39 @@ fn an_empty_profile_comes_back() {
         assert_eq!(firefox::read(write(&profile, version, true).as_slice()).unwrap(), profile);
     }
 }
+
+#[test]
+fn an_inlined_frame_without_its_parent_becomes_a_call_of_its_own() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let mut document: serde_json::Value =
+            serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
+        let tables = if version == FormatVersion::V66 { "/shared" } else { "/threads/0" };
+        let address = document.pointer_mut(&format!("{tables}/frameTable/address/0")).unwrap();
+        *address = (address.as_u64().unwrap() + 1).into();
+        let profile = firefox::read(document.to_string().as_bytes()).unwrap();
+        let written = write(&profile, version, false);
+        assert_eq!(firefox::check_bytes(&written).unwrap(), [], "version {version}");
+        assert_eq!(describe(&firefox::read(written.as_slice()).unwrap()), describe(&profile));
+    }
+}
+
+#[test]
+fn a_marker_value_becomes_what_its_format_says() {
+    let check = |format: &str, value: serde_json::Value, expected: serde_json::Value| {
+        let mut document: serde_json::Value =
+            serde_json::from_slice(&write(&sample_profile(), FormatVersion::V66, false)).unwrap();
+        *document.pointer_mut("/meta/markerSchema/0/fields/2/format").unwrap() = format.into();
+        *document.pointer_mut("/threads/0/markers/data/0/size").unwrap() = value;
+        let profile = firefox::read(document.to_string().as_bytes()).unwrap();
+        let written = write(&profile, FormatVersion::V66, false);
+        assert_eq!(firefox::check_bytes(&written).unwrap(), [], "{format} {expected}");
+        let written: serde_json::Value = serde_json::from_slice(&written).unwrap();
+        assert_eq!(written["threads"][0]["markers"]["data"][0]["size"], expected, "{format}");
+    };
+    check("string", (-5).into(), "-5".into());
+    check("string", true.into(), "true".into());
+    check("bytes", "4096".into(), 4096.into());
+    check("bytes", "many".into(), serde_json::Value::Null);
+    check("bytes", true.into(), serde_json::Value::Null);
+    check("pid", "77".into(), "77".into());
+}

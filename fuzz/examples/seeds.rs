@@ -1,0 +1,179 @@
+//! Writes the first inputs of each target to `corpus/`: object files of small programs by whatever compilers are
+//! there, records, requests and profiles. Nothing of it is kept in the repository.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs, io};
+
+use nyquist_fuzz::elf_image::{self, SECTIONS};
+use nyquist_fuzz::sample_profile::{VERSIONS, sample_document};
+use nyquist_object::Elf;
+
+const C_SOURCE: &str = r#"
+static inline __attribute__((always_inline)) int inner(int n) { return n * n + 3; }
+static inline __attribute__((always_inline)) int outer(volatile int *p) { int s = 0; for (int i = 0; i < *p; i++) s += inner(i); return s; }
+__attribute__((noinline)) int compute(volatile int *p) { int a[64]; for (int i = 0; i < 64; i++) a[i] = *p; return outer(p) + a[*p & 63]; }
+__attribute__((noinline)) int dynamic(volatile int *p) { char a[*p]; a[*p / 2] = 1; return compute(p) + a[0]; }
+int entry(void) { volatile int n = 7; return dynamic(&n) + compute(&n); }
+void _start(void) { entry(); for (;;); }
+"#;
+
+const RUST_SOURCE: &str = r#"
+#![no_std]
+#[panic_handler] fn panic(_: &core::panic::PanicInfo) -> ! { loop {} }
+#[inline] fn inner<T: Into<u64>>(n: T) -> u64 { n.into().rotate_left(7) }
+#[unsafe(no_mangle)] pub extern "C" fn entry(n: u32) -> u64 { (0..n).map(inner).sum() }
+"#;
+
+/// Ways to compile a program: a compiler and its arguments.
+const BUILDS: [(&str, &str); 12] = [
+    ("gcc", "-O2 -g -gdwarf-4 -nostdlib -static"),
+    ("gcc", "-O2 -g -gdwarf-5 -nostdlib -shared -fPIC"),
+    ("gcc", "-O0 -g -gdwarf-5 -gdwarf64 -nostdlib -static-pie -fPIE"),
+    ("gcc", "-O2 -g -gdwarf-3 -nostdlib -static -fno-asynchronous-unwind-tables"),
+    ("gcc", "-O2 -g -gz=zlib -nostdlib -static"),
+    ("gcc", "-O2 -g -gz=zstd -nostdlib -static"),
+    ("gcc", "-O2 -g -gsplit-dwarf -nostdlib -static"),
+    ("gcc", "-O1 -g -m32 -nostdlib -static"),
+    ("gcc", "-O2 -g -c -ffunction-sections"),
+    ("clang", "-O2 -g -gdwarf-5 -nostdlib -static"),
+    ("clang", "-O2 -g -gdwarf-4 -gpubnames -nostdlib -shared -fPIC"),
+    ("clang", "-O2 -fomit-frame-pointer -nostdlib -static -Wl,--build-id"),
+];
+
+fn main() -> io::Result<()> {
+    let scratch = env::temp_dir().join(format!("nyquist-fuzz-seeds-{}", std::process::id()));
+    fs::create_dir_all(&scratch)?;
+    let files = compile_all(&scratch);
+    let written =
+        write_object_seeds(&files).and_then(|()| write_text_seeds()).and_then(|()| write_profiles());
+    fs::remove_dir_all(&scratch)?;
+    println!("{} object files, and seeds made of them, are in {}", files.len(), corpus("").display());
+    written
+}
+
+/// Compiles what can be compiled here; compilers that are missing are passed over.
+fn compile_all(scratch: &Path) -> Vec<Vec<u8>> {
+    let (c, rust) = (scratch.join("seed.c"), scratch.join("seed.rs"));
+    let ready = fs::write(&c, C_SOURCE).and_then(|()| fs::write(&rust, RUST_SOURCE));
+    ready.expect("the scratch folder is new");
+    let rust_build =
+        ("rustc", "--crate-type=cdylib -Cpanic=abort -Cdebuginfo=2 -Copt-level=2 -Clink-arg=-nostdlib");
+    let builds = BUILDS.iter().map(|&build| (build, &c)).chain([(rust_build, &rust)]);
+    let mut files = Vec::new();
+    for ((compiler, arguments), source) in builds {
+        let output = scratch.join("output");
+        let mut command = Command::new(compiler);
+        command.args(arguments.split(' ')).arg("-o").arg(&output).arg(source).current_dir(scratch);
+        let compiled = command.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+        if !compiled {
+            println!("skipped: {compiler} {arguments}");
+            continue;
+        }
+        files.extend(fs::read(&output));
+        files.extend(mini_debug_info(&output));
+    }
+    files
+}
+
+/// The file with its symbols compressed into `.gnu_debugdata`.
+fn mini_debug_info(file: &Path) -> Option<Vec<u8>> {
+    let (symbols, output) = (file.with_extension("symbols"), file.with_extension("mini"));
+    let run = |command: &mut Command| command.stderr(Stdio::null()).status().ok().filter(|s| s.success());
+    run(Command::new("objcopy").arg("-S").arg("--keep-symbol=compute").args([file, &symbols]))?;
+    run(Command::new("xz").args(["--check=none", "--force"]).arg(&symbols))?;
+    let section = format!(".gnu_debugdata={}.xz", symbols.display());
+    run(Command::new("objcopy").args(["-S", "--add-section", &section]).args([file, &output]))?;
+    fs::read(output).ok()
+}
+
+fn write_object_seeds(files: &[Vec<u8>]) -> io::Result<()> {
+    for (number, file) in files.iter().enumerate() {
+        for target in ["elf", "unwind_file", "symbols_file"] {
+            write(target, number, file)?;
+        }
+        let unwinding = sections(file, |name| matches!(name, ".text" | ".eh_frame" | ".debug_frame"));
+        write("unwind_sections", number, &[&[0], elf_image::encode(&unwinding).as_slice()].concat())?;
+        let symbols = sections(file, |name| !matches!(name, ".eh_frame" | ".debug_frame"));
+        write("symbols_sections", number, &elf_image::encode(&symbols))?;
+    }
+    Ok(())
+}
+
+/// The sections of a file that a fuzz input can give.
+fn sections(file: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<elf_image::Section> {
+    let Ok(elf) = Elf::open(file) else { return Vec::new() };
+    let named = (0..).zip(SECTIONS).filter(|(_, name)| wanted(name));
+    named.filter_map(|(number, name)| Some((number, elf.section_data(name).ok()??))).collect()
+}
+
+fn write_text_seeds() -> io::Result<()> {
+    let names = [
+        "_ZN4core3fmt9Formatter3pad17h0123456789abcdefE",
+        "_RNvCs1234_7mycrate3foo",
+        "_RINvNtC3std3mem8align_ofNtNtC3std3fmt5ErrorE",
+        "_ZNSt6vectorIiSaIiEE9push_backEOi",
+        "_ZN3FooIXadL_Z3barvEEE3bazEv.cold",
+        "_ZZ4mainENKUlvE_clEv.llvm.123",
+        "_ZNKSt8functionIFvNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEEEclES5_",
+    ];
+    for (number, name) in names.iter().enumerate() {
+        write("demangle", number, name.as_bytes())?;
+    }
+    let kernel = "ffffffff81000000 T _text\nffffffff81000100 t helper\nffffffffc0000000 t start\t[ext4]\n\
+        ffffffffc0001000 D data\t[ext4]\nffffffff82000000 R _etext\n\0ext4 1044480 2 - Live 0xffffffffc0000000\n\
+        \0\x04\0\0\0\x04\0\0\0\x03\0\0\0GNU\0abcd";
+    write("kernel_symbols", 0, kernel.as_bytes())?;
+    let requests = [
+        (0, r#"{"jobs":[{"memoryMap":[["libc.so","ABC0"],["",""]],"stacks":[[[0,16],[1,17]],[]]}]}"#),
+        (0, r#"{"memoryMap":[["libc.so","ABC0"]],"stacks":[[[0,4294967296]]]}"#),
+        (1, r#"{"debugName":"libc.so","debugId":"ABC0","moduleOffset":"0x10","file":"/source.c"}"#),
+        (
+            2,
+            r#"{"debugName":"libc.so","debugId":"ABC0","startAddress":"0x10","size":"0x20","continueUntilFunctionEnd":true}"#,
+        ),
+    ];
+    for (number, (endpoint, body)) in requests.into_iter().enumerate() {
+        write("server_requests", number, &[&[endpoint], body.as_bytes()].concat())?;
+    }
+    let heads = [
+        "GET /TOKEN/profile.json HTTP/1.1\r\nHost: HOST\r\n\r\n",
+        "HEAD /TOKEN/profile.json HTTP/1.0\r\n\r\n",
+        "OPTIONS /TOKEN/asm/v1 HTTP/1.1\r\nHost: HOST\r\nOrigin: https://profiler.firefox.com\r\n\
+         Access-Control-Request-Headers: content-type\r\nAccess-Control-Request-Method: POST\r\n\r\n",
+        "POST /TOKEN/symbolicate/v5 HTTP/1.1\r\nHost: HOST\r\nTransfer-Encoding: chunked\r\n\r\n\
+         2\r\n{}\r\n0\r\n\r\nGET /TOKEN/profile.json HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        "POST http://HOST/TOKEN/source/v1 HTTP/1.1\r\nHost: [::1]:80\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n{}",
+    ];
+    for (number, head) in heads.iter().enumerate() {
+        write("server_http", number, head.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn write_profiles() -> io::Result<()> {
+    for (number, version) in VERSIONS.into_iter().enumerate() {
+        write("profile_bytes", 2 * number, &sample_document(version, false))?;
+        write("profile_bytes", 2 * number + 1, &sample_document(version, true))?;
+    }
+    for (number, json) in [
+        r#"{"meta":{"preprocessedProfileVersion":66,"interval":1,"startTime":0},"threads":[{"samples":{"length":1,"stack":[null],"time":[1]}}]}"#,
+        r#"{"meta":{"preprocessedProfileVersion":40,"interval":1},"libs":[],"threads":[]}"#,
+    ]
+    .iter()
+    .enumerate()
+    {
+        write("profile_bytes", 4 + number, json.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn corpus(target: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target)
+}
+
+fn write(target: &str, number: usize, seed: &[u8]) -> io::Result<()> {
+    let folder = corpus(target);
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(format!("seed-{number}")), seed)
+}

@@ -1,0 +1,25 @@
+//! Compiling arbitrary `.eh_frame` and `.debug_frame` sections, and walking a stack by them.
+#![no_main]
+
+use std::sync::Arc;
+
+use arbitrary::{Result, Unstructured};
+use libfuzzer_sys::fuzz_target;
+use nyquist_fuzz::{elf_image, walk};
+use nyquist_object::Elf;
+use nyquist_unwind::Module;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = compile_and_walk(&mut Unstructured::new(bytes));
+});
+
+fn compile_and_walk(input: &mut Unstructured<'_>) -> Result<()> {
+    let walk_len = usize::from(input.arbitrary::<u8>()?).min(input.len());
+    let walk_bytes = input.bytes(walk_len)?;
+    let image = elf_image::build(&elf_image::decode(input)?);
+    let elf = Elf::open(image.as_slice()).expect("a well-formed file");
+    if let Ok(module) = Module::from_elf(&elf) {
+        walk::walk(&Arc::new(module), image.len() as u64, &mut Unstructured::new(walk_bytes))?;
+    }
+    Ok(())
+}

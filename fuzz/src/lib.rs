@@ -1,0 +1,8 @@
+//! What several fuzz targets need: ELF files made of given sections, and the address space of one of them.
+
+#![forbid(unsafe_code)]
+
+pub mod elf_image;
+pub mod loopback;
+pub mod sample_profile;
+pub mod walk;
