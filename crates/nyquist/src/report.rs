@@ -112,9 +112,10 @@ fn heading(profile: &Profile, summary: &Summary) -> String {
             seconds(total)
         ),
         format!(
-            "user {}, kernel {}, {}",
+            "user {}, kernel {}{}, {}",
             percent(ratio(summary.user.weight, total)),
             percent(ratio(summary.kernel.weight, total)),
+            if summary.kernel_not_permitted.weight > 0 { " (not permitted to sample)" } else { "" },
             count_of_threads(summary)
         ),
     ];
