@@ -22,6 +22,8 @@ pub struct ModuleSymbols {
     binary: Option<usize>,
     dwarf: Option<Dwarf>,
     tables: OnceLock<Vec<SymbolTable>>,
+    /// Asked last, and read only when an address is in no other table.
+    plt: OnceLock<Option<SymbolTable>>,
 }
 
 impl ModuleSymbols {
@@ -66,7 +68,7 @@ impl ModuleSymbols {
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);
-        Ok(Self { image_base, files, binary, dwarf, tables: OnceLock::new() })
+        Ok(Self { image_base, files, binary, dwarf, tables: OnceLock::new(), plt: OnceLock::new() })
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
@@ -160,13 +162,19 @@ impl ModuleSymbols {
 
     /// The table that has a function around the address, and the function's number.
     pub(crate) fn find_function(&self, address: Svma) -> Option<(usize, usize)> {
-        let mut tables = self.tables().iter().enumerate();
-        tables.find_map(|(number, table)| Some((number, table.find(address)?)))
+        let tables = self.tables();
+        let mut found = tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
+        found.next().or_else(|| Some((tables.len(), self.plt()?.find(address)?)))
     }
 
     /// What [`ModuleSymbols::find_function`] found.
     pub(crate) fn function_at(&self, (table, index): (usize, usize)) -> Option<Function> {
-        self.tables().get(table)?.function(index)
+        self.tables().get(table).or_else(|| self.plt())?.function(index)
+    }
+
+    fn plt(&self) -> Option<&SymbolTable> {
+        let binary = || self.files.get(self.binary?);
+        self.plt.get_or_init(|| binary().and_then(SymbolTable::of_plt)).as_ref()
     }
 
     fn function(&self, address: Svma) -> Option<Function> {
@@ -182,8 +190,7 @@ impl ModuleSymbols {
             let mini = self.files.iter().filter(|_| is_stripped).find_map(mini_debug_info);
             let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo));
             let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
-            let plt = self.binary.and_then(|binary| self.files.get(binary)).and_then(SymbolTable::of_plt);
-            [symbols, mini, dynamic, plt].into_iter().flatten().collect()
+            [symbols, mini, dynamic].into_iter().flatten().collect()
         })
     }
 
