@@ -66,13 +66,11 @@ pub enum Origin {
 /// Why nothing is known of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// No file of the module's identity was found, and nothing else describes it.
-    NoFile,
     /// The files that were found hold neither symbols nor debug info.
     NoSymbols,
     /// The address lies outside of every function that the files name.
     NotCovered,
-    /// The work was cancelled before this address's turn.
+    /// The work was cancelled before this address's turn, and no symbol table covers it.
     Cancelled,
 }
 
@@ -101,7 +99,6 @@ impl fmt::Display for Origin {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::NoFile => "no file of this identity",
             Self::NoSymbols => "no symbols and no debug info",
             Self::NotCovered => "outside of every known function",
             Self::Cancelled => "cancelled",

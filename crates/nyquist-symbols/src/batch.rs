@@ -2,7 +2,7 @@
 
 use crate::dwarf::{self, Scratch};
 use crate::symbol_table::Function;
-use crate::{AddressInfo, ModuleSymbols};
+use crate::{AddressInfo, ModuleSymbols, Origin, Reason};
 use nyquist_object::RelativeAddress;
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
@@ -93,9 +93,15 @@ impl<'a> Prepared<'a> {
     fn into_answers(self, wanted: &[RelativeAddress]) -> Vec<AddressInfo> {
         let mut found: Vec<Option<dwarf::Found>> = Vec::new();
         found.resize_with(self.addresses.len(), || None);
+        let mut cancelled = Vec::new();
         for unit in self.units {
-            let of_unit = unit.found.into_inner().into_iter().flatten();
-            unit.numbers.into_iter().zip(of_unit).for_each(|(number, of)| found[number] = Some(of));
+            match unit.found.into_inner() {
+                Some(of_unit) => {
+                    let answers = unit.numbers.into_iter().zip(of_unit);
+                    answers.for_each(|(number, of)| found[number] = Some(of));
+                }
+                None => cancelled.extend(unit.numbers),
+            }
         }
         let mut last: Option<((usize, usize), Option<Function>)> = None;
         let answers = self.functions.iter().zip(found).map(|(&at, found)| {
@@ -105,20 +111,35 @@ impl<'a> Prepared<'a> {
             });
             self.module.answer(function, found)
         });
-        let mut answers: Vec<Option<AddressInfo>> = answers.map(Some).collect();
-        let number = |address| self.addresses.binary_search(address).ok();
-        let numbers: Vec<usize> = wanted.iter().filter_map(number).collect();
-        let mut uses = vec![0_usize; answers.len()];
-        for &number in &numbers {
-            uses[number] += 1;
+        let mut answers: Vec<AddressInfo> = answers.collect();
+        for number in cancelled {
+            if let Origin::Unknown(reason) = &mut answers[number].origin {
+                *reason = Reason::Cancelled;
+            }
         }
-        // Each answer is moved to where it is used last, and copied elsewhere.
-        let give = |number: usize| {
-            uses[number] -= 1;
-            if uses[number] == 0 { answers[number].take() } else { answers[number].clone() }
-        };
-        numbers.into_iter().filter_map(give).collect()
+        in_order_of(wanted, &self.addresses, answers)
     }
+}
+
+/// Hands the answers for `addresses`, which are sorted, to all that asked for them. Each is moved to where it is
+/// used last, and copied elsewhere.
+fn in_order_of(
+    wanted: &[RelativeAddress],
+    addresses: &[RelativeAddress],
+    answers: Vec<AddressInfo>,
+) -> Vec<AddressInfo> {
+    let number = |address| addresses.binary_search(address).ok();
+    let numbers: Vec<usize> = wanted.iter().filter_map(number).collect();
+    let mut uses = vec![0_usize; answers.len()];
+    for &number in &numbers {
+        uses[number] += 1;
+    }
+    let mut answers: Vec<Option<AddressInfo>> = answers.into_iter().map(Some).collect();
+    let give = |number: usize| {
+        uses[number] -= 1;
+        if uses[number] == 0 { answers[number].take() } else { answers[number].clone() }
+    };
+    numbers.into_iter().filter_map(give).collect()
 }
 
 impl UnitWork {

@@ -22,6 +22,9 @@ pub struct ModuleSymbols {
     binary: Option<usize>,
     dwarf: Option<Dwarf>,
     tables: OnceLock<Vec<SymbolTable>>,
+    /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
+    /// an address is in no other table.
+    fallbacks: OnceLock<Vec<SymbolTable>>,
 }
 
 impl ModuleSymbols {
@@ -66,7 +69,7 @@ impl ModuleSymbols {
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);
-        Ok(Self { image_base, files, binary, dwarf, tables: OnceLock::new() })
+        Ok(Self { image_base, files, binary, dwarf, tables: OnceLock::new(), fallbacks: OnceLock::new() })
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
@@ -160,13 +163,34 @@ impl ModuleSymbols {
 
     /// The table that has a function around the address, and the function's number.
     pub(crate) fn find_function(&self, address: Svma) -> Option<(usize, usize)> {
-        let mut tables = self.tables().iter().enumerate();
-        tables.find_map(|(number, table)| Some((number, table.find(address)?)))
+        let find = |tables: &[SymbolTable]| {
+            let mut found =
+                tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
+            found.next()
+        };
+        let fallback = || find(self.fallbacks()).map(|(table, index)| (self.tables().len() + table, index));
+        find(self.tables()).or_else(fallback)
     }
 
     /// What [`ModuleSymbols::find_function`] found.
     pub(crate) fn function_at(&self, (table, index): (usize, usize)) -> Option<Function> {
-        self.tables().get(table)?.function(index)
+        let tables = self.tables();
+        let table = match table.checked_sub(tables.len()) {
+            None => tables.get(table)?,
+            Some(fallback) => self.fallbacks().get(fallback)?,
+        };
+        table.function(index)
+    }
+
+    fn fallbacks(&self) -> &[SymbolTable] {
+        self.fallbacks.get_or_init(|| {
+            let full = [Origin::SymbolTable, Origin::MiniDebugInfo];
+            let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
+            let binary = self.binary.and_then(|binary| self.files.get(binary));
+            let plt = binary.and_then(SymbolTable::of_plt);
+            let unnamed = binary.filter(|_| is_stripped).and_then(SymbolTable::of_unwind_info);
+            plt.into_iter().chain(unnamed).collect()
+        })
     }
 
     fn function(&self, address: Svma) -> Option<Function> {
@@ -182,11 +206,7 @@ impl ModuleSymbols {
             let mini = self.files.iter().filter(|_| is_stripped).find_map(mini_debug_info);
             let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo));
             let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
-            let binary = self.binary.and_then(|binary| self.files.get(binary));
-            let plt = binary.and_then(SymbolTable::of_plt);
-            let is_named = !is_stripped || mini.is_some();
-            let unnamed = binary.filter(|_| !is_named).and_then(SymbolTable::of_unwind_info);
-            [symbols, mini, dynamic, plt, unnamed].into_iter().flatten().collect()
+            [symbols, mini, dynamic].into_iter().flatten().collect()
         })
     }
 
@@ -209,6 +229,9 @@ impl ModuleSymbols {
                 outermost.function = Some(function.name.clone());
             }
         }
+        // A stand-in for a name is worse than the debug info's name.
+        let function =
+            function.filter(|function| function.origin != Origin::UnwindInfo || found.function.is_none());
         let symbol = match function {
             Some(function) => self.symbol(&function.name, function.range),
             None => self.symbol_of(&found),

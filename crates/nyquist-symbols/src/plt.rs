@@ -2,7 +2,7 @@
 //! of the global offset table, and the relocation of that slot names the function.
 
 use crate::cursor::Cursor;
-use crate::section::Source;
+use crate::section::{Section as Contents, Source};
 use crate::symbol_table::NamedRange;
 use nyquist_object::Elf;
 use nyquist_object::elf::{Architecture, Section};
@@ -16,43 +16,47 @@ const ENTRY_SIZE: u64 = 16;
 
 /// The entries of a file, by address within each section.
 pub(crate) fn plt_entries(elf: &Elf<Source>) -> Vec<NamedRange> {
-    let Some(slots) = Slots::read(elf) else { return Vec::new() };
+    let Some(names) = Names::open(elf) else { return Vec::new() };
+    let slots = Slots::read(elf);
     let sections = SECTIONS.iter().filter_map(|name| elf.section(name)).filter(|section| section.has_bytes());
-    sections.flat_map(|section| slots.entries(elf, section).unwrap_or_default()).collect()
+    sections.flat_map(|section| slots.entries(elf, section, &names).unwrap_or_default()).collect()
 }
 
 /// The slots of the global offset table that relocations fill.
+#[derive(Default)]
 struct Slots {
-    /// A slot's address and the function's name.
-    names: FxHashMap<u64, Vec<u8>>,
+    /// A slot's address and the number of the function's symbol.
+    symbols: FxHashMap<u64, u64>,
     /// The slots in the order of `.rela.plt`, by which lazily bound entries are numbered.
     lazy: Vec<u64>,
 }
 
 impl Slots {
-    fn read(elf: &Elf<Source>) -> Option<Self> {
-        let dynsym = elf.section(".dynsym").filter(|_| elf.is_64_bit())?;
-        let strings = elf.data(elf.sections().get(dynsym.link as usize)?).ok()?;
-        let symbols = elf.data(dynsym).ok()?;
-        let mut slots = Self { names: FxHashMap::default(), lazy: Vec::new() };
-        for name in [".rela.plt", ".rela.dyn"] {
-            let Ok(Some(relocations)) = elf.section_data(name) else { continue };
-            for relocation in relocations.as_chunks::<24>().0 {
-                let mut cursor = Cursor::new(relocation, 0, elf.is_little_endian());
-                let (slot, info) = (cursor.u64()?, cursor.u64()?);
-                if name == ".rela.plt" {
-                    slots.lazy.push(slot);
-                }
-                let function = symbol_name(&symbols, &strings, info >> 32, elf.is_little_endian());
-                if let Some(function) = function {
-                    slots.names.entry(slot).or_insert(function);
-                }
-            }
+    fn read(elf: &Elf<Source>) -> Self {
+        let mut slots = Self::default();
+        // Entries that are bound lazily have relocations of their own; those of `.plt.got` stand among all others.
+        slots.read_relocations(elf, ".rela.plt", true);
+        if elf.section(".plt.got").is_some() {
+            slots.read_relocations(elf, ".rela.dyn", false);
         }
-        Some(slots)
+        slots
     }
 
-    fn entries(&self, elf: &Elf<Source>, section: &Section) -> Option<Vec<NamedRange>> {
+    fn read_relocations(&mut self, elf: &Elf<Source>, name: &str, is_lazy: bool) {
+        let Ok(Some(relocations)) = elf.section_data(name) else { return };
+        for relocation in relocations.as_chunks::<24>().0 {
+            let mut cursor = Cursor::new(relocation, 0, elf.is_little_endian());
+            let (Some(slot), Some(info)) = (cursor.u64(), cursor.u64()) else { return };
+            if is_lazy {
+                self.lazy.push(slot);
+            }
+            if info >> 32 != 0 {
+                self.symbols.entry(slot).or_insert(info >> 32);
+            }
+        }
+    }
+
+    fn entries(&self, elf: &Elf<Source>, section: &Section, names: &Names) -> Option<Vec<NamedRange>> {
         let code = elf.data(section).ok()?;
         let step = match elf.architecture() {
             Architecture::X86_64 => 8,
@@ -66,12 +70,13 @@ impl Slots {
                 Architecture::X86_64 => self.slot_x86_64(&code[at..], address),
                 _ => slot_aarch64(&code[at..], address),
             };
-            if let Some(name) = slot.and_then(|slot| self.names.get(&slot)) {
+            let symbol = slot.and_then(|slot| self.symbols.get(&slot));
+            if let Some(name) = symbol.and_then(|&symbol| names.name(symbol)) {
                 let end = address.saturating_add(ENTRY_SIZE);
                 if let Some(last) = found.last_mut() {
                     last.end = last.end.min(address);
                 }
-                found.push(NamedRange { start: address, end, name: name.clone() });
+                found.push(NamedRange { start: address, end, name });
             }
         }
         Some(found)
@@ -106,12 +111,28 @@ fn slot_aarch64(code: &[u8], address: u64) -> Option<u64> {
     Some(page.wrapping_add(u64::from(ldr >> 10 & 0xfff) * 8))
 }
 
-/// The name of a symbol of a 64-bit table by its number; 0 is no symbol.
-fn symbol_name(symbols: &[u8], strings: &[u8], number: u64, little_endian: bool) -> Option<Vec<u8>> {
-    let at = usize::try_from(number).ok().filter(|&number| number > 0)?.checked_mul(24)?;
-    let name = Cursor::new(symbols, at, little_endian).u32()?;
-    let name = Cursor::new(strings, name as usize, little_endian).string()?;
-    (!name.is_empty()).then(|| name.to_vec())
+/// The dynamic symbols, of which only names are asked.
+struct Names {
+    symbols: Contents,
+    strings: Contents,
+    little_endian: bool,
+}
+
+impl Names {
+    fn open(elf: &Elf<Source>) -> Option<Self> {
+        let symbols = elf.section(".dynsym").filter(|_| elf.is_64_bit())?;
+        let strings = elf.sections().get(symbols.link as usize)?;
+        let open = |section: &Section| Contents::open(elf, &section.name).ok();
+        Some(Self { symbols: open(symbols)?, strings: open(strings)?, little_endian: elf.is_little_endian() })
+    }
+
+    /// The name of the symbol of that number.
+    fn name(&self, number: u64) -> Option<Vec<u8>> {
+        let symbol = self.symbols.window(number.checked_mul(24)?, 4)?;
+        let name = Cursor::new(&symbol, 0, self.little_endian).u32()?;
+        let name = self.strings.string(name.into())?;
+        (!name.is_empty()).then(|| name.into_owned())
+    }
 }
 
 #[cfg(test)]
@@ -120,7 +141,7 @@ mod tests {
 
     #[test]
     fn the_slot_of_each_kind_of_entry() {
-        let slots = Slots { names: FxHashMap::default(), lazy: vec![0x4000, 0x4008] };
+        let slots = Slots { symbols: FxHashMap::default(), lazy: vec![0x4000, 0x4008] };
         let check =
             |code: &[u8], expected| assert_eq!(slots.slot_x86_64(code, 0x1000), expected, "{code:x?}");
         check(&[0xff, 0x25, 0xfa, 0x2f, 0, 0, 0x68, 0, 0, 0, 0], Some(0x4000));

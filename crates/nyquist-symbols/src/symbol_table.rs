@@ -9,6 +9,7 @@ use crate::section::{Section, Source};
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
 use std::borrow::Cow;
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -22,6 +23,9 @@ const STB_GNU_UNIQUE: u8 = 10;
 
 /// How many functions before an address are asked whether they reach it, past those that end earlier.
 const MAX_STEPS: usize = 1024;
+
+/// How many names of one function are compared, in either direction.
+const MAX_ALIASES: usize = 32;
 
 /// A function symbol.
 #[derive(Clone, Copy, Debug)]
@@ -103,8 +107,8 @@ impl SymbolTable {
     }
 
     fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
-        entries.sort_by_key(|entry| (entry.start, std::cmp::Reverse(entry.rank)));
-        keep_best(&mut entries, &strings);
+        entries.sort_unstable_by_key(|entry| (entry.start, Reverse(entry.rank), entry.name));
+        entries.dedup_by(|next, kept| next.start == kept.start && next.rank < kept.rank);
         drop_labels(&mut entries);
         end_at_next(&mut entries);
         let reach = entries.iter().scan(0, |reach: &mut u64, entry| {
@@ -125,7 +129,7 @@ impl SymbolTable {
     /// Function number `index` of those that [`SymbolTable::find`] finds.
     pub(crate) fn function(&self, index: usize) -> Option<Function> {
         let entry = self.entries.get(index)?;
-        let raw = self.strings.string(u64::from(entry.name))?;
+        let raw = self.best_name(index)?;
         let raw = String::from_utf8_lossy(&raw);
         let plain = without_version(&raw);
         let name = readable(plain);
@@ -133,6 +137,23 @@ impl SymbolTable {
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
         let range = Svma(entry.start)..Svma(entry.end);
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
+    }
+}
+
+impl SymbolTable {
+    /// Of the names of one function that are equally good, the one with the fewest underscores in front, then the
+    /// first in the strings. Names are read only here: a library may have more of them than of anything else.
+    fn best_name(&self, index: usize) -> Option<Cow<'_, [u8]>> {
+        let start = self.entries.get(index)?.start;
+        let same = |entry: &&Entry| entry.start == start;
+        let before = self.entries[..index].iter().rev().take_while(same).take(MAX_ALIASES);
+        let after = self.entries[index..].iter().take_while(same).take(MAX_ALIASES);
+        let names = before.chain(after).filter_map(|entry| {
+            let name = self.strings.string(u64::from(entry.name))?;
+            let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
+            Some((underscores, entry.name, name))
+        });
+        names.min_by_key(|&(underscores, at, _)| (underscores, at)).map(|(_, _, name)| name)
     }
 }
 
@@ -152,7 +173,9 @@ fn read_entries(elf: &Elf<Source>, bytes: &[u8]) -> Vec<Entry> {
         let mut cursor = Cursor::new(symbol, 0, little_endian);
         if size == 24 { read_64(&mut cursor, sections) } else { read_32(&mut cursor, sections) }
     };
-    bytes.chunks_exact(size).filter_map(read).collect()
+    let mut entries = Vec::with_capacity(bytes.len() / size);
+    entries.extend(bytes.chunks_exact(size).filter_map(read));
+    entries
 }
 
 fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
@@ -186,27 +209,6 @@ fn entry(name: u32, info: u8, section: u16, start: u64, size: u64, sections: &[H
     (start < end).then_some(Entry { start, end, name, rank, is_sized: size > 0 })
 }
 
-/// Of the symbols at one address keeps the best: of the highest rank, the one with the fewest underscores in
-/// front, then the first in the table. Entries without a name go.
-fn keep_best(entries: &mut Vec<Entry>, strings: &Section) {
-    let underscores = |entry: &Entry| {
-        let name = strings.window(u64::from(entry.name), 16).unwrap_or_default();
-        name.iter().take_while(|&&byte| byte == b'_').count()
-    };
-    let mut kept: Vec<Entry> = Vec::with_capacity(entries.len());
-    for &entry in entries.iter() {
-        match kept.last_mut() {
-            Some(last) if last.start == entry.start => {
-                if last.rank == entry.rank && underscores(&entry) < underscores(last) {
-                    *last = entry;
-                }
-            }
-            _ => kept.push(entry),
-        }
-    }
-    *entries = kept;
-}
-
 /// Drops labels: symbols without a size within a function that has one.
 fn drop_labels(entries: &mut Vec<Entry>) {
     let mut end = 0;
@@ -221,12 +223,14 @@ fn drop_labels(entries: &mut Vec<Entry>) {
 
 /// A symbol without a size reaches up to the next one.
 fn end_at_next(entries: &mut [Entry]) {
-    let mut next = u64::MAX;
+    let (mut start, mut next) = (u64::MAX, u64::MAX);
     for entry in entries.iter_mut().rev() {
+        if entry.start != start {
+            (start, next) = (entry.start, start);
+        }
         if !entry.is_sized {
             entry.end = entry.end.min(next);
         }
-        next = entry.start;
     }
 }
 
@@ -278,7 +282,11 @@ mod tests {
             (0x100, 0x10, "write", 9),
             (0x100, 0x10, "local", 8),
             (0x200, 0x10, "memcpy@@GLIBC_2.14", 9),
+            (0x300, 0, "_alias", 1),
+            (0x300, 0, "name", 1),
+            (0x400, 0, "next", 1),
         ]);
+        check(&table, 0x3ff, Some(("name", 0x300, 0x400)));
         check(&table, 0x100, Some(("write", 0x100, 0x110)));
         check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
     }
