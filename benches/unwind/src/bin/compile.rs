@@ -19,7 +19,7 @@ fn measure(passes: usize, mut run: impl FnMut() -> Result<()>) -> Result<(f64, f
         run()?;
         best = best.min(begun.elapsed().as_secs_f64() * 1e3);
     }
-    Ok(((cpu::used() - used).as_secs_f64() * 1e3 / passes as f64, best))
+    Ok((cpu::used().saturating_sub(used).as_secs_f64() * 1e3 / passes as f64, best))
 }
 
 /// Evaluates all rows, and keeps none.

@@ -97,11 +97,11 @@ fn parallel(recording: &Recording, samples: &[&Sample], threads: usize) -> f64 {
     times.iter().sum::<f64>() / times.len() as f64
 }
 
-/// Walks while a further module is loaded before every batch.
+/// The median over the batches, while a further module is loaded before every one.
 fn loading(recording: &mut Recording, order: &[usize]) -> (f64, f64) {
     let (mut ours, mut theirs) = (Ours(Unwinder::new()), Theirs(CacheX86_64::new()));
     let extra = recording.modules.values().flatten().next().cloned();
-    let mut sums = [(Duration::ZERO, 0), (Duration::ZERO, 0)];
+    let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
     for (number, batch) in order.chunks(BATCH).enumerate() {
         if let Some(extra) = &extra {
             let start = 0x1000_0000 + number as u64 * 0x10_0000;
@@ -112,14 +112,10 @@ fn loading(recording: &mut Recording, order: &[usize]) -> (f64, f64) {
         let samples: Vec<&Sample> = batch.iter().map(|&index| &recording.samples[index]).collect();
         // The memory is made warm by walkers of its own, so that only rules have to be found anew.
         warm(&mut Ours(Unwinder::new()), recording, &samples);
-        let begun = Instant::now();
-        sums[0].1 += samples.iter().map(|sample| ours.walk(recording, sample)).sum::<usize>();
-        sums[0].0 += begun.elapsed();
-        let begun = Instant::now();
-        sums[1].1 += samples.iter().map(|sample| theirs.walk(recording, sample)).sum::<usize>();
-        sums[1].0 += begun.elapsed();
+        our_times.push(cold(&mut ours, recording, &samples));
+        their_times.push(cold(&mut theirs, recording, &samples));
     }
-    (per_frame(sums[0].0, sums[0].1), per_frame(sums[1].0, sums[1].1))
+    (median(our_times), median(their_times))
 }
 
 fn compile_times(recording: &Recording) {
