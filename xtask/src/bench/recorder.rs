@@ -89,9 +89,10 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     vec![nyquist, perf, perf_dwarf, samply, samply_symbols]
 }
 
-/// `perf script` unwinds copied stacks and names all frames. It may take long over large debug information.
+/// `perf script` unwinds copied stacks and names all frames. It may take minutes over
+/// large debug information.
 fn perf_script(recording: &Path) -> Vec<OsString> {
-    let words = ["timeout", "120", "perf", "script", "-i"];
+    let words = ["timeout", "60", "perf", "script", "-i"];
     words.iter().map(OsString::from).chain([recording.into()]).collect()
 }
 
