@@ -28,6 +28,8 @@ const NEEDS: &[Need] = &[
     need("/usr/lib/debug/.build-id", "libc6-dbg", "names the C library's own functions"),
     need("objcopy", "binutils", "strips workloads and cuts off their debug info"),
     need("gdb", "gdb", "the oracle of stacks"),
+    need("node", "nodejs", "runs the front end's own code, the oracle of profiles"),
+    need("npm", "npm", "gets the front end's own code"),
     need("setpriv", "util-linux", "drops capabilities"),
     need("taskset", "util-linux", "restricts the CPUs"),
     need("prlimit", "util-linux", "restricts locked memory"),

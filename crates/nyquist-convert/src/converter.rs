@@ -14,6 +14,10 @@ use nyquist_profile::{
 };
 use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
 
+/// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
+/// must outweigh what adding up times in milliseconds rounds.
+const BEYOND_LAST: u64 = 1_000;
+
 /// What the converter has to know of the recording.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -347,7 +351,7 @@ impl Stages {
         }
         let meta = builder.meta_mut();
         meta.profiling_start = Some(0);
-        meta.profiling_end = Some(self.profile_time(self.last_time));
+        meta.profiling_end = Some(self.profile_time(self.last_time) + BEYOND_LAST);
         meta.extra.push(ExtraInfo {
             section: "Recording".to_owned(),
             label: "Lost samples".to_owned(),
@@ -436,6 +440,15 @@ mod tests {
             format!("{} {}", names.join(";"), sample.weight)
         };
         samples.map(line).collect()
+    }
+
+    #[test]
+    fn the_last_sample_lies_before_the_end() {
+        let mut converter = converter(true);
+        converter.push(at(7, sample(1, 1, None, &[0x10])));
+        let profile = converter.finish().profile;
+        let last = profile.threads()[0].samples[0].time;
+        assert!(profile.meta().profiling_end > Some(last));
     }
 
     #[test]

@@ -11,7 +11,8 @@ pub struct Meta {
     pub start_time: u64,
     /// When sampling began, in ns since the profile's zero.
     pub profiling_start: Option<u64>,
-    /// When sampling ended, in ns since the profile's zero.
+    /// When sampling ended, in ns since the profile's zero. What lies at this time or later is not in the range that the
+    /// Firefox Profiler shows.
     pub profiling_end: Option<u64>,
     /// Whether names are those of symbols. If not, the Firefox Profiler asks a symbol server.
     pub symbolicated: bool,

@@ -7,6 +7,7 @@ mod bad_input;
 mod context;
 mod exit_status;
 mod expect;
+mod front_end;
 mod harness;
 mod http;
 mod invocation;
@@ -15,6 +16,7 @@ mod output_files;
 pub(crate) mod paranoid;
 mod permissions;
 mod profile;
+mod profiler_cli;
 mod recorded;
 mod recording;
 mod report;
@@ -39,5 +41,6 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
+    ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
 ];

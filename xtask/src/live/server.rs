@@ -58,7 +58,7 @@ fn serve_with<'a>(
 }
 
 /// Waits for the link that the server prints.
-fn link_of(running: &Running<'_>) -> Result<String, anyhow::Error> {
+pub(super) fn link_of(running: &Running<'_>) -> Result<String, anyhow::Error> {
     let find = || {
         let text = running.stdout_so_far() + &running.stderr_so_far();
         let complete = text.rfind('\n').map_or("", |end| &text[..end]);
@@ -68,13 +68,19 @@ fn link_of(running: &Running<'_>) -> Result<String, anyhow::Error> {
     find().ok_or_else(|| anyhow::anyhow!("the link vanished"))
 }
 
-/// The port, the profile's path and the symbol server's path that a link names.
-fn parts_of(link: &str) -> Result<(u16, String, String), anyhow::Error> {
+/// The URLs of the profile and of the symbol server that a link names.
+pub(super) fn urls_of(link: &str) -> Result<(String, String), anyhow::Error> {
     let wrong = || anyhow::anyhow!("not a link to a profile and a symbol server: {link}");
     let (_, rest) = link.split_once("/from-url/").ok_or_else(wrong)?;
     let (profile, rest) = rest.split_once('/').ok_or_else(wrong)?;
     let (_, server) = rest.split_once("symbolServer=").ok_or_else(wrong)?;
-    let (profile, server) = (decode(profile), decode(server));
+    Ok((decode(profile), decode(server)))
+}
+
+/// The port, the profile's path and the symbol server's path that a link names.
+fn parts_of(link: &str) -> Result<(u16, String, String), anyhow::Error> {
+    let wrong = || anyhow::anyhow!("not a link to a server on 127.0.0.1: {link}");
+    let (profile, server) = urls_of(link)?;
     let split = |url: &str| -> Option<(String, String)> {
         let (authority, path) = url.strip_prefix("http://")?.split_once('/')?;
         Some((authority.to_owned(), format!("/{}", path.trim_end_matches('/'))))

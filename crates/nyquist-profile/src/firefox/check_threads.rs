@@ -34,6 +34,7 @@ pub(super) fn check_threads(
             None => check_code_tables(checker, &path, thread, context),
         };
         check_samples(checker, &path, thread, sizes, context.is_v66);
+        check_end(checker, &path, profile, &thread["samples"]);
         check_markers(checker, &path, thread, sizes, context);
     }
     check_main_threads(checker, threads);
@@ -106,6 +107,19 @@ fn check_times(checker: &mut Checker, table: &Table<'_>, is_v66: bool) {
             is_time(value) && value.as_f64() >= before
         });
     }
+}
+
+/// The front end shows the times from `profilingStartTime` up to, but not including, `profilingEndTime`.
+fn check_end(checker: &mut Checker, path: &str, profile: &Value, samples: &Value) {
+    let Some(end) = profile["meta"]["profilingEndTime"].as_f64() else { return };
+    let numbers = |column: &str| samples[column].as_array().into_iter().flatten().filter_map(Value::as_f64);
+    let last = numbers("timeDeltas").reduce(|time, delta| time + delta).or_else(|| numbers("time").last());
+    let is_shown = last.is_none_or(|last| last < end);
+    checker.rule(
+        is_shown,
+        format!("{path}.samples"),
+        "has a sample that is not before meta.profilingEndTime",
+    );
 }
 
 fn check_markers(

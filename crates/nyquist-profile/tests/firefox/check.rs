@@ -312,6 +312,15 @@ fn threads_say_whose_and_when() {
 }
 
 #[test]
+fn samples_lie_before_the_end() {
+    check_both(
+        "/meta/profilingEndTime",
+        json!(1),
+        "threads[0].samples: has a sample that is not before meta.profilingEndTime",
+    );
+}
+
+#[test]
 fn times_never_go_backwards() {
     v66("/threads/0/samples/timeDeltas/1", json!(-0.5), "threads[0].samples.timeDeltas[1]: is -0.5");
     v66("/threads/0/samples/timeDeltas", None, "threads[0].samples.time: is no column");

@@ -1,0 +1,108 @@
+//! The Firefox Profiler's own query tool, `profiler-cli`: the front end's code without a browser.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Stop, skip};
+
+/// The package on the npm registry.
+const PACKAGE: &str = "@firefox-devtools/profiler-cli";
+
+/// The one version that the tests are written for.
+const VERSION: &str = "0.10.0";
+
+/// One installation at a time.
+static INSTALLING: Mutex<()> = Mutex::new(());
+
+/// The tool's script, installed at its version if it is not there yet; a skip where that cannot be done.
+fn script() -> Result<PathBuf, Stop> {
+    let _alone = INSTALLING.lock();
+    let folder = crate::target().join("front-end");
+    let package = folder.join("node_modules").join(PACKAGE);
+    if installed_version(&package).as_deref() != Some(VERSION) {
+        install(&folder)?;
+    }
+    Ok(package.join("dist/profiler-cli.js"))
+}
+
+fn installed_version(package: &Path) -> Option<String> {
+    let text = fs::read_to_string(package.join("package.json")).ok()?;
+    let json: Value = serde_json::from_str(&text).ok()?;
+    json["version"].as_str().map(str::to_owned)
+}
+
+fn install(folder: &Path) -> Result<(), Stop> {
+    for program in ["node", "npm"] {
+        if Command::new(program).arg("--version").output().is_err() {
+            return skip(format_args!("there is no {program}, which the front end's own code needs"));
+        }
+    }
+    fs::create_dir_all(folder)?;
+    let wanted = format!("{PACKAGE}@{VERSION}");
+    let npm = Command::new("npm")
+        .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+        .arg(folder)
+        .arg(&wanted)
+        .output()
+        .context("cannot start npm")?;
+    if npm.status.success() {
+        return Ok(());
+    }
+    let told = String::from_utf8_lossy(&npm.stderr).into_owned();
+    let reason = told.lines().find(|line| line.contains(" code ")).unwrap_or("npm says no reason");
+    skip(format_args!("npm cannot install {wanted}: {reason}"))
+}
+
+/// A profile that is loaded in the front end. Its daemon ends with this, and carries the test's mark besides.
+pub(super) struct Session<'a> {
+    test: &'a Context<'a>,
+    script: PathBuf,
+    folder: PathBuf,
+}
+
+impl<'a> Session<'a> {
+    /// Loads a profile file, with all names in it.
+    pub(super) fn of_file(test: &'a Context<'a>, profile: &Path) -> Result<Self, Stop> {
+        Self::load(test, &[&profile.display().to_string()])
+    }
+
+    /// Loads a profile from a server, which also gives the names.
+    pub(super) fn of_server(test: &'a Context<'a>, profile: &str, server: &str) -> Result<Self, Stop> {
+        Self::load(test, &[profile, "--symbol-server", server])
+    }
+
+    fn load(test: &'a Context<'a>, words: &[&str]) -> Result<Self, Stop> {
+        let folder = test.fresh("session");
+        let session = Self { test, script: script()?, folder };
+        session.run(&[&["load"], words].concat())?;
+        Ok(session)
+    }
+
+    fn run(&self, words: &[&str]) -> Result<String> {
+        let call = self.test.program("node").path(&self.script).args(words);
+        let call = call.env("PROFILER_CLI_SESSION_DIR", self.folder.display().to_string());
+        Ok(call.run()?.succeeded()?.stdout_text())
+    }
+
+    /// The answer to a question, as JSON.
+    pub(super) fn ask(&self, words: &[&str]) -> Result<Value> {
+        let text = self.run(&[words, &["--json"]].concat())?;
+        let json: Value =
+            serde_json::from_str(&text).with_context(|| format!("{words:?} gave no JSON: {text}"))?;
+        ensure!(json["type"].is_string(), "{words:?} gave {text}");
+        Ok(json)
+    }
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // Where it fails, the harness kills what bears the test's mark.
+        drop(self.run(&["stop", "--all"]));
+    }
+}
