@@ -26,6 +26,9 @@ pub(crate) struct Process {
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ProcessIndex>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
+    /// How many of the threads have not ended: counting them anew at every end would cost a server that has had
+    /// a hundred thousand threads more than all else.
+    living: usize,
     mappings: Mappings,
     space: AddressSpace,
     /// What was mapped since the process was last sampled: its tables are not yet in `space`.
@@ -86,6 +89,7 @@ impl Process {
             end: None,
             index: None,
             threads: FxHashMap::default(),
+            living: 0,
             mappings: Mappings::default(),
             space: AddressSpace::new(),
             unprepared: Vec::new(),
@@ -96,8 +100,34 @@ impl Process {
 
     /// A thread, which begins now if it was not known.
     pub(crate) fn thread(&mut self, tid: Tid, now: Timestamp) -> &mut Thread {
-        let name = &self.name;
-        self.threads.entry(tid).or_insert_with(|| Thread::new(name, now))
+        let (name, living) = (&self.name, &mut self.living);
+        self.threads.entry(tid).or_insert_with(|| {
+            *living += 1;
+            Thread::new(name, now)
+        })
+    }
+
+    /// A thread is born; one of the same number that lived before is forgotten.
+    fn add_thread(&mut self, tid: Tid, name: &str, now: Timestamp) {
+        let before = self.threads.insert(tid, Thread::new(name, now));
+        if before.is_none_or(|before| before.end.is_some()) {
+            self.living += 1;
+        }
+    }
+
+    /// A thread has ended, and with the last one the process.
+    fn end_thread(&mut self, tid: Tid, now: Timestamp) {
+        if let Some(thread) = self.threads.get_mut(&tid)
+            && thread.end.replace(now).is_none()
+        {
+            self.living = self.living.saturating_sub(1);
+        }
+        if self.living == 0 {
+            self.end = Some(now);
+            self.mappings = Mappings::default();
+            self.space = AddressSpace::new();
+            self.unprepared = Vec::new();
+        }
     }
 
     /// The range that holds an address.
@@ -190,7 +220,7 @@ impl Tracker {
         if pid == parent_pid {
             let process = self.process(pid, now);
             let name = process.threads.get(&parent_tid).map_or(&process.name, |thread| &thread.name).clone();
-            process.threads.insert(tid, Thread::new(&name, now));
+            process.add_thread(tid, &name, now);
             return None;
         }
         let parent = self.process(parent_pid, now);
@@ -198,7 +228,7 @@ impl Tracker {
         child.mappings = parent.mappings.clone();
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
-        child.threads.insert(tid, Thread::new(&parent.name, now));
+        child.add_thread(tid, &parent.name, now);
         self.processes.insert(pid, child)
     }
 
@@ -221,15 +251,8 @@ impl Tracker {
     /// A thread ended; with the last one, its process. What is known of them stays until the number is used
     /// again: the count of what they have used can come later.
     pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
-        if let Some(thread) = process.threads.get_mut(&tid) {
-            thread.end = Some(now);
-        }
-        if process.threads.values().all(|thread| thread.end.is_some()) {
-            process.end = Some(now);
-            process.mappings = Mappings::default();
-            process.space = AddressSpace::new();
-            process.unprepared = Vec::new();
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.end_thread(tid, now);
         }
     }
 }
@@ -297,6 +320,25 @@ mod tests {
         assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
         assert_eq!(thread.cpu_delta(None, 25), 6, "the sum of all CPUs stands beside them");
         assert_eq!(thread.cpu_delta(None, 25), 0);
+    }
+
+    #[test]
+    fn a_process_ends_with_its_last_thread() {
+        let mut tracker = Tracker::default();
+        let process = Pid(1);
+        tracker.name(process, Tid(1), "server", true, NOW);
+        for tid in [5, 6, 5] {
+            tracker.fork(process, Tid(tid), (process, Tid(1)), NOW);
+        }
+        for (tid, time) in [(5, 7), (5, 8), (1, 9), (77, 10)] {
+            tracker.exit(process, Tid(tid), Timestamp(time));
+            assert_eq!(tracker.process(process, NOW).end, None, "after {tid}");
+        }
+        tracker.fork(process, Tid(5), (process, Tid(6)), NOW);
+        tracker.exit(process, Tid(6), Timestamp(11));
+        assert_eq!(tracker.process(process, NOW).end, None);
+        tracker.exit(process, Tid(5), Timestamp(12));
+        assert_eq!(tracker.process(process, NOW).end, Some(Timestamp(12)));
     }
 
     #[test]

@@ -4,8 +4,14 @@ use nyquist_object::elf::Segment;
 use nyquist_object::{ByteSource, Elf, FileOffset, Svma};
 use std::ops::Range;
 
-/// Gaps shorter than this are padding between functions.
-const MIN_GAP: u32 = 16;
+/// The largest alignment of functions that padding is expected to reach.
+const FUNCTION_ALIGNMENT_BITS: u32 = 4;
+
+/// Whether a gap is padding before a function: it is shorter than the alignment that it reaches. In the middle of a
+/// function any gap counts: glibc's `clone` is not described from its system call to where its two threads part.
+fn is_padding(gap: &Range<u32>) -> bool {
+    gap.end.saturating_sub(gap.start) < 1 << gap.end.trailing_zeros().min(FUNCTION_ALIGNMENT_BITS)
+}
 
 /// The most bytes of instructions that are kept for a module. Real modules have little uncovered code but for
 /// a few large ones that are built without unwind information; there, the rest goes by frame pointers alone.
@@ -77,8 +83,9 @@ impl UncoveredCode {
             let end = segment.range.end..segment.range.end;
             for range in inside.cloned().chain(std::iter::once(end)) {
                 let is_dead = dead.iter().any(|dead| dead.contains(&position) && range.start <= dead.end);
-                if range.start.saturating_sub(position) >= MIN_GAP && !is_dead {
-                    self.read_gap(source, segment, position..range.start);
+                let gap = position..range.start;
+                if !is_padding(&gap) && !is_dead {
+                    self.read_gap(source, segment, gap);
                 }
                 position = position.max(range.end);
             }
@@ -138,7 +145,11 @@ mod tests {
         check(&[(0x1040, 0x1100)], 0x1040, Some((0, 0x40, 0x40)));
         check(&[(0x1040, 0x1100)], 0x1041, None);
         check(&[(0x1000, 0x1040), (0x1080, 0x1100)], 0x1050, Some((0x40, 0x40, 0x10)));
-        check(&[(0x1000, 0x1040), (0x1048, 0x1100)], 0x1044, None);
+        // Padding to the alignment of what follows is no code; a hole in a function is, however small.
+        check(&[(0x1000, 0x1041), (0x1050, 0x1100)], 0x1044, None);
+        check(&[(0x1000, 0x1041), (0x1048, 0x1100)], 0x1044, None);
+        check(&[(0x1000, 0x1040), (0x1048, 0x1100)], 0x1044, Some((0x40, 8, 4)));
+        check(&[(0x1000, 0x10d7), (0x10e1, 0x1100)], 0x10d9, Some((0xd7, 10, 2)));
         check(&[(0x0800, 0x1040), (0x10f0, 0x2000)], 0x1050, Some((0x40, 0xb0, 0x10)));
         check(&[], 0x0fff, None);
         check(&[], 0x1101, None);
