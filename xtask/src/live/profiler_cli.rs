@@ -10,12 +10,16 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::expect::{Stop, skip};
+use super::invocation::Invocation;
 
 /// The package on the npm registry.
 const PACKAGE: &str = "@firefox-devtools/profiler-cli";
 
 /// The one version that the tests are written for.
 const VERSION: &str = "0.10.0";
+
+/// How often loading a profile is tried.
+const LOADS: u32 = 10;
 
 /// One installation at a time.
 static INSTALLING: Mutex<()> = Mutex::new(());
@@ -78,16 +82,31 @@ impl<'a> Session<'a> {
     }
 
     fn load(test: &'a Context<'a>, words: &[&str]) -> Result<Self, Stop> {
-        let folder = test.fresh("session");
-        let session = Self { test, script: script()?, folder };
-        session.run(&[&["load"], words].concat())?;
+        let script = script()?;
+        let words = [&["load"], words].concat();
+        // The tool gives its daemon half a second to start, which is too little on a busy machine.
+        for _ in 1..LOADS {
+            let session = Self { test, script: script.clone(), folder: test.fresh("session") };
+            let finished = session.call(&words).run()?;
+            if finished.status.success() {
+                return Ok(session);
+            }
+            if !finished.stderr.contains("did not become ready") {
+                finished.succeeded()?;
+            }
+        }
+        let session = Self { test, script, folder: test.fresh("session") };
+        session.run(&words)?;
         Ok(session)
     }
 
-    fn run(&self, words: &[&str]) -> Result<String> {
+    fn call(&self, words: &[&str]) -> Invocation<'a> {
         let call = self.test.program("node").path(&self.script).args(words);
-        let call = call.env("PROFILER_CLI_SESSION_DIR", self.folder.display().to_string());
-        Ok(call.run()?.succeeded()?.stdout_text())
+        call.env("PROFILER_CLI_SESSION_DIR", self.folder.display().to_string())
+    }
+
+    fn run(&self, words: &[&str]) -> Result<String> {
+        Ok(self.call(words).run()?.succeeded()?.stdout_text())
     }
 
     /// The answer to a question, as JSON.

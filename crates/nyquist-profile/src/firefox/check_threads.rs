@@ -113,7 +113,8 @@ fn check_times(checker: &mut Checker, table: &Table<'_>, is_v66: bool) {
 fn check_end(checker: &mut Checker, path: &str, profile: &Value, samples: &Value) {
     let Some(end) = profile["meta"]["profilingEndTime"].as_f64() else { return };
     let numbers = |column: &str| samples[column].as_array().into_iter().flatten().filter_map(Value::as_f64);
-    let last = numbers("timeDeltas").reduce(|time, delta| time + delta).or_else(|| numbers("time").last());
+    let last =
+        numbers("timeDeltas").reduce(|time, delta| time + delta).or_else(|| numbers("time").next_back());
     let is_shown = last.is_none_or(|last| last < end);
     checker.rule(
         is_shown,
