@@ -106,6 +106,9 @@ fn record(
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
     convert(&mut recording, &mut converter);
     let summary = recording.finish().map_err(|error| Failure::because("cannot end the recording", &error))?;
+    if let Some(lost) = summary.lost_samples {
+        converter.note_lost(lost);
+    }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
     Ok(Recorded { finished: converter.finish(), summary, status })
