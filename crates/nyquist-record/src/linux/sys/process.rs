@@ -246,11 +246,9 @@ unsafe fn exec(
             libc::execve(candidate.as_ptr(), args.as_ptr(), env.as_ptr());
             *libc::__errno_location()
         };
-        // SAFETY: the string is live, and this is the child of a fork.
-        if errno == libc::ENOEXEC
-            && unsafe { is_text(candidate) }
-            && let Some(place) = script.get_mut(1)
-        {
+        // SAFETY: this is the child of a fork.
+        let is_script = errno == libc::ENOEXEC && unsafe { is_text(candidate) };
+        if is_script && let Some(place) = script.get_mut(1) {
             *place = candidate.as_ptr();
             // SAFETY: as above, and the script's place is filled.
             errno = unsafe {
