@@ -103,6 +103,14 @@ impl Converter {
         }
     }
 
+    /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
+    /// of a recording have no record of their own.
+    pub fn note_lost(&mut self, records: u64) {
+        let stages = &mut self.stages;
+        stages.statistics.lost = stages.statistics.lost.max(records);
+        stages.builder.meta_mut().lost_samples = stages.statistics.lost;
+    }
+
     /// The profile of what was converted so far. Costs a copy of it.
     pub fn snapshot(&self) -> Profile {
         self.stages.named_builder(self.stages.builder.clone()).finish()
@@ -639,5 +647,20 @@ mod tests {
         let finished = converter.finish();
         assert_eq!(finished.statistics.lost, 7);
         assert_eq!(finished.profile.meta().lost_samples, 7);
+    }
+
+    #[test]
+    fn losses_without_a_record_of_their_own_are_in_the_profile() {
+        for (noted, expected) in [(2, 3), (9, 9)] {
+            let mut converter = converter(true);
+            converter.push(at(1, EventKind::Lost { records: 3 }));
+            converter.advance(Timestamp(100 * MS));
+            converter.note_lost(noted);
+            let finished = converter.finish();
+            assert_eq!(
+                (finished.statistics.lost, finished.profile.meta().lost_samples),
+                (expected, expected)
+            );
+        }
     }
 }

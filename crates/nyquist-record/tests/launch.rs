@@ -54,6 +54,14 @@ fn output_of(name: &str, script: &str) -> String {
 }
 
 #[test]
+fn a_script_without_an_interpreter_is_run_by_the_shell() {
+    let folder = Folder::new("script");
+    let script = folder.file("script", "exit $(($# + $1))\n", 0o755);
+    let ended = run(&words(&[&script, "4", "x"])).unwrap();
+    assert_eq!(ended.status, ExitStatus::Code(6));
+}
+
+#[test]
 fn the_exit_status_is_the_commands() {
     let check = |script, status, code| {
         let ended = run(&words(&["sh", "-c", script])).unwrap();
@@ -77,7 +85,7 @@ fn a_command_that_cannot_be_started_says_why_and_ends_as_in_a_shell() {
     check("/nonexistent/program", 127, "No such file");
     check("/dev/null/program", 126, "Not a directory");
     check(&folder.file("not_executable", "#!/bin/sh\n", 0o644), 126, "Permission denied");
-    check(&folder.file("no_program", "echo\n", 0o755), 126, "Exec format");
+    check(&folder.file("no_program", "\x7fELF\0\0", 0o755), 126, "Exec format");
     check(folder.0.to_str().unwrap(), 126, "Permission denied");
 }
 

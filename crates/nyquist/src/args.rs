@@ -64,7 +64,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
     /// Record this running process, with all of its threads
-    #[arg(short, long, value_name = "PID", conflicts_with = "command", required_unless_present = "command")]
+    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
     pub(crate) pid: Option<u32>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
@@ -94,7 +94,12 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
     /// The command, its environment before it and its arguments behind it
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND",
+        required_unless_present = "pid"
+    )]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -187,7 +192,8 @@ mod tests {
 
     #[test]
     fn a_command_or_a_pid_is_needed_and_not_both() {
-        assert!(record(&[]).is_err());
+        let nothing = record(&[]).unwrap_err().to_string();
+        assert!(nothing.contains("COMMAND") && !nothing.contains("--pid <PID>"), "{nothing}");
         assert!(record(&["-p", "1", "ls"]).is_err());
         assert_eq!(record(&["-p", "17"]).unwrap().pid, Some(17));
     }

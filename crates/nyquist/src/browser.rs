@@ -2,6 +2,7 @@
 
 use crate::output::Owner;
 use crate::printer::Printer;
+use nyquist_record::linux::invoking_environment;
 use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
@@ -45,7 +46,7 @@ fn launch(url: &str, user: Option<Owner>) -> bool {
         let mut command = Command::new(opener);
         command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         if let Some(Owner { uid, gid }) = user {
-            command.uid(uid).gid(gid);
+            command.uid(uid).gid(gid).envs(invoking_environment(uid));
         }
         if let Ok(mut child) = command.spawn() {
             // The opener ends by itself; waiting for it elsewhere leaves no zombie.

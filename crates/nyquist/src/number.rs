@@ -13,6 +13,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// A number with what it counts, of which the plural has an `s`.
+pub(crate) fn counted(number: u64, what: &str) -> String {
+    format!("{} {what}{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// A share as a percentage with one decimal.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
@@ -29,5 +34,13 @@ mod tests {
         check(999, "999");
         check(1000, "1,000");
         check(1_234_567, "1,234,567");
+    }
+
+    #[test]
+    fn one_is_no_plural() {
+        let check = |number, expected| assert_eq!(counted(number, "sample"), expected);
+        check(0, "0 samples");
+        check(1, "1 sample");
+        check(1000, "1,000 samples");
     }
 }

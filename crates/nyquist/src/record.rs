@@ -15,7 +15,7 @@ use nyquist_profile::Meta;
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
 use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
-use nyquist_record::linux::{Command, Credentials, invoking_user};
+use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
@@ -106,16 +106,23 @@ fn record(
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
     convert(&mut recording, &mut converter);
     let summary = recording.finish().map_err(|error| Failure::because("cannot end the recording", &error))?;
+    if let Some(lost) = summary.lost_samples {
+        converter.note_lost(lost);
+    }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
     Ok(Recorded { finished: converter.finish(), summary, status })
 }
 
 fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
-    let command =
-        Command::from_words(args.command.iter().cloned()).map(|command| Command { run_as: user, ..command });
-    let command =
+    let command = Command::from_words(args.command.iter().cloned());
+    let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
+    if let Some(user) = user {
+        // What stands before the command on the command line wins.
+        command.env.splice(0..0, invoking_environment(user.uid));
+        command.run_as = Some(user);
+    }
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 

@@ -1,6 +1,6 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
-use crate::number::grouped;
+use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile};
@@ -59,19 +59,27 @@ pub(crate) fn print(
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     printer.say(format_args!(
-        "Recorded {duration:.2} s with {:.2} s of CPU time: {} samples",
+        "Recorded {duration:.2} s with {:.2} s of CPU time: {}",
         seconds(summary.total_cpu_time_ns),
-        grouped(statistics.samples)
+        counted(statistics.samples, "sample")
     ));
-    let lost = statistics.lost.max(summary.lost_samples.unwrap_or_default());
-    if lost > 0 {
-        printer.warn(format_args!("{} samples were lost: a lower rate (-r) loses fewer", grouped(lost)));
+    if statistics.lost > 0 {
+        let lost = counted(statistics.lost, "record");
+        printer.warn(format_args!(
+            "the kernel dropped {lost}, samples among them: a lower rate (-r) loses fewer"
+        ));
     }
     if statistics.throttled > 0 {
-        printer.warn(format_args!("the kernel paused sampling {} times", grouped(statistics.throttled)));
+        let times = counted(statistics.throttled, "time");
+        printer.warn(format_args!("the kernel paused sampling {times}"));
     }
     if statistics.truncated > 0 {
-        printer.say(format_args!("{} stacks do not reach their root", grouped(statistics.truncated)));
+        let verb =
+            if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
+        printer.say(format_args!("{} {verb}", counted(statistics.truncated, "stack")));
+    }
+    if statistics.samples == 0 {
+        printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }
     if let Some(path) = saved {
         printer.say(format_args!("Saved {}", path.display()));

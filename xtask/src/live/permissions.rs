@@ -115,10 +115,11 @@ fn locked_memory(test: &Context<'_>) -> Verdict {
 /// As sudo leaves it: root, and who typed it in the environment.
 fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String), Stop> {
     need_root()?;
-    let script = format!("id -u; exec {} 200", test.workload("shares").display());
+    let script = format!("echo $(id -u) $USER; exec {} 200", test.workload("shares").display());
     let id = PLAIN_USER.to_string();
     let recording = test.record_command(&["sh", "-c", &script]).options(options).with(move |call| {
-        call.env("SUDO_UID", id.clone()).env("SUDO_GID", id.clone()).env("SUDO_USER", "nobody")
+        let call = call.env("SUDO_UID", id.clone()).env("SUDO_GID", id.clone());
+        call.env("SUDO_USER", "nobody").env("USER", "root")
     });
     let recorded = recording.run_well()?;
     let told = recorded.finished.stdout_text().trim().to_owned();
@@ -127,7 +128,7 @@ fn under_sudo(test: &Context<'_>, options: &[&str]) -> Result<(Recorded, String)
 
 fn sudo(test: &Context<'_>) -> Verdict {
     let (recorded, told) = under_sudo(test, &[])?;
-    expect_eq("the command's user", told, PLAIN_USER.to_string())?;
+    expect_eq("the command's user", told, format!("{PLAIN_USER} nobody"))?;
     let file = fs::metadata(&recorded.path)?;
     expect_eq("the profile's user and group", (file.uid(), file.gid()), (PLAIN_USER, PLAIN_USER))?;
     expect_eq("the profile's mode", file.mode() & 0o7777, 0o600)?;
@@ -136,6 +137,6 @@ fn sudo(test: &Context<'_>) -> Verdict {
 
 fn sudo_as_root(test: &Context<'_>) -> Verdict {
     let (recorded, told) = under_sudo(test, &["--as-root"])?;
-    expect_eq("the command's user", told, "0".to_owned())?;
+    expect_eq("the command's user", told, "0 root".to_owned())?;
     expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
 }

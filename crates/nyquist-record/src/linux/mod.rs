@@ -14,7 +14,7 @@ mod sudo;
 mod sys;
 
 pub use command::{Command, Credentials};
-pub use sudo::invoking_user;
+pub use sudo::{invoking_environment, invoking_user};
 
 /// The point in time that is now, on the clock of every event.
 pub fn now() -> nyquist_convert::event::Timestamp {

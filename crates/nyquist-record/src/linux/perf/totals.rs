@@ -84,15 +84,29 @@ impl ThreadTotals {
         };
         let mut totals = Vec::new();
         let mut ended = HashSet::new();
+        let mut scheduled = self.scheduled_times();
         for counter in events.counters().iter().filter(|counter| events.has_ended(counter)) {
             ended.insert(counter.tid);
-            let own = self.own_time(events, counter);
-            totals.extend(own.map(|time| total(self.pid, counter.tid, Some(counter.cpu), time)));
+            let Some(mut own) = self.own_time(events, counter) else { continue };
+            if let Some(left) = scheduled.get_mut(&counter.tid) {
+                own = own.min(*left);
+                *left -= own;
+            }
+            totals.push(total(self.pid, counter.tid, Some(counter.cpu), own));
         }
         // A process that has ended and was not waited for is still found in `/proc`.
         let living = living.into_iter().filter(|thread| !ended.contains(&thread.tid));
         totals.extend(living.map(|thread| total(thread.pid, thread.tid, None, thread.cpu_time_ns)));
         totals
+    }
+
+    /// What the scheduler says that the process's threads have used, in nanoseconds: of a launched command that has
+    /// ended, the main thread is still there. Where the kernel dropped records of threads that ended, this keeps
+    /// their time from being taken for the main thread's.
+    fn scheduled_times(&self) -> HashMap<u32, u64> {
+        let before = |tid: u32| self.before.get(&tid).copied().unwrap_or_default();
+        let times = proc::cpu_times(self.pid).into_iter();
+        times.map(|(tid, time)| (tid, time.saturating_sub(before(tid)))).collect()
     }
 
     /// What a counter's own thread has used, where nothing that was born from it lives.

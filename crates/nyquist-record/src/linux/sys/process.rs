@@ -3,7 +3,7 @@
 //! Between fork and exec a child of a program with threads may call async-signal-safe functions only
 //! (signal-safety(7)): everything it needs is laid out before, and it neither allocates nor locks.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -11,6 +11,9 @@ use std::ptr;
 
 use super::check;
 use super::limits::Limit;
+
+/// What runs a script that does not say what it is to be run by, as execvp(3) and every shell have it.
+const SHELL: &CStr = c"/bin/sh";
 
 /// All that the child needs, laid out before it is born.
 pub(crate) struct Plan {
@@ -63,6 +66,7 @@ pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
     let (go, failure) = (pipe()?, pipe()?);
     let args = pointers(&plan.args);
     let env = pointers(&plan.env);
+    let mut script = script_arguments(&args);
     let blocked = block_all_signals()?;
     // SAFETY: the child calls nothing but `child`, which keeps to async-signal-safe functions and never returns.
     let pid = unsafe { libc::fork() };
@@ -74,6 +78,7 @@ pub(crate) fn fork(plan: &Plan) -> io::Result<Waiting> {
             child(
                 plan,
                 &args,
+                &mut script,
                 &env,
                 [go.reader.as_raw_fd(), go.writer.as_raw_fd(), failure.writer.as_raw_fd()],
             )
@@ -108,6 +113,11 @@ impl Waiting {
     }
 }
 
+/// The arguments of the shell for a script: the place of the script, still empty, is the second.
+fn script_arguments(args: &[*const libc::c_char]) -> Vec<*const libc::c_char> {
+    [SHELL.as_ptr(), ptr::null()].into_iter().chain(args.iter().skip(1).copied()).collect()
+}
+
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
     strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
 }
@@ -133,10 +143,11 @@ fn set_signal_mask(mask: &libc::sigset_t) {
 /// The child's way from fork to exec.
 ///
 /// # Safety
-/// To be called in the child of a fork only. `args` and `env` must end in null.
+/// To be called in the child of a fork only. `args`, `script` and `env` must end in null.
 unsafe fn child(
     plan: &Plan,
     args: &[*const libc::c_char],
+    script: &mut [*const libc::c_char],
     env: &[*const libc::c_char],
     [go_reader, go_writer, failure]: [RawFd; 3],
 ) -> ! {
@@ -154,7 +165,7 @@ unsafe fn child(
         {
             fail(failure, 0, *libc::__errno_location());
         }
-        fail(failure, 1, exec(&plan.candidates, args, env))
+        fail(failure, 1, exec(&plan.candidates, args, script, env))
     }
 }
 
@@ -221,19 +232,30 @@ unsafe fn become_user(ids: &Ids) -> libc::c_long {
 /// remembered, and the search goes on. Returns the errno only where none could be executed.
 ///
 /// # Safety
-/// To be called in the child of a fork only. `args` and `env` must end in null.
+/// To be called in the child of a fork only. `args`, `script` and `env` must end in null.
 unsafe fn exec(
     candidates: &[CString],
     args: &[*const libc::c_char],
+    script: &mut [*const libc::c_char],
     env: &[*const libc::c_char],
 ) -> libc::c_int {
     let mut found = libc::ENOENT;
     for candidate in candidates {
         // SAFETY: the strings and the arrays are live and end as execve wants them.
-        let errno = unsafe {
+        let mut errno = unsafe {
             libc::execve(candidate.as_ptr(), args.as_ptr(), env.as_ptr());
             *libc::__errno_location()
         };
+        // SAFETY: this is the child of a fork.
+        let is_script = errno == libc::ENOEXEC && unsafe { is_text(candidate) };
+        if is_script && let Some(place) = script.get_mut(1) {
+            *place = candidate.as_ptr();
+            // SAFETY: as above, and the script's place is filled.
+            errno = unsafe {
+                libc::execve(SHELL.as_ptr(), script.as_ptr(), env.as_ptr());
+                *libc::__errno_location()
+            };
+        }
         match errno {
             libc::ENOENT => {}
             libc::ENOTDIR if candidates.len() > 1 => {}
@@ -242,6 +264,23 @@ unsafe fn exec(
         }
     }
     found
+}
+
+/// Whether a file begins as text, and not as a program for another machine: without a zero byte.
+///
+/// # Safety
+/// To be called in the child of a fork only.
+unsafe fn is_text(path: &CStr) -> bool {
+    let mut bytes = [0_u8; 80];
+    // SAFETY: the path ends in a zero and `bytes` has room for what is read; open, read and close are
+    // async-signal-safe.
+    let len = unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let len = libc::read(file, bytes.as_mut_ptr().cast(), bytes.len());
+        libc::close(file);
+        len
+    };
+    usize::try_from(len).ok().and_then(|len| bytes.get(..len)).is_some_and(|bytes| !bytes.contains(&0))
 }
 
 /// Tells the parent what failed, and ends.

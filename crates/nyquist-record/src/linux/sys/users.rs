@@ -1,6 +1,9 @@
 //! Users and their groups.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr, OsString};
+use std::mem::zeroed;
+use std::os::unix::ffi::OsStrExt as _;
+use std::ptr;
 
 /// Whether this process has root's rights.
 pub(crate) fn is_root() -> bool {
@@ -26,4 +29,23 @@ pub(crate) fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
         }
         groups.resize(count, 0);
     }
+}
+
+/// A user's home folder, as the system's list of users has it.
+pub(crate) fn home(uid: u32) -> Option<OsString> {
+    const LONGEST_ENTRY: usize = 1 << 16;
+    let mut texts: Vec<libc::c_char> = vec![0; LONGEST_ENTRY];
+    // SAFETY: a passwd is pointers and numbers, for which zeros are valid.
+    let mut entry: libc::passwd = unsafe { zeroed() };
+    let mut found = ptr::null_mut();
+    // SAFETY: all pointers are to live values that the call writes to, and `texts` has room for as many bytes as are
+    // said.
+    let result =
+        unsafe { libc::getpwuid_r(uid, &raw mut entry, texts.as_mut_ptr(), texts.len(), &raw mut found) };
+    if result != 0 || found.is_null() || entry.pw_dir.is_null() {
+        return None;
+    }
+    // SAFETY: the call succeeded, so the folder is a text in `texts` that ends in a zero.
+    let home = unsafe { CStr::from_ptr(entry.pw_dir) };
+    Some(OsStr::from_bytes(home.to_bytes()).to_owned())
 }
