@@ -114,22 +114,49 @@ fn a_symbol_reaches_over_the_part_of_its_function_that_holds_the_address() {
 
 #[test]
 fn a_list_that_every_unit_names_is_not_read_for_each_of_them() {
-    let module = module(&unit(&[1, 0, 0, 0, 0]).repeat(40_000), &ranges(6_000));
-    assert_eq!(look_up(&module, &[0x10]).len(), 1);
+    let count = 6_000;
+    let list_of_the_last = 16 * (count as u32 + 1);
+    let with_function = |list: u32, at: u64| {
+        let function = scope(2, "function", at, 0x10);
+        unit(&[&[1][..], &list.to_le_bytes(), &function, &[0, 0]].concat())
+    };
+    let part = [0x1000_u64, 0x1100, 0, 0].map(u64::to_le_bytes).concat();
+    let lists = [ranges(count), part].concat();
+    let last = with_function(list_of_the_last, 0x1000);
+    let few = [with_function(0, 0x10), last.clone()].concat();
+    let both = [&["function"][..], &["function"]];
+    assert_eq!(look_up(&module(&few, &lists), &[0x10, 0x1008]).iter().map(names).collect::<Vec<_>>(), both);
+    // Where the budget ends is known by what is no longer found.
+    let many = [with_function(0, 0x10), unit(&[1, 0, 0, 0, 0]).repeat(40_000), last].concat();
+    let found = look_up(&module(&many, &lists), &[0x1008]);
+    assert_eq!(found.iter().map(names).collect::<Vec<_>>(), [&[][..] as &[&str]]);
 }
 
 #[test]
 fn an_abbreviation_table_is_not_compiled_from_each_of_its_places() {
     // Each unit begins its abbreviations, all of which are alike, a place further on.
-    let mut abbreviations = [1, 0x11, 0, 0x11, 0x01, 0x12, 0x06, 0, 0].repeat(6_000);
+    let table =
+        [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, 2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0];
+    let mut abbreviations = table.repeat(3_000);
     abbreviations.push(0);
-    let units = (0..3_000_u32).map(|number| {
-        let mut unit = unit(&[&[1][..], &unit_entry(0x100, 0x100)[1..]].concat());
-        unit[6..10].copy_from_slice(&(9 * number).to_le_bytes());
-        unit
-    });
-    let info: Vec<u8> = units.flatten().collect();
-    let module =
-        module_of([(".debug_info", &info[..]), (".debug_abbrev", &abbreviations), (".debug_ranges", &[])]);
-    assert_eq!(look_up(&module, &[0x110]).len(), 1);
+    let found = |units: u32| {
+        let units = (0..units).map(|number| {
+            let start = 0x100 * u64::from(number + 1);
+            let mut root = unit_entry(start, 0x100);
+            root[0] = 1;
+            let mut unit = unit(&[&root[..], &scope(2, "function", start, 0x100), &[0, 0]].concat());
+            unit[6..10].copy_from_slice(&(table.len() as u32 * number).to_le_bytes());
+            unit
+        });
+        let info: Vec<u8> = units.flatten().collect();
+        let sections =
+            [(".debug_info", &info[..]), (".debug_abbrev", &abbreviations), (".debug_ranges", &[])];
+        module_of(sections)
+    };
+    let name_at = |module: &ModuleSymbols, address| {
+        look_up(module, &[address]).iter().any(|info| names(info) == ["function"])
+    };
+    assert!(name_at(&found(2), 0x110) && name_at(&found(2), 0x210));
+    // Where the budget ends is known by what is no longer found.
+    assert!(!name_at(&found(2_000), 0x100 * 2_000 + 0x10));
 }

@@ -110,11 +110,13 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
             let bytes = section.window(offset, WINDOW)?;
             let mut cursor = Cursor::new(&bytes, 0, self.view.file.little_endian);
             let mut complete = 0;
-            while let Some(more) = entry(self, &mut cursor) {
+            while *self.budget > 0
+                && let Some(more) = entry(self, &mut cursor)
+            {
                 if !more {
                     return Some(());
                 }
-                *self.budget = self.budget.checked_sub(1)?;
+                *self.budget -= 1;
                 complete = cursor.position();
             }
             if complete == 0 {
