@@ -66,8 +66,8 @@ pub struct NativeSymbol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The relative lookup address in the func's lib: the instruction pointer of a leaf, otherwise the return
-    /// address - 1. `None` for labels and for code without a lib: of the frames of one func either all have
-    /// an address or none. What does not fit 31 bits is not written.
+    /// address - 1. `None` for labels and for code without a lib. What does not fit 31 bits is not written. A
+    /// func that has frames with a written address and others is written as two.
     pub address: Option<u32>,
     /// 0 for the outermost function at this address; its inlined callees, children of it in the stack with
     /// the same address and native symbol, have 1, 2, ...

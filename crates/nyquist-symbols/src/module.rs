@@ -139,11 +139,8 @@ impl ModuleSymbols {
     /// [`crate::Frame::file`].
     pub fn names_source(&self, file: &str, address: RelativeAddress) -> bool {
         let svma = address.to_svma(self.image_base);
-        let named = |dwarf: &Dwarf| {
-            let unit = dwarf.unit_of(svma.0)?;
-            dwarf.source_files(unit).iter().any(|path| **path == *file).then_some(())
-        };
-        self.dwarf.as_ref().and_then(named).is_some()
+        let named = |dwarf: &Dwarf| dwarf.unit_of(svma.0).is_some_and(|unit| dwarf.names_source(unit, file));
+        self.dwarf.as_ref().is_some_and(named)
     }
 
     pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {

@@ -61,6 +61,7 @@ pub(super) struct Subset<'a> {
     strings: Renumbering,
     sources: Renumbering,
     libs: Renumbering,
+    /// Two rows a function: see [`func_row`].
     funcs: Renumbering,
     native_symbols: Renumbering,
     frames: Renumbering,
@@ -88,7 +89,7 @@ impl<'a> Subset<'a> {
             strings: Renumbering::new(profile.strings().len()),
             sources: Renumbering::new(profile.sources().len()),
             libs: Renumbering::new(profile.libs().len()),
-            funcs: Renumbering::new(profile.funcs().len()),
+            funcs: Renumbering::new(2 * profile.funcs().len()),
             native_symbols: Renumbering::new(profile.native_symbols().len()),
             frames: Renumbering::new(profile.frames().len()),
             stacks: Renumbering::new(profile.stacks().len()),
@@ -99,10 +100,20 @@ impl<'a> Subset<'a> {
         string, strings, StringId;
         source, sources, SourceId;
         resource, libs, LibId;
-        func, funcs, FuncId;
         native_symbol, native_symbols, NativeSymbolId;
         frame, frames, FrameId;
         stack, stacks, StackId;
+    }
+
+    /// The number of a frame's function.
+    pub(super) fn func(&self, frame: &Frame) -> u32 {
+        self.funcs.numbers[func_row(self.profile, frame)]
+    }
+
+    /// The functions in the order of their numbers. Those that have frames with and without a written address
+    /// are there twice.
+    pub(super) fn funcs(&self) -> impl ExactSizeIterator<Item = FuncId> {
+        self.funcs.rows().map(|row| FuncId::from_index(row / 2))
     }
 
     /// Makes this the part that `threads` need.
@@ -146,7 +157,7 @@ impl<'a> Subset<'a> {
             return;
         }
         let frame = self.profile.frame(id);
-        self.mark_func(frame.func);
+        self.mark_func(frame);
         if let Some(id) = written_symbol(self.profile, frame) {
             let &NativeSymbol { lib, name, .. } = self.profile.native_symbol(id);
             self.native_symbols.mark(id.index());
@@ -155,11 +166,11 @@ impl<'a> Subset<'a> {
         }
     }
 
-    fn mark_func(&mut self, id: FuncId) {
-        if !self.funcs.mark(id.index()) {
+    fn mark_func(&mut self, frame: &Frame) {
+        if !self.funcs.mark(func_row(self.profile, frame)) {
             return;
         }
-        let &Func { name, lib, source, .. } = self.profile.func(id);
+        let &Func { name, lib, source, .. } = self.profile.func(frame.func);
         self.strings.mark(name.index());
         if let Some(lib) = lib {
             self.libs.mark(lib.index());
@@ -204,6 +215,18 @@ impl<'a> Subset<'a> {
 /// Whether a field's strings are written as indexes of the string table.
 pub(super) fn is_interned(format: MarkerFormat) -> bool {
     matches!(format, MarkerFormat::UniqueString | MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId)
+}
+
+/// The row of a frame's function. Frames that are written with an address and those without have one each, as
+/// the format wants it: the front end, when it symbolicates the former, would rename the latter too.
+fn func_row(profile: &Profile, frame: &Frame) -> usize {
+    2 * frame.func.index() + usize::from(written_address(profile, frame).is_none())
+}
+
+/// The address of a frame if it can be written. An address is relative to a lib: without one there is nothing
+/// that it could mean to a reader.
+pub(super) fn written_address(profile: &Profile, frame: &Frame) -> Option<u32> {
+    profile.func(frame.func).lib.and_then(|_| int32(frame.address))
 }
 
 /// The native symbol of a frame if its address can be written.

@@ -4,10 +4,9 @@ use std::io::Write;
 
 use super::FormatVersion;
 use super::json::JsonWriter;
-use super::subset::{Subset, int32, written_symbol};
+use super::subset::{Subset, int32, written_address, written_symbol};
 use super::write_meta::default_category;
 use crate::category::CategoryPair;
-use crate::code::Frame;
 use crate::id::LibId;
 use crate::profile::Profile;
 
@@ -74,7 +73,7 @@ fn write_frames<W: Write>(
     let length = subset.frames().len();
     let frames = || subset.frames().map(|id| profile.frame(id));
     json.object(|json| {
-        json.column("address", frames(), |json, frame| json.or_minus_one(frame_address(profile, frame)));
+        json.column("address", frames(), |json, frame| json.or_minus_one(written_address(profile, frame)));
         json.column("inlineDepth", frames(), |json, frame| {
             json.integer(frame.inline_depth.min(u16::from(u8::MAX)).into());
         });
@@ -84,7 +83,7 @@ fn write_frames<W: Write>(
         json.column("subcategory", frames(), |json, frame| {
             json.optional(frame.category.map(subcategory_number));
         });
-        json.column("func", frames(), |json, frame| json.integer(subset.func(frame.func).into()));
+        json.column("func", frames(), |json, frame| json.integer(subset.func(frame).into()));
         json.column("nativeSymbol", frames(), |json, frame| {
             json.optional(written_symbol(profile, frame).map(|id| subset.native_symbol(id)));
         });
@@ -97,11 +96,6 @@ fn write_frames<W: Write>(
         }
         json.key("length").integer(length as u64);
     });
-}
-
-/// An address is relative to a lib: without one there is nothing that it could mean to a reader.
-fn frame_address(profile: &Profile, frame: &Frame) -> Option<u32> {
-    profile.func(frame.func).lib.and_then(|_| int32(frame.address))
 }
 
 fn write_funcs<W: Write>(

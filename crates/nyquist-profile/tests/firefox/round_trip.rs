@@ -3,6 +3,7 @@
 use crate::support::{describe, sample_profile};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
+use serde_json::Value;
 
 fn write(profile: &Profile, version: FormatVersion, gzip: bool) -> Vec<u8> {
     let mut output = Vec::new();
@@ -110,4 +111,24 @@ fn a_marker_value_becomes_what_its_format_says() {
     check("bytes", "many".into(), serde_json::Value::Null);
     check("bytes", true.into(), serde_json::Value::Null);
     check("pid", "77".into(), "77".into());
+}
+
+#[test]
+fn frames_without_a_writable_address_do_not_share_the_func_of_those_with_one() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let sample: Value = serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
+        let table = match version {
+            FormatVersion::V49 => "/threads/0/frameTable",
+            FormatVersion::V66 => "/shared/frameTable",
+        };
+        let rows = sample.pointer(table).unwrap()["length"].as_u64().unwrap() as usize;
+        for (row, address) in (0..rows).flat_map(|row| [-1_i64, 1 << 31].map(|address| (row, address))) {
+            let mut document = sample.clone();
+            document.pointer_mut(table).unwrap()["address"][row] = address.into();
+            let read = firefox::read(document.to_string().as_bytes()).unwrap();
+            for written in [FormatVersion::V49, FormatVersion::V66].map(|to| write(&read, to, false)) {
+                assert_eq!(firefox::check_bytes(&written).unwrap(), [], "{version} {row} {address}");
+            }
+        }
+    }
 }

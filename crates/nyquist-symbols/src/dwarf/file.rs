@@ -22,7 +22,16 @@ pub(crate) struct Contributions {
     pub(crate) rnglists: u64,
 }
 
-type AbbreviationCache = FxHashMap<(u64, Encoding), Arc<Abbreviations>>;
+/// How often all bytes of `.debug_abbrev` may be read. Tables do not overlap, so that once is enough, but for the
+/// rare table that units of different encodings share; hostile units each begin in the midst of another's table.
+const MAX_ABBREVIATION_READS: u64 = 8;
+
+/// The abbreviations that were compiled, and the number of bytes that were read for that.
+#[derive(Debug, Default)]
+struct AbbreviationCache {
+    tables: FxHashMap<(u64, Encoding), Arc<Abbreviations>>,
+    read: u64,
+}
 
 /// The DWARF sections of one file: the binary itself, a debug file, dwz's supplementary file, or a split file.
 #[derive(Debug, Default)]
@@ -107,23 +116,39 @@ impl DwarfFile {
     /// The abbreviations at `offset` of `.debug_abbrev`, compiled once.
     pub(crate) fn abbreviations(&self, offset: u64, encoding: Encoding) -> Option<Arc<Abbreviations>> {
         let lock = || self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&(offset, encoding)) {
+        let read = {
+            let cache = lock();
+            if let Some(known) = cache.tables.get(&(offset, encoding)) {
+                return Some(known.clone());
+            }
+            cache.read
+        };
+        if read / MAX_ABBREVIATION_READS > self.abbrev.len() {
+            return None;
+        }
+        let (compiled, size) = self.compile_abbreviations(offset, encoding);
+        let mut cache = lock();
+        // What another thread has compiled meanwhile was counted by it.
+        if let Some(known) = cache.tables.get(&(offset, encoding)) {
             return Some(known.clone());
         }
-        let compiled = Arc::new(self.compile_abbreviations(offset, encoding)?);
-        Some(lock().entry((offset, encoding)).or_insert(compiled).clone())
+        cache.read = cache.read.saturating_add(size);
+        let compiled = Arc::new(compiled?);
+        cache.tables.insert((offset, encoding), compiled.clone());
+        Some(compiled)
     }
 
-    /// Where the table ends is known only when it has been read, so the window doubles until it is in it.
-    fn compile_abbreviations(&self, offset: u64, encoding: Encoding) -> Option<Abbreviations> {
-        let rest = self.abbrev.len().checked_sub(offset)?;
+    /// The abbreviations at `offset`, and the number of bytes that were read. Where the table ends is known only
+    /// when it has been read, so the window doubles until it is in it.
+    fn compile_abbreviations(&self, offset: u64, encoding: Encoding) -> (Option<Abbreviations>, u64) {
+        let rest = self.abbrev.len().saturating_sub(offset);
         let mut want = 8 << 10;
         loop {
-            let bytes = self.abbrev.window(offset, want)?;
+            let Some(bytes) = self.abbrev.window(offset, want) else { return (None, want) };
             let mut cursor = Cursor::new(&bytes, 0, self.little_endian);
             match Abbreviations::parse(&mut cursor, encoding) {
                 None if want < rest => want *= 4,
-                parsed => return parsed,
+                parsed => return (parsed, cursor.position() as u64),
             }
         }
     }

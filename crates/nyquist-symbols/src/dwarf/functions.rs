@@ -6,13 +6,15 @@ use super::ranges::UnitView;
 use super::unit::Pc;
 use crate::cursor::Cursor;
 use gimli::constants;
-use std::ops::ControlFlow;
+use std::iter::successors;
+use std::num::NonZeroU32;
+use std::ops::{ControlFlow, Range};
 
-/// The most scopes around one address, on average: real chains have fewer than a hundred.
-const MAX_DEPTH: usize = 1024;
+/// The most scopes that are noted of one address: real chains have fewer than a hundred.
+const MAX_SCOPES: u32 = 1024;
 
-/// The most ranges that are read of one unit: many entries of a hostile file may share one long list.
-const MAX_RANGES: usize = 1 << 24;
+/// How much a pass may do beyond [`MAX_SCOPES`] for each address, in scopes that are tried on addresses.
+const SPARE_WORK: usize = 1 << 24;
 
 /// A function, or a call that was inlined into one.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +24,7 @@ pub(crate) struct Scope {
     pub(crate) entry: usize,
     /// `None` for a function.
     pub(crate) call: Option<Call>,
-    /// The last part of it that holds a wanted address.
+    /// The part of it that holds the address.
     pub(crate) range: (u64, u64),
 }
 
@@ -35,34 +37,87 @@ pub(crate) struct Call {
 }
 
 /// For each wanted address, the scopes around it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Scopes {
     scopes: Vec<Scope>,
-    /// Pairs of an address's number and a scope's, by address, from outside to inside.
-    hits: Vec<(u32, u32)>,
+    hits: Vec<Hit>,
+    /// By the number of the wanted address.
+    chains: Vec<Chain>,
+}
+
+/// That a scope holds an address.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    scope: u32,
+    /// The hit of the scope around it.
+    outer: Option<NonZeroU32>,
+}
+
+/// The hits of one address.
+#[derive(Clone, Copy, Debug, Default)]
+struct Chain {
+    /// The last one, one more than its index.
+    innermost: Option<NonZeroU32>,
+    count: u32,
 }
 
 impl Scopes {
-    /// The scopes around wanted address number `index`, from the function to the innermost inlined call.
+    fn new(wanted: usize) -> Self {
+        Self { scopes: Vec::new(), hits: Vec::new(), chains: vec![Chain::default(); wanted] }
+    }
+
+    /// The scopes around wanted address number `index`, from the innermost inlined call to the function.
     pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> {
-        let index = index as u32;
-        let first = self.hits.partition_point(|hit| hit.0 < index);
-        let count = self.hits[first..].partition_point(|hit| hit.0 == index);
-        let hits = &self.hits[first..first + count];
-        let scope = |hit: &(u32, u32)| &self.scopes[hit.1 as usize];
-        // A function within the function, or a second one at the same place, begins the chain anew.
-        let start = hits.iter().rposition(|hit| scope(hit).call.is_none()).unwrap_or(hits.len());
-        hits[start..].iter().map(scope)
+        let innermost = self.chains.get(index).and_then(|chain| chain.innermost);
+        let hits = successors(innermost.map(|number| self.hit(number)), |hit| {
+            hit.outer.map(|number| self.hit(number))
+        });
+        hits.map(|hit| &self.scopes[hit.scope as usize])
+    }
+
+    fn hit(&self, number: NonZeroU32) -> Hit {
+        self.hits[number.get() as usize - 1]
+    }
+
+    /// Notes that the scope that is pushed next holds address number `index`, unless a part of the same entry,
+    /// whose scopes begin at number `first`, does already. A function, which has no `parent`, begins the chain
+    /// anew. An inlined call counts only where its parent holds the address too: else the answer for an address
+    /// would depend on which others are asked for, for whose sake the parent was looked into.
+    fn extend(&mut self, index: usize, first: u32, parent: Option<&Range<u32>>, work: &mut usize) -> bool {
+        let chain = self.chains[index];
+        let mut outer = chain.innermost;
+        if outer.is_some_and(|number| self.hit(number).scope >= first) || chain.count == MAX_SCOPES {
+            return false;
+        }
+        if let Some(parent) = parent {
+            // Later scopes are further inside, or beside: the parent is not behind one that is before it.
+            while let Some(hit) = outer.map(|number| self.hit(number))
+                && hit.scope >= parent.end
+            {
+                *work = work.saturating_sub(1);
+                outer = hit.outer;
+            }
+            if outer.is_none_or(|number| self.hit(number).scope < parent.start) {
+                return false;
+            }
+        } else {
+            outer = None;
+        }
+        self.hits.push(Hit { scope: self.scopes.len() as u32, outer });
+        let innermost = u32::try_from(self.hits.len()).ok().and_then(NonZeroU32::new);
+        self.chains[index] = Chain { innermost, count: chain.count + 1 };
+        true
     }
 }
 
 /// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
 /// read ends the pass; what was found before stays.
 pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Scopes {
-    let mut scan = Scan { view, wanted, found: Scopes::default(), ranges_left: MAX_RANGES };
+    let work_left = wanted.len().saturating_mul(MAX_SCOPES as usize).saturating_add(SPARE_WORK);
+    let found = Scopes::new(wanted.len());
+    let ranges_left = view.range_budget();
+    let mut scan = Scan { view, wanted, found, enclosing: Vec::new(), ranges_left, work_left };
     let _ = scan.run(entries);
-    scan.found.hits.sort_by_key(|hit| hit.0);
-    scan.found.hits.dedup();
     scan.found
 }
 
@@ -70,7 +125,19 @@ struct Scan<'a> {
     view: &'a UnitView<'a>,
     wanted: &'a [u64],
     found: Scopes,
+    /// The functions and inlined calls around the entry at hand, from outside to inside.
+    enclosing: Vec<Enclosing>,
+    /// How many entries of range lists may still be read.
     ranges_left: usize,
+    work_left: usize,
+}
+
+/// A function or an inlined call around the entry at hand.
+struct Enclosing {
+    depth: usize,
+    /// The numbers of its parts that hold wanted addresses. Where there are none, what is inlined into it need
+    /// not be looked at.
+    parts: Range<u32>,
 }
 
 impl Scan<'_> {
@@ -80,25 +147,24 @@ impl Scan<'_> {
         let abbreviations = &*unit.abbreviations;
         let mut cursor = Cursor::new(entries, unit.header.root as usize, encoding.little_endian);
         let mut depth = 0_usize;
-        // The depth of the nearest scope around the cursor that holds no wanted address.
-        let mut barren = usize::MAX;
         loop {
             let entry = cursor.position();
             let code = cursor.uleb()?;
             if code == 0 {
                 depth = depth.checked_sub(1).filter(|&depth| depth > 0)?;
+                self.enclosing.pop_if(|scope| scope.depth == depth);
                 continue;
             }
             let abbreviation = abbreviations.get(code)?;
-            if depth <= barren {
-                barren = usize::MAX;
-            }
-            let is_barren = barren != usize::MAX;
             match abbreviation.role {
-                Role::Inlined if is_barren => abbreviations.pass(abbreviation, &mut cursor, encoding)?,
+                Role::Inlined if self.is_barren() => {
+                    abbreviations.pass(abbreviation, &mut cursor, encoding)?
+                }
                 Role::Function | Role::Inlined => {
-                    let any = self.read_scope(&mut cursor, entry, abbreviation)?;
-                    barren = if any { usize::MAX } else { depth };
+                    let parts = self.read_scope(&mut cursor, entry, abbreviation)?;
+                    if abbreviation.has_children {
+                        self.enclosing.push(Enclosing { depth, parts });
+                    }
                 }
                 Role::Other => abbreviations.pass(abbreviation, &mut cursor, encoding)?,
             }
@@ -110,9 +176,19 @@ impl Scan<'_> {
         }
     }
 
-    /// Reads the attributes of a function or an inlined call; whether it contains a wanted address.
+    /// Whether an inlined call at the cursor is in nothing that holds a wanted address.
+    fn is_barren(&self) -> bool {
+        self.enclosing.last().is_none_or(|scope| scope.parts.is_empty())
+    }
+
+    /// Reads the attributes of a function or an inlined call; the numbers of its parts that hold wanted addresses.
     #[inline(never)]
-    fn read_scope(&mut self, cursor: &mut Cursor<'_>, mut entry: usize, of: &Abbreviation) -> Option<bool> {
+    fn read_scope(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        mut entry: usize,
+        of: &Abbreviation,
+    ) -> Option<Range<u32>> {
         let unit = self.view.unit;
         let mut pc = Pc::default();
         let mut call = Call::default();
@@ -138,36 +214,29 @@ impl Scan<'_> {
         self.add(Scope { entry, call, range: (0, 0) }, &pc)
     }
 
-    /// Notes which addresses the scope contains; whether there is any. `None` when the unit has asked for more
-    /// work than any real one does.
-    fn add(&mut self, mut scope: Scope, pc: &Pc) -> Option<bool> {
-        let number = self.found.scopes.len() as u32;
-        let (wanted, hits) = (self.wanted, &mut self.found.hits);
-        let before = hits.len();
-        let most_hits = wanted.len().saturating_mul(MAX_DEPTH);
-        let budget = &mut self.ranges_left;
-        self.view.for_each_range(pc, |range| {
-            let first = wanted.partition_point(|&address| address < range.start);
-            if wanted.get(first).is_some_and(|&address| address < range.end) {
-                scope.range = (range.start, range.end);
+    /// Notes which addresses each part of the scope contains; the numbers of the parts that contain any. `None`
+    /// when the unit has asked for more work than any real one does.
+    fn add(&mut self, scope: Scope, pc: &Pc) -> Option<Range<u32>> {
+        let Self { view, wanted, found, enclosing, ranges_left, work_left } = self;
+        let parent = enclosing.last().filter(|_| scope.call.is_some()).map(|parent| &parent.parts);
+        let first = found.scopes.len() as u32;
+        view.for_each_range(pc, ranges_left, |range| {
+            let start = wanted.partition_point(|&address| address < range.start);
+            let mut any = false;
+            for (index, _) in
+                (start..).zip(wanted[start..].iter().take_while(|&&address| address < range.end))
+            {
+                if *work_left == 0 {
+                    return ControlFlow::Break(());
+                }
+                *work_left -= 1;
+                any |= found.extend(index, first, parent, work_left);
             }
-            let inside = wanted[first..].iter().take_while(|&&address| address < range.end);
-            hits.extend((first as u32..).zip(inside).map(|(index, _)| (index, number)));
-            *budget = budget.saturating_sub(1);
-            if *budget > 0 && hits.len() <= most_hits {
-                ControlFlow::Continue(())
-            } else {
-                ControlFlow::Break(())
+            if any {
+                found.scopes.push(Scope { range: (range.start, range.end), ..scope });
             }
+            ControlFlow::Continue(())
         });
-        if *budget == 0 || hits.len() > most_hits {
-            hits.truncate(before);
-            return None;
-        }
-        let any = hits.len() > before;
-        if any {
-            self.found.scopes.push(scope);
-        }
-        Some(any)
+        (*work_left > 0).then_some(first..found.scopes.len() as u32)
     }
 }

@@ -8,9 +8,6 @@ use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 
-/// The most ranges that are believed: more than any real file has.
-const MAX_RANGES: usize = 1 << 24;
-
 /// How many ranges before an address are asked whether they reach it, past those that end earlier.
 const MAX_STEPS: usize = 1024;
 
@@ -119,15 +116,17 @@ fn read_set(
 /// The ranges that the root entries of the units outside of `listed` give.
 fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
     let mut found = Vec::new();
+    let mut budget = None;
     let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
     for offset in units.map(|unit| unit.offset) {
         let Some(unit) = Unit::read(file, offset) else { continue };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
-        view.for_each_range(&unit.pc, |range| {
+        let budget = budget.get_or_insert_with(|| view.range_budget());
+        view.for_each_range(&unit.pc, budget, |range| {
             if range.start >= first_code {
                 found.push(Covered { start: range.start, end: range.end, unit: offset });
             }
-            if found.len() < MAX_RANGES { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            ControlFlow::Continue(())
         });
     }
     found

@@ -74,10 +74,11 @@ impl<'a> LineProgram<'a> {
         path
     }
 
-    /// The paths of all files of the table.
-    pub(crate) fn all_paths(&mut self) -> Vec<Arc<str>> {
+    /// Whether `path` is the path of a file of the table. Paths are made one at a time: all together they can be
+    /// as long as the square of the table's size.
+    pub(crate) fn names(&self, path: &str) -> bool {
         let count = self.header.file_names().len() as u64;
-        (0..=count).filter_map(|index| self.path(index)).collect()
+        (0..=count).any(|index| self.build_path(index).is_some_and(|named| *named == *path))
     }
 
     fn build_path(&self, index: u64) -> Option<Arc<str>> {

@@ -18,14 +18,13 @@ pub(crate) use file::DwarfFile;
 pub(crate) use split::SplitFiles;
 
 use crate::Frame;
-use functions::{Scope, find_scopes};
+use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, Row, program_bytes};
 use names::Names;
 use nyquist_object::Svma;
 use ranges::UnitView;
 use std::ops::Range;
-use std::sync::Arc;
 use unit::Unit;
 
 /// The debug info of one module.
@@ -107,12 +106,11 @@ impl Dwarf {
         LineProgram::parse(view, bytes)
     }
 
-    /// The paths of all source files that the unit at `offset` names.
-    pub(crate) fn source_files(&self, offset: u64) -> Vec<Arc<str>> {
+    /// Whether the unit at `offset` names the source file `path`.
+    pub(crate) fn names_source(&self, offset: u64, path: &str) -> bool {
         let mut scratch = Vec::new();
-        let Some(unit) = Unit::read(&self.main, offset) else { return Vec::new() };
-        let program = self.line_program(self.view(&unit), &mut scratch);
-        program.map(|mut program| program.all_paths()).unwrap_or_default()
+        let Some(unit) = Unit::read(&self.main, offset) else { return false };
+        self.line_program(self.view(&unit), &mut scratch).is_some_and(|program| program.names(path))
     }
 }
 
@@ -125,31 +123,24 @@ fn chain<'a>(
     mut program: Option<&mut LineProgram<'_>>,
 ) -> Found {
     let mut found = Found::default();
+    let mut place = row.map(|row| Call { file: row.file, line: row.line, column: row.column });
+    let mut frame = |function, place: Option<Call>| Frame {
+        function,
+        file: place.and_then(|place| program.as_mut()?.path(place.file)),
+        line: place.and_then(|place| number(place.line)),
+        column: place.and_then(|place| number(place.column)),
+        ..Frame::default()
+    };
     for scope in scopes {
-        if let (Some(call), Some(caller)) = (scope.call, found.frames.last_mut()) {
-            caller.file = program.as_mut().and_then(|program| program.path(call.file));
-            caller.line = number(call.line);
-            caller.column = number(call.column);
-        }
         let name = names.name(scope.entry);
-        if found.frames.is_empty() {
-            found.function = Some(Svma(scope.range.0)..Svma(scope.range.1));
-            found.is_complete = name.as_ref().is_some_and(|name| name.is_complete);
-        }
-        let function = name.map(|name| name.text);
-        found.frames.push(Frame { function, ..Frame::default() });
+        found.function = Some(Svma(scope.range.0)..Svma(scope.range.1));
+        found.is_complete = name.as_ref().is_some_and(|name| name.is_complete);
+        found.frames.push(frame(name.map(|name| name.text), place));
+        place = scope.call;
     }
-    if let Some(row) = row {
-        if found.frames.is_empty() {
-            found.frames.push(Frame::default());
-        }
-        if let Some(innermost) = found.frames.last_mut() {
-            innermost.file = program.and_then(|program| program.path(row.file));
-            innermost.line = number(row.line);
-            innermost.column = number(row.column);
-        }
+    if found.frames.is_empty() && place.is_some() {
+        found.frames.push(frame(None, place));
     }
-    found.frames.reverse();
     found
 }
 

@@ -8,6 +8,9 @@ use crate::section::Section;
 use gimli::constants;
 use std::ops::{ControlFlow, Range};
 
+/// The most entries of range lists that one pass reads: more than any real unit has.
+const MAX_RANGES: usize = 1 << 24;
+
 /// A unit together with the files that its parts stand in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct UnitView<'a> {
@@ -24,6 +27,8 @@ pub(crate) struct UnitView<'a> {
 struct List<'a, F> {
     view: &'a UnitView<'a>,
     base: u64,
+    /// How many entries may still be read.
+    budget: &'a mut usize,
     found: F,
 }
 
@@ -33,10 +38,22 @@ impl UnitView<'_> {
         self.addresses.address(self.unit, value)
     }
 
-    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read,
-    /// and until it says `Break`.
-    pub(crate) fn for_each_range(&self, pc: &Pc, found: impl FnMut(Range<u64>) -> ControlFlow<()>) {
-        let mut list = List { view: self, base: self.unit.low_pc, found };
+    /// How many entries of range lists one pass may read. Each list belongs to one entry, or a few, and an entry
+    /// of a list takes more than a byte; but hostile lists are long, and named by everything.
+    pub(crate) fn range_budget(&self) -> usize {
+        let bytes = self.file.rnglists.len().saturating_add(self.addresses.ranges.len());
+        usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES)
+    }
+
+    /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read
+    /// and the budget allows, from which it takes, and until `found` says `Break`.
+    pub(crate) fn for_each_range(
+        &self,
+        pc: &Pc,
+        budget: &mut usize,
+        found: impl FnMut(Range<u64>) -> ControlFlow<()>,
+    ) {
+        let mut list = List { view: self, base: self.unit.low_pc, budget, found };
         if let Some(ranges) = pc.ranges {
             let _ = list.read(ranges);
         } else if let Some(low) = pc.low.and_then(|low| self.address(low)) {
@@ -93,10 +110,13 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
             let bytes = section.window(offset, WINDOW)?;
             let mut cursor = Cursor::new(&bytes, 0, self.view.file.little_endian);
             let mut complete = 0;
-            while let Some(more) = entry(self, &mut cursor) {
+            while *self.budget > 0
+                && let Some(more) = entry(self, &mut cursor)
+            {
                 if !more {
                     return Some(());
                 }
+                *self.budget -= 1;
                 complete = cursor.position();
             }
             if complete == 0 {

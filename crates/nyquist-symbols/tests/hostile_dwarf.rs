@@ -1,0 +1,162 @@
+//! Debug info that no compiler writes: the answers are few, but they are bounded and always the same.
+
+use nyquist_object::RelativeAddress;
+use nyquist_symbols::{AddressInfo, ModuleSymbols};
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+
+/// Abbreviations: 1 a unit with ranges, 2 a function with a name and children, 3 an inlined call with a name and
+/// children, both from an address (`DW_FORM_addr`) and of a size (`DW_FORM_data4`), 4 a unit
+/// from an address and of a size, 5 a function with a name and ranges.
+const ABBREVIATIONS: &[u8] = &[
+    1, 0x11, 1, 0x55, 0x17, 0, 0, // DW_AT_ranges, DW_FORM_sec_offset
+    2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    3, 0x1d, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    4, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    5, 0x2e, 0, 0x03, 0x08, 0x55, 0x17, 0, 0, //
+    0,
+];
+
+/// A unit of DWARF 4 with these entries.
+fn unit(entries: &[u8]) -> Vec<u8> {
+    let mut unit = (entries.len() as u32 + 7).to_le_bytes().to_vec();
+    unit.extend([4, 0, 0, 0, 0, 0, 8]);
+    unit.extend(entries);
+    unit
+}
+
+fn unit_entry(start: u64, size: u32) -> Vec<u8> {
+    [&[4][..], &start.to_le_bytes(), &size.to_le_bytes()].concat()
+}
+
+fn scope(code: u8, name: &str, start: u64, size: u32) -> Vec<u8> {
+    [&[code][..], name.as_bytes(), &[0], &start.to_le_bytes(), &size.to_le_bytes()].concat()
+}
+
+/// A list of `.debug_ranges` that gives the same range, from the unit's base on, again and again.
+fn ranges(count: usize) -> Vec<u8> {
+    let mut list = [0_u64, 0x100].map(u64::to_le_bytes).as_flattened().repeat(count);
+    list.extend([0; 16]);
+    list
+}
+
+fn module(info: &[u8], ranges: &[u8]) -> ModuleSymbols {
+    module_of([(".debug_info", info), (".debug_abbrev", ABBREVIATIONS), (".debug_ranges", ranges)])
+}
+
+/// An ELF file of these sections, without segments.
+fn module_of(sections: [(&str, &[u8]); 3]) -> ModuleSymbols {
+    let mut names = vec![0];
+    let mut file = vec![0; 64];
+    let mut headers = vec![0; 64];
+    let mut header = |name: usize, kind: u32, offset: usize, size: usize| {
+        headers.extend([name as u32, kind].map(u32::to_le_bytes).as_flattened());
+        headers.extend([0, 0, offset as u64, size as u64, 0, 1, 0].map(u64::to_le_bytes).as_flattened());
+    };
+    for (name, bytes) in sections {
+        header(names.len(), 1, file.len(), bytes.len());
+        names.extend(name.as_bytes());
+        names.push(0);
+        file.extend(bytes);
+    }
+    header(0, 3, file.len(), names.len());
+    file.extend(names);
+    let headers_at = file.len() as u64;
+    file.extend(headers);
+    file[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0");
+    file[20] = 1;
+    file[40..48].copy_from_slice(&headers_at.to_le_bytes());
+    file[52..].iter_mut().zip([64, 0, 56, 0, 0, 0, 64, 0, 5, 0, 4, 0]).for_each(|(to, from)| *to = from);
+    ModuleSymbols::from_image(file).unwrap()
+}
+
+fn names(info: &AddressInfo) -> Vec<&str> {
+    info.frames.iter().filter_map(|frame| frame.function.as_deref()).collect()
+}
+
+fn look_up(module: &ModuleSymbols, addresses: &[u32]) -> Vec<AddressInfo> {
+    let addresses: Vec<_> = addresses.iter().copied().map(RelativeAddress).collect();
+    module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false))
+}
+
+#[test]
+fn an_answer_does_not_depend_on_the_other_questions() {
+    // A call inlined into one that does not reach as far.
+    let entries = [
+        unit_entry(0x100, 0x100),
+        scope(2, "function", 0x100, 0x100),
+        scope(3, "short", 0x100, 0x10),
+        scope(3, "long", 0x100, 0x80),
+        vec![0, 0, 0, 0],
+    ];
+    let module = module(&unit(&entries.concat()), &[]);
+    let together = look_up(&module, &[0x108, 0x140]);
+    assert_eq!(names(&together[0]), ["long", "short", "function"]);
+    assert_eq!(names(&together[1]), ["function"]);
+    for (address, info) in [0x108, 0x140].into_iter().zip(together) {
+        assert_eq!(module.lookup(RelativeAddress(address)), info, "{address:#x}");
+    }
+}
+
+#[test]
+fn a_symbol_reaches_over_the_part_of_its_function_that_holds_the_address() {
+    let part = |start: u64, end: u64| [start, end].map(u64::to_le_bytes).concat();
+    let list = [part(0x100, 0x110), part(0x180, 0x1a0), part(0, 0)].concat();
+    let info = unit(&[&[1, 0, 0, 0, 0][..], &[5], b"function\0", &[0, 0, 0, 0], &[0]].concat());
+    let module = module(&info, &list);
+    let symbols = |infos: Vec<AddressInfo>| -> Vec<_> {
+        infos.into_iter().map(|info| info.symbol.map(|symbol| (symbol.address.0, symbol.size))).collect()
+    };
+    let expected = [Some((0x100, Some(0x10))), Some((0x180, Some(0x20)))];
+    assert_eq!(symbols(look_up(&module, &[0x105, 0x185])), expected);
+    assert_eq!(symbols(vec![module.lookup(RelativeAddress(0x105))]), expected[..1]);
+}
+
+#[test]
+fn a_list_that_every_unit_names_is_not_read_for_each_of_them() {
+    let count = 6_000;
+    let list_of_the_last = 16 * (count as u32 + 1);
+    let with_function = |list: u32, at: u64| {
+        let function = scope(2, "function", at, 0x10);
+        unit(&[&[1][..], &list.to_le_bytes(), &function, &[0, 0]].concat())
+    };
+    let part = [0x1000_u64, 0x1100, 0, 0].map(u64::to_le_bytes).concat();
+    let lists = [ranges(count), part].concat();
+    let last = with_function(list_of_the_last, 0x1000);
+    let few = [with_function(0, 0x10), last.clone()].concat();
+    let both = [&["function"][..], &["function"]];
+    assert_eq!(look_up(&module(&few, &lists), &[0x10, 0x1008]).iter().map(names).collect::<Vec<_>>(), both);
+    // Where the budget ends is known by what is no longer found.
+    let many = [with_function(0, 0x10), unit(&[1, 0, 0, 0, 0]).repeat(40_000), last].concat();
+    let found = look_up(&module(&many, &lists), &[0x1008]);
+    assert_eq!(found.iter().map(names).collect::<Vec<_>>(), [&[][..] as &[&str]]);
+}
+
+#[test]
+fn an_abbreviation_table_is_not_compiled_from_each_of_its_places() {
+    // Each unit begins its abbreviations, all of which are alike, a place further on.
+    let table =
+        [1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, 2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0];
+    let mut abbreviations = table.repeat(3_000);
+    abbreviations.push(0);
+    let found = |units: u32| {
+        let units = (0..units).map(|number| {
+            let start = 0x100 * u64::from(number + 1);
+            let mut root = unit_entry(start, 0x100);
+            root[0] = 1;
+            let mut unit = unit(&[&root[..], &scope(2, "function", start, 0x100), &[0, 0]].concat());
+            unit[6..10].copy_from_slice(&(table.len() as u32 * number).to_le_bytes());
+            unit
+        });
+        let info: Vec<u8> = units.flatten().collect();
+        let sections =
+            [(".debug_info", &info[..]), (".debug_abbrev", &abbreviations), (".debug_ranges", &[])];
+        module_of(sections)
+    };
+    let name_at = |module: &ModuleSymbols, address| {
+        look_up(module, &[address]).iter().any(|info| names(info) == ["function"])
+    };
+    assert!(name_at(&found(2), 0x110) && name_at(&found(2), 0x210));
+    // Where the budget ends is known by what is no longer found.
+    assert!(!name_at(&found(2_000), 0x100 * 2_000 + 0x10));
+}
