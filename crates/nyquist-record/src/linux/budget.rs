@@ -35,6 +35,9 @@ const SMALLEST_SIDEBAND: u64 = 32 << 10;
 /// The smallest ring for samples that is tried.
 const SMALLEST_RING: u64 = 32 << 10;
 
+/// A CPU's ring for what threads had used when they ended, in pages: some two hundred ends between two looks at it.
+pub(crate) const TOTALS_PAGES: usize = 4;
+
 /// The largest copy of a stack that the ABI allows: a record is shorter than 64 kB.
 const LARGEST_STACK: u32 = 65_528;
 /// What a sample with such a copy takes: the kernel cuts the copy where the rest needs the room.
@@ -51,7 +54,8 @@ impl Allowance {
     pub(crate) fn plan(&self) -> RingPlan {
         let page = self.page as u64;
         let cpus = self.cpus.max(1) as u64;
-        let each = self.bytes.map_or(u64::MAX, |bytes| bytes / cpus);
+        let totals = (TOTALS_PAGES as u64 + 1) * page;
+        let each = self.bytes.map_or(u64::MAX, |bytes| (bytes / cpus).saturating_sub(totals));
         let largest = LARGEST_RING.min(LARGEST_TOTAL / cpus);
         // Each ring has a control page besides its records.
         let room = each.saturating_sub(SMALLEST_SIDEBAND + 2 * page);

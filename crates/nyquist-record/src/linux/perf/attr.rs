@@ -133,7 +133,6 @@ pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_att
             attr.__bindgen_anon_1.sample_period = period_ns(sampling.rate_hz);
         }
     }
-    attr.set_inherit_stat(u64::from(!features.clock_beside()));
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
     attr
@@ -146,7 +145,24 @@ pub(crate) fn clock(features: Features) -> perf_event_attr {
     attr.config = u64::from(PERF_COUNT_SW_TASK_CLOCK);
     attr.sample_stack_user = LEAST_STACK;
     attr.set_disabled(0);
+    attr
+}
+
+/// The clock whose count the kernel writes down for every thread that ends.
+///
+/// It is an event of its own, with a ring of its own: the kernel writes these records from the CPU on which the
+/// thread ends into the rings of all CPUs, which are not made for writers on other CPUs. A ring can then stop for
+/// good, and with it every sample that would have gone there.
+pub(crate) fn totals(features: Features, from_exec: bool, wake_at: u32) -> perf_event_attr {
+    let mut attr = common(features, from_exec);
+    attr.type_ = PERF_TYPE_SOFTWARE;
+    attr.config = match features.trigger {
+        Trigger::Cycles => u64::from(PERF_COUNT_SW_TASK_CLOCK),
+        Trigger::CpuClock => u64::from(PERF_COUNT_SW_CPU_CLOCK),
+    };
+    attr.sample_stack_user = LEAST_STACK;
     attr.set_inherit_stat(1);
+    attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
 }
 

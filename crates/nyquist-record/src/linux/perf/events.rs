@@ -13,7 +13,7 @@ use crate::linux::sys::poll::PollSet;
 pub(crate) struct Events {
     fds: Vec<OwnedFd>,
     counters: Vec<Counter>,
-    /// Whether the counters are the second of a group.
+    /// Whether events are read as groups, of one or more.
     grouped: bool,
 }
 
@@ -22,6 +22,8 @@ pub(crate) struct Events {
 pub(crate) struct Counter {
     /// The place of its event.
     place: usize,
+    /// The place of the event that samples the same thread on the same CPU.
+    sampling: usize,
     /// The kernel's number of the event.
     pub(crate) id: u64,
     pub(crate) tid: u32,
@@ -29,7 +31,7 @@ pub(crate) struct Counter {
 }
 
 impl Events {
-    /// No events yet; `grouped` says whether the counters will be the second of a group.
+    /// No events yet; `grouped` says whether they are read as groups.
     pub(crate) fn new(grouped: bool) -> Self {
         Self { grouped, ..Self::default() }
     }
@@ -40,20 +42,23 @@ impl Events {
         self.fds.len() - 1
     }
 
-    /// Adds an event that samples a thread on a CPU, with the clock beside it if it is none itself, and says its
-    /// place.
-    pub(crate) fn add_sampling(
+    /// Adds the events of a thread on a CPU: the one that samples, with the clock beside it if it is none itself,
+    /// and the one that counts. Says the places of the first and the last.
+    pub(crate) fn add_thread(
         &mut self,
         sampling: OwnedFd,
         clock: Option<OwnedFd>,
-        tid: u32,
-        cpu: u32,
-    ) -> io::Result<usize> {
-        let id = event::id(clock.as_ref().unwrap_or(&sampling).as_fd())?;
+        totals: OwnedFd,
+        (tid, cpu): (u32, u32),
+    ) -> io::Result<(usize, usize)> {
+        let id = event::id(totals.as_fd())?;
         let sampling = self.add(sampling);
-        let place = clock.map_or(sampling, |clock| self.add(clock));
-        self.counters.push(Counter { place, id, tid, cpu });
-        Ok(sampling)
+        if let Some(clock) = clock {
+            self.add(clock);
+        }
+        let place = self.add(totals);
+        self.counters.push(Counter { place, sampling, id, tid, cpu });
+        Ok((sampling, place))
     }
 
     /// The number of events.
@@ -101,13 +106,20 @@ impl Events {
 
     /// What a counter has counted.
     pub(crate) fn read(&self, counter: &Counter) -> io::Result<Count> {
-        let fd = self.fds.get(counter.place).ok_or(io::ErrorKind::NotFound)?;
+        let [value, _] = self.read_first(counter.place)?;
+        let [_, lost] = self.read_first(counter.sampling)?;
+        Ok(Count { value, lost })
+    }
+
+    /// The value of an event, of a group's first one, and how many records were lost.
+    fn read_first(&self, place: usize) -> io::Result<[u64; 2]> {
+        let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
         if self.grouped {
-            let [_members, _, _, lost, value, ..] = event::read::<7>(fd.as_fd())?;
-            return Ok(Count { value, lost });
+            let [_members, value, _id, lost, ..] = event::read::<7>(fd.as_fd())?;
+            return Ok([value, lost]);
         }
         let [value, _id, lost] = event::read(fd.as_fd())?;
-        Ok(Count { value, lost })
+        Ok([value, lost])
     }
 
     /// What all counters have counted together.

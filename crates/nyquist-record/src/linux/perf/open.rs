@@ -10,7 +10,7 @@ use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::perf::{PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
-use super::attr::{Features, Sampling, Trigger, clock, period_ns, sampling, sideband};
+use super::attr::{Features, Sampling, Trigger, clock, period_ns, sampling, sideband, totals};
 use super::events::Events;
 use super::outcome::{Hint, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Need, Pool};
@@ -18,7 +18,7 @@ use super::reader::{Reader, RingSource};
 use super::recording::{Initial, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
-use crate::linux::budget::{Allowance, RingPlan};
+use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
 use crate::linux::pmu::CoreUnits;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -251,6 +251,7 @@ impl Opener<'_> {
         let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
         let sampling = self.open_sampling(tid, cpu, smallest)?;
         self.open_clock(tid, cpu, &sampling)?;
+        self.open_totals(tid, cpu)?;
         self.open_sideband(tid, cpu).map(drop)
     }
 
@@ -292,9 +293,11 @@ impl Opener<'_> {
         let fail = |source| open_error(source, pid);
         let sampling = self.open_sampling(pid.0, cpu, plan).map_err(fail)?;
         let clock = self.open_clock(pid.0, cpu, &sampling).map_err(fail)?;
+        let totals = self.open_totals(pid.0, cpu).map_err(fail)?;
         let sideband = self.open_sideband(pid.0, cpu).map_err(fail)?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
         let samples = Ring::map(sampling.as_fd(), plan.sample_pages).map_err(no_ring)?;
+        let totals_ring = Ring::map(totals.as_fd(), TOTALS_PAGES).map_err(no_ring)?;
         let sideband_ring = plan
             .sideband_pages
             .map(|pages| Ring::map(sideband.as_fd(), pages).map_err(no_ring))
@@ -305,7 +308,8 @@ impl Opener<'_> {
         if let Some(clock) = &clock {
             event::set_output(clock.as_fd(), sampling.as_fd()).map_err(fail)?;
         }
-        let sampling = opened.events.add_sampling(sampling, clock, pid.0, cpu).map_err(fail)?;
+        let added = opened.events.add_thread(sampling, clock, totals, (pid.0, cpu));
+        let (sampling, totals) = added.map_err(fail)?;
         let sideband = opened.events.add(sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
@@ -315,7 +319,9 @@ impl Opener<'_> {
         let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
         opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
         let sample_at = opened.rings.len() - 1;
-        Ok(CpuRings { cpu, sample_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
+        opened.rings.push(RingSource { ring: totals_ring, need: Need::Sideband, wakers: vec![totals] });
+        let totals_at = opened.rings.len() - 1;
+        Ok(CpuRings { cpu, sample_at, totals_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
     }
 
     /// Opens the events of all other threads, and of those that are born meanwhile, until a look at the threads
@@ -348,8 +354,11 @@ impl Opener<'_> {
             if let Some(clock) = &clock {
                 opened.redirect(clock, ring.sample_at)?;
             }
-            let sampling = opened.events.add_sampling(sampling, clock, tid, ring.cpu)?;
+            let totals = self.open_totals(tid, ring.cpu)?;
+            opened.redirect(&totals, ring.totals_at)?;
+            let (sampling, totals) = opened.events.add_thread(sampling, clock, totals, (tid, ring.cpu))?;
             opened.add_waker(sampling, ring.sample_at);
+            opened.add_waker(totals, ring.totals_at);
             let sideband = self.open_sideband(tid, ring.cpu)?;
             opened.redirect(&sideband, ring.sideband_at)?;
             let sideband = opened.events.add(sideband);
@@ -381,6 +390,11 @@ impl Opener<'_> {
         event::open(clock(self.features), tid, cpu, Some(leader.as_fd())).map(Some)
     }
 
+    fn open_totals(&self, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
+        let wake_at = TOTALS_PAGES * page_size() / 4;
+        event::open(totals(self.features, self.begins_at_exec(), wake_at as u32), tid, cpu, None)
+    }
+
     fn open_sideband(&self, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
         event::open(sideband(self.features, self.begins_at_exec()), tid, cpu, None)
     }
@@ -394,6 +408,7 @@ impl Opener<'_> {
 struct CpuRings {
     cpu: u32,
     sample_at: usize,
+    totals_at: usize,
     sideband_at: usize,
     plan: RingPlan,
 }
