@@ -39,7 +39,8 @@ pub(crate) struct Call {
 /// For each wanted address, the scopes around it.
 #[derive(Debug)]
 pub(crate) struct Scopes {
-    scopes: Vec<Scope>,
+    /// Each part of an entry that holds a wanted address, in the order of the entries.
+    parts: Vec<Scope>,
     hits: Vec<Hit>,
     /// By the number of the wanted address.
     chains: Vec<Chain>,
@@ -63,7 +64,7 @@ struct Chain {
 
 impl Scopes {
     fn new(wanted: usize) -> Self {
-        Self { scopes: Vec::new(), hits: Vec::new(), chains: vec![Chain::default(); wanted] }
+        Self { parts: Vec::new(), hits: Vec::new(), chains: vec![Chain::default(); wanted] }
     }
 
     /// The scopes around wanted address number `index`, from the innermost inlined call to the function.
@@ -72,7 +73,7 @@ impl Scopes {
         let hits = successors(innermost.map(|number| self.hit(number)), |hit| {
             hit.outer.map(|number| self.hit(number))
         });
-        hits.map(|hit| &self.scopes[hit.scope as usize])
+        hits.map(|hit| &self.parts[hit.scope as usize])
     }
 
     fn hit(&self, number: NonZeroU32) -> Hit {
@@ -103,7 +104,7 @@ impl Scopes {
         } else {
             outer = None;
         }
-        self.hits.push(Hit { scope: self.scopes.len() as u32, outer });
+        self.hits.push(Hit { scope: self.parts.len() as u32, outer });
         let innermost = u32::try_from(self.hits.len()).ok().and_then(NonZeroU32::new);
         self.chains[index] = Chain { innermost, count: chain.count + 1 };
         true
@@ -158,7 +159,7 @@ impl Scan<'_> {
             let abbreviation = abbreviations.get(code)?;
             match abbreviation.role {
                 Role::Inlined if self.is_barren() => {
-                    abbreviations.pass(abbreviation, &mut cursor, encoding)?
+                    abbreviations.pass(abbreviation, &mut cursor, encoding)?;
                 }
                 Role::Function | Role::Inlined => {
                     let parts = self.read_scope(&mut cursor, entry, abbreviation)?;
@@ -219,7 +220,7 @@ impl Scan<'_> {
     fn add(&mut self, scope: Scope, pc: &Pc) -> Option<Range<u32>> {
         let Self { view, wanted, found, enclosing, ranges_left, work_left } = self;
         let parent = enclosing.last().filter(|_| scope.call.is_some()).map(|parent| &parent.parts);
-        let first = found.scopes.len() as u32;
+        let first = found.parts.len() as u32;
         view.for_each_range(pc, ranges_left, |range| {
             let start = wanted.partition_point(|&address| address < range.start);
             let mut any = false;
@@ -233,10 +234,10 @@ impl Scan<'_> {
                 any |= found.extend(index, first, parent, work_left);
             }
             if any {
-                found.scopes.push(Scope { range: (range.start, range.end), ..scope });
+                found.parts.push(Scope { range: (range.start, range.end), ..scope });
             }
             ControlFlow::Continue(())
         });
-        (*work_left > 0).then_some(first..found.scopes.len() as u32)
+        (*work_left > 0).then_some(first..found.parts.len() as u32)
     }
 }

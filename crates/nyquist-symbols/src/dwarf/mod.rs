@@ -129,7 +129,6 @@ fn chain<'a>(
         file: place.and_then(|place| program.as_mut()?.path(place.file)),
         line: place.and_then(|place| number(place.line)),
         column: place.and_then(|place| number(place.column)),
-        ..Frame::default()
     };
     for scope in scopes {
         let name = names.name(scope.entry);
