@@ -72,6 +72,7 @@ const WORKLOADS: &[Workload] = &[
     c("recursion-fp", "-fno-omit-frame-pointer recursion.c"),
     c("threads", "-pthread threads.c"),
     c("threads-fp", "-fno-omit-frame-pointer -pthread threads.c"),
+    c("churn", "-pthread churn.c"),
     c("fork_tree", "fork_tree.c"),
     c("exec_step", "exec_step.c"),
     c("renamed", "renamed.c"),

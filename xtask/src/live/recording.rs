@@ -20,6 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("short_lived_processes_are_counted", short_lived),
     Test::new("a_rhythm_of_the_sampling_period_is_not_missed", ticks),
     Test::new("samples_agree_with_the_cpu_time_used", samples_and_rusage),
+    Test::new("threads_that_come_and_go_cost_no_samples", churn),
     Test::new("cpu_deltas_add_up_to_the_cpu_time_used", cpu_deltas),
     Test::new("a_higher_rate_gives_more_samples", higher_rate),
     Test::new("a_rate_beyond_the_machines_is_lowered_with_a_warning", rate_too_high),
@@ -173,6 +174,16 @@ fn samples_and_rusage(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "5200"]).run_well()?;
     let seconds = recorded.truth()?.cpu;
     expect_within("samples at 1000 Hz", recorded.profile.total(), seconds * 1000.0, 0.02)
+}
+
+/// What the kernel writes when a thread ends must not stop the rings for samples.
+fn churn(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["churn", "12000"]).run_well()?;
+    let profile = &recorded.profile;
+    expect(!recorded.finished.stderr.contains("lost"), format_args!("{}", recorded.finished.stderr))?;
+    expect_within("all samples", profile.total(), recorded.truth()?.cpu * 1000.0, 0.05)?;
+    let worker: f64 = profile.threads_named("worker").map(super::profile::Thread::total).sum();
+    expect_within("the busy thread's samples", worker, recorded.truth()?.part("busy")? * 1000.0, 0.05)
 }
 
 fn cpu_deltas(test: &Context<'_>) -> Verdict {
