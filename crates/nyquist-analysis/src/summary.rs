@@ -17,7 +17,7 @@ pub struct Summary {
     /// The CPU time of all samples in ns: their measured CPU deltas, or without these their weights times the
     /// interval.
     pub cpu_ns: u64,
-    /// How many samples there are.
+    /// How many samples there are, with those that stand for time without one.
     pub samples: u64,
     /// How many samples were lost while recording, in the whole profile.
     pub lost_samples: u64,
@@ -29,6 +29,8 @@ pub struct Summary {
     pub kernel: Amount,
     /// What was kernel time that was not permitted to be sampled.
     pub kernel_not_permitted: Amount,
+    /// What was used by threads that slept or ended before a sample came.
+    pub not_sampled: Amount,
     /// What has a stack that could not be finished.
     pub truncated: Amount,
     /// How many processes have samples.
@@ -73,6 +75,7 @@ fn split(profile: &Profile, by_stack: &[Amount], summary: &mut Summary) {
             (traits.category == Kind::User, &mut summary.user),
             (traits.category == Kind::Kernel || traits.is_not_permitted, &mut summary.kernel),
             (traits.is_not_permitted, &mut summary.kernel_not_permitted),
+            (traits.is_not_sampled, &mut summary.not_sampled),
             (traits.is_truncated, &mut summary.truncated),
         ];
         for (_, part) in parts.into_iter().filter(|(applies, _)| *applies) {
@@ -98,6 +101,8 @@ struct StackTraits {
     is_truncated: bool,
     /// Whether its innermost frame stands for kernel time that was not permitted to be sampled.
     is_not_permitted: bool,
+    /// Whether its innermost frame stands for time of which there is no sample.
+    is_not_sampled: bool,
 }
 
 /// The traits of each stack, made from its prefix's.
@@ -119,6 +124,7 @@ fn stack_traits(profile: &Profile) -> Vec<StackTraits> {
             is_truncated: inherited
                 .map_or_else(|| well_known::is_truncated(name), |prefix| prefix.is_truncated),
             is_not_permitted,
+            is_not_sampled: name == well_known::NOT_SAMPLED,
         });
     }
     traits
@@ -169,6 +175,18 @@ mod tests {
         test.sample("user:main", 1);
         test.sample(well_known::KERNEL_NOT_PERMITTED, 41);
         assert_eq!(weights(&summary(&test.finish(), &Filter::default())), [42, 1, 41, 41, 0]);
+    }
+
+    #[test]
+    fn time_without_a_sample_is_neither_user_nor_kernel_time() {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        test.sample("user:main", 1);
+        // A label is one name, spaces and all, and no category of code.
+        test.sample(well_known::NOT_SAMPLED, 3);
+        let summary = summary(&test.finish(), &Filter::default());
+        assert_eq!(weights(&summary), [4, 1, 0, 0, 0]);
+        assert_eq!(summary.not_sampled.weight, 3);
     }
 
     #[test]

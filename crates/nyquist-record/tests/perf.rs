@@ -106,7 +106,7 @@ fn record_with(script: &str, options: &Options) -> Option<Recorded> {
     let mut recording = perf.record().unwrap();
     let running = child.start().unwrap();
     let events = events_of(&mut recording);
-    let summary = recording.finish().unwrap();
+    let summary = recording.finish();
     let ended = running.wait().ok();
     Some(Recorded { events, outcome, summary, ended })
 }
@@ -214,7 +214,7 @@ fn a_recording_ends_when_it_is_stopped() {
     let stopper = std::thread::spawn(move || stop.stop());
     events_of(&mut recording);
     stopper.join().unwrap();
-    assert_eq!(recording.finish().unwrap().reason, EndReason::Stopped);
+    assert_eq!(recording.finish().reason, EndReason::Stopped);
     running.signaller().send(9).unwrap();
     running.wait().unwrap();
 }
@@ -229,7 +229,7 @@ fn a_recording_ends_when_its_time_is_over() {
     let running = child.start().unwrap();
     events_of(&mut recording);
     assert!(now().0 - began.0 >= 200_000_000);
-    assert_eq!(recording.finish().unwrap().reason, EndReason::Duration);
+    assert_eq!(recording.finish().reason, EndReason::Duration);
     running.signaller().send(9).unwrap();
     running.wait().unwrap();
 }
@@ -267,7 +267,7 @@ fn a_running_process_is_attached_to() {
         }
     }
     events.extend(events_of(&mut recording));
-    assert_eq!(recording.finish().unwrap().reason, EndReason::Exited);
+    assert_eq!(recording.finish().reason, EndReason::Exited);
     let named = |event: &Event| matches!(&event.kind, EventKind::Name { pid: named, .. } if *named == pid);
     let mapped = |event: &Event| matches!(&event.kind, EventKind::Map(map) if map.path.contains("libc"));
     assert!(events.iter().any(named));

@@ -105,7 +105,7 @@ fn record(
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
     convert(&mut recording, &mut converter);
-    let summary = recording.finish().map_err(|error| Failure::because("cannot end the recording", &error))?;
+    let summary = recording.finish();
     if let Some(lost) = summary.lost_samples {
         converter.note_lost(lost);
     }

@@ -4,7 +4,7 @@ use crate::args::ReportArgs;
 use crate::failure::{Failure, io_reason};
 use crate::load;
 use crate::number::{grouped, percent};
-use nyquist_analysis::{Filter, Function, FunctionTable, Summary};
+use nyquist_analysis::{Amount, Filter, Function, FunctionTable, Summary};
 use nyquist_profile::Profile;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _, Write};
@@ -66,6 +66,7 @@ fn to_json(profile: &Profile, summary: &Summary, table: &FunctionTable, limit: u
         "user_weight": summary.user.weight,
         "kernel_weight": summary.kernel.weight,
         "kernel_not_permitted_weight": summary.kernel_not_permitted.weight,
+        "not_sampled_weight": summary.not_sampled.weight,
         "truncated_weight": summary.truncated.weight,
         "function_count": table.functions.len(),
         "functions": table.functions.iter().take(limit).map(function).collect::<Vec<_>>(),
@@ -103,27 +104,30 @@ fn to_text(
 fn heading(profile: &Profile, summary: &Summary) -> String {
     let total = summary.total.weight;
     let seconds = |weight: u64| (weight * summary.interval_ns) as f64 / 1e9;
+    let share = |amount: Amount| percent(ratio(amount.weight, total));
+    let mut shares =
+        vec![format!("user {}", share(summary.user)), format!("kernel {}", share(summary.kernel))];
+    if summary.kernel_not_permitted.weight > 0 {
+        shares[1].push_str(" (not permitted to sample)");
+    }
+    if summary.not_sampled.weight > 0 {
+        shares.push(format!("not sampled {}", share(summary.not_sampled)));
+    }
     let mut lines = vec![
         format!(
-            "{}: {} samples in {:.2} s, {:.2} s of CPU time",
+            "{}: {:.2} s of CPU time in {:.2} s, {}",
             profile.meta().product,
-            grouped(summary.samples),
+            seconds(total),
             summary.duration_ns as f64 / 1e9,
-            seconds(total)
-        ),
-        format!(
-            "user {}, kernel {}{}, {}",
-            percent(ratio(summary.user.weight, total)),
-            percent(ratio(summary.kernel.weight, total)),
-            if summary.kernel_not_permitted.weight > 0 { " (not permitted to sample)" } else { "" },
             count_of_threads(summary)
         ),
+        shares.join(", "),
     ];
     if summary.lost_samples > 0 {
         lines.push(format!("{} samples were lost", grouped(summary.lost_samples)));
     }
     if summary.truncated.weight > 0 {
-        let share = percent(ratio(summary.truncated.weight, total));
+        let share = share(summary.truncated);
         lines.push(format!("{share} in stacks that do not reach their root"));
     }
     lines.join("\n") + "\n\n"

@@ -15,7 +15,7 @@
 //!     // Unwind and keep what is wanted of the events here: their stacks are the recorder's memory.
 //!     events.clear();
 //! }
-//! let summary = recording.finish()?;
+//! let summary = recording.finish();
 //! let ended = running.wait()?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
