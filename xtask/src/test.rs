@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check, in order, with all skips and the counts at the end.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
@@ -97,11 +97,36 @@ fn documentation() -> Result<bool> {
 
 /// Packs every crate and builds it from its package.
 fn packaging(ci: bool) -> Result<bool> {
+    forget_unpacked_packages();
     let mut command = cargo(&["package", "--workspace", "--exclude", "xtask", "--quiet"]);
     if !ci {
         command.arg("--allow-dirty");
     }
     succeeds(command)
+}
+
+/// Cargo unpacks the packages that it checks into its home, by the path of the target folder and their version, and takes
+/// what is there already: an earlier state of the same version.
+fn forget_unpacked_packages() {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let Some(home) = home else { return };
+    for kind in ["src", "cache"] {
+        // The registries of packages that are only checked have no host in their names.
+        for registry in entries(&home.join("registry").join(kind), "-") {
+            for package in entries(&registry, "nyquist") {
+                // What cannot be removed is reported by cargo, which would build it.
+                let _ = std::fs::remove_dir_all(&package).or_else(|_| std::fs::remove_file(&package));
+            }
+        }
+    }
+}
+
+/// The entries of a folder whose names begin so; none where there is no folder.
+fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let wanted = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
+    wanted.map(|entry| entry.path()).collect()
 }
 
 fn run_live(options: &Options, tally: &mut Tally) -> Result<bool> {
