@@ -97,17 +97,21 @@ fn documentation() -> Result<bool> {
 
 /// Packs every crate and builds it from its package.
 fn packaging(ci: bool) -> Result<bool> {
-    forget_unpacked_packages();
-    let mut command = cargo(&["package", "--workspace", "--exclude", "xtask", "--quiet"]);
+    let folder = crate::target().join("packaging");
+    forget_packages(&folder);
+    let mut command = cargo(&["package", "--workspace", "--exclude", "xtask", "--quiet", "--target-dir"]);
+    command.arg(folder);
     if !ci {
         command.arg("--allow-dirty");
     }
     succeeds(command)
 }
 
-/// Cargo unpacks the packages that it checks into its home, by the path of the target folder and their version, and takes
-/// what is there already: an earlier state of the same version.
-fn forget_unpacked_packages() {
+/// Cargo takes a package for what it was when it was last unpacked or built in the same folder with the same version, so
+/// that an earlier state would be checked.
+fn forget_packages(folder: &Path) {
+    // What cannot be removed here and below is reported by cargo, which would build it.
+    let _ = std::fs::remove_dir_all(folder);
     let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
     let Some(home) = home else { return };
@@ -115,7 +119,6 @@ fn forget_unpacked_packages() {
         // The registries of packages that are only checked have no host in their names.
         for registry in entries(&home.join("registry").join(kind), "-") {
             for package in entries(&registry, "nyquist") {
-                // What cannot be removed is reported by cargo, which would build it.
                 let _ = std::fs::remove_dir_all(&package).or_else(|_| std::fs::remove_file(&package));
             }
         }
