@@ -41,7 +41,7 @@ impl StackSums {
         };
         for thread in threads {
             sums.samples += thread.samples.len() as u64;
-            for (index, sample) in thread.samples.iter().enumerate() {
+            for (index, sample) in thread.samples.iter().enumerate().filter(|(_, sample)| !sample.off_cpu) {
                 let amount = amount(profile, sample, index == 0);
                 match sample.stack {
                     Some(stack) => sums.by_stack[stack.index()] += amount,

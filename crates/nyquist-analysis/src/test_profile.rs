@@ -64,7 +64,7 @@ impl TestProfile {
     fn add(&mut self, stack: Option<StackId>, weight: u32) {
         let thread = self.thread.expect("a thread comes first");
         let time = self.builder.profile().thread(thread).samples.len() as u64 * 1_000_000;
-        self.builder.add_sample(thread, Sample { time, cpu_delta: 1_000_000, stack, weight });
+        self.builder.add_sample(thread, Sample { time, cpu_delta: 1_000_000, stack, weight, off_cpu: false });
     }
 
     pub(crate) fn finish(self) -> Profile {

@@ -214,7 +214,7 @@ impl Stages {
             let shown = self.show_not_permitted(now, id);
             (Balance::default().weigh(period, interval), used.saturating_sub(shown))
         };
-        let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack, weight };
+        let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack, weight, off_cpu: false };
         self.builder.add_sample(thread, row);
         self.statistics.samples += 1;
     }
@@ -268,7 +268,7 @@ impl Stages {
         let stack = Some(self.builder.intern_label(None, label, Some(category)));
         let cpu_delta = u64::from(weight) * self.interval();
         let time = self.profile_time(now);
-        self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight });
+        self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight, off_cpu: false });
     }
 
     /// The thread of the profile, which is made at its first sample.

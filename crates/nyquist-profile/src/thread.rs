@@ -63,15 +63,18 @@ pub struct Sample {
     pub cpu_delta: u64,
     /// Where it was; `None` where no stack is known.
     pub stack: Option<StackId>,
-    /// How many periods (sampling intervals) of CPU time it stands for: 1 for an ordinary sample, more for
-    /// one that stands for time that could not be sampled.
+    /// How many periods (sampling intervals) it stands for, of CPU time or, if it is [`off_cpu`](Self::off_cpu), of waiting:
+    /// 1 for an ordinary sample, more for one that stands for time that could not be sampled.
     pub weight: u32,
+    /// Whether the thread waited, off the CPU. Such samples are apart from CPU time: what sums up CPU time leaves them
+    /// out.
+    pub off_cpu: bool,
 }
 
 impl Sample {
-    /// A sample of weight 1.
+    /// A sample of weight 1, on the CPU.
     pub fn new(time: u64, stack: Option<StackId>, cpu_delta: u64) -> Self {
-        Self { time, cpu_delta, stack, weight: 1 }
+        Self { time, cpu_delta, stack, weight: 1, off_cpu: false }
     }
 }
 
@@ -81,6 +84,6 @@ mod tests {
 
     #[test]
     fn a_sample_stays_small() {
-        assert_eq!(size_of::<Sample>(), 24);
+        assert_eq!(size_of::<Sample>(), 32);
     }
 }

@@ -241,6 +241,9 @@ pub(super) struct RawSamples {
     pub(super) weight_type: Option<String>,
     #[serde(rename = "threadCPUDelta")]
     pub(super) thread_cpu_delta: Option<Vec<Number>>,
+    /// Ours: how many intervals of waiting a sample stands for.
+    #[serde(rename = "nyquistOffCpuWeight")]
+    pub(super) off_cpu_weight: Option<Vec<Number>>,
     pub(super) length: Option<usize>,
 }
 

@@ -100,18 +100,21 @@ impl ThreadReader<'_> {
         let times = read_times(table, raw.time, raw.time_deltas)?;
         let weights = table.optional("weight", raw.weight)?;
         let deltas = table.optional("threadCPUDelta", raw.thread_cpu_delta)?;
+        let waits = table.optional("nyquistOffCpuWeight", raw.off_cpu_weight)?;
         let mut last_time = None;
         let mut samples = Vec::with_capacity(stacks.len());
         for (row, (&stack, &time)) in stacks.iter().zip(&times).enumerate() {
             let weight = weights.as_ref().and_then(|weights| weights.get(row));
             let delta = deltas.as_ref().and_then(|deltas| deltas.get(row));
+            let wait = waits.as_ref().and_then(|waits| waits.get(row)).filter(|wait| wait.0 > 0.0);
             // A delta that is not known counts as a whole CPU.
             let elapsed = last_time.map_or(0, |last| time.saturating_sub(last));
             samples.push(Sample {
                 time,
                 cpu_delta: self.cpu_unit.map_or(0, |unit| read_delta(delta, unit, elapsed)),
                 stack: table.get_optional("stack", row, Some(stack), refers.stacks)?,
-                weight: read_weight(weight)?,
+                weight: read_weight(wait.or(weight))?,
+                off_cpu: wait.is_some(),
             });
             last_time = Some(time);
         }

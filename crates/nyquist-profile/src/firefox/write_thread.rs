@@ -46,6 +46,9 @@ pub(super) fn write_thread<W: Write>(
     });
 }
 
+/// The column with the weights of samples off the CPU.
+const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";
+
 fn write_samples<W: Write>(
     json: &mut JsonWriter<W>,
     subset: &Subset<'_>,
@@ -57,10 +60,16 @@ fn write_samples<W: Write>(
         json.column("stack", samples, |json, sample| json.optional(sample.stack.map(|id| subset.stack(id))));
         write_times(json, samples.iter().map(|sample| sample.time), version);
         // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.
-        if version == FormatVersion::V66 && samples.iter().all(|sample| sample.weight == 1) {
+        if version == FormatVersion::V66 && samples.iter().all(|sample| cpu_weight(sample) == 1) {
             json.key("weight").null();
         } else {
-            json.column("weight", samples, |json, sample| json.integer(sample.weight.into()));
+            json.column("weight", samples, |json, sample| json.integer(cpu_weight(sample).into()));
+        }
+        // A column of ours, which the front end leaves alone: its weights are CPU time.
+        if samples.iter().any(|sample| sample.off_cpu) {
+            json.column(OFF_CPU_WEIGHT, samples, |json, sample| {
+                json.integer(if sample.off_cpu { sample.weight.into() } else { 0 });
+            });
         }
         json.key("weightType").string("samples");
         if has_cpu_deltas {
@@ -68,6 +77,11 @@ fn write_samples<W: Write>(
         }
         json.key("length").integer(samples.len() as u64);
     });
+}
+
+/// The weight that counts as CPU time.
+fn cpu_weight(sample: &Sample) -> u32 {
+    if sample.off_cpu { 0 } else { sample.weight }
 }
 
 /// Times that never go backwards; as differences since version 50.

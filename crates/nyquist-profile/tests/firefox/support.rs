@@ -41,7 +41,9 @@ pub(crate) fn sample_profile() -> Profile {
         (threads[2], 9_000_000, Some(inner), 1, 1_000_000),
     ];
     for (thread, time, stack, weight, cpu_delta) in samples {
-        builder.add_sample(thread, Sample { time, cpu_delta, stack, weight });
+        // The one that used no CPU time waited.
+        let off_cpu = cpu_delta == 0;
+        builder.add_sample(thread, Sample { time, cpu_delta, stack, weight, off_cpu });
     }
     add_markers(&mut builder, threads[0], user, leaf);
     add_counter(&mut builder, threads[2]);
@@ -212,8 +214,8 @@ pub(crate) fn describe(profile: &Profile) -> String {
 fn describe_thread(text: &mut String, profile: &Profile, thread: &Thread) {
     let Thread { process, tid, name, start, end, is_main, samples, markers } = thread;
     writeln!(text, "thread {:?} {tid} {name} {start} {end:?} {is_main}", profile.process(*process)).unwrap();
-    for &Sample { time, cpu_delta, stack, weight } in samples {
-        writeln!(text, " {time} {cpu_delta} {weight} {}", describe_stack(profile, stack)).unwrap();
+    for &Sample { time, cpu_delta, stack, weight, off_cpu } in samples {
+        writeln!(text, " {time} {cpu_delta} {weight} {off_cpu} {}", describe_stack(profile, stack)).unwrap();
     }
     for Marker { name, timing, category, schema, values, stack } in markers {
         let values = values.iter().map(|value| match value {

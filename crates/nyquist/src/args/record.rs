@@ -1,52 +1,11 @@
-//! The command line: what can be asked for. Parsing checks each value; nothing is done here.
+//! What `nyquist record` can be asked for.
 
-use clap::{Args, Parser, Subcommand};
+use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use clap::Args;
 use nyquist_profile::firefox::FormatVersion;
 use std::ffi::OsString;
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// A sampling CPU profiler: record a program and see where its time goes.
-#[derive(Debug, Parser)]
-#[command(name = "nyquist", version, propagate_version = true, disable_help_subcommand = true)]
-#[command(after_help = "Examples:
-  nyquist record ./app --fast          Record a program, save its profile and open it
-  nyquist record -p 4711 -d 10         Record a running process for ten seconds
-  nyquist report profile.json.gz       Show where the time went, in the terminal
-  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
-pub(crate) struct Cli {
-    /// What to do.
-    #[command(subcommand)]
-    pub(crate) command: Command,
-}
-
-/// The subcommands.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Record a program (or a running process) and look at its profile
-    Record(RecordArgs),
-    /// Open a saved profile in the Firefox Profiler, with a local symbol server
-    Load(LoadArgs),
-    /// Show where the time went, as text or JSON
-    Report(ReportArgs),
-    /// Print a completion script for a shell
-    Completions {
-        /// The shell
-        shell: clap_complete::Shell,
-    },
-}
-
-/// What every command understands.
-#[derive(Clone, Copy, Debug, Default, Args)]
-pub(crate) struct Verbosity {
-    /// Say more: what was tried, and where each file was looked for
-    #[arg(short, long, global = true, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
-    /// Say nothing but errors
-    #[arg(short, long, global = true)]
-    pub(crate) quiet: bool,
-}
 
 /// `nyquist record`
 #[derive(Debug, Args)]
@@ -103,59 +62,6 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// `nyquist load`
-#[derive(Debug, Args)]
-pub(crate) struct LoadArgs {
-    /// The profile
-    pub(crate) file: PathBuf,
-    #[command(flatten)]
-    pub(crate) symbols: SymbolArgs,
-    #[command(flatten)]
-    pub(crate) server: ServerArgs,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
-}
-
-/// `nyquist report`
-#[derive(Debug, Args)]
-pub(crate) struct ReportArgs {
-    /// The profile
-    pub(crate) file: PathBuf,
-    /// Show so many functions (0: all)
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    pub(crate) limit: usize,
-    /// Print JSON
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
-}
-
-/// Where symbols are looked for, beside the usual places.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct SymbolArgs {
-    /// Also look for binaries and debug files in this folder (may be repeated)
-    #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
-    pub(crate) symbol_dir: Vec<PathBuf>,
-}
-
-/// How a profile is served.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct ServerArgs {
-    /// Print the link and do not open a browser
-    #[arg(short, long)]
-    pub(crate) no_open: bool,
-    /// Serve on this port (default: the first free one from 3000 on)
-    #[arg(short = 'P', long, value_name = "PORT")]
-    pub(crate) port: Option<u16>,
-    /// Serve on this address
-    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
-    pub(crate) address: IpAddr,
-    /// The front end that shows the profile
-    #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
-    pub(crate) profiler_url: String,
-}
-
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if !(seconds > 0.0 && seconds <= 1e9) {
@@ -167,7 +73,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
 
     fn record(words: &[&str]) -> Result<RecordArgs, clap::Error> {
         let words = ["nyquist", "record"].iter().chain(words);
@@ -175,11 +82,6 @@ mod tests {
             Command::Record(args) => args,
             other => panic!("{other:?}"),
         })
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
     }
 
     #[test]

@@ -1,0 +1,18 @@
+//! What `nyquist load` can be asked for.
+
+use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use clap::Args;
+use std::path::PathBuf;
+
+/// `nyquist load`
+#[derive(Debug, Args)]
+pub(crate) struct LoadArgs {
+    /// The profile
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}

@@ -1,0 +1,90 @@
+//! The command line: what can be asked for. Parsing checks each value; nothing is done here.
+
+mod load;
+mod record;
+mod report;
+
+pub(crate) use load::LoadArgs;
+pub(crate) use record::RecordArgs;
+pub(crate) use report::ReportArgs;
+
+use clap::{Args, Parser, Subcommand};
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+/// A sampling CPU profiler: record a program and see where its time goes.
+#[derive(Debug, Parser)]
+#[command(name = "nyquist", version, propagate_version = true, disable_help_subcommand = true)]
+#[command(after_help = "Examples:
+  nyquist record ./app --fast          Record a program, save its profile and open it
+  nyquist record -p 4711 -d 10         Record a running process for ten seconds
+  nyquist report profile.json.gz       Show where the time went, in the terminal
+  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Record a program (or a running process) and look at its profile
+    Record(RecordArgs),
+    /// Open a saved profile in the Firefox Profiler, with a local symbol server
+    Load(LoadArgs),
+    /// Show where the time went, as text or JSON
+    Report(ReportArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// What every command understands.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct Verbosity {
+    /// Say more: what was tried, and where each file was looked for
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Say nothing but errors
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+}
+
+/// Where symbols are looked for, beside the usual places.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct SymbolArgs {
+    /// Also look for binaries and debug files in this folder (may be repeated)
+    #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
+    pub(crate) symbol_dir: Vec<PathBuf>,
+}
+
+/// How a profile is served.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct ServerArgs {
+    /// Print the link and do not open a browser
+    #[arg(short, long)]
+    pub(crate) no_open: bool,
+    /// Serve on this port (default: the first free one from 3000 on)
+    #[arg(short = 'P', long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Serve on this address
+    #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
+    pub(crate) address: IpAddr,
+    /// The front end that shows the profile
+    #[arg(long, hide = true, env = "PROFILER_URL", default_value = "https://profiler.firefox.com")]
+    pub(crate) profiler_url: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}
