@@ -1,16 +1,19 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
 use crate::account::{Balance, Leftovers};
-use crate::event::{Event, EventKind, Pid, Registers, Sample, Tid, Timestamp, UserStack};
+use crate::event::{
+    Counter, Event, EventKind, Marker, MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
+};
 use crate::evict;
 use crate::intern::{Interner, Mode};
+use crate::markers::Markers;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
 use nyquist_profile::{
-    self as profile, CategoryColor, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex,
-    well_known,
+    self as profile, CategoryColor, ExtraInfo, LibId, Meta, ProcessIndex, Profile, ProfileBuilder, StackId,
+    ThreadIndex, well_known,
 };
 use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
 
@@ -62,6 +65,7 @@ struct Stages {
     modules: ModuleStore,
     unwinder: Unwinder,
     interner: Interner,
+    markers: Markers,
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
@@ -82,6 +86,7 @@ impl Converter {
             modules: ModuleStore::default(),
             unwinder: Unwinder::new(),
             interner,
+            markers: Markers::default(),
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
@@ -126,7 +131,7 @@ impl Converter {
         Finished { profile, statistics, libs: Libs { sources: lib_sources, _modules: self.stages.modules } }
     }
 
-    /// Forgets all samples before a point in time, and the stacks and frames that only they had. Costs as much
+    /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
     /// as building the tables that stay.
     pub fn evict(&mut self, before: Timestamp) {
         self.stages.evict(before);
@@ -193,6 +198,8 @@ impl Stages {
                 self.builder.meta_mut().lost_samples += records;
             }
             EventKind::Throttled => self.statistics.throttled += 1,
+            EventKind::Marker(marker) => self.marker(now, &marker),
+            EventKind::Counter(counter) => self.counter(now, &counter),
         }
     }
 
@@ -271,7 +278,39 @@ impl Stages {
         self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight, off_cpu: false });
     }
 
-    /// The thread of the profile, which is made at its first sample.
+    fn marker(&mut self, now: Timestamp, marker: &Marker) {
+        let thread = match &marker.track {
+            Track::Thread(tid) => self.profile_thread(now, (marker.pid, *tid)),
+            Track::Named(name) => {
+                let process = self.process_with_thread(now, marker.pid);
+                self.markers.track(&mut self.builder, process, name)
+            }
+        };
+        let time = self.profile_time(now);
+        let timing = match marker.timing {
+            MarkerTiming::Instant => profile::MarkerTiming::Instant(time),
+            MarkerTiming::Interval { start } => {
+                profile::MarkerTiming::Interval(self.profile_time(start).min(time), time)
+            }
+            MarkerTiming::IntervalStart => profile::MarkerTiming::IntervalStart(time),
+            MarkerTiming::IntervalEnd => profile::MarkerTiming::IntervalEnd(time),
+        };
+        self.markers.add(&mut self.builder, thread, marker, timing);
+    }
+
+    fn counter(&mut self, now: Timestamp, counter: &Counter) {
+        let process = self.process_with_thread(now, counter.pid);
+        let time = self.profile_time(now);
+        self.markers.count(&mut self.builder, process, counter, time);
+    }
+
+    /// The process of the profile. What it has beside threads is shown with its main thread, so it has one.
+    fn process_with_thread(&mut self, now: Timestamp, pid: Pid) -> ProcessIndex {
+        let main = self.profile_thread(now, (pid, Tid(pid.0)));
+        self.builder.profile().thread(main).process
+    }
+
+    /// The thread of the profile, which is made at its first sample or marker.
     fn profile_thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> ThreadIndex {
         let process = self.tracker.process(pid, now);
         if let Some(index) = process.threads.get(&tid).and_then(|thread| thread.index) {

@@ -12,6 +12,7 @@ pub mod event;
 mod evict;
 mod intern;
 mod mappings;
+mod markers;
 mod modules;
 mod order;
 pub mod perf;
