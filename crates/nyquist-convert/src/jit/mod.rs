@@ -9,6 +9,8 @@ mod map_file;
 mod naming;
 mod runtime;
 mod symbols;
+#[cfg(test)]
+pub(crate) mod test_dump;
 
 pub(crate) use dump::Dump;
 pub(crate) use map_file::MapFile;
