@@ -325,12 +325,12 @@ mod tests {
     #[test]
     fn a_record_larger_than_what_is_read_at_once_is_read() {
         let file = TestDump::new(0);
-        file.load(10, 0x10_0000, 3 * CHUNK as u64, 1, "large");
-        file.load(11, 0x1000, 16, 2, "small");
+        file.load(10, 0x7f00_0010_0000, 3 * CHUNK as u64, 1, "large");
+        file.load(11, 0x7f00_0000_1000, 16, 2, "small");
         let mut dump = file.open();
         dump.read_on();
-        assert_eq!(name(&mut dump, 0x10_0000 + 2 * CHUNK as u64, 11).as_deref(), Some("large"));
-        assert_eq!(name(&mut dump, 0x1000, 11).as_deref(), Some("small"));
+        assert_eq!(name(&mut dump, 0x7f00_0010_0000 + 2 * CHUNK as u64, 11).as_deref(), Some("large"));
+        assert_eq!(name(&mut dump, 0x7f00_0000_1000, 11).as_deref(), Some("small"));
     }
 
     #[test]

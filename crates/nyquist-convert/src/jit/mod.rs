@@ -131,3 +131,91 @@ impl ProcessJit {
         self.map.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::test_dump::TestDump;
+    use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
+    use crate::{Converter, Options, Progress, Symbols, symbolicate};
+    use nyquist_object::Avma;
+    use nyquist_profile::{Meta, Profile};
+    use nyquist_symbols::{Finder, KernelSymbols};
+    use std::num::NonZeroUsize;
+    use std::{fs, io};
+
+    fn converter() -> Converter {
+        let meta = Meta { interval: 1_000_000, ..Meta::default() };
+        Converter::new(Options { start: Timestamp(0), kernel_permitted: true, meta })
+    }
+
+    fn event(time: u64, kind: EventKind) -> Event {
+        Event { time: Timestamp(time), cpu: Some(0), kind }
+    }
+
+    fn sample(pid: u32, address: u64) -> EventKind {
+        EventKind::Sample(Sample {
+            pid: Pid(pid),
+            tid: Tid(pid),
+            in_kernel: false,
+            period_ns: 1_000_000,
+            cpu_time_ns: None,
+            kernel_stack: Vec::new(),
+            user: UserStack::Walked(vec![Avma(address)]),
+        })
+    }
+
+    /// The function, its category and its file of each sample, by time.
+    fn names(converter: Converter) -> Vec<String> {
+        let finished = converter.finish();
+        let finder = Finder::default();
+        let symbols = Symbols {
+            finder: &finder,
+            kernel: || KernelSymbols::parse(io::empty(), io::empty(), &[]),
+            threads: NonZeroUsize::MIN,
+        };
+        let symbolicated =
+            symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default());
+        let profile = symbolicated.profile;
+        profile.threads()[0].samples.iter().map(|sample| describe(&profile, sample.stack)).collect()
+    }
+
+    fn describe(profile: &Profile, stack: Option<nyquist_profile::StackId>) -> String {
+        let frame = profile.frame(profile.stack(stack.unwrap()).frame);
+        let func = profile.func(frame.func);
+        let category = &profile.category(frame.category.unwrap().category).name;
+        let file = func.source.map_or("", |source| profile.string(profile.source(source).filename));
+        format!("{} {category} {file}:{}", profile.string(func.name), frame.line.unwrap_or_default())
+    }
+
+    #[test]
+    fn a_sample_waits_until_its_code_is_noted() {
+        let own = std::process::id();
+        let dump = TestDump::new(0);
+        let mut converter = converter();
+        converter.push(event(1, EventKind::Map(dump.mapping(Pid(own)))));
+        converter.push(event(100, sample(own, 0x7000_0004)));
+        converter.push(event(300, sample(own, 0x7000_0004)));
+        converter.advance(Timestamp(400));
+        assert_eq!(converter.snapshot().threads()[0].samples.len(), 0, "nothing is written yet");
+        dump.load(50, 0x7000_0000, 16, 1, "JS:~first /x.js:1:2");
+        dump.lines(199, 0x7000_0000, &[(0x7000_0000, 7, "/x.js")]);
+        dump.load(200, 0x7000_0000, 16, 2, "JS:*second /x.js:5:2");
+        converter.advance(Timestamp(401));
+        assert_eq!(converter.snapshot().threads()[0].samples.len(), 1, "up to the last record");
+        assert_eq!(names(converter), ["first JavaScript /x.js:0", "second JavaScript /x.js:7"]);
+    }
+
+    #[test]
+    fn a_perf_map_names_what_no_file_holds() {
+        let own = std::process::id();
+        let path = format!("/tmp/perf-{own}.map");
+        fs::write(&path, "7f0012340000 100 py::work:/srv/app.py\n").unwrap();
+        let mut converter = converter();
+        for (time, address) in [(1, 0x7f00_1234_0010), (2, 0x7f00_1234_0100), (3, 0x1000)] {
+            converter.push(event(time, sample(own, address)));
+        }
+        let names = names(converter);
+        fs::remove_file(path).unwrap();
+        assert_eq!(names, ["work Python /srv/app.py:0", "0x7f0012340100 User :0", "0x1000 User :0"]);
+    }
+}

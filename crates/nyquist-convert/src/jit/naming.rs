@@ -7,14 +7,20 @@ use nyquist_profile::{
     CategoryPair, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, ProfileBuilder, Source,
 };
 
-/// The frame with its function and category; `None` where the compiler has not named its code.
+/// The frame with its function and category; with its whole address for a name where the compiler has named nothing there.
 pub(crate) fn name_frame(
     builder: &mut ProfileBuilder,
     symbols: &JitSymbols,
     lib: LibId,
     frame: &Frame,
 ) -> Option<FrameId> {
-    let function = symbols.find(RelativeAddress(frame.address?))?;
+    let address = RelativeAddress(frame.address?);
+    let Some(function) = symbols.find(address) else {
+        let name = builder.intern_string(&format!("{:#x}", symbols.avma(address)?.0));
+        let func = Func { name, lib: Some(lib), source: None, line: None, column: None };
+        let func = builder.intern_func(func);
+        return Some(builder.intern_frame(Frame { func, ..*frame }));
+    };
     let name = CodeName::parse(function.name);
     let file = name.file.or(function.line.map(|(file, _)| file));
     let func = func(builder, lib, &name, file);

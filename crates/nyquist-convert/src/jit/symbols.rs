@@ -39,6 +39,14 @@ impl JitSymbols {
         Self(Source::Map(Arc::new(map), base))
     }
 
+    /// Where an address of the lib is in the process, if that can be told.
+    pub(crate) fn avma(&self, address: RelativeAddress) -> Option<Avma> {
+        match &self.0 {
+            Source::Dump(_) => None,
+            Source::Map(_, base) => Some(Avma(base.0.checked_add(u64::from(address.0))?)),
+        }
+    }
+
     /// The code at an address. O(log n).
     pub(crate) fn find(&self, address: RelativeAddress) -> Option<JitFunction<'_>> {
         match &self.0 {
