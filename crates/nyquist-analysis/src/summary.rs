@@ -132,9 +132,10 @@ fn stack_traits(profile: &Profile) -> Vec<StackTraits> {
 
 fn kind(profile: &Profile, category: usize) -> Kind {
     match profile.category(CategoryId::from_index(category)).name.as_str() {
-        well_known::USER => Kind::User,
         well_known::KERNEL => Kind::Kernel,
-        _ => Kind::Other,
+        well_known::OTHER | "Idle" => Kind::Other,
+        // What runtimes make has categories of its own.
+        _ => Kind::User,
     }
 }
 
