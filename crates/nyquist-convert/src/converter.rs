@@ -467,7 +467,7 @@ impl Stages {
                         return None;
                     }
                     let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                    let space = process.address_space(&self.modules);
+                    let space = process.address_space(&self.modules, &self.dumps);
                     let frames = &mut self.frames;
                     let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
                     truncation(end, *limited, stack.len())

@@ -2,7 +2,7 @@
 
 use crate::account::Balance;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
-use crate::jit::ProcessJit;
+use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
 use crate::modules::ModuleStore;
 use nyquist_object::Avma;
@@ -140,7 +140,7 @@ impl Process {
     }
 
     /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
-    pub(crate) fn address_space(&mut self, modules: &ModuleStore) -> &AddressSpace {
+    pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
         for range in std::mem::take(&mut self.unprepared) {
             let len = range.end.0 - range.start.0;
             let tables = range.module.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
@@ -149,6 +149,7 @@ impl Process {
                 None => self.space.map_code(range.start, len),
             }
         }
+        self.jit.map_unwindable(dumps, &mut self.space);
         &self.space
     }
 
