@@ -9,6 +9,7 @@ use crate::{Damage, UnwindError};
 use nyquist_object::elf::Architecture;
 use nyquist_object::{ByteSource, Elf, RelativeAddress, Svma};
 use std::ops::Range;
+use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The compiled unwinding tables of one module. Immutable, so that one is shared by all processes and
@@ -66,7 +67,8 @@ impl Module {
         let (kind, address) = (SectionKind::EhFrame, u64::from(code_len).next_multiple_of(8));
         let sections = vec![FrameSection { kind, bytes: eh_frame, address, text: Some(0), got: None }];
         let mut damage = Damage::default();
-        let code = std::slice::from_ref(&(0..code_len));
+        let all = 0..code_len;
+        let code = slice::from_ref(&all);
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
         let Compiled { table, fdes, .. } = compiler.compile(&sections);
         let (image_base, uncovered) = (Svma(0), UncoveredCode::default());
