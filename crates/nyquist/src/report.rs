@@ -4,7 +4,7 @@ use crate::args::ReportArgs;
 use crate::failure::{Failure, io_reason};
 use crate::load;
 use crate::number::{grouped, percent};
-use nyquist_analysis::{Amount, Filter, Function, FunctionTable, Summary};
+use nyquist_analysis::{Amount, Function, FunctionTable, Index, Selection, Summary, View};
 use nyquist_profile::Profile;
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _, Write};
@@ -12,9 +12,10 @@ use std::io::{self, IsTerminal as _, Write};
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
     let profile = load::read(&args.file)?;
-    let everything = Filter::default();
-    let table = nyquist_analysis::functions(&profile, &everything);
-    let summary = nyquist_analysis::summary(&profile, &everything);
+    let index = Index::new(&profile);
+    let view = View::new(&index, &Selection::default());
+    let table = view.functions();
+    let summary = view.summary();
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let text = if args.json {
         let json = to_json(&profile, &summary, &table, limit);
@@ -41,9 +42,9 @@ fn terminal_width() -> Option<usize> {
 }
 
 /// The JSON of `docs/report-json.md`.
-fn to_json(profile: &Profile, summary: &Summary, table: &FunctionTable, limit: usize) -> Value {
+fn to_json(profile: &Profile, summary: &Summary, table: &FunctionTable<'_>, limit: usize) -> Value {
     let share = |weight: u64| ratio(weight, table.total.weight);
-    let function = |function: &Function| {
+    let function = |function: &Function<'_>| {
         json!({
             "function": function.name,
             "lib": function.lib,
@@ -76,7 +77,7 @@ fn to_json(profile: &Profile, summary: &Summary, table: &FunctionTable, limit: u
 fn to_text(
     profile: &Profile,
     summary: &Summary,
-    table: &FunctionTable,
+    table: &FunctionTable<'_>,
     limit: usize,
     width: Option<usize>,
 ) -> String {
@@ -158,7 +159,7 @@ struct Row {
 }
 
 impl Row {
-    fn new(function: &Function, table: &FunctionTable, summary: &Summary) -> Self {
+    fn new(function: &Function<'_>, table: &FunctionTable<'_>, summary: &Summary) -> Self {
         let amounts = |weight: u64| {
             let milliseconds = weight as f64 * summary.interval_ns as f64 / 1e6;
             [
@@ -169,8 +170,8 @@ impl Row {
         Self {
             own: amounts(function.self_amount.weight),
             total: amounts(function.total.weight),
-            name: function.name.clone(),
-            lib: function.lib.clone().unwrap_or_default(),
+            name: function.name.to_owned(),
+            lib: function.lib.unwrap_or_default().to_owned(),
         }
     }
 }
