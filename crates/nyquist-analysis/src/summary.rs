@@ -120,9 +120,10 @@ enum Kind {
 
 fn kind(category: &str) -> Kind {
     match category {
-        well_known::USER => Kind::User,
         well_known::KERNEL => Kind::Kernel,
-        _ => Kind::Other,
+        well_known::OTHER | "Idle" => Kind::Other,
+        // What runtimes make has categories of its own.
+        _ => Kind::User,
     }
 }
 

@@ -1,18 +1,25 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
 use crate::account::{Balance, Leftovers};
-use crate::event::{Event, EventKind, Pid, Registers, Sample, Tid, Timestamp, UserStack};
+use crate::event::{
+    Counter, Event, EventKind, Mapping, Marker, MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track,
+    UserStack,
+};
 use crate::evict;
 use crate::intern::{Interner, Mode};
+use crate::jit::{DumpIndex, JitDumps};
+use crate::mappings::Range;
+use crate::markers::Markers;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
 use nyquist_profile::{
-    self as profile, CategoryColor, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex,
-    well_known,
+    self as profile, CategoryColor, ExtraInfo, LibId, Meta, ProcessIndex, Profile, ProfileBuilder, StackId,
+    ThreadIndex, well_known,
 };
 use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
+use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
 /// must outweigh what adding up times in milliseconds rounds.
@@ -60,14 +67,46 @@ struct Stages {
     options: Options,
     tracker: Tracker,
     modules: ModuleStore,
+    dumps: JitDumps,
+    /// Samples that wait for a jitdump to be written, by time.
+    waiting: VecDeque<Waiting>,
     unwinder: Unwinder,
     interner: Interner,
+    markers: Markers,
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
+    /// Where its frames are, outermost first; kept to save its memory.
+    places: Vec<Place>,
     last_time: Timestamp,
+}
+
+/// One frame of the sample at hand.
+#[derive(Clone, Debug)]
+enum Place {
+    /// The root of a stack that could not be finished, for this reason.
+    Truncated(String),
+    /// An address, and the memory that holds it, where that is known.
+    Code(Option<Range>, Avma, Mode),
+}
+
+impl Place {
+    /// Whether nobody has said yet what the code at a user's address is.
+    fn is_unknown(&self) -> bool {
+        matches!(self, Self::Code(None, _, Mode::User))
+    }
+}
+
+/// A sample in code whose jitdump has not yet been written up to its time.
+#[derive(Debug)]
+struct Waiting {
+    time: Timestamp,
+    thread: ThreadIndex,
+    row: profile::Sample,
+    places: Vec<Place>,
+    dumps: Vec<DumpIndex>,
 }
 
 impl Converter {
@@ -80,12 +119,16 @@ impl Converter {
             options,
             tracker: Tracker::default(),
             modules: ModuleStore::default(),
+            dumps: JitDumps::default(),
+            waiting: VecDeque::new(),
             unwinder: Unwinder::new(),
             interner,
+            markers: Markers::default(),
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
             frames: Vec::new(),
+            places: Vec::new(),
         };
         Self { order: Order::default(), stages }
     }
@@ -98,9 +141,11 @@ impl Converter {
 
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
+        self.stages.dumps.read_on();
         for event in self.order.release(complete_before) {
             self.stages.convert(event);
         }
+        self.stages.release_waiting(false);
     }
 
     /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
@@ -119,6 +164,7 @@ impl Converter {
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
+        self.stages.release_waiting(true);
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
         let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));
@@ -126,7 +172,7 @@ impl Converter {
         Finished { profile, statistics, libs: Libs { sources: lib_sources, _modules: self.stages.modules } }
     }
 
-    /// Forgets all samples before a point in time, and the stacks and frames that only they had. Costs as much
+    /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
     /// as building the tables that stay.
     pub fn evict(&mut self, before: Timestamp) {
         self.stages.evict(before);
@@ -168,6 +214,7 @@ impl Stages {
     /// may end, or the file go away.
     fn note_mapping(&mut self, event: &Event) {
         if let EventKind::Map(mapping) = &event.kind {
+            self.dumps.open(mapping, &mut self.modules);
             self.modules.of_mapping(mapping);
         }
     }
@@ -177,7 +224,7 @@ impl Stages {
         self.last_time = self.last_time.max(now);
         match event.kind {
             EventKind::Sample(sample) => self.sample(now, cpu, &sample),
-            EventKind::Map(mapping) => self.tracker.map(&mapping, now, &mut self.modules),
+            EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
                 let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
@@ -193,11 +240,24 @@ impl Stages {
                 self.builder.meta_mut().lost_samples += records;
             }
             EventKind::Throttled => self.statistics.throttled += 1,
+            EventKind::Marker(marker) => self.marker(now, &marker),
+            EventKind::Counter(counter) => self.counter(now, &counter),
+        }
+    }
+
+    fn map(&mut self, mapping: &Mapping, now: Timestamp) {
+        self.tracker.map(mapping, now, &mut self.modules);
+        if let Some(pid) = mapping.pid
+            && let Some(dump) = self.dumps.open(mapping, &mut self.modules)
+        {
+            self.tracker.process(pid, now).jit.dumps.push(dump);
         }
     }
 
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
-        let stack = self.stack(now, sample);
+        let truncated = self.walk_user_stack(now, sample);
+        self.statistics.truncated += u64::from(truncated.is_some());
+        self.place_frames(now, sample, truncated);
         let id = (sample.pid, sample.tid);
         let thread = self.profile_thread(now, id);
         let period = sample.period_ns.max(1);
@@ -214,9 +274,17 @@ impl Stages {
             let shown = self.show_not_permitted(now, id);
             (Balance::default().weigh(period, interval), used.saturating_sub(shown))
         };
-        let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack, weight, off_cpu: false };
-        self.builder.add_sample(thread, row);
+        let row =
+            profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu: false };
         self.statistics.samples += 1;
+        let dumps = &self.tracker.process(sample.pid, now).jit.dumps;
+        if self.places.iter().any(Place::is_unknown) && !self.dumps.are_read_up_to(dumps, now) {
+            let (dumps, places) = (dumps.clone(), self.places.clone());
+            self.waiting.push_back(Waiting { time: now, thread, row, places, dumps });
+        } else {
+            let stack = self.intern_places();
+            self.builder.add_sample(thread, profile::Sample { stack, ..row });
+        }
     }
 
     fn interval(&self) -> u64 {
@@ -271,7 +339,39 @@ impl Stages {
         self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight, off_cpu: false });
     }
 
-    /// The thread of the profile, which is made at its first sample.
+    fn marker(&mut self, now: Timestamp, marker: &Marker) {
+        let thread = match &marker.track {
+            Track::Thread(tid) => self.profile_thread(now, (marker.pid, *tid)),
+            Track::Named(name) => {
+                let process = self.process_with_thread(now, marker.pid);
+                self.markers.track(&mut self.builder, process, name)
+            }
+        };
+        let time = self.profile_time(now);
+        let timing = match marker.timing {
+            MarkerTiming::Instant => profile::MarkerTiming::Instant(time),
+            MarkerTiming::Interval { start } => {
+                profile::MarkerTiming::Interval(self.profile_time(start).min(time), time)
+            }
+            MarkerTiming::IntervalStart => profile::MarkerTiming::IntervalStart(time),
+            MarkerTiming::IntervalEnd => profile::MarkerTiming::IntervalEnd(time),
+        };
+        self.markers.add(&mut self.builder, thread, marker, timing);
+    }
+
+    fn counter(&mut self, now: Timestamp, counter: &Counter) {
+        let process = self.process_with_thread(now, counter.pid);
+        let time = self.profile_time(now);
+        self.markers.count(&mut self.builder, process, counter, time);
+    }
+
+    /// The process of the profile. What it has beside threads is shown with its main thread, so it has one.
+    fn process_with_thread(&mut self, now: Timestamp, pid: Pid) -> ProcessIndex {
+        let main = self.profile_thread(now, (pid, Tid(pid.0)));
+        self.builder.profile().thread(main).process
+    }
+
+    /// The thread of the profile, which is made at its first sample or marker.
     fn profile_thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> ThreadIndex {
         let process = self.tracker.process(pid, now);
         if let Some(index) = process.threads.get(&tid).and_then(|thread| thread.index) {
@@ -287,27 +387,63 @@ impl Stages {
         *thread.index.insert(builder.add_thread(row))
     }
 
-    /// The sample's whole stack, from the root of the user's part to the innermost frame of the kernel's.
-    fn stack(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
-        let truncated = self.walk_user_stack(now, sample);
-        let mut stack = None;
-        if let Some(reason) = truncated {
-            self.statistics.truncated += 1;
-            let category = self.interner.category(Mode::User);
-            stack = Some(self.builder.intern_label(None, &well_known::truncated(&reason), Some(category)));
-        }
+    /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
+    /// kernel's.
+    fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
+        self.places.clear();
+        self.places.extend(truncated.map(Place::Truncated));
         let process = self.tracker.process(sample.pid, now);
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
-            let place = (process.find(address), address);
-            stack = Some(self.interner.push(&mut self.builder, &self.modules, stack, place, Mode::User));
+            let range = process.find(address).copied();
+            let range = match range {
+                Some(Range { module: Some(_), .. }) => range,
+                _ => find_made_code(process, &mut self.dumps, &mut self.modules, (sample.pid, address, now)),
+            };
+            self.places.push(Place::Code(range, address, Mode::User));
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
-            let place = (self.tracker.find_kernel(address), address);
-            stack = Some(self.interner.push(&mut self.builder, &self.modules, stack, place, Mode::Kernel));
+            self.places.push(Place::Code(self.tracker.find_kernel(address).copied(), address, Mode::Kernel));
+        }
+    }
+
+    /// The stack that `places` are.
+    fn intern_places(&mut self) -> Option<StackId> {
+        let mut stack = None;
+        for place in &self.places {
+            stack = Some(match place {
+                Place::Truncated(reason) => {
+                    let category = self.interner.category(Mode::User);
+                    self.builder.intern_label(stack, &well_known::truncated(reason), Some(category))
+                }
+                Place::Code(range, address, mode) => {
+                    let place = (range.as_ref(), *address);
+                    self.interner.push(&mut self.builder, &self.modules, stack, place, *mode)
+                }
+            });
         }
         stack
+    }
+
+    /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
+    fn release_waiting(&mut self, is_end: bool) {
+        let is_ready = |dumps: &JitDumps, waiting: &mut Waiting| {
+            is_end || dumps.are_read_up_to(&waiting.dumps, waiting.time)
+        };
+        while let Some(waiting) = self.waiting.pop_front_if(|waiting| is_ready(&self.dumps, waiting)) {
+            let Waiting { time, thread, row, places, dumps } = waiting;
+            self.places = places;
+            for place in &mut self.places {
+                if let Place::Code(range, address, Mode::User) = place
+                    && range.is_none()
+                {
+                    *range = self.dumps.find(&dumps, *address, time);
+                }
+            }
+            let stack = self.intern_places();
+            self.builder.add_sample(thread, profile::Sample { stack, ..row });
+        }
     }
 
     /// Puts the frames of the user's part of the stack into `frames`, innermost first. Gives back why the walk
@@ -346,8 +482,8 @@ impl Stages {
     }
 
     fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
-        let mut sources: Vec<_> =
-            self.interner.libs().map(|(lib, module)| (lib, self.modules.get(module).source())).collect();
+        let source = |module| self.modules.get(module).source(&self.dumps);
+        let mut sources: Vec<_> = self.interner.libs().map(|(lib, module)| (lib, source(module))).collect();
         sources.sort_by_key(|(lib, _)| *lib);
         sources
     }
@@ -374,6 +510,19 @@ impl Stages {
         self.builder = evict::samples_before(old, before);
         self.interner.forget_frames();
     }
+}
+
+/// The range of code that was made while the program ran, and that no file holds.
+fn find_made_code(
+    process: &mut Process,
+    dumps: &mut JitDumps,
+    modules: &mut ModuleStore,
+    (pid, address, now): (Pid, Avma, Timestamp),
+) -> Option<Range> {
+    if process.jit.dumps.is_empty() {
+        return process.jit.find_in_map(pid, address, now, modules);
+    }
+    dumps.find(&process.jit.dumps, address, now)
 }
 
 fn name_process(builder: &mut ProfileBuilder, process: &Process, zero: Timestamp) {

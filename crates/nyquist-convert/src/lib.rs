@@ -11,7 +11,9 @@ mod converter;
 pub mod event;
 mod evict;
 mod intern;
+mod jit;
 mod mappings;
+mod markers;
 mod modules;
 mod order;
 pub mod perf;
@@ -20,5 +22,6 @@ mod track;
 mod vdso;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use jit::JitSymbols;
 pub use modules::LibSource;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};

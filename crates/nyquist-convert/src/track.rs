@@ -2,6 +2,7 @@
 
 use crate::account::Balance;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
+use crate::jit::ProcessJit;
 use crate::mappings::{Mappings, Range};
 use crate::modules::ModuleStore;
 use nyquist_object::Avma;
@@ -26,6 +27,8 @@ pub(crate) struct Process {
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ProcessIndex>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
+    /// The code that it makes while it runs.
+    pub(crate) jit: ProcessJit,
     /// How many of the threads have not ended: counting them anew at every end would cost a server that has had
     /// a hundred thousand threads more than all else.
     living: usize,
@@ -89,6 +92,7 @@ impl Process {
             end: None,
             index: None,
             threads: FxHashMap::default(),
+            jit: ProcessJit::default(),
             living: 0,
             mappings: Mappings::default(),
             space: AddressSpace::new(),
@@ -160,6 +164,7 @@ impl Process {
         let range = Range { start: mapping.start, end, module };
         self.mappings.insert(range);
         self.unprepared.push(range);
+        self.jit.note_mapping(mapping);
         self.complete_name(&mapping.path);
     }
 
@@ -228,6 +233,7 @@ impl Tracker {
         child.mappings = parent.mappings.clone();
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
+        child.jit = parent.jit.for_child();
         child.add_thread(tid, &parent.name, now);
         self.processes.insert(pid, child)
     }
@@ -240,6 +246,7 @@ impl Tracker {
             process.mappings = Mappings::default();
             process.space = AddressSpace::new();
             process.unprepared.clear();
+            process.jit = ProcessJit::default();
             process.became_another_program = true;
             process.name_may_be_cut = name.len() >= MAX_COMM;
         }
