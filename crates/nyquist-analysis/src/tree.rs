@@ -22,6 +22,8 @@ pub struct TreeNode<'v> {
     pub name: &'v str,
     /// The name of its lib.
     pub lib: Option<&'v str>,
+    /// Whether it is inlined into its caller wherever it stands at this path.
+    pub is_inlined: bool,
     /// What it takes itself, at this path. In an inverted tree only roots have something.
     #[serde(rename = "self")]
     pub self_amount: Amount,
@@ -130,6 +132,11 @@ impl<'v> Tree<'v> {
         let forest = self.view.forest();
         let first = members.first().map_or(0, |member| forest.func[member.node as usize]);
         let func = FuncId::from_index(first as usize);
+        let profile = self.view.profile();
+        let frame = |member: &Member| {
+            profile.frame(profile.stacks()[forest.stack[member.node as usize] as usize].frame)
+        };
+        let is_inlined = members.iter().all(|member| frame(member).inline_depth > 0);
         let info = self.view.function(func);
         let amount: Amount = members.iter().map(|member| member.amount).sum();
         let (self_amount, total, has_children);
@@ -143,7 +150,16 @@ impl<'v> Tree<'v> {
             self_amount = amount;
             has_children = total != self_amount;
         }
-        TreeNode { func, name: info.name, lib: info.lib, self_amount, total, has_children, members }
+        TreeNode {
+            func,
+            name: info.name,
+            lib: info.lib,
+            is_inlined,
+            self_amount,
+            total,
+            has_children,
+            members,
+        }
     }
 }
 

@@ -1,12 +1,14 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+mod filter;
 mod load;
 mod record;
 mod report;
 
+pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
 pub(crate) use record::RecordArgs;
-pub(crate) use report::ReportArgs;
+pub(crate) use report::{ColumnName, ReportArgs, SortBy, ViewArgs};
 
 use clap::{Args, Parser, Subcommand};
 use std::net::IpAddr;
