@@ -155,7 +155,7 @@ impl ProcessJit {
 #[cfg(test)]
 mod tests {
     use super::test_dump::TestDump;
-    use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
+    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
     use crate::{Converter, Options, Progress, Symbols, symbolicate};
     use nyquist_object::Avma;
     use nyquist_profile::{Meta, Profile};
@@ -177,6 +177,7 @@ mod tests {
             pid: Pid(pid),
             tid: Tid(pid),
             in_kernel: false,
+            state: SampleState::Clocked,
             period_ns: 1_000_000,
             cpu_time_ns: None,
             kernel_stack: Vec::new(),
