@@ -1,5 +1,6 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+pub(crate) mod cargo;
 mod load;
 mod record;
 mod report;
@@ -9,6 +10,7 @@ pub(crate) use record::RecordArgs;
 pub(crate) use report::ReportArgs;
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -35,6 +37,13 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
+    /// Build something with cargo and record it: what `cargo nyquist` runs
+    #[command(hide = true, disable_help_flag = true)]
+    Cargo {
+        /// What comes after `cargo nyquist`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
