@@ -8,6 +8,7 @@
 
 mod account;
 mod converter;
+mod cpus;
 pub mod event;
 mod evict;
 mod intern;
@@ -15,10 +16,14 @@ mod mappings;
 mod modules;
 mod order;
 pub mod perf;
+mod program_arguments;
+mod reuse;
+mod shape;
 mod symbolicate;
 mod track;
 mod vdso;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
 pub use modules::LibSource;
+pub use shape::Shape;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};
