@@ -2,6 +2,7 @@
 
 mod args;
 mod browser;
+mod cargo;
 mod control;
 mod failure;
 mod input;
@@ -42,6 +43,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Report(args) => report::run(&args).map(|()| 0),
+        Command::Cargo { words } => cargo::run(words),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

@@ -1,5 +1,6 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+pub(crate) mod cargo;
 mod filter;
 mod load;
 mod record;
@@ -11,6 +12,7 @@ pub(crate) use record::RecordArgs;
 pub(crate) use report::{ColumnName, ReportArgs, SortBy, ViewArgs};
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -37,6 +39,13 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
+    /// Build something with cargo and record it: what `cargo nyquist` runs
+    #[command(hide = true, disable_help_flag = true)]
+    Cargo {
+        /// What comes after `cargo nyquist`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
