@@ -3,7 +3,8 @@
 
 use nyquist_profile::{
     CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, Lib, LibId, Marker, MarkerTiming, Meta,
-    Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, Thread, ThreadIndex, well_known,
+    Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, StringId, Thread, ThreadIndex,
+    well_known,
 };
 use rustc_hash::FxHashMap;
 
@@ -140,23 +141,25 @@ impl Importer {
 
     /// The frame of that position. A function without a name is called by its address.
     pub(crate) fn frame(&mut self, code: &Code<'_>) -> FrameId {
-        let name = match (code.name, code.address) {
-            ("", Some(address)) => self.builder.intern_string(&format!("{address:#x}")),
-            ("", None) => self.builder.intern_string("(unknown)"),
-            (name, _) => self.builder.intern_string(name),
-        };
-        let source = code.file.filter(|file| !file.is_empty()).map(|file| {
-            let filename = self.builder.intern_string(file);
-            self.builder.intern_source(Source { filename })
+        let name = (!code.name.is_empty()).then(|| self.builder.intern_string(code.name));
+        let file = code.file.filter(|file| !file.is_empty()).map(|file| self.builder.intern_string(file));
+        self.frame_of(name, file, code)
+    }
+
+    /// As [`frame`](Self::frame), of a name and a source file that are interned already; those in `code` do not count.
+    pub(crate) fn frame_of(
+        &mut self,
+        name: Option<StringId>,
+        file: Option<StringId>,
+        code: &Code<'_>,
+    ) -> FrameId {
+        let name = name.unwrap_or_else(|| match code.address {
+            Some(address) => self.builder.intern_string(&format!("{address:#x}")),
+            None => self.builder.intern_string("(unknown)"),
         });
-        let func = Func {
-            name,
-            lib: code.lib,
-            source,
-            line: code.start_line.filter(|&line| line > 0),
-            column: None,
-        };
-        let func = self.builder.intern_func(func);
+        let source = file.map(|filename| self.builder.intern_source(Source { filename }));
+        let line = code.start_line.filter(|&line| line > 0);
+        let func = self.builder.intern_func(Func { name, lib: code.lib, source, line, column: None });
         let category = if code.is_kernel { self.kernel } else { self.user };
         self.builder.intern_frame(Frame {
             address: code.address.filter(|_| code.lib.is_some()),

@@ -6,11 +6,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod csv;
 mod error;
 pub mod folded;
 mod gzip;
 mod import;
 mod json;
+mod layout;
+pub mod pprof;
 mod select;
 mod spans;
 pub mod speedscope;
