@@ -24,7 +24,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
     /// Record this running process, with all of its threads
-    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "iteration_count"])]
     pub(crate) pid: Option<u32>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
@@ -47,7 +47,7 @@ pub(crate) struct RecordArgs {
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
     /// Run the command so many times, one run after another, into one profile
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iteration_count: u32,
     /// Go on with the next run where one has failed
     #[arg(short, long)]
