@@ -1,14 +1,16 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+mod annotate;
 mod filter;
 mod load;
 mod record;
 mod report;
 
+pub(crate) use annotate::AnnotateArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
 pub(crate) use record::RecordArgs;
-pub(crate) use report::{ColumnName, ReportArgs, SortBy, ViewArgs};
+pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 
 use clap::{Args, Parser, Subcommand};
 use std::net::IpAddr;
@@ -37,6 +39,8 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
+    /// Show the source lines and instructions of a function with what each takes
+    Annotate(AnnotateArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
