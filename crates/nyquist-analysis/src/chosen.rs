@@ -20,6 +20,8 @@ pub(crate) struct Chosen<'p> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ChosenSample<'p> {
     pub(crate) sample: &'p Sample,
+    /// Whether it is its thread's first: its CPU delta has no meaning.
+    pub(crate) is_first: bool,
     pub(crate) amount: Amount,
 }
 
@@ -37,7 +39,7 @@ impl<'p> Chosen<'p> {
         let end = samples.partition_point(|sample| sample.time < self.range.end).max(start);
         let numbered = samples[start..end].iter().zip(start..);
         numbered.filter(move |(sample, _)| state.accepts(sample)).map(move |(sample, position)| {
-            ChosenSample { sample, amount: amount(profile, sample, position == 0) }
+            ChosenSample { sample, is_first: position == 0, amount: amount(profile, sample, position == 0) }
         })
     }
 }

@@ -133,3 +133,73 @@ fn durations(mut durations: Vec<u64>) -> Option<Durations> {
         max_ns: *durations.last()?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::ThreadIndex;
+
+    use super::*;
+    use crate::selection::Selection;
+    use crate::test_profile::{TestProfile, with_view};
+
+    fn check(
+        range: Option<Range<u64>>,
+        timings: &[(&str, MarkerTiming)],
+        expected: &[(&str, u64, Option<[u64; 6]>)],
+    ) {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for &(name, timing) in timings {
+            let name = test.builder.intern_string(name);
+            let category = CategoryId::from_index(0);
+            let marker = Marker { name, timing, category, schema: None, values: Vec::new(), stack: None };
+            test.builder.add_marker(ThreadIndex::from_index(0), marker);
+        }
+        with_view(&test.finish(), &Selection { range, ..Selection::default() }, |view| {
+            let kinds = view.markers().into_iter().map(|kind| {
+                let durations = kind.durations.map(|durations| {
+                    let Durations { total_ns, min_ns, p50_ns, p90_ns, p99_ns, max_ns, .. } = durations;
+                    [total_ns, min_ns, p50_ns, p90_ns, p99_ns, max_ns]
+                });
+                (kind.name, kind.count, durations)
+            });
+            assert_eq!(kinds.collect::<Vec<_>>(), expected);
+        });
+    }
+
+    #[test]
+    fn durations_have_percentiles() {
+        use MarkerTiming::{Instant, Interval};
+        let gc: Vec<_> = (1..=100).map(|length| ("gc", Interval(1000, 1000 + length))).collect();
+        check(None, &gc, &[("gc", 100, Some([5050, 1, 50, 90, 99, 100]))]);
+        let few = [("a", Instant(5)), ("b", Interval(0, 7)), ("a", Instant(6)), ("b", Interval(1, 2))];
+        check(None, &few, &[("b", 2, Some([8, 1, 1, 7, 7, 7])), ("a", 2, None)]);
+    }
+
+    #[test]
+    fn a_begin_and_an_end_are_one_marker() {
+        use MarkerTiming::{IntervalEnd, IntervalStart};
+        let nested = [
+            ("a", IntervalStart(0)),
+            ("a", IntervalStart(10)),
+            ("a", IntervalEnd(15)),
+            ("a", IntervalEnd(40)),
+        ];
+        check(None, &nested, &[("a", 2, Some([45, 5, 5, 40, 40, 40]))]);
+        // One without the other counts, but its duration is not known.
+        check(None, &nested[2..3], &[("a", 1, None)]);
+        check(None, &nested[..1], &[("a", 1, None)]);
+    }
+
+    #[test]
+    fn a_range_has_what_is_in_it_at_least_in_part() {
+        use MarkerTiming::{Instant, Interval};
+        let markers = [
+            ("in", Interval(5, 15)),
+            ("out", Interval(20, 30)),
+            ("out", Interval(0, 10)),
+            ("at", Instant(10)),
+        ];
+        check(Some(10..20), &markers, &[("in", 1, Some([10; 6])), ("at", 1, None)]);
+    }
+}

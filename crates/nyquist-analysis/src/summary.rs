@@ -45,8 +45,9 @@ impl View<'_> {
     pub fn summary(&self) -> Summary {
         let meta = self.profile().meta();
         let total = self.total();
+        let times = self.times();
         let mut summary = Summary {
-            duration_ns: self.duration(),
+            duration_ns: times.end - times.start,
             interval_ns: meta.interval,
             cpu_ns: if meta.has_cpu_deltas {
                 total.cpu_ns
@@ -60,17 +61,6 @@ impl View<'_> {
         self.split(&mut summary);
         self.count(&mut summary);
         summary
-    }
-
-    /// How long the recording was, as far as it is in the selected times.
-    fn duration(&self) -> u64 {
-        let meta = self.profile().meta();
-        let times = self.selection.times();
-        let threads = self.chosen.threads.iter().map(|&id| &self.profile().thread(id).samples);
-        let sampled = threads.filter_map(|samples| Some((samples.first()?.time, samples.last()?.time)));
-        let recorded = meta.profiling_start.zip(meta.profiling_end);
-        let recorded = recorded.or_else(|| sampled.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))));
-        recorded.map_or(0, |(start, end)| end.min(times.end).saturating_sub(start.max(times.start)))
     }
 
     /// Splits what each node has by the kind of its code.

@@ -217,3 +217,204 @@ fn collapse_subtree(derived: &mut Derived<'_>, func: u32) {
     let fates: Vec<_> = (0..forest.len()).map(fate).collect();
     derived.apply(&fates);
 }
+
+/// The examples of `src/types/transforms.ts` and `src/profile-logic/transforms.ts` of the Firefox Profiler.
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::{CategoryId, LibId, Profile};
+
+    use super::*;
+    use crate::pattern::Pattern;
+    use crate::selection::Selection;
+    use crate::test_profile::{TestProfile, func, tree_text, with_view};
+
+    fn profile(samples: &[&str]) -> Profile {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        // The first sample has no CPU time: it would be greater or less than the others.
+        test.sample("", 1);
+        for stack in samples {
+            test.sample(stack, 1);
+        }
+        test.finish()
+    }
+
+    fn path(profile: &Profile, names: &str) -> Vec<FuncId> {
+        names.split_whitespace().map(|name| func(profile, name)).collect()
+    }
+
+    /// Checks the tree after transforms, and that the samples left are those in the tree.
+    fn check(profile: &Profile, transforms: Vec<Transform>, expected: &str) {
+        let selection = Selection { transforms, ..Selection::default() };
+        with_view(profile, &selection, |view| {
+            assert_eq!(tree_text(view.call_tree()), expected, "{:?}", selection.transforms);
+            let left: u64 = view.by_thread().iter().map(|row| row.amount.weight).sum();
+            assert_eq!(left, view.total().weight, "{:?}", selection.transforms);
+        });
+    }
+
+    const CALL_TREE: [&str; 3] = ["A B C D E", "A B C F G", "A B H F"];
+
+    #[test]
+    fn focusing_a_subtree_makes_its_node_the_root() {
+        let profile = profile(&CALL_TREE);
+        let focus = |names| vec![Transform::FocusSubtree(path(&profile, names))];
+        check(&profile, focus("A B C"), "C:2,0 .D:1,0 ..E:1,1 .F:1,0 ..G:1,1");
+        check(&profile, focus("A B H F"), "F:1,1");
+        check(&profile, focus("B C"), "");
+        check(
+            &profile,
+            focus(""),
+            "A:3,0 .B:3,0 ..C:2,0 ...D:1,0 ....E:1,1 ...F:1,0 ....G:1,1 ..H:1,0 ...F:1,1",
+        );
+    }
+
+    #[test]
+    fn focusing_an_inverted_subtree_ends_stacks_at_its_node() {
+        let profile = profile(&["A B X Y Z", "A B C X Y Z", "A B C D E"]);
+        let focus = vec![Transform::FocusInvertedSubtree(path(&profile, "Z Y X"))];
+        check(&profile, focus.clone(), "A:2,0 .B:2,0 ..X:1,1 ..C:1,0 ...X:1,1");
+        let selection = Selection { transforms: focus, ..Selection::default() };
+        with_view(&profile, &selection, |view| {
+            let expected = "X:2,2 .B:1,0 ..A:1,0 .C:1,0 ..B:1,0 ...A:1,0";
+            assert_eq!(tree_text(view.inverted_tree()), expected);
+        });
+        check(&profile, vec![Transform::FocusInvertedSubtree(path(&profile, "Y X"))], "");
+    }
+
+    #[test]
+    fn focusing_a_function_makes_its_outermost_calls_the_root() {
+        let profile = profile(&["A X Y C", "A B X Y X Y D", "A B X Y X Y D"]);
+        let focus = vec![Transform::FocusFunction(func(&profile, "X"))];
+        check(&profile, focus, "X:3,0 .Y:3,0 ..X:2,0 ...Y:2,0 ....D:2,2 ..C:1,1");
+    }
+
+    #[test]
+    fn focusing_self_time_drops_callees_and_callers() {
+        let profile = profile(&["A X", "A B X X", "A X Y", "A"]);
+        check(&profile, vec![Transform::FocusSelf(func(&profile, "X"))], "X:2,2");
+        check(&profile, vec![Transform::FocusSelf(func(&profile, "B"))], "");
+    }
+
+    #[test]
+    fn merging_a_call_node_hands_its_callees_to_its_caller() {
+        let profile = profile(&CALL_TREE);
+        let merge = |names| vec![Transform::MergeCallNode(path(&profile, names))];
+        check(&profile, merge("A B C"), "A:3,0 .B:3,0 ..D:1,0 ...E:1,1 ..F:1,0 ...G:1,1 ..H:1,0 ...F:1,1");
+        check(
+            &profile,
+            merge("A B C D E"),
+            "A:3,0 .B:3,0 ..C:2,0 ...D:1,1 ...F:1,0 ....G:1,1 ..H:1,0 ...F:1,1",
+        );
+    }
+
+    #[test]
+    fn merging_a_function_hands_its_self_time_to_its_callers() {
+        let profile = profile(&["A B C D E", "A B C F G", "A B H C"]);
+        check(
+            &profile,
+            vec![Transform::MergeFunction(func(&profile, "C"))],
+            "A:3,0 .B:3,0 ..H:1,1 ..D:1,0 ...E:1,1 ..F:1,0 ...G:1,1",
+        );
+        // What has no caller is dropped.
+        let profile = self::profile(&["A", "A B"]);
+        check(&profile, vec![Transform::MergeFunction(func(&profile, "A"))], "B:1,1");
+    }
+
+    #[test]
+    fn dropping_a_function_drops_its_samples() {
+        let profile = profile(&["A B C", "A B C D", "A B D", "A C"]);
+        check(&profile, vec![Transform::DropFunction(func(&profile, "C"))], "A:1,0 .B:1,0 ..D:1,1");
+    }
+
+    #[test]
+    fn collapsing_a_lib_makes_one_frame_of_a_run() {
+        let profile = profile(&["A B@firefox C@firefox D", "A E@firefox F"]);
+        check(
+            &profile,
+            vec![Transform::CollapseLib(LibId::from_index(0))],
+            "A:2,0 .firefox:2,0 ..D:1,1 ..F:1,1",
+        );
+        let profile = self::profile(&["B@lib C D@lib", "B@lib"]);
+        let collapse = Transform::CollapseLib(LibId::from_index(0));
+        check(&profile, vec![collapse.clone()], "lib:2,1 .C:1,0 ..lib:1,1");
+        // The function that stands for the lib can be named by further transforms.
+        let lib = FuncId::from_index(profile.funcs().len());
+        check(&profile, vec![collapse, Transform::CollapseRecursion(lib)], "lib:2,2");
+    }
+
+    #[test]
+    fn collapsing_recursion_joins_inner_calls_with_the_outermost() {
+        let collapse = |samples: &[&str], expected: &str| {
+            let profile = profile(samples);
+            check(&profile, vec![Transform::CollapseRecursion(func(&profile, "B"))], expected);
+        };
+        collapse(&["A B C B B D"], "A:1,0 .B:1,0 ..D:1,1");
+        collapse(
+            &["A B C B D", "A B C D", "A B B D", "A C D"],
+            "A:4,0 .B:3,0 ..D:2,2 ..C:1,0 ...D:1,1 .C:1,0 ..D:1,1",
+        );
+        collapse(&["B B", "B"], "B:2,2");
+    }
+
+    #[test]
+    fn collapsing_direct_recursion_leaves_other_recursion() {
+        let collapse = |samples: &[&str], expected: &str| {
+            let profile = profile(samples);
+            check(&profile, vec![Transform::CollapseDirectRecursion(func(&profile, "B"))], expected);
+        };
+        collapse(&["A B B B C"], "A:1,0 .B:1,0 ..C:1,1");
+        collapse(&["A B1 B B C B B"], "A:1,0 .B1:1,0 ..B:1,0 ...C:1,0 ....B:1,1");
+        collapse(&["A B B C", "A B C"], "A:2,0 .B:2,0 ..C:2,2");
+    }
+
+    #[test]
+    fn collapsing_a_subtree_gives_all_to_its_function() {
+        let profile = profile(&["A B C D E", "A B C F G", "A B H C I", "A B H C J"]);
+        check(
+            &profile,
+            vec![Transform::CollapseFunctionSubtree(func(&profile, "C"))],
+            "A:4,0 .B:4,0 ..C:2,2 ..H:2,0 ...C:2,2",
+        );
+    }
+
+    #[test]
+    fn categories_are_those_that_frames_inherit() {
+        let profile = profile(&["user:A kernel:B C", "user:A user:D kernel:E user:F", "user:A"]);
+        let (user, kernel) = (CategoryId::from_index(1), CategoryId::from_index(2));
+        check(&profile, vec![Transform::FocusCategory(user)], "A:3,2 .D:1,0 ..F:1,1");
+        check(&profile, vec![Transform::FocusCategory(kernel)], "E:1,1 B:1,0 .C:1,1");
+        check(&profile, vec![Transform::DropCategory(kernel)], "A:2,1 .D:1,0 ..E:1,0 ...F:1,1");
+    }
+
+    #[test]
+    fn transforms_apply_in_their_order_and_after_patterns() {
+        let profile = profile(&["A B C D", "A B D", "A D"]);
+        let function = |name| func(&profile, name);
+        let focus_then_merge =
+            vec![Transform::FocusFunction(function("B")), Transform::MergeFunction(function("B"))];
+        check(&profile, focus_then_merge, "D:1,1 C:1,0 .D:1,1");
+        let merge_then_focus =
+            vec![Transform::MergeFunction(function("B")), Transform::FocusFunction(function("B"))];
+        check(&profile, merge_then_focus, "");
+        let selection = Selection {
+            hide: vec![Pattern::regex("B").unwrap()],
+            transforms: vec![Transform::MergeCallNode(path(&profile, "A C"))],
+            ..Selection::default()
+        };
+        with_view(&profile, &selection, |view| assert_eq!(tree_text(view.call_tree()), "A:3,0 .D:3,3"));
+    }
+
+    #[test]
+    fn stacks_a_hundred_thousand_frames_deep_are_no_danger() {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        test.deep_sample("f", 100_000);
+        let profile = test.finish();
+        let f = func(&profile, "f");
+        check(&profile, vec![Transform::CollapseRecursion(f)], "f:1,1");
+        check(&profile, vec![Transform::CollapseDirectRecursion(f)], "f:1,1");
+        check(&profile, vec![Transform::CollapseFunctionSubtree(f)], "f:1,1");
+        check(&profile, vec![Transform::MergeFunction(f)], "");
+    }
+}

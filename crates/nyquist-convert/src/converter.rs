@@ -2,8 +2,8 @@
 
 use crate::account::{Balance, Leftovers};
 use crate::event::{
-    Counter, Event, EventKind, Mapping, Marker, MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track,
-    UserStack,
+    Counter, Event, EventKind, Mapping, Marker, MarkerTiming, Pid, Registers, Sample, SampleState, Tid,
+    Timestamp, Track, UserStack,
 };
 use crate::evict;
 use crate::intern::{Interner, Mode};
@@ -59,6 +59,13 @@ pub struct Statistics {
 pub struct Converter {
     order: Order,
     stages: Stages,
+}
+
+/// What a sample stands for.
+struct Share {
+    weight: u32,
+    cpu_delta: u64,
+    off_cpu: bool,
 }
 
 /// What comes after the order stage.
@@ -255,28 +262,19 @@ impl Stages {
     }
 
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
-        let truncated = self.walk_user_stack(now, sample);
-        self.statistics.truncated += u64::from(truncated.is_some());
-        self.place_frames(now, sample, truncated);
         let id = (sample.pid, sample.tid);
-        let thread = self.profile_thread(now, id);
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
             Some(total) => self.thread(now, id).cpu_delta(cpu, total),
             None => period,
         };
-        let interval = self.interval();
-        let (weight, cpu_delta) = if self.options.kernel_permitted {
-            (self.thread(now, id).unsampled.weigh(used, interval), used)
-        } else {
-            // What is beyond the sample's own period was spent in the kernel.
-            self.thread(now, id).unsampled.add(used.saturating_sub(period));
-            let shown = self.show_not_permitted(now, id);
-            (Balance::default().weigh(period, interval), used.saturating_sub(shown))
-        };
-        let row =
-            profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu: false };
+        let Some(Share { weight, cpu_delta, off_cpu }) = self.share(now, sample, used) else { return };
+        let truncated = self.walk_user_stack(now, sample);
+        self.statistics.truncated += u64::from(truncated.is_some());
+        self.place_frames(now, sample, truncated);
         self.statistics.samples += 1;
+        let thread = self.profile_thread(now, id);
+        let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu };
         let dumps = &self.tracker.process(sample.pid, now).jit.dumps;
         if self.places.iter().any(Place::is_unknown) && !self.dumps.are_read_up_to(dumps, now) {
             let (dumps, places) = (dumps.clone(), self.places.clone());
@@ -285,6 +283,44 @@ impl Stages {
             let stack = self.intern_places();
             self.builder.add_sample(thread, profile::Sample { stack, ..row });
         }
+    }
+
+    /// What a sample stands for after `used` nanoseconds of CPU time; `None` where that is nothing yet.
+    fn share(&mut self, now: Timestamp, sample: &Sample, used: u64) -> Option<Share> {
+        let id = (sample.pid, sample.tid);
+        let interval = self.interval();
+        let waited = match sample.state {
+            SampleState::Clocked => return Some(self.clocked_share(now, sample, used)),
+            SampleState::Running { waited_ns } | SampleState::Waiting { waited_ns } => waited_ns,
+        };
+        let thread = self.thread(now, id);
+        thread.unsampled.add(used);
+        thread.waited.add(waited);
+        thread.unshown_ns += used;
+        let ran = matches!(sample.state, SampleState::Running { .. });
+        let on_cpu = if ran { thread.unsampled.take_nearest(interval) } else { 0 };
+        // A thread that has hardly run waits for a CPU, whatever it seemed to do.
+        let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(interval) };
+        (weight > 0).then(|| Share {
+            weight,
+            cpu_delta: std::mem::take(&mut thread.unshown_ns),
+            off_cpu: on_cpu == 0,
+        })
+    }
+
+    /// What a sample stands for that its thread's own clock has triggered.
+    fn clocked_share(&mut self, now: Timestamp, sample: &Sample, used: u64) -> Share {
+        let id = (sample.pid, sample.tid);
+        let (interval, period) = (self.interval(), sample.period_ns.max(1));
+        let (weight, cpu_delta) = if self.options.kernel_permitted {
+            (self.thread(now, id).unsampled.weigh(used, interval), used)
+        } else {
+            // What is beyond the sample's own period was spent in the kernel.
+            self.thread(now, id).unsampled.add(used.saturating_sub(period));
+            let shown = self.show_not_permitted(now, id);
+            (Balance::default().weigh(period, interval), used.saturating_sub(shown))
+        };
+        Share { weight, cpu_delta, off_cpu: false }
     }
 
     fn interval(&self) -> u64 {
@@ -458,26 +494,28 @@ impl Stages {
                 self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
                 None
             }
-            UserStack::Copied { registers, stack, limited } => match **registers {
-                Registers::X86_64(values) => {
-                    let registers = nyquist_unwind::Registers::X86_64(values);
-                    let process = self.tracker.process(sample.pid, now);
-                    if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack)
-                    {
-                        return None;
+            UserStack::Copied { registers, stack, limited } => {
+                let registers = match **registers {
+                    Registers::X86_64(values) => nyquist_unwind::Registers::X86_64(values),
+                    Registers::X86_64Partial { values, known } => {
+                        nyquist_unwind::Registers::X86_64Partial { values, known }
                     }
-                    let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                    let space = process.address_space(&self.modules);
-                    let frames = &mut self.frames;
-                    let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
-                    truncation(end, *limited, stack.len())
+                    Registers::X86 { ip } => {
+                        self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
+                        return Some("32-bit code is not unwound".to_owned());
+                    }
+                    Registers::Aarch64(_) => return Some("this architecture is not unwound".to_owned()),
+                };
+                let process = self.tracker.process(sample.pid, now);
+                if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
+                    return None;
                 }
-                Registers::X86 { ip } => {
-                    self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
-                    Some("32-bit code is not unwound".to_owned())
-                }
-                Registers::Aarch64(_) => Some("this architecture is not unwound".to_owned()),
-            },
+                let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
+                let space = process.address_space(&self.modules, &self.dumps);
+                let frames = &mut self.frames;
+                let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
+                truncation(end, *limited, stack.len())
+            }
         }
     }
 
@@ -557,7 +595,7 @@ fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{MappedFile, Mapping};
+    use crate::event::MappedFile;
     use nyquist_object::FileOffset;
 
     const MS: u64 = 1_000_000;
@@ -576,6 +614,7 @@ mod tests {
             pid: Pid(pid),
             tid: Tid(tid),
             in_kernel: false,
+            state: SampleState::Clocked,
             period_ns: MS,
             cpu_time_ns: used_ms.map(|used| used * MS),
             kernel_stack: Vec::new(),
@@ -703,6 +742,31 @@ mod tests {
         let profile = converter.finish().profile;
         assert_eq!(folded(&profile), ["0x1 1", "0x1 5"]);
         assert_eq!(profile.threads()[0].samples[1].cpu_delta, 5 * MS);
+    }
+
+    #[test]
+    fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
+        use SampleState::{Running, Waiting};
+        let mut converter = converter(true);
+        let look = |used_ms, state, address| {
+            let EventKind::Sample(sample) = sample(1, 1, Some(used_ms), &[address]) else { unreachable!() };
+            EventKind::Sample(Sample { state, ..sample })
+        };
+        converter.push(at(1, look(1, Running { waited_ns: 0 }, 1)));
+        // It has run and blocked since: that time is the next running sample's.
+        converter.push(at(9, look(3, Waiting { waited_ns: 6 * MS }, 2)));
+        converter.push(at(10, look(4, Running { waited_ns: 0 }, 3)));
+        // It seems to run, but has waited for a CPU.
+        converter.push(at(12, look(4, Running { waited_ns: 2 * MS }, 4)));
+        // Neither is worth a sample yet.
+        converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x1 1", "0x2 6", "0x3 3", "0x4 2"]);
+        let samples = &profile.threads()[0].samples;
+        let off_cpu: Vec<_> = samples.iter().map(|sample| sample.off_cpu).collect();
+        assert_eq!(off_cpu, [false, true, false, true]);
+        let deltas: Vec<_> = samples.iter().map(|sample| sample.cpu_delta / MS).collect();
+        assert_eq!(deltas, [1, 2, 1, 0]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::account::Balance;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
-use crate::jit::ProcessJit;
+use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
 use crate::modules::ModuleStore;
 use nyquist_object::Avma;
@@ -54,6 +54,10 @@ pub(crate) struct Thread {
     cpu_times: Vec<(Option<u32>, u64)>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: Balance,
+    /// Time off the CPU that no sample stands for yet.
+    pub(crate) waited: Balance,
+    /// CPU time that no sample's delta holds yet, in nanoseconds.
+    pub(crate) unshown_ns: u64,
 }
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
@@ -68,6 +72,8 @@ impl Thread {
             index: None,
             cpu_times: Vec::new(),
             unsampled: Balance::default(),
+            waited: Balance::default(),
+            unshown_ns: 0,
         }
     }
 
@@ -140,7 +146,7 @@ impl Process {
     }
 
     /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
-    pub(crate) fn address_space(&mut self, modules: &ModuleStore) -> &AddressSpace {
+    pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
         for range in std::mem::take(&mut self.unprepared) {
             let len = range.end.0 - range.start.0;
             let tables = range.module.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
@@ -149,6 +155,7 @@ impl Process {
                 None => self.space.map_code(range.start, len),
             }
         }
+        self.jit.map_unwindable(dumps, &mut self.space);
         &self.space
     }
 
