@@ -1,10 +1,12 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
 
+mod annotate;
 mod args;
 mod browser;
 mod cargo;
 mod control;
 mod failure;
+mod functions;
 mod input;
 mod load;
 mod machine;
@@ -44,6 +46,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
+        Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

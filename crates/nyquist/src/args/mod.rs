@@ -1,15 +1,17 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+mod annotate;
 pub(crate) mod cargo;
 mod filter;
 mod load;
 mod record;
 mod report;
 
+pub(crate) use annotate::AnnotateArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
 pub(crate) use record::RecordArgs;
-pub(crate) use report::{ColumnName, ReportArgs, SortBy, ViewArgs};
+pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -46,6 +48,8 @@ pub(crate) enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Show the source lines and instructions of a function with what each takes
+    Annotate(AnnotateArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
