@@ -6,6 +6,8 @@ use crate::evict;
 use crate::intern::{Interner, Mode};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
+use crate::recorded_files::{Files, RecordedFiles};
+use crate::select::Selection;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
 use nyquist_profile::{
@@ -65,6 +67,7 @@ struct Stages {
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
+    selection: Selection,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     last_time: Timestamp,
@@ -85,9 +88,25 @@ impl Converter {
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
+            selection: Selection::default(),
             frames: Vec::new(),
         };
         Self { order: Order::default(), stages }
+    }
+
+    /// Looks for mapped files as those of a recording that is read later, and not where living processes have them. To be
+    /// called before the first event.
+    #[must_use]
+    pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
+        self.stages.modules = ModuleStore::of(Files::Recorded(files));
+        self
+    }
+
+    /// Converts only the samples that are wanted.
+    #[must_use]
+    pub fn with_selection(mut self, selection: Selection) -> Self {
+        self.stages.selection = selection;
+        self
     }
 
     /// Takes an event.
@@ -176,7 +195,11 @@ impl Stages {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
         match event.kind {
-            EventKind::Sample(sample) => self.sample(now, cpu, &sample),
+            EventKind::Sample(sample) => {
+                if self.wants((sample.pid, sample.tid), cpu, now) {
+                    self.sample(now, cpu, &sample);
+                }
+            }
             EventKind::Map(mapping) => self.tracker.map(&mapping, now, &mut self.modules),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
@@ -187,13 +210,30 @@ impl Stages {
             }
             EventKind::Name { pid, tid, name, exec } => self.tracker.name(pid, tid, &name, exec, now),
             EventKind::Exit { pid, tid } => self.tracker.exit(pid, tid, now),
-            EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
+            EventKind::Total { pid, tid, cpu_time_ns } => {
+                if self.wants((pid, tid), cpu, now) {
+                    self.total(now, cpu, (pid, tid), cpu_time_ns);
+                }
+            }
             EventKind::Lost { records } => {
                 self.statistics.lost += records;
                 self.builder.meta_mut().lost_samples += records;
             }
             EventKind::Throttled => self.statistics.throttled += 1,
         }
+    }
+
+    fn wants(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
+        let selection = &self.selection;
+        if !selection.wants(id, cpu, now.0.saturating_sub(self.options.start.0)) {
+            return false;
+        }
+        if !selection.looks_at_names() {
+            return true;
+        }
+        let process = self.tracker.process(id.0, now);
+        let thread = process.threads.get(&id.1).map_or("", |thread| &thread.name);
+        selection.wants_name(&process.name, thread)
     }
 
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {

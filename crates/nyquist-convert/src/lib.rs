@@ -15,10 +15,15 @@ mod mappings;
 mod modules;
 mod order;
 pub mod perf;
+pub mod perf_data;
+mod recorded_files;
+mod select;
 mod symbolicate;
 mod track;
 mod vdso;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
 pub use modules::LibSource;
+pub use recorded_files::RecordedFiles;
+pub use select::{Selection, TimeRange};
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};

@@ -4,10 +4,12 @@ mod args;
 mod browser;
 mod control;
 mod failure;
+mod import;
 mod load;
 mod machine;
 mod number;
 mod output;
+mod perf_data;
 mod printer;
 mod record;
 mod report;
@@ -36,6 +38,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
+        Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());

@@ -4,6 +4,7 @@ use crate::args::ReportArgs;
 use crate::failure::{Failure, io_reason};
 use crate::load;
 use crate::number::{grouped, percent};
+use crate::printer::Printer;
 use nyquist_analysis::{Amount, Filter, Function, FunctionTable, Summary};
 use nyquist_profile::Profile;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use std::io::{self, IsTerminal as _, Write};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
-    let profile = load::read(&args.file)?;
+    let profile = load::read(&args.file, Printer::new(args.verbosity))?;
     let everything = Filter::default();
     let table = nyquist_analysis::functions(&profile, &everything);
     let summary = nyquist_analysis::summary(&profile, &everything);

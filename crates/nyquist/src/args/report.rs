@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `nyquist report`
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The profile
+    /// The profile, or a recording (perf.data)
     pub(crate) file: PathBuf,
     /// Show so many functions (0: all)
     #[arg(long, value_name = "N", default_value_t = 30)]
