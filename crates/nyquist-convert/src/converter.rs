@@ -9,6 +9,7 @@ use crate::order::Order;
 use crate::recorded_files::{Files, RecordedFiles};
 use crate::select::Selection;
 use crate::track::{Process, Thread, Tracker};
+use crate::waits::{Wait, Waits};
 use nyquist_object::Avma;
 use nyquist_profile::{
     self as profile, CategoryColor, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex,
@@ -68,6 +69,7 @@ struct Stages {
     statistics: Statistics,
     leftovers: Leftovers,
     selection: Selection,
+    waits: Waits,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     last_time: Timestamp,
@@ -89,6 +91,7 @@ impl Converter {
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
             selection: Selection::default(),
+            waits: Waits::default(),
             frames: Vec::new(),
         };
         Self { order: Order::default(), stages }
@@ -138,6 +141,7 @@ impl Converter {
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
+        self.stages.end_all_waits();
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
         let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));
@@ -200,6 +204,8 @@ impl Stages {
                     self.sample(now, cpu, &sample);
                 }
             }
+            EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
+            EventKind::SwitchIn { tid } => self.end_wait(tid, now),
             EventKind::Map(mapping) => self.tracker.map(&mapping, now, &mut self.modules),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
@@ -237,6 +243,7 @@ impl Stages {
     }
 
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
         let stack = self.stack(now, sample);
         let id = (sample.pid, sample.tid);
         let thread = self.profile_thread(now, id);
@@ -257,6 +264,42 @@ impl Stages {
         let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack, weight, off_cpu: false };
         self.builder.add_sample(thread, row);
         self.statistics.samples += 1;
+    }
+
+    /// A thread has left the CPU. What left it before and was not seen to come back must have come back.
+    fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
+        if self.wants((sample.pid, sample.tid), cpu, now) {
+            let stack = self.stack(now, sample);
+            self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
+        }
+    }
+
+    /// A thread is on a CPU again: if it waited, that becomes a sample.
+    fn end_wait(&mut self, tid: Tid, now: Timestamp) {
+        if let Some(wait) = self.waits.end(tid) {
+            self.add_wait(tid, wait, now);
+        }
+    }
+
+    fn end_all_waits(&mut self) {
+        for (tid, wait) in self.waits.end_all() {
+            self.add_wait(tid, wait, self.last_time);
+        }
+    }
+
+    /// Adds a sample for the whole intervals that a thread has waited, at the beginning of its wait.
+    fn add_wait(&mut self, tid: Tid, wait: Wait, end: Timestamp) {
+        let (interval, id) = (self.interval(), (wait.pid, tid));
+        let waited = &mut self.thread(wait.since, id).waited;
+        waited.add(end.0.saturating_sub(wait.since.0));
+        let weight = waited.take_intervals(interval);
+        if weight > 0 {
+            let thread = self.profile_thread(wait.since, id);
+            let time = self.profile_time(wait.since);
+            let row = profile::Sample { time, cpu_delta: 0, stack: wait.stack, weight, off_cpu: true };
+            self.builder.add_sample(thread, row);
+        }
     }
 
     fn interval(&self) -> u64 {
@@ -337,6 +380,10 @@ impl Stages {
             stack = Some(self.builder.intern_label(None, &well_known::truncated(&reason), Some(category)));
         }
         let process = self.tracker.process(sample.pid, now);
+        if let UserStack::Named(name) = sample.user {
+            let category = self.interner.category(Mode::User);
+            stack = Some(self.builder.intern_label(None, name, Some(category)));
+        }
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
             let place = (process.find(address), address);
@@ -355,7 +402,7 @@ impl Stages {
     fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<String> {
         self.frames.clear();
         match &sample.user {
-            UserStack::None => None,
+            UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {
                 let (first, rest) = addresses.split_first()?;
                 self.frames.push(FrameAddress::InstructionPointer(*first));
@@ -409,6 +456,8 @@ impl Stages {
     }
 
     fn evict(&mut self, before: Timestamp) {
+        // Their stacks are numbers of the tables that are made anew.
+        self.end_all_waits();
         let before = self.profile_time(before);
         let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
         self.builder = evict::samples_before(old, before);
@@ -687,6 +736,69 @@ mod tests {
         let finished = converter.finish();
         assert_eq!(finished.statistics.lost, 7);
         assert_eq!(finished.profile.meta().lost_samples, 7);
+    }
+
+    fn leave(pid: u32, stack: &[u64]) -> EventKind {
+        let EventKind::Sample(sample) = sample(pid, pid, None, stack) else { unreachable!() };
+        EventKind::SwitchOut(sample)
+    }
+
+    #[test]
+    fn waiting_is_apart_from_cpu_time() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, None, &[0x10])));
+        converter.push(at(2, leave(1, &[0x20])));
+        converter.push(at(7, EventKind::SwitchIn { tid: Tid(1) }));
+        converter.push(at(8, leave(1, &[0x30])));
+        converter.push(at(10, sample(1, 1, None, &[0x10])));
+        converter.push(at(11, leave(2, &[0x40])));
+        converter.push(at(15, sample(1, 1, None, &[0x10])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x10 1", "0x20 5", "0x30 2", "0x10 1", "0x10 1", "0x40 4"]);
+        let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+        let waits: Vec<_> = samples.map(|sample| (sample.off_cpu, sample.time / MS)).collect();
+        assert_eq!(waits, [(false, 1), (true, 2), (true, 8), (false, 10), (false, 15), (true, 11)]);
+    }
+
+    #[test]
+    fn short_waits_add_up() {
+        let mut converter = converter(true);
+        for time in 0..10 {
+            let leave = Event { time: Timestamp(time * MS), ..at(0, leave(1, &[0x20])) };
+            let back = EventKind::SwitchIn { tid: Tid(1) };
+            converter.push(leave);
+            converter.push(Event { time: Timestamp(time * MS + MS * 3 / 10), ..at(0, back) });
+        }
+        assert_eq!(folded(&converter.finish().profile), ["0x20 1"; 3]);
+    }
+
+    #[test]
+    fn only_samples_that_are_wanted_are_converted() {
+        let check = |selection: Selection, expected: &[&str]| {
+            let mut converter = converter(true).with_selection(selection);
+            let name = |pid, tid, name: &str| EventKind::Name {
+                pid: Pid(pid),
+                tid: Tid(tid),
+                name: name.to_owned(),
+                exec: false,
+            };
+            converter.push(at(0, name(1, 1, "server")));
+            converter.push(at(0, name(1, 2, "worker")));
+            converter.push(at(0, name(3, 3, "client")));
+            converter.push(at(1, sample(1, 1, None, &[1])));
+            converter.push(at(2, sample(1, 2, None, &[2])));
+            converter.push(Event { cpu: Some(4), ..at(3, sample(3, 3, None, &[3])) });
+            assert_eq!(folded(&converter.finish().profile), expected);
+        };
+        check(Selection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
+        check(Selection { pids: vec![Pid(1)], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+        check(Selection { tids: vec![Tid(2), Tid(3)], ..Selection::default() }, &["0x2 1", "0x3 1"]);
+        check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
+        check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
+        check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+        let time = Some(crate::TimeRange { start: 2 * MS, end: 3 * MS });
+        check(Selection { time, ..Selection::default() }, &["0x2 1"]);
+        check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
     }
 
     #[test]

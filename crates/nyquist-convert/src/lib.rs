@@ -21,6 +21,7 @@ mod select;
 mod symbolicate;
 mod track;
 mod vdso;
+mod waits;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
 pub use modules::LibSource;

@@ -118,6 +118,7 @@ impl PerfEvents {
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => EventKind::Lost { records: *records },
             Body::Throttle(_) => EventKind::Throttled,
+            Body::Switch(switch) if !switch.out => EventKind::SwitchIn { tid: Tid(record.id.task?.1) },
             _ => return None,
         })
     }
@@ -131,6 +132,11 @@ impl PerfEvents {
         let (pid, tid) = record.id.task?;
         let in_kernel = record.header.cpu_mode() == CpuMode::Kernel;
         let chain = sample.callchain.unwrap_or_default();
+        let guest = match record.header.cpu_mode() {
+            CpuMode::GuestKernel => Some("[virtual machine's kernel]"),
+            CpuMode::GuestUser => Some("[virtual machine's program]"),
+            _ => None,
+        };
         let user_ip = sample.ip.filter(|_| record.header.cpu_mode() == CpuMode::User).map(Avma);
         let mut kernel_stack = part_of_chain(chain, context::KERNEL);
         if in_kernel && kernel_stack.is_empty() {
@@ -143,7 +149,10 @@ impl PerfEvents {
             period_ns: self.period_ns(sample.period),
             cpu_time_ns: self.cpu_time_ns(sample),
             kernel_stack,
-            user: self.user_stack(sample, (chain, user_ip), piece),
+            user: match guest {
+                Some(name) => UserStack::Named(name),
+                None => self.user_stack(sample, (chain, user_ip), piece),
+            },
         })
     }
 

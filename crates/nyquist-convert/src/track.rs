@@ -51,6 +51,8 @@ pub(crate) struct Thread {
     cpu_times: Vec<(Option<u32>, u64)>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: Balance,
+    /// Time off the CPU that no sample stands for yet.
+    pub(crate) waited: Balance,
 }
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
@@ -65,6 +67,7 @@ impl Thread {
             index: None,
             cpu_times: Vec::new(),
             unsampled: Balance::default(),
+            waited: Balance::default(),
         }
     }
 

@@ -20,12 +20,21 @@ pub struct EventUse {
     pub samples: u64,
 }
 
+/// What an event's samples mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// Threads were observed.
+    Samples,
+    /// Threads left the CPU (`sched:sched_switch`).
+    Waits,
+}
+
 /// An event, what it counts, and whether it is wanted.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     name: String,
     attr: EventAttr,
-    used: bool,
+    used: Option<Meaning>,
     pub(crate) samples: u64,
     /// How its records are read.
     pub(crate) layout: Option<PerfEvents>,
@@ -33,6 +42,11 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     pub(crate) fn is_used(&self) -> bool {
+        self.used.is_some()
+    }
+
+    /// What its samples mean, if they are wanted.
+    pub(crate) fn meaning(&self) -> Option<Meaning> {
         self.used
     }
 
@@ -69,12 +83,12 @@ impl Chosen {
     }
 
     pub(crate) fn into_use(self) -> EventUse {
-        EventUse { name: self.name, used: self.used, samples: self.samples }
+        EventUse { name: self.name, used: self.used.is_some(), samples: self.samples }
     }
 }
 
 /// Decides what each event is used for. Without names, those that count what the first clock or cycle counter counts (the
-/// kinds of cores of a machine have a cycle counter each), or, where there is none, the first event.
+/// kinds of cores of a machine have a cycle counter each), or, where there is none, the first event; and where threads wait.
 pub(crate) fn choose(events: &[FileEvent], wanted: &[String]) -> Result<Vec<Chosen>, ImportError> {
     let sampling = |event: &&FileEvent| !is_dummy(event);
     for name in wanted {
@@ -89,12 +103,13 @@ pub(crate) fn choose(events: &[FileEvent], wanted: &[String]) -> Result<Vec<Chos
         if !wanted.is_empty() {
             return wanted.iter().any(|name| is_named(event, name));
         }
-        main.is_some_and(|main| std::ptr::eq(main, event) || is_same_measure(main, event))
+        main.is_some_and(|main| std::ptr::eq(main, event) || is_same_measure(main, event)) || is_switch(event)
     };
+    let meaning = |event: &FileEvent| if is_switch(event) { Meaning::Waits } else { Meaning::Samples };
     let chosen = |event: &FileEvent| Chosen {
         name: event.name.clone(),
         attr: event.attr,
-        used: used(event),
+        used: used(event).then(|| meaning(event)),
         samples: 0,
         layout: None,
     };
@@ -120,6 +135,10 @@ fn is_clock(attr: &EventAttr) -> bool {
 
 fn is_dummy(event: &FileEvent) -> bool {
     event.attr.kind == SOFTWARE && event.attr.config == SW_DUMMY
+}
+
+fn is_switch(event: &FileEvent) -> bool {
+    event.attr.kind == TRACEPOINT && event.name == "sched:sched_switch"
 }
 
 fn is_cycles(event: &FileEvent) -> bool {

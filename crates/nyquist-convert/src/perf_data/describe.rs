@@ -10,7 +10,7 @@ use nyquist_profile::{ExtraInfo, Meta};
 use rustc_hash::FxHashMap;
 
 use super::ImportOptions;
-use super::choose::Chosen;
+use super::choose::{Chosen, Meaning};
 use crate::RecordedFiles;
 use crate::converter::{Converter, Options};
 use crate::event::{Event, EventKind, Timestamp};
@@ -44,7 +44,9 @@ pub(crate) fn new_converter(
 ) -> Converter {
     let features = reader.features();
     let start = Timestamp(zero(features, first));
-    let used: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.is_used()).collect();
+    let mut used: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.is_used()).collect();
+    // Waits are no measure of their own.
+    used.sort_by_key(|chosen| chosen.meaning() == Some(Meaning::Waits));
     let kernel_permitted = !used.iter().all(|chosen| chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL));
     let meta = meta(features, options, &used, start);
     let files = RecordedFiles {

@@ -4,16 +4,17 @@ mod choose;
 mod describe;
 
 use nyquist_perf::abi::record;
-use nyquist_perf::file::{FileReader, FileRecord, Item};
+use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::{Body, parse_record};
 use nyquist_symbols::Finder;
 
 use crate::Selection;
 use crate::converter::{Converter, Finished};
-use crate::event::{Event, Timestamp};
+use crate::event::{Event, EventKind, Tid, Timestamp};
 use crate::perf::{CounterMeaning, EventCpus, PerfEvents};
 
-use choose::Chosen;
 pub use choose::EventUse;
+use choose::{Chosen, Meaning};
 
 /// How many events are held back at most before the profile's zero is settled.
 const MOST_BEFORE_START: usize = 1 << 20;
@@ -99,6 +100,7 @@ struct Import {
     /// Events before the profile's zero is known.
     before_start: Vec<Event>,
     converter: Option<Converter>,
+    tracepoints: Tracepoints,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
@@ -111,6 +113,7 @@ impl Import {
             chosen: Vec::new(),
             before_start: Vec::new(),
             converter: None,
+            tracepoints: Tracepoints::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -123,6 +126,7 @@ impl Import {
         }
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
         let by_us = describe::is_by_nyquist(reader.features());
+        self.tracepoints = Tracepoints::parse(&reader.features().tracing);
         self.chosen = choose::choose(reader.events(), &self.options.events)?;
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
@@ -144,12 +148,41 @@ impl Import {
         }
         let Some(layout) = &chosen.layout else { return };
         match layout.event(found.piece, found.bytes) {
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
+                self.switch(event, found, chosen.attr().config);
+            }
             Ok(Some(event)) => self.event(event, found.time),
             Ok(None) => {}
             Err(_) => self.not_understood += 1,
         }
         if is_sample {
             self.count(found.event);
+        }
+    }
+
+    /// A sample of `sched:sched_switch`: one thread leaves the CPU, and another comes to it.
+    fn switch(&mut self, event: Event, found: &FileRecord<'_>, tracepoint: u64) {
+        /// The idle task of every CPU.
+        const IDLE: Tid = Tid(0);
+        let Event { time, cpu, kind: EventKind::Sample(sample) } = event else { return };
+        let next = self.next_thread(found, tracepoint);
+        if sample.tid != IDLE {
+            self.event(Event { time, cpu, kind: EventKind::SwitchOut(sample) }, found.time);
+        }
+        if let Some(tid) = next.filter(|tid| *tid != IDLE) {
+            self.event(Event { time, cpu, kind: EventKind::SwitchIn { tid } }, found.time);
+        }
+    }
+
+    /// The thread that comes to the CPU, by the tracepoint's raw data.
+    fn next_thread(&self, found: &FileRecord<'_>, tracepoint: u64) -> Option<Tid> {
+        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
+        let record = parse_record(found.bytes, &layout.format).ok()?;
+        let Body::Sample(sample) = record.body else { return None };
+        let field = self.tracepoints.get(tracepoint)?.field("next_pid")?;
+        match self.tracepoints.value(field, sample.raw?)? {
+            FieldValue::Integer(tid) => Some(Tid(u32::try_from(tid).ok()?)),
+            FieldValue::Text(_) => None,
         }
     }
 

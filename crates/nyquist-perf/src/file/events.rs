@@ -17,6 +17,7 @@ pub struct FileEvent {
     pub ids: Vec<u64>,
     /// The layout of its records.
     pub format: RecordFormat,
+    places: Places,
 }
 
 /// All events of a recording.
@@ -25,10 +26,9 @@ pub struct EventTable {
     events: Vec<FileEvent>,
     /// The events' places by their numbers, ascending.
     by_id: Vec<(u64, usize)>,
-    places: Places,
 }
 
-/// Where every record has its event's number and its time, in words.
+/// Where records have their event's number and their time, in words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Places {
     /// From a sample's start.
@@ -40,7 +40,6 @@ struct Places {
 }
 
 impl Places {
-    /// Perf demands that these fields are at the same place in the records of all events.
     fn of(format: &RecordFormat) -> Self {
         let has = |bit| format.sample_type.contains(bit);
         let count = |bits: &[SampleType]| bits.iter().filter(|bit| has(**bit)).count();
@@ -63,9 +62,6 @@ impl EventTable {
     /// Adds an event that has these numbers.
     pub(crate) fn add(&mut self, attr: EventAttr, ids: Vec<u64>, byte_order: ByteOrder) {
         let format = attr.record_format(byte_order);
-        if self.events.is_empty() {
-            self.places = Places::of(&format);
-        }
         let place = self.events.len();
         let name = match attr.generic_name() {
             Some(name) => name.to_owned(),
@@ -73,7 +69,7 @@ impl EventTable {
         };
         self.by_id.extend(ids.iter().map(|id| (*id, place)));
         self.by_id.sort_unstable();
-        self.events.push(FileEvent { attr, name, ids, format });
+        self.events.push(FileEvent { attr, name, ids, format, places: Places::of(&format) });
     }
 
     /// Gives the events the names that a recording has for them.
@@ -101,16 +97,22 @@ impl EventTable {
 
     /// The place of the event that wrote a record; the first one's where the record does not say.
     pub(crate) fn event_of(&self, header: Header, record: &[u8], order: ByteOrder) -> usize {
-        if self.events.len() < 2 {
-            return 0;
-        }
-        let id = word(header, record, order, self.places.sample_id, self.places.trailer_id);
+        // Perf sees to it that the number is at the same place in the records of all events, or there is one event.
+        let [first, _, ..] = self.events.as_slice() else { return 0 };
+        let id = word(header, record, order, first.places.sample_id, first.places.trailer_id);
         id.and_then(|id| self.place_of(id)).unwrap_or(0)
     }
 
-    /// The time of a record; `None` where it has none.
-    pub(crate) fn time_of(&self, header: Header, record: &[u8], order: ByteOrder) -> Option<u64> {
-        word(header, record, order, self.places.sample_time, self.places.trailer_time)
+    /// The time of a record of an event; `None` where it has none.
+    pub(crate) fn time_of(
+        &self,
+        event: usize,
+        header: Header,
+        record: &[u8],
+        order: ByteOrder,
+    ) -> Option<u64> {
+        let places = self.events.get(event)?.places;
+        word(header, record, order, places.sample_time, places.trailer_time)
     }
 
     fn place_of(&self, id: u64) -> Option<usize> {

@@ -13,6 +13,7 @@ mod header;
 mod reader;
 mod stream;
 mod tool;
+mod tracepoint;
 mod zstd;
 
 pub use error::{Damage, DamageKind, FileError};
@@ -21,3 +22,4 @@ pub use features::{ClockMoment, EventDescription, Features, FileBuildId, feature
 pub use header::{FileHeader, Section, Sections};
 pub use reader::{FileReader, FileRecord, Item};
 pub use tool::tool_record;
+pub use tracepoint::{Field, FieldKind, FieldValue, TracepointFormat, Tracepoints};

@@ -294,9 +294,9 @@ impl FileReader {
     fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
         let Found { header, piece, bytes } = lane.stream.found(next);
-        let time = self.table.time_of(header, bytes, self.order);
-        lane.latest = lane.latest.max(time.unwrap_or_default());
         let event = self.table.event_of(header, bytes, self.order);
+        let time = self.table.time_of(event, header, bytes, self.order);
+        lane.latest = lane.latest.max(time.unwrap_or_default());
         FileRecord { event, time, header, bytes, piece }
     }
 
