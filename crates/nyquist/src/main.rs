@@ -7,12 +7,14 @@ mod cargo;
 mod control;
 mod failure;
 mod functions;
+mod import;
 mod input;
 mod load;
 mod machine;
 mod number;
 mod output;
 mod page;
+mod perf_data;
 mod printer;
 mod record;
 mod report;
@@ -44,6 +46,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
+        Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),

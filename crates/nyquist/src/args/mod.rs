@@ -3,12 +3,14 @@
 mod annotate;
 pub(crate) mod cargo;
 mod filter;
+mod import;
 mod load;
 mod record;
 mod report;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use record::RecordArgs;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
@@ -25,7 +27,8 @@ use std::path::PathBuf;
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
-  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
+  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
+  nyquist load perf.data               Open what `perf record` has recorded")]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -37,8 +40,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Record a program (or a running process) and look at its profile
     Record(RecordArgs),
-    /// Open a saved profile in the Firefox Profiler, with a local symbol server
+    /// Open a saved profile or a recording (perf.data) in the Firefox Profiler, with a local symbol server
     Load(LoadArgs),
+    /// Convert a recording (perf.data) to a profile, save it and open it
+    Import(ImportArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
     /// Build something with cargo and record it: what `cargo nyquist` runs
@@ -69,7 +74,7 @@ pub(crate) struct Verbosity {
 }
 
 /// Where symbols are looked for, beside the usual places.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SymbolArgs {
     /// Also look for binaries and debug files in this folder (may be repeated)
     #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
