@@ -13,6 +13,7 @@ mod number;
 mod output;
 mod page;
 mod printer;
+mod query;
 mod record;
 mod report;
 mod save;
@@ -45,6 +46,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Query(args) => query::run(&args).map(|()| 0),
+        Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

@@ -3,12 +3,14 @@
 mod annotate;
 mod filter;
 mod load;
+mod query;
 mod record;
 mod report;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
+pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::RecordArgs;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 
@@ -41,6 +43,10 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Answer one question about a profile, shortly: for scripts and agents
+    Query(QueryArgs),
+    /// Print a page that tells a language model how to ask a profile
+    Guide,
     /// Print a completion script for a shell
     Completions {
         /// The shell

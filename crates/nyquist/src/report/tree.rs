@@ -6,6 +6,7 @@ use crate::scale::Scale;
 use crate::text::names::printable;
 use crate::text::{Names, Screen, Style, cut};
 use nyquist_analysis::{Tree, TreeNode, View};
+use nyquist_profile::FuncId;
 use serde_json::{Value, json};
 use std::collections::BinaryHeap;
 
@@ -13,6 +14,8 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeOptions {
     pub(crate) inverted: bool,
+    /// The only function that may be a root.
+    pub(crate) root: Option<FuncId>,
     /// The least weight of a node.
     pub(crate) min_weight: u64,
     /// How many levels.
@@ -21,6 +24,24 @@ pub(crate) struct TreeOptions {
     pub(crate) limit: usize,
     pub(crate) scale: Scale,
     pub(crate) names: Names,
+}
+
+impl TreeOptions {
+    fn roots<'v>(&self, tree: &Tree<'v>) -> Vec<TreeNode<'v>> {
+        let mut roots = tree.roots();
+        roots.retain(|node| self.root.is_none_or(|root| node.func == root));
+        roots
+    }
+}
+
+/// The nodes that the options leave, with their depths, each before its children.
+pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(usize, TreeNode<'v>)> {
+    let rows = chosen(view, options).rows.into_iter();
+    rows.filter_map(|row| match row.what {
+        What::Node(node) => Some((row.depth, node)),
+        What::Others { .. } => None,
+    })
+    .collect()
 }
 
 pub(super) fn text(report: &Report<'_>, inverted: bool) -> String {
@@ -39,6 +60,7 @@ pub(super) fn json(report: &Report<'_>, inverted: bool) -> Value {
 fn options(report: &Report<'_>, inverted: bool) -> TreeOptions {
     TreeOptions {
         inverted,
+        root: None,
         min_weight: report.min_weight(TREE_PERCENT),
         max_depth: report.args.depth.map_or(usize::MAX, |depth| depth as usize),
         limit: report.limit(TREE_ROWS),
@@ -119,7 +141,7 @@ impl<'v> Heaviest<'v> {
 /// The least weight that leaves no more than `limit` nodes: nodes are looked at from the heaviest on.
 fn weight_for_limit(tree: &Tree<'_>, options: &TreeOptions) -> u64 {
     let mut found = Heaviest::default();
-    found.push(tree.roots(), 1, options.min_weight);
+    found.push(options.roots(tree), 1, options.min_weight);
     for _ in 0..options.limit {
         let Some((_, index)) = found.heap.pop() else { break };
         let (depth, node) = &found.nodes[index];
@@ -137,7 +159,7 @@ fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> Chosen<'v> {
     let min_weight =
         if options.limit == usize::MAX { options.min_weight } else { weight_for_limit(&tree, options) };
     let mut rows = Vec::new();
-    let mut ahead = children_rows(tree.roots(), None, min_weight);
+    let mut ahead = children_rows(options.roots(&tree), None, min_weight);
     while let Some(row) = ahead.pop() {
         if let What::Node(node) = &row.what
             && node.has_children
