@@ -4,6 +4,7 @@ mod annotate;
 mod args;
 mod browser;
 mod control;
+mod diff;
 mod failure;
 mod functions;
 mod input;
@@ -46,6 +47,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

@@ -1,6 +1,7 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
 mod annotate;
+mod diff;
 mod filter;
 mod load;
 mod query;
@@ -8,6 +9,7 @@ mod record;
 mod report;
 
 pub(crate) use annotate::AnnotateArgs;
+pub(crate) use diff::DiffArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Compare profiles: what got slower and what faster, and what is noise
+    Diff(DiffArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
