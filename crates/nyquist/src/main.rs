@@ -5,6 +5,7 @@ mod args;
 mod browser;
 mod cargo;
 mod control;
+mod diff;
 mod failure;
 mod functions;
 mod import;
@@ -16,6 +17,7 @@ mod output;
 mod page;
 mod perf_data;
 mod printer;
+mod query;
 mod record;
 mod report;
 mod save;
@@ -50,6 +52,9 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Diff(args) => diff::run(&args).map(|()| 0),
+        Command::Query(args) => query::run(&args).map(|()| 0),
+        Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

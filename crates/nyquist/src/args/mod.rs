@@ -2,16 +2,20 @@
 
 mod annotate;
 pub(crate) mod cargo;
+mod diff;
 mod filter;
 mod import;
 mod load;
+mod query;
 mod record;
 mod report;
 
 pub(crate) use annotate::AnnotateArgs;
+pub(crate) use diff::DiffArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
+pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::RecordArgs;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 
@@ -55,6 +59,12 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Compare profiles: what got slower and what faster, and what is noise
+    Diff(DiffArgs),
+    /// Answer one question about a profile, shortly: for scripts and agents
+    Query(QueryArgs),
+    /// Print a page that tells a language model how to ask a profile
+    Guide,
     /// Print a completion script for a shell
     Completions {
         /// The shell
