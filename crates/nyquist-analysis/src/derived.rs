@@ -63,7 +63,7 @@ impl<'a> Derived<'a> {
     /// Removes nodes. Their callees become callees of the nearest caller that stays.
     pub(crate) fn apply(&mut self, fates: &[Fate]) {
         let old = &*self.forest;
-        let mut new = Forest::default();
+        let mut new = Forest::with_capacity(fates.iter().filter(|fate| **fate == Fate::Keep).count());
         // For each old node, the nearest of it and its callers that stays; and where its samples go.
         let mut nearest = Vec::with_capacity(old.len());
         let mut target = Vec::with_capacity(old.len());

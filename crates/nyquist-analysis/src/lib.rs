@@ -35,6 +35,7 @@ mod groups;
 mod index;
 mod markers;
 mod once;
+mod parallel;
 mod pattern;
 mod patterns;
 mod peek;
@@ -44,6 +45,7 @@ mod selection;
 mod spans;
 mod statistics;
 mod summary;
+mod sums;
 #[cfg(test)]
 mod test_profile;
 mod timeline;
