@@ -23,6 +23,7 @@
 
 mod amount;
 mod chosen;
+mod columns;
 mod comparable_name;
 mod derived;
 mod diff;

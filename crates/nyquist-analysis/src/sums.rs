@@ -6,6 +6,7 @@ use nyquist_profile::{Profile, Thread, ThreadIndex};
 
 use crate::amount::Amount;
 use crate::chosen::Chosen;
+use crate::columns::{self, CompactSample};
 use crate::index::Index;
 use crate::parallel;
 use crate::selection::SampleState;
@@ -87,6 +88,8 @@ pub(crate) struct IndexedSums {
     pub(crate) all_on_cpu: Sums,
     /// The running sums of that.
     pub(crate) running: Vec<Amount>,
+    /// The samples of each thread in little room, where they fit.
+    columns: Vec<Option<Vec<CompactSample>>>,
 }
 
 impl IndexedSums {
@@ -116,7 +119,13 @@ impl IndexedSums {
         let (on_cpu, all_on_cpu) = of_state(SampleState::OnCpu);
         let (off_cpu, _) = of_state(SampleState::OffCpu);
         let running = running(all_on_cpu.own.clone());
-        Self { on_cpu, off_cpu, all_on_cpu, running }
+        let columns = parallel::pieces(threads.len(), 1, |range| {
+            let columns =
+                threads[range].iter().map(|thread| columns::of_thread(profile, thread, node_of_stack));
+            columns.collect::<Vec<_>>()
+        });
+        let columns = columns.into_iter().flatten().collect();
+        Self { on_cpu, off_cpu, all_on_cpu, running, columns }
     }
 }
 
@@ -228,6 +237,12 @@ impl<'i> Plan<'i> {
     fn go_through(&self, parts: Range<usize>, mut take: impl FnMut(Option<u32>, Amount)) {
         let profile = self.index.profile;
         for (thread, range) in &self.parts[parts] {
+            if let Some(column) = &self.index.sums.columns[thread.index()] {
+                for sample in column[range.clone()].iter().filter(|sample| sample.is_in(self.state)) {
+                    take(sample.node(), sample.amount());
+                }
+                continue;
+            }
             let samples = &profile.thread(*thread).samples[range.clone()];
             for (sample, position) in samples.iter().zip(range.start..) {
                 if self.state.accepts(sample) {
@@ -241,6 +256,9 @@ impl<'i> Plan<'i> {
 
 #[cfg(test)]
 mod tests {
+    use nyquist_profile::{Sample, ThreadIndex};
+
+    use crate::amount::Amount;
     use crate::selection::Selection;
     use crate::test_profile::{TestProfile, tree_text, with_view};
 
@@ -265,6 +283,25 @@ mod tests {
                 let nodes = tree_text(view.call_tree());
                 assert_eq!(nodes, format!("a:{},0 .b:{count},{count} .c:{count},{count}", 2 * count));
             });
+        }
+    }
+
+    #[test]
+    fn figures_that_are_too_great_for_little_room_are_summed_too() {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        for _ in 0..4 {
+            test.sample("f", 1);
+        }
+        let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
+        thread.samples[2] = Sample { cpu_delta: 1 << 40, weight: u32::MAX, ..thread.samples[2] };
+        let profile = test.finish();
+        for (range, expected) in [
+            (1_000_000..3_000_000, Amount { weight: (1 << 32), cpu_ns: (1 << 40) + 1_000_000 }),
+            (0..2_000_000, Amount { weight: 2, cpu_ns: 1_000_000 }),
+        ] {
+            let selection = Selection { range: Some(range), ..Selection::default() };
+            with_view(&profile, &selection, |view| assert_eq!(view.total(), expected));
         }
     }
 }
