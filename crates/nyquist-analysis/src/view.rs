@@ -145,22 +145,22 @@ fn sum_up<'a>(
 ) -> (Cow<'a, [Amount]>, Amount) {
     let plans: Vec<_> = chosen.states().iter().map(|&state| Plan::new(index, chosen, state)).collect();
     let all = &index.sums.all_on_cpu;
-    if let ([plan], None) = (&*plans, &derived.map)
-        && plan.is_all()
-    {
-        let stackless = if derived.keeps_stackless { all.stackless } else { Amount::default() };
-        return (Cow::Borrowed(&index.sums.running), stackless);
-    }
-    let mut sums = Sums::new(index.forest.len());
-    for plan in &plans {
-        plan.add_to(&mut sums);
-    }
-    let stackless = if derived.keeps_stackless { sums.stackless } else { Amount::default() };
-    let own = match &derived.map {
-        None => sums.own,
-        Some(map) => moved(&sums.own, map, derived.forest.len()),
+    let (own, stackless) = match &*plans {
+        [plan] if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
+        plans => {
+            let mut sums = Sums::new(index.forest.len());
+            for plan in plans {
+                plan.add_to(&mut sums);
+            }
+            (Cow::Owned(sums.own), sums.stackless)
+        }
     };
-    (Cow::Owned(sums::running(own)), stackless)
+    let running = match (&derived.map, own) {
+        (None, Cow::Borrowed(_)) => Cow::Borrowed(&*index.sums.running),
+        (None, Cow::Owned(own)) => Cow::Owned(sums::running(own)),
+        (Some(map), own) => Cow::Owned(sums::running(moved(&own, map, derived.forest.len()))),
+    };
+    (running, if derived.keeps_stackless { stackless } else { Amount::default() })
 }
 
 /// The amounts at the nodes that have them after filters and transforms.
