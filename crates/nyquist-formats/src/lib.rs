@@ -8,6 +8,7 @@
 
 pub mod csv;
 mod error;
+pub mod flame;
 pub mod folded;
 mod gzip;
 mod import;

@@ -4,6 +4,7 @@ mod annotate;
 pub(crate) mod cargo;
 mod diff;
 mod filter;
+mod flamegraph;
 mod import;
 mod load;
 mod query;
@@ -13,6 +14,7 @@ mod report;
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
@@ -31,6 +33,7 @@ use std::path::PathBuf;
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
+  nyquist flamegraph profile.json.gz   Draw it as an SVG
   nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
   nyquist load perf.data               Open what `perf record` has recorded")]
 pub(crate) struct Cli {
@@ -61,6 +64,8 @@ pub(crate) enum Command {
     Annotate(AnnotateArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
+    /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
+    Flamegraph(FlamegraphArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
