@@ -146,7 +146,9 @@ pub struct Sample {
     pub tid: Tid,
     /// Whether the thread was in the kernel when it was observed.
     pub in_kernel: bool,
-    /// The CPU time that this sample stands for, in nanoseconds.
+    /// What it was doing, and with that what the sample stands for.
+    pub state: SampleState,
+    /// The CPU time that this sample stands for, in nanoseconds, where its own clock has triggered it.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
     /// for sources that can tell. Where [`Event::cpu`] is known, it is what the thread has used *on that
@@ -158,6 +160,24 @@ pub struct Sample {
     pub kernel_stack: Vec<Avma>,
     /// The user's part of the stack.
     pub user: UserStack,
+}
+
+/// What a thread was doing when it was observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleState {
+    /// It ran, and its own clock of CPU time has triggered the sample.
+    #[default]
+    Clocked,
+    /// It was looked at by the wall clock, and ran.
+    Running {
+        /// How long it has waited, for whatever reason, since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
+    /// It was looked at by the wall clock, and waited for something.
+    Waiting {
+        /// How long it has waited since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
 }
 
 /// The user's part of a stack: walked already, or what is needed to walk it.
@@ -184,6 +204,14 @@ pub enum Registers {
     /// 64-bit x86, in DWARF's order (System V ABI for AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp,
     /// rsp, r8 to r15, then the instruction pointer.
     X86_64([u64; 17]),
+    /// The same registers, of which some are not known.
+    X86_64Partial {
+        /// The values in the same order; what stands for an unknown one means nothing.
+        values: [u64; 17],
+        /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
+        /// instruction pointer always are.
+        known: u32,
+    },
     /// A 32-bit program's registers, which are not unwound: the instruction pointer.
     X86 {
         /// The instruction pointer.

@@ -11,7 +11,7 @@ use nyquist_perf::{
 };
 
 use crate::event::{
-    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, Tid, Timestamp, UserStack,
+    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack,
 };
 
 /// The `PROT_EXEC` of mmap(2).
@@ -126,6 +126,7 @@ impl PerfEvents {
             pid: Pid(pid),
             tid: Tid(tid),
             in_kernel,
+            state: SampleState::Clocked,
             period_ns: self.period_ns(sample.period),
             // In a group, the clock that counts CPU time is the last member.
             cpu_time_ns: sample.counters.and_then(|counters| counters.iter().last()).map(|last| last.value),

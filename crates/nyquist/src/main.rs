@@ -1,20 +1,28 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
 
+mod annotate;
 mod args;
 mod browser;
+mod cargo;
 mod control;
 mod failure;
+mod functions;
+mod input;
 mod load;
 mod machine;
 mod number;
 mod output;
+mod page;
 mod printer;
 mod record;
 mod report;
 mod save;
+mod scale;
+mod selection;
 mod serve;
 mod summary;
 mod symbolicate;
+mod text;
 
 use args::{Cli, Command};
 use clap::{CommandFactory as _, Parser as _};
@@ -37,6 +45,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Report(args) => report::run(&args).map(|()| 0),
+        Command::Cargo { words } => cargo::run(words),
+        Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)
