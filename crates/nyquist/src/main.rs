@@ -5,6 +5,7 @@ mod args;
 mod browser;
 mod cargo;
 mod control;
+mod export;
 mod failure;
 mod functions;
 mod input;
@@ -14,6 +15,7 @@ mod number;
 mod output;
 mod page;
 mod printer;
+mod profile_file;
 mod record;
 mod report;
 mod save;
@@ -47,6 +49,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

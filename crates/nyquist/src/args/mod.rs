@@ -2,12 +2,14 @@
 
 mod annotate;
 pub(crate) mod cargo;
+mod export;
 mod filter;
 mod load;
 mod record;
 mod report;
 
 pub(crate) use annotate::AnnotateArgs;
+pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
 pub(crate) use record::RecordArgs;
@@ -50,6 +52,8 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
