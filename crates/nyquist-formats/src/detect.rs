@@ -65,7 +65,7 @@ pub fn detect(prefix: &[u8], name: &str) -> Option<Format> {
     by_magic(start)
         .or_else(|| by_text(start, name))
         .or_else(|| is_etl(start, name).then_some(Format::Etl))
-        .or_else(|| is_protobuf(start).then_some(Format::Pprof))
+        .or_else(|| is_pprof(start).then_some(Format::Pprof))
 }
 
 fn by_magic(start: &[u8]) -> Option<Format> {
@@ -142,12 +142,40 @@ fn by_lines(text: &str) -> Option<Format> {
     (is_text && folded::split_count(first).is_some()).then_some(Format::Folded)
 }
 
-/// Whether these are fields of pprof's `Profile`, of which the first is always one of its sample types.
-fn is_protobuf(start: &[u8]) -> bool {
-    let (Some(&0x0a), Some(&length)) = (start.first(), start.get(1)) else { return false };
-    let next = start.get(2 + usize::from(length)).copied();
-    // The tags of the fields 1 to 6, all length-delimited.
-    length < 64 && next.is_some_and(|tag| tag & 7 == 2 && (1..=6).contains(&(tag >> 3)))
+/// Wire types of protobuf.
+const VARINT: u8 = 0;
+const BYTES: u8 = 2;
+
+/// Whether these are fields of pprof's `Profile`, in whatever order: none but those that it has, each of its type, and a
+/// sample type among them.
+fn is_pprof(start: &[u8]) -> bool {
+    let (mut rest, mut has_sample_type) = (start, false);
+    while let Some((&tag, after)) = rest.split_first() {
+        let Some((value, after)) = varint(after) else { break };
+        let (field, wire_type) = (tag >> 3, tag & 0b111);
+        let (is_varint, is_bytes) = (wire_type == VARINT, wire_type == BYTES);
+        let is_known = match field {
+            1..=6 | 11 => is_bytes,
+            7..=10 | 12 | 14 | 15 => is_varint,
+            13 => is_bytes || is_varint,
+            _ => false,
+        };
+        if !is_known {
+            return false;
+        }
+        has_sample_type |= field == 1;
+        let length = if is_bytes { usize::try_from(value).unwrap_or(usize::MAX) } else { 0 };
+        rest = after.get(length..).unwrap_or_default();
+    }
+    has_sample_type
+}
+
+/// A protobuf varint and what follows it.
+fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let length = bytes.iter().take(10).position(|byte| byte & 0x80 == 0)? + 1;
+    let (varint, rest) = bytes.split_at(length);
+    let value = varint.iter().rev().fold(0_u64, |value, byte| value << 7 | u64::from(byte & 0x7f));
+    Some((value, rest))
 }
 
 /// Whether it is an event trace: its name says so, and it begins with the size of its buffers, a multiple of 1 KiB.
@@ -198,6 +226,12 @@ mod tests {
         let pprof = written(&|out| crate::pprof::write(&profile, out));
         check(&pprof, "x", Some(Format::Pprof));
         check(&gzip::decompress(&pprof).unwrap().0, "x", Some(Format::Pprof));
+        // Go's profiles begin with their time.
+        check(
+            &[&[0x48, 0xd3, 0xed, 0x01], &*gzip::decompress(&pprof).unwrap().0].concat(),
+            "x",
+            Some(Format::Pprof),
+        );
         check(&written(&|out| crate::speedscope::write(&profile, out)), "x", Some(Format::Speedscope));
         check(&written(&|out| perf_script::write(&profile, out)), "x", Some(Format::PerfScript));
         let options = folded::WriteOptions::default();

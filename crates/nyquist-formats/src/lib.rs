@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chrome;
 pub mod csv;
 mod detect;
 mod error;
@@ -44,6 +45,7 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
         Format::Pprof => pprof::read(&bytes),
         Format::Folded => folded::read(&bytes),
         Format::Speedscope => speedscope::read(&bytes),
+        Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
         other => Err(ReadError::Unsupported(format!("it is {other}, which cannot be read here"))),
     }?;

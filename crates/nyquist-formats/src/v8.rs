@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::error::{Imported, ReadError};
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
-use crate::json::{id_text, nanoseconds};
+use crate::json::nanoseconds;
 
 const FORMAT: &str = "a CPU profile of V8";
 
@@ -35,12 +35,18 @@ pub(crate) struct Node {
     pub call_frame: CallFrame,
 }
 
+impl Node {
+    /// A node that is a part of another document; `None` where it is none.
+    pub(crate) fn deserialize_from(value: &serde_json::Value) -> Option<Self> {
+        Self::deserialize(value).ok()
+    }
+}
+
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CallFrame {
     pub function_name: String,
     pub url: String,
-    pub script_id: serde_json::Value,
     /// From 0 on in files, -1 where there is none.
     pub line_number: Option<f64>,
     /// From 0 on in files, -1 where there is none.
@@ -114,7 +120,7 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, code: &CallFrame) 
         return NodeStack { stack: None, is_idle: false };
     }
     let name = if code.function_name.is_empty() { "(anonymous)" } else { &code.function_name };
-    let url = if code.url.is_empty() && !id_text(&code.script_id).is_empty() { "" } else { &code.url };
+    let url = &code.url;
     // A call frame's line is that of its function.
     let position = |number: Option<f64>| {
         number

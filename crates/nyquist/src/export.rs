@@ -6,7 +6,7 @@ use crate::output::Output;
 use crate::printer::Printer;
 use crate::{input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
-use nyquist_formats::{csv, folded, perf_script, pprof, speedscope};
+use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
 use std::io::{self, IsTerminal as _, Write};
@@ -47,7 +47,8 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
         } else {
             format!("the name {} does not say which format is wanted", args.output.display())
         };
-        Failure::new(message).hint("choose one: --format pprof|folded|speedscope|firefox|perf-script|csv")
+        Failure::new(message)
+            .hint("choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|csv")
     })
 }
 
@@ -78,6 +79,7 @@ fn write(
             folded::write(profile, &mut out, options)
         }
         ExportFormat::Speedscope => speedscope::write(profile, &mut out),
+        ExportFormat::Chrome => chrome::write(profile, &mut out),
         ExportFormat::Firefox => {
             let gzip = args.output.extension().is_none_or(|extension| extension != "json");
             firefox::write(profile, WriteOptions { version: args.profile_version, gzip }, out)

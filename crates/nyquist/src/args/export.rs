@@ -47,6 +47,8 @@ pub(crate) enum ExportFormat {
     Folded,
     /// For speedscope: .speedscope.json
     Speedscope,
+    /// A Chrome trace, for Perfetto and chrome://tracing: .trace.json
+    Chrome,
     /// For the Firefox Profiler: .json.gz, .json
     Firefox,
     /// As `perf script` prints it: .perf
@@ -61,6 +63,7 @@ impl ExportFormat {
         let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
         let endings = [
             (".speedscope.json", Self::Speedscope),
+            (".trace.json", Self::Chrome),
             (".json.gz", Self::Firefox),
             (".json", Self::Firefox),
             (".pb.gz", Self::Pprof),
@@ -89,6 +92,7 @@ mod tests {
             |name: &str, expected| assert_eq!(ExportFormat::of_name(Path::new(name)), expected, "{name}");
         check("/tmp/x.pb.gz", Some(ExportFormat::Pprof));
         check("x.speedscope.JSON", Some(ExportFormat::Speedscope));
+        check("x.trace.json", Some(ExportFormat::Chrome));
         check("x.json.gz", Some(ExportFormat::Firefox));
         check("x.json", Some(ExportFormat::Firefox));
         check("x.svg", None);
