@@ -19,6 +19,11 @@ pub(crate) struct Choice<'a> {
 }
 
 impl Choice<'_> {
+    /// The function; the one with the most time where several libs or files have it.
+    pub(crate) fn first(&self) -> FuncId {
+        self.funcs[0]
+    }
+
     /// Says which other functions match; `None` where there is none.
     pub(crate) fn others(&self, names: Names) -> Option<String> {
         if self.others.is_empty() {

@@ -47,16 +47,26 @@ impl Listing {
             (listing.codes, listing.notes) = code::code(profile, places, &names, finder);
         }
         if !args.asm {
-            listing.files = files(profile, places, funcs);
-            listing.read_files(profile.meta().start_time);
+            listing.add_source(profile, places, funcs);
             listing.spread_instructions();
         }
-        if places.lines.is_empty() && !args.asm {
-            listing.notes.push(
-                "the profile has no lines of this function: its code has no debug info here".to_owned(),
-            );
-        }
         listing
+    }
+
+    /// Source alone.
+    pub(super) fn of_source(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Self {
+        let mut listing = Self::default();
+        listing.add_source(profile, places, funcs);
+        listing
+    }
+
+    fn add_source(&mut self, profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) {
+        self.files = files(profile, places, funcs);
+        self.read_files(profile.meta().start_time);
+        if places.lines.is_empty() {
+            self.notes
+                .push("the profile has no lines of this function: its code has no debug info".to_owned());
+        }
     }
 
     fn read_files(&mut self, recorded: u64) {

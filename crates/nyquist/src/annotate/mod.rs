@@ -81,6 +81,38 @@ impl<'a> Annotated<'a> {
     }
 }
 
+/// A source line that takes time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HotLine {
+    pub(crate) file: String,
+    pub(crate) line: u32,
+    /// Its own weight.
+    pub(crate) own: u64,
+    /// Its weight with what it calls.
+    pub(crate) total: u64,
+    /// Its text, where the file is on this machine.
+    pub(crate) text: Option<String>,
+}
+
+/// The lines of a function and of what is inlined into it, the hottest first, and what is missing.
+pub(crate) fn hot_lines(view: &View<'_>, funcs: &[FuncId]) -> (Vec<HotLine>, Vec<String>) {
+    let funcs: BTreeSet<_> = funcs.iter().copied().collect();
+    let places = places::places(view.profile(), stacks(view).into_iter(), &funcs);
+    let listing = Listing::of_source(view.profile(), &places, &funcs);
+    let lines = listing.files.iter().flat_map(|file| {
+        file.weights.iter().map(|(&line, weight)| HotLine {
+            file: file.file.clone(),
+            line,
+            own: weight.own,
+            total: weight.total,
+            text: file.text.as_ref().and_then(|text| text.line(line)).map(str::to_owned),
+        })
+    });
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_by_key(|line| std::cmp::Reverse((line.own, line.total)));
+    (lines, listing.notes)
+}
+
 /// The stacks of the samples, each once with its weight.
 fn stacks(view: &View<'_>) -> BTreeMap<StackId, u64> {
     let mut stacks = BTreeMap::new();
