@@ -6,6 +6,7 @@ mod browser;
 mod cargo;
 mod control;
 mod diff;
+mod export;
 mod failure;
 mod flamegraph;
 mod functions;
@@ -18,6 +19,7 @@ mod output;
 mod page;
 mod perf_data;
 mod printer;
+mod profile_file;
 mod query;
 mod record;
 mod report;
@@ -54,6 +56,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Cargo { words } => cargo::run(words),
         Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),

@@ -3,6 +3,7 @@
 mod annotate;
 pub(crate) mod cargo;
 mod diff;
+mod export;
 mod filter;
 mod flamegraph;
 mod import;
@@ -13,6 +14,7 @@ mod report;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
+pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
     /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
