@@ -1,6 +1,7 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
 use crate::account::{Balance, Leftovers};
+use crate::cpus::Cpus;
 use crate::event::{
     Counter, Event, EventKind, Mapping, Marker, MarkerTiming, Pid, Registers, Sample, SampleState, Tid,
     Timestamp, Track, UserStack,
@@ -12,6 +13,9 @@ use crate::mappings::Range;
 use crate::markers::Markers;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
+use crate::program_arguments::ProgramArguments;
+use crate::reuse::Pool;
+use crate::shape::Shape;
 use crate::track::{Process, Thread, Tracker};
 use nyquist_object::Avma;
 use nyquist_profile::{
@@ -83,6 +87,11 @@ struct Stages {
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
+    shape: Shape,
+    /// Rows of threads that have ended; empty unless the shape says that rows are used again.
+    pool: Pool,
+    cpus: Cpus,
+    program_arguments: ProgramArguments,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -106,12 +115,20 @@ impl Place {
     }
 }
 
+/// A sample without its stack, and where it goes.
+#[derive(Debug)]
+struct Row {
+    thread: ThreadIndex,
+    /// The CPU that has a track of its own, and what the sample is called there.
+    on_cpu: Option<(u32, String)>,
+    sample: profile::Sample,
+}
+
 /// A sample in code whose jitdump has not yet been written up to its time.
 #[derive(Debug)]
 struct Waiting {
     time: Timestamp,
-    thread: ThreadIndex,
-    row: profile::Sample,
+    row: Row,
     places: Vec<Place>,
     dumps: Vec<DumpIndex>,
 }
@@ -134,15 +151,28 @@ impl Converter {
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
+            shape: Shape::default(),
+            pool: Pool::default(),
+            cpus: Cpus::default(),
+            program_arguments: ProgramArguments::default(),
             frames: Vec::new(),
             places: Vec::new(),
         };
         Self { order: Order::default(), stages }
     }
 
+    /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
+    #[must_use]
+    pub fn shaped(mut self, shape: Shape) -> Self {
+        self.stages.program_arguments = ProgramArguments::of(shape.program_arguments);
+        self.stages.shape = shape;
+        self
+    }
+
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         self.stages.note_mapping(&event);
+        self.stages.program_arguments.note(&event);
         self.order.push(event);
     }
 
@@ -239,8 +269,8 @@ impl Stages {
                     name_process(&mut self.builder, &process, self.options.start);
                 }
             }
-            EventKind::Name { pid, tid, name, exec } => self.tracker.name(pid, tid, &name, exec, now),
-            EventKind::Exit { pid, tid } => self.tracker.exit(pid, tid, now),
+            EventKind::Name { pid, tid, name, exec } => self.name(now, (pid, tid), &name, exec),
+            EventKind::Exit { pid, tid } => self.exit(now, (pid, tid)),
             EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
             EventKind::Lost { records } => {
                 self.statistics.lost += records;
@@ -261,8 +291,35 @@ impl Stages {
         }
     }
 
+    fn name(&mut self, now: Timestamp, (pid, tid): (Pid, Tid), name: &str, exec: bool) {
+        self.pool.before_new_name(self.tracker.process(pid, now), (pid, tid));
+        self.tracker.name(pid, tid, name, exec, now);
+        if let Some(arguments) = self.program_arguments.take(pid, now) {
+            self.tracker.process(pid, now).arguments = arguments;
+        }
+    }
+
+    fn exit(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) {
+        if !self.shape.reuse_threads {
+            return self.tracker.exit(pid, tid, now);
+        }
+        let thread = self.tracker.process(pid, now).threads.get(&tid);
+        let ends_now = thread.is_some_and(|thread| thread.end.is_none());
+        self.tracker.exit(pid, tid, now);
+        let process = self.tracker.process(pid, now);
+        if ends_now {
+            self.pool.give_back_thread(process, (pid, tid));
+        }
+        if ends_now && process.end.is_some() {
+            self.pool.give_back_process(process);
+        }
+    }
+
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         let id = (sample.pid, sample.tid);
+        if self.shape.main_threads_only && id.0.0 != id.1.0 {
+            return;
+        }
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
             Some(total) => self.thread(now, id).cpu_delta(cpu, total),
@@ -274,14 +331,32 @@ impl Stages {
         self.place_frames(now, sample, truncated);
         self.statistics.samples += 1;
         let thread = self.profile_thread(now, id);
-        let row = profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu };
+        let row = Row {
+            thread,
+            on_cpu: self.cpu_track(now, cpu, id),
+            sample: profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu },
+        };
         let dumps = &self.tracker.process(sample.pid, now).jit.dumps;
         if self.places.iter().any(Place::is_unknown) && !self.dumps.are_read_up_to(dumps, now) {
             let (dumps, places) = (dumps.clone(), self.places.clone());
-            self.waiting.push_back(Waiting { time: now, thread, row, places, dumps });
+            self.waiting.push_back(Waiting { time: now, row, places, dumps });
         } else {
-            let stack = self.intern_places();
-            self.builder.add_sample(thread, profile::Sample { stack, ..row });
+            self.add_row(row);
+        }
+    }
+
+    /// The CPU that has a track of its own, and what the sample is called there.
+    fn cpu_track(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid)) -> Option<(u32, String)> {
+        let cpu = cpu.filter(|_| self.shape.cpu_threads)?;
+        Some((cpu, cpu_label(&self.thread(now, id).name, id)))
+    }
+
+    /// Adds a sample with the stack that `places` are.
+    fn add_row(&mut self, row: Row) {
+        let sample = profile::Sample { stack: self.intern_places(), ..row.sample };
+        self.builder.add_sample(row.thread, sample);
+        if let Some((cpu, label)) = row.on_cpu {
+            self.cpus.add_sample(&mut self.builder, cpu, &label, sample);
         }
     }
 
@@ -413,19 +488,35 @@ impl Stages {
         if let Some(index) = process.threads.get(&tid).and_then(|thread| thread.index) {
             return index;
         }
+        let is_new = process.index.is_none();
+        self.pool.take_process(process);
         let builder = &mut self.builder;
         let process_index = *process.index.get_or_insert_with(|| {
             builder.add_process(profile::Process { pid: pid.0.to_string(), ..profile::Process::default() })
         });
+        self.pool.take_thread(process, (pid, tid), now);
         let thread = process.thread(tid, now);
-        let mut row = profile::Thread::new(process_index, tid.0.to_string(), "");
-        row.is_main = pid.0 == tid.0;
-        *thread.index.insert(builder.add_thread(row))
+        let index = *thread.index.get_or_insert_with(|| {
+            let mut row = profile::Thread::new(process_index, tid.0.to_string(), "");
+            row.is_main = pid.0 == tid.0;
+            builder.add_thread(row)
+        });
+        // One that is first heard of by what it has used has ended already, and perhaps its process.
+        if self.shape.reuse_threads && thread.end.is_some() {
+            self.pool.give_back_thread(process, (pid, tid));
+            if is_new && process.end.is_some() {
+                self.pool.give_back_process(process);
+            }
+        }
+        index
     }
 
     /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
     /// kernel's.
     fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
+        if self.shape.fold_recursive_prefix {
+            fold_recursive_prefix(&mut self.frames);
+        }
         self.places.clear();
         self.places.extend(truncated.map(Place::Truncated));
         let process = self.tracker.process(sample.pid, now);
@@ -468,7 +559,7 @@ impl Stages {
             is_end || dumps.are_read_up_to(&waiting.dumps, waiting.time)
         };
         while let Some(waiting) = self.waiting.pop_front_if(|waiting| is_ready(&self.dumps, waiting)) {
-            let Waiting { time, thread, row, places, dumps } = waiting;
+            let Waiting { time, row, places, dumps } = waiting;
             self.places = places;
             for place in &mut self.places {
                 if let Place::Code(range, address, Mode::User) = place
@@ -477,8 +568,7 @@ impl Stages {
                     *range = self.dumps.find(&dumps, *address, time);
                 }
             }
-            let stack = self.intern_places();
-            self.builder.add_sample(thread, profile::Sample { stack, ..row });
+            self.add_row(row);
         }
     }
 
@@ -528,7 +618,10 @@ impl Stages {
 
     /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
     fn named_builder(&self, mut builder: ProfileBuilder) -> ProfileBuilder {
-        for (_, process) in self.tracker.processes() {
+        let mut processes: Vec<_> = self.tracker.processes().map(|(_, process)| process).collect();
+        // Of several that share a row, the last one says when it ended.
+        processes.sort_unstable_by_key(|process| process.start);
+        for process in processes {
             name_process(&mut builder, process, self.options.start);
         }
         let meta = builder.meta_mut();
@@ -567,17 +660,37 @@ fn name_process(builder: &mut ProfileBuilder, process: &Process, zero: Timestamp
     let since_zero = |time: Timestamp| time.0.saturating_sub(zero.0);
     if let Some(index) = process.index {
         let row = builder.process_mut(index);
-        row.name.clone_from(&process.name);
-        row.start = since_zero(process.start);
+        if !process.reuses_row {
+            row.name = process.full_name();
+            row.start = since_zero(process.start);
+        }
         row.end = process.end.map(since_zero);
     }
-    for Thread { index, name, start, end, .. } in process.threads.values() {
+    let mut threads: Vec<&Thread> = process.threads.values().collect();
+    threads.sort_unstable_by_key(|thread| thread.start);
+    for Thread { index, name, start, end, reuses_row, .. } in threads {
         if let Some(index) = *index {
             let row = builder.thread_mut(index);
-            row.name = if row.is_main { process.name.clone() } else { name.clone() };
-            row.start = since_zero(*start);
+            if !*reuses_row {
+                row.name = if row.is_main { process.full_name() } else { name.clone() };
+                row.start = since_zero(*start);
+            }
             row.end = end.map(since_zero);
         }
+    }
+}
+
+/// The root of a stack on a CPU's thread: whose it is.
+fn cpu_label(name: &str, (pid, tid): (Pid, Tid)) -> String {
+    format!("{name} (process {}, thread {})", pid.0, tid.0)
+}
+
+/// Leaves one of equal frames at the root: those of a recursion whose beginning is not there.
+fn fold_recursive_prefix(frames: &mut Vec<FrameAddress>) {
+    while let [.., before, root] = frames.as_slice()
+        && before.lookup_address() == root.lookup_address()
+    {
+        frames.pop();
     }
 }
 
@@ -636,6 +749,125 @@ mod tests {
             format!("{} {}", names.join(";"), sample.weight)
         };
         samples.map(line).collect()
+    }
+
+    fn name(pid: u32, tid: u32, name: &str, exec: bool) -> EventKind {
+        EventKind::Name { pid: Pid(pid), tid: Tid(tid), name: name.to_owned(), exec }
+    }
+
+    fn fork(pid: u32, tid: u32, parent: u32) -> EventKind {
+        EventKind::Fork { pid: Pid(pid), tid: Tid(tid), parent_pid: Pid(parent), parent_tid: Tid(parent) }
+    }
+
+    fn exit(pid: u32, tid: u32) -> EventKind {
+        EventKind::Exit { pid: Pid(pid), tid: Tid(tid) }
+    }
+
+    /// The profile of these events, one each millisecond: each row as "process.thread samples start-end".
+    fn rows(shape: Shape, events: Vec<EventKind>) -> Vec<String> {
+        let mut converter = converter(true).shaped(shape);
+        for (time, event) in (1..).zip(events) {
+            converter.push(at(time, event));
+        }
+        let profile = converter.finish().profile;
+        let row = |thread: &profile::Thread| {
+            let process = &profile.process(thread.process).name;
+            let end = thread.end.map_or_else(String::new, |end| (end / MS).to_string());
+            format!("{process}.{} {} {}-{end}", thread.name, thread.samples.len(), thread.start / MS)
+        };
+        profile.threads().iter().map(row).collect()
+    }
+
+    const REUSE: Shape = Shape {
+        reuse_threads: true,
+        fold_recursive_prefix: false,
+        cpu_threads: false,
+        main_threads_only: false,
+        program_arguments: 0,
+    };
+
+    #[test]
+    fn threads_of_one_name_share_a_row_where_they_do_not_overlap() {
+        let events = || {
+            let mut events = vec![name(1, 1, "app", true), sample(1, 1, None, &[1])];
+            for tid in [2, 3] {
+                events.extend([fork(1, tid, 1), name(1, tid, "worker", false), sample(1, tid, None, &[2])]);
+            }
+            events.extend([exit(1, 3), fork(1, 4, 1), name(1, 4, "worker", false), sample(1, 4, None, &[3])]);
+            events
+        };
+        assert_eq!(rows(Shape::default(), events()).len(), 4);
+        assert_eq!(
+            rows(REUSE, events()),
+            ["app.app 1 1-", "worker.worker 1 3-", "worker.worker 2 6-"]
+                .map(|row| row.replace("worker.", "app."))
+        );
+    }
+
+    #[test]
+    fn processes_of_one_name_share_a_row_where_they_do_not_overlap() {
+        let mut events = vec![name(1, 1, "sh", true)];
+        for pid in [2, 3] {
+            events.extend([fork(pid, pid, 1), name(pid, pid, "true", true), sample(pid, pid, None, &[1])]);
+            events.push(exit(pid, pid));
+        }
+        // Nothing was sampled while it lived.
+        events.extend([fork(4, 4, 1), name(4, 4, "true", true), exit(4, 4)]);
+        events.push(EventKind::Total { pid: Pid(4), tid: Tid(4), cpu_time_ns: 3 * MS });
+        assert_eq!(rows(REUSE, events), ["true.true 3 2-12"]);
+    }
+
+    #[test]
+    fn a_row_is_left_to_its_name_when_the_name_changes() {
+        let mut events = vec![name(1, 1, "sh", true), sample(1, 1, None, &[1])];
+        for (pid, program) in [(2, "ls"), (3, "cat")] {
+            // The child is a shell until it becomes another program.
+            events.extend([fork(pid, pid, 1), sample(pid, pid, None, &[1])]);
+            events.extend([name(pid, pid, program, true), sample(pid, pid, None, &[2]), exit(pid, pid)]);
+        }
+        assert_eq!(rows(REUSE, events), ["sh.sh 1 1-", "ls.ls 2 3-7", "cat.cat 2 8-12"]);
+    }
+
+    #[test]
+    fn only_main_threads_where_they_alone_are_wanted() {
+        let events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
+        let shape = Shape { main_threads_only: true, ..Shape::default() };
+        assert_eq!(rows(shape, events).len(), 2);
+    }
+
+    #[test]
+    fn the_base_of_a_recursion_is_folded() {
+        let check = |stack: &[u64], expected: &str| {
+            let mut converter =
+                converter(true).shaped(Shape { fold_recursive_prefix: true, ..Shape::default() });
+            converter.push(at(1, sample(1, 1, None, stack)));
+            assert_eq!(folded(&converter.finish().profile), [expected]);
+        };
+        check(&[0x30, 0x11, 0x11, 0x11], "0x10;0x30 1");
+        check(&[0x30, 0x11, 0x11, 0x21], "0x20;0x10;0x10;0x30 1");
+        check(&[0x11], "0x11 1");
+    }
+
+    #[test]
+    fn a_cpu_has_what_ran_on_it() {
+        let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
+        converter.push(at(0, name(1, 1, "app", true)));
+        for (time, cpu) in [(1, 0), (2, 3), (3, 0)] {
+            converter.push(Event { cpu: Some(cpu), ..at(time, sample(1, 1, None, &[0x10])) });
+        }
+        let profile = converter.finish().profile;
+        let rows: Vec<_> = profile
+            .threads()
+            .iter()
+            .map(|thread| {
+                (profile.process(thread.process).name.as_str(), thread.name.as_str(), thread.samples.len())
+            })
+            .collect();
+        assert_eq!(
+            rows,
+            [("app", "app", 3), ("CPU", "All CPUs", 3), ("CPU", "CPU 0", 2), ("CPU", "CPU 3", 1)]
+        );
+        assert_eq!(folded(&profile)[3], "app (process 1, thread 1);0x10 1");
     }
 
     #[test]

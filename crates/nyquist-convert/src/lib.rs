@@ -8,6 +8,7 @@
 
 mod account;
 mod converter;
+mod cpus;
 pub mod event;
 mod evict;
 mod intern;
@@ -17,6 +18,9 @@ mod markers;
 mod modules;
 mod order;
 pub mod perf;
+mod program_arguments;
+mod reuse;
+mod shape;
 mod symbolicate;
 mod track;
 mod vdso;
@@ -24,4 +28,5 @@ mod vdso;
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
 pub use jit::JitSymbols;
 pub use modules::LibSource;
+pub use shape::Shape;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};

@@ -26,6 +26,10 @@ pub(crate) struct Process {
     pub(crate) end: Option<Timestamp>,
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ProcessIndex>,
+    /// Whether that place was another's before.
+    pub(crate) reuses_row: bool,
+    /// The program's first arguments, where they are asked for.
+    pub(crate) arguments: String,
     pub(crate) threads: FxHashMap<Tid, Thread>,
     /// The code that it makes while it runs.
     pub(crate) jit: ProcessJit,
@@ -50,6 +54,8 @@ pub(crate) struct Thread {
     pub(crate) end: Option<Timestamp>,
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ThreadIndex>,
+    /// Whether that place was another's before.
+    pub(crate) reuses_row: bool,
     /// On each CPU, its CPU time there at its last sample, in nanoseconds.
     cpu_times: Vec<(Option<u32>, u64)>,
     /// CPU time that no sample stands for yet.
@@ -70,6 +76,7 @@ impl Thread {
             start,
             end: None,
             index: None,
+            reuses_row: false,
             cpu_times: Vec::new(),
             unsampled: Balance::default(),
             waited: Balance::default(),
@@ -97,6 +104,8 @@ impl Process {
             start,
             end: None,
             index: None,
+            reuses_row: false,
+            arguments: String::new(),
             threads: FxHashMap::default(),
             jit: ProcessJit::default(),
             living: 0,
@@ -105,6 +114,15 @@ impl Process {
             unprepared: Vec::new(),
             became_another_program: false,
             name_may_be_cut: false,
+        }
+    }
+
+    /// The name, and the arguments where they are asked for.
+    pub(crate) fn full_name(&self) -> String {
+        if self.arguments.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} {}", self.name, self.arguments)
         }
     }
 
@@ -237,6 +255,7 @@ impl Tracker {
         }
         let parent = self.process(parent_pid, now);
         let mut child = Process::new(&parent.name, now);
+        child.arguments.clone_from(&parent.arguments);
         child.mappings = parent.mappings.clone();
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
@@ -250,6 +269,7 @@ impl Tracker {
         let process = self.process(pid, now);
         name.clone_into(&mut process.thread(tid, now).name);
         if exec {
+            process.arguments.clear();
             process.mappings = Mappings::default();
             process.space = AddressSpace::new();
             process.unprepared.clear();

@@ -3,8 +3,10 @@
 mod annotate;
 mod args;
 mod browser;
+mod cargo;
 mod control;
 mod diff;
+mod export;
 mod failure;
 mod functions;
 mod input;
@@ -14,11 +16,13 @@ mod number;
 mod output;
 mod page;
 mod printer;
+mod profile_file;
 mod query;
 mod record;
 mod report;
 mod save;
 mod scale;
+mod script;
 mod selection;
 mod serve;
 mod summary;
@@ -46,10 +50,13 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
         Command::Report(args) => report::run(&args).map(|()| 0),
+        Command::Cargo { words } => cargo::run(words),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
+        Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
+        Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

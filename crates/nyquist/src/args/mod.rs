@@ -1,22 +1,28 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
 mod annotate;
+pub(crate) mod cargo;
 mod diff;
+mod export;
 mod filter;
 mod load;
 mod query;
 mod record;
 mod report;
+mod script;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
+pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::RecordArgs;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
+pub(crate) use script::ScriptArgs;
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -27,6 +33,7 @@ use std::path::PathBuf;
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
+  nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
   nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
 pub(crate) struct Cli {
     /// What to do.
@@ -43,14 +50,25 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
+    /// Build something with cargo and record it: what `cargo nyquist` runs
+    #[command(hide = true, disable_help_flag = true)]
+    Cargo {
+        /// What comes after `cargo nyquist`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
+    /// Print one sample after another as text, as `perf script` does
+    Script(ScriptArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
     Guide,
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
