@@ -25,6 +25,7 @@ mod record;
 mod report;
 mod save;
 mod scale;
+mod script;
 mod selection;
 mod serve;
 mod summary;
@@ -58,6 +59,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
+        Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
