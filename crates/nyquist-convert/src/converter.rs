@@ -169,6 +169,13 @@ impl Converter {
         self
     }
 
+    /// Removes each jitdump from its folder when it has been opened; to be said before anything is pushed.
+    #[must_use]
+    pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
+        self.stages.dumps.unlink = unlink;
+        self
+    }
+
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         self.stages.note_mapping(&event);

@@ -33,7 +33,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status } = record(args, printer, &control, user)?;
+    let Recorded { finished, summary, status } = record(args, printer, &control, user.as_ref())?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
@@ -84,25 +84,24 @@ fn record(
     args: &RecordArgs,
     printer: Printer,
     control: &Control,
-    user: Option<Credentials>,
+    user: Option<&Credentials>,
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
     let (mut converter, mut summary, mut status) =
-        record_once(args, args.duration, printer, control, user.as_ref(), None)?;
-    for run in 2..=args.iteration_count {
+        record_once(args, args.duration, printer, control, user, None)?;
+    for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
         if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
             break;
         }
-        if status != 0 && !args.ignore_exit_code {
-            let runs = counted(u64::from(args.iteration_count - run + 1), "run");
+        if status != 0 && !args.runs.ignore_exit_code {
+            let runs = counted(u64::from(args.runs.iteration_count - run + 1), "run");
             printer.warn(format_args!("the command failed with {status}: {runs} left out (-i goes on)"));
             break;
         }
-        printer.detail(format_args!("Run {run} of {}", args.iteration_count));
+        printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
         let former = summary;
-        (converter, summary, status) =
-            record_once(args, left, printer, control, user.as_ref(), Some(converter))?;
+        (converter, summary, status) = record_once(args, left, printer, control, user, Some(converter))?;
         summary.total_cpu_time_ns += former.total_cpu_time_ns;
         summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
     }
@@ -133,7 +132,9 @@ fn record_once(
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let mut converter = converter.unwrap_or_else(|| {
         summary::print_outcome(printer, perf.outcome());
-        Converter::new(converter_options(args, perf.outcome())).shaped(args.shape.into())
+        Converter::new(converter_options(args, perf.outcome()))
+            .shaped(args.shape.into())
+            .unlinking_jitdumps(args.shape.unlink_aux_files)
     });
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
     let command = match program {

@@ -5,6 +5,7 @@ mod filter;
 mod load;
 mod record;
 mod report;
+pub(crate) mod samply;
 
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use load::LoadArgs;

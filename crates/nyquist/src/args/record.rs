@@ -24,7 +24,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
     /// Record this running process, with all of its threads
-    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "iteration_count"])]
     pub(crate) pid: Option<u32>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
@@ -46,12 +46,8 @@ pub(crate) struct RecordArgs {
     pub(crate) profile_version: FormatVersion,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
-    /// Run the command so many times, one run after another, into one profile
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "pid")]
-    pub(crate) iteration_count: u32,
-    /// Go on with the next run where one has failed
-    #[arg(short, long)]
-    pub(crate) ignore_exit_code: bool,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,
@@ -69,6 +65,17 @@ pub(crate) struct RecordArgs {
         required_unless_present = "pid"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How often the command runs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// Run the command so many times, one run after another, into one profile
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iteration_count: u32,
+    /// Go on with the next run where one has failed
+    #[arg(short, long)]
+    pub(crate) ignore_exit_code: bool,
 }
 
 /// Which threads the profile has, and what they are called.
@@ -98,6 +105,9 @@ pub(crate) struct ShapeArgs {
         hide_default_value = true
     )]
     pub(crate) include_args: usize,
+    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened
+    #[arg(long)]
+    pub(crate) unlink_aux_files: bool,
 }
 
 impl From<ShapeArgs> for Shape {
