@@ -4,6 +4,7 @@
 
 mod attach;
 mod bad_input;
+mod cargo;
 mod context;
 mod exit_status;
 mod expect;
@@ -45,4 +46,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("report", report::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
+    ("cargo", cargo::TESTS),
 ];
