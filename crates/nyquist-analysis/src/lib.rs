@@ -23,7 +23,9 @@
 
 mod amount;
 mod chosen;
+mod comparable_name;
 mod derived;
+mod diff;
 mod find;
 mod flame_chart;
 mod flame_graph;
@@ -40,6 +42,7 @@ mod positions;
 mod samples;
 mod selection;
 mod spans;
+mod statistics;
 mod summary;
 #[cfg(test)]
 mod test_profile;
@@ -50,6 +53,8 @@ mod tree;
 mod view;
 
 pub use amount::Amount;
+pub use comparable_name::comparable_name;
+pub use diff::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, diff};
 pub use find::{find_categories, find_functions, find_libs, find_processes, find_threads};
 pub use flame_chart::{FlameChartBox, FlameChartOptions};
 pub use flame_graph::{FlameBox, FlameGraph, FlameOptions};

@@ -17,7 +17,7 @@ const LIBS_NAMED: usize = 3;
 /// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
 /// machine that have the recorded identities.
 pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
-    let profile = load::read(path)?;
+    let profile = load::read(path, args, printer)?;
     // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
     if profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return Ok(profile);

@@ -1,17 +1,23 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
 
+mod annotate;
 mod args;
 mod browser;
 mod cargo;
 mod control;
+mod diff;
 mod failure;
+mod functions;
+mod import;
 mod input;
 mod load;
 mod machine;
 mod number;
 mod output;
 mod page;
+mod perf_data;
 mod printer;
+mod query;
 mod record;
 mod report;
 mod save;
@@ -50,8 +56,13 @@ fn run(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
+        Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
+        Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Diff(args) => diff::run(&args).map(|()| 0),
+        Command::Query(args) => query::run(&args).map(|()| 0),
+        Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

@@ -19,6 +19,7 @@ use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
 
 pub(crate) use heading::{heading, summary_json};
+pub(crate) use tree::{TreeOptions, tree_nodes};
 
 /// How many rows tables have unless told otherwise.
 const TABLE_ROWS: usize = 30;

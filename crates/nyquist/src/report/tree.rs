@@ -6,13 +6,17 @@ use crate::scale::Scale;
 use crate::text::names::printable;
 use crate::text::{Names, Screen, Style, cut};
 use nyquist_analysis::{Tree, TreeNode, View};
+use nyquist_profile::FuncId;
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// How much of a tree is shown, and how.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TreeOptions {
     pub(crate) inverted: bool,
+    /// The only function that may be a root.
+    pub(crate) root: Option<FuncId>,
     /// The least weight of a node.
     pub(crate) min_weight: u64,
     /// How many levels.
@@ -21,6 +25,24 @@ pub(crate) struct TreeOptions {
     pub(crate) limit: usize,
     pub(crate) scale: Scale,
     pub(crate) names: Names,
+}
+
+impl TreeOptions {
+    fn roots<'v>(&self, tree: &Tree<'v>) -> Vec<TreeNode<'v>> {
+        let mut roots = tree.roots();
+        roots.retain(|node| self.root.is_none_or(|root| node.func == root));
+        roots
+    }
+}
+
+/// The nodes that the options leave, with their depths, each before its children.
+pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(usize, TreeNode<'v>)> {
+    let rows = chosen(view, options).rows.into_iter();
+    rows.filter_map(|row| match row.what {
+        What::Node(node) => Some((row.depth, node)),
+        What::Others { .. } => None,
+    })
+    .collect()
 }
 
 pub(super) fn text(report: &Report<'_>, inverted: bool) -> String {
@@ -39,6 +61,7 @@ pub(super) fn json(report: &Report<'_>, inverted: bool) -> Value {
 fn options(report: &Report<'_>, inverted: bool) -> TreeOptions {
     TreeOptions {
         inverted,
+        root: None,
         min_weight: report.min_weight(TREE_PERCENT),
         max_depth: report.args.depth.map_or(usize::MAX, |depth| depth as usize),
         limit: report.limit(TREE_ROWS),
@@ -100,82 +123,129 @@ struct Chosen<'v> {
     is_cut: bool,
 }
 
-/// Nodes, the heaviest of which comes first.
+/// A node that was found.
+struct Kept<'v> {
+    node: TreeNode<'v>,
+    depth: usize,
+    parent: Option<usize>,
+    /// Whether it is shown.
+    is_shown: bool,
+    children: Children,
+}
+
+/// What was found below a node, or at the roots.
+#[derive(Default)]
+struct Children {
+    kept: Vec<usize>,
+    others: usize,
+    others_weight: u64,
+}
+
+/// Nodes, looked at from the heaviest on, until there are as many as are wanted.
 #[derive(Default)]
 struct Heaviest<'v> {
-    heap: BinaryHeap<(u64, usize)>,
-    nodes: Vec<(usize, TreeNode<'v>)>,
+    nodes: Vec<Kept<'v>>,
+    roots: Children,
+    /// Those whose turn has not come, of the same weight the one that was found first.
+    ahead: BinaryHeap<(u64, Reverse<usize>)>,
 }
 
 impl<'v> Heaviest<'v> {
-    fn push(&mut self, nodes: Vec<TreeNode<'v>>, depth: usize, min_weight: u64) {
-        for node in nodes.into_iter().filter(|node| node.total.weight >= min_weight) {
-            self.heap.push((node.total.weight, self.nodes.len()));
-            self.nodes.push((depth, node));
+    fn find(tree: &Tree<'v>, options: &TreeOptions) -> Self {
+        let mut found = Self::default();
+        found.roots = found.add(options.roots(tree), None, options);
+        let mut count = 0;
+        while count < options.limit
+            && let Some((_, Reverse(index))) = found.ahead.pop()
+        {
+            count += 1;
+            found.nodes[index].is_shown = true;
+            let (node, depth) = (&found.nodes[index].node, found.nodes[index].depth);
+            if node.has_children && depth + 1 < options.max_depth {
+                let children = tree.children(node);
+                found.nodes[index].children = found.add(children, Some(index), options);
+            }
         }
+        found
+    }
+
+    fn add(&mut self, nodes: Vec<TreeNode<'v>>, parent: Option<usize>, options: &TreeOptions) -> Children {
+        let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
+        let mut children = Children::default();
+        for node in nodes {
+            let weight = node.total.weight;
+            if weight < options.min_weight.max(1) {
+                children.others += 1;
+                children.others_weight += weight;
+                continue;
+            }
+            let index = self.nodes.len();
+            children.kept.push(index);
+            self.ahead.push((weight, Reverse(index)));
+            self.nodes.push(Kept { node, depth, parent, is_shown: false, children: Children::default() });
+        }
+        children
+    }
+
+    /// Takes those whose turn never came for others.
+    fn give_up_rest(&mut self) -> bool {
+        let is_cut = !self.ahead.is_empty();
+        for (weight, Reverse(index)) in std::mem::take(&mut self.ahead) {
+            let siblings = match self.nodes[index].parent {
+                Some(parent) => &mut self.nodes[parent].children,
+                None => &mut self.roots,
+            };
+            siblings.others += 1;
+            siblings.others_weight += weight;
+        }
+        is_cut
     }
 }
 
-/// The least weight that leaves no more than `limit` nodes: nodes are looked at from the heaviest on.
-fn weight_for_limit(tree: &Tree<'_>, options: &TreeOptions) -> u64 {
-    let mut found = Heaviest::default();
-    found.push(tree.roots(), 1, options.min_weight);
-    for _ in 0..options.limit {
-        let Some((_, index)) = found.heap.pop() else { break };
-        let (depth, node) = &found.nodes[index];
-        if *depth < options.max_depth && node.has_children {
-            let (children, depth) = (tree.children(node), depth + 1);
-            found.push(children, depth, options.min_weight);
-        }
-    }
-    found.heap.pop().map_or(options.min_weight, |(weight, _)| weight + 1)
-}
-
-/// Walks the tree and keeps what is heavy enough.
+/// Finds what is heavy enough, and puts it in order.
 fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> Chosen<'v> {
     let tree = if options.inverted { view.inverted_tree() } else { view.call_tree() };
-    let min_weight =
-        if options.limit == usize::MAX { options.min_weight } else { weight_for_limit(&tree, options) };
+    let mut found = Heaviest::find(&tree, options);
+    let is_cut = found.give_up_rest();
+    let (roots, mut nodes) = (found.roots, found.nodes.into_iter().map(Some).collect::<Vec<_>>());
     let mut rows = Vec::new();
-    let mut ahead = children_rows(tree.roots(), None, min_weight);
-    while let Some(row) = ahead.pop() {
-        if let What::Node(node) = &row.what
-            && node.has_children
-            && row.depth + 1 < options.max_depth
-        {
-            ahead.extend(children_rows(tree.children(node), Some(&row), min_weight));
-        }
+    let mut ahead = children_rows(&roots, &mut nodes, None, options);
+    while let Some((row, children)) = ahead.pop() {
+        ahead.extend(children_rows(&children, &mut nodes, Some(&row), options));
         rows.push(row);
     }
-    Chosen { rows, is_cut: min_weight > options.min_weight }
+    Chosen { rows, is_cut }
 }
 
-/// The lines of the children of a node, in reverse order.
+/// The lines of the children of a node, each with its own children, in reverse order.
 fn children_rows<'v>(
-    children: Vec<TreeNode<'v>>,
+    children: &Children,
+    nodes: &mut [Option<Kept<'v>>],
     parent: Option<&TreeRow<'v>>,
-    min_weight: u64,
-) -> Vec<TreeRow<'v>> {
-    let (shown, hidden): (Vec<_>, Vec<_>) =
-        children.into_iter().partition(|node| node.total.weight >= min_weight.max(1));
-    let weight = hidden.iter().map(|node| node.total.weight).sum::<u64>();
-    let mut what: Vec<_> = shown.into_iter().map(What::Node).collect();
+    options: &TreeOptions,
+) -> Vec<(TreeRow<'v>, Children)> {
+    let shown = children.kept.iter().filter_map(|&index| nodes[index].take()).filter(|kept| kept.is_shown);
+    let mut what: Vec<_> = shown.map(|kept| (What::Node(kept.node), kept.children)).collect();
     // Under a node of which nothing is shown, others would only repeat its weight.
-    if !what.is_empty() && weight >= min_weight.max(1) {
-        what.push(What::Others { count: hidden.len(), weight });
+    if !what.is_empty() && children.others_weight >= options.min_weight.max(1) {
+        let others = What::Others { count: children.others, weight: children.others_weight };
+        what.push((others, Children::default()));
     }
     let count = what.len();
     let lib = parent.and_then(|parent| parent.node()).and_then(|node| node.lib);
-    let rows = what.into_iter().enumerate().map(|(index, what)| TreeRow {
-        depth: parent.map_or(0, |parent| parent.depth + 1),
-        is_of_same_lib: matches!((&what, parent), (What::Node(node), Some(_)) if node.lib == lib),
-        what,
-        branch: match index + 1 {
-            _ if count == 1 => Branch::Chain,
-            place if place == count => Branch::Last,
-            _ => Branch::Middle,
-        },
-        guides: parent.map(TreeRow::guides_below).unwrap_or_default(),
+    let rows = what.into_iter().enumerate().map(|(index, (what, children))| {
+        let row = TreeRow {
+            depth: parent.map_or(0, |parent| parent.depth + 1),
+            is_of_same_lib: matches!((&what, parent), (What::Node(node), Some(_)) if node.lib == lib),
+            what,
+            branch: match index + 1 {
+                _ if count == 1 => Branch::Chain,
+                place if place == count => Branch::Last,
+                _ => Branch::Middle,
+            },
+            guides: parent.map(TreeRow::guides_below).unwrap_or_default(),
+        };
+        (row, children)
     });
     let mut rows: Vec<_> = rows.collect();
     rows.reverse();

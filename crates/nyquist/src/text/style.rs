@@ -16,6 +16,8 @@ pub(crate) enum Style {
     Hot,
     /// A share that counts.
     Warm,
+    /// What got faster.
+    Good,
 }
 
 impl Style {
@@ -37,6 +39,7 @@ impl Style {
             Self::Dim => "2",
             Self::Hot => "31",
             Self::Warm => "33",
+            Self::Good => "32",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
