@@ -17,7 +17,7 @@ pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
-pub(crate) use record::RecordArgs;
+pub(crate) use record::{RecordArgs, RowArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 
 use clap::{Args, Parser, Subcommand};

@@ -78,22 +78,11 @@ pub(crate) struct RunsArgs {
     pub(crate) ignore_exit_code: bool,
 }
 
-/// Which threads the profile has, and what they are called.
+/// What the names of processes have, and what becomes of the files of just-in-time compilers.
 #[derive(Clone, Copy, Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct ShapeArgs {
-    /// Merge threads of the same name, and processes of the same name, that do not overlap in time
-    #[arg(long)]
-    pub(crate) reuse_threads: bool,
-    /// Fold repeated frames at the base of a stack into one
-    #[arg(long)]
-    pub(crate) fold_recursive_prefix: bool,
-    /// Add a thread for each CPU, with all that ran on it
-    #[arg(long)]
-    pub(crate) per_cpu_threads: bool,
-    /// Keep only the main thread of each process
-    #[arg(long)]
-    pub(crate) main_thread_only: bool,
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
     /// Add up to N of a program's arguments to its process's name (all without N)
     #[arg(
         long,
@@ -110,15 +99,39 @@ pub(crate) struct ShapeArgs {
     pub(crate) unlink_aux_files: bool,
 }
 
-impl From<ShapeArgs> for Shape {
-    fn from(args: ShapeArgs) -> Self {
+/// Which threads a profile has.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(crate) struct RowArgs {
+    /// Merge threads of the same name, and processes of the same name, that do not overlap in time
+    #[arg(long)]
+    pub(crate) reuse_threads: bool,
+    /// Fold repeated frames at the base of a stack into one
+    #[arg(long)]
+    pub(crate) fold_recursive_prefix: bool,
+    /// Add a thread for each CPU, with all that ran on it
+    #[arg(long)]
+    pub(crate) per_cpu_threads: bool,
+    /// Keep only the main thread of each process
+    #[arg(long)]
+    pub(crate) main_thread_only: bool,
+}
+
+impl From<RowArgs> for Shape {
+    fn from(args: RowArgs) -> Self {
         Self {
             reuse_threads: args.reuse_threads,
             fold_recursive_prefix: args.fold_recursive_prefix,
             cpu_threads: args.per_cpu_threads,
             main_threads_only: args.main_thread_only,
-            program_arguments: args.include_args,
+            program_arguments: 0,
         }
+    }
+}
+
+impl From<ShapeArgs> for Shape {
+    fn from(args: ShapeArgs) -> Self {
+        Self { program_arguments: args.include_args, ..args.rows.into() }
     }
 }
 

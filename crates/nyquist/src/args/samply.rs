@@ -150,8 +150,8 @@ struct ProfileArgs {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value_t = 0, default_missing_value = "100")]
     include_args: usize,
     /// Put symbols into the profile, which always happens
-    #[arg(long, alias = "unstable-presymbolicate")]
-    presymbolicate: bool,
+    #[arg(long = "presymbolicate", alias = "unstable-presymbolicate")]
+    _presymbolicate: bool,
     /// Do not serve the profile afterwards
     #[arg(short, long)]
     save_only: bool,
@@ -279,6 +279,8 @@ impl RecordArgs {
         words.flag("--ignore-exit-code", self.ignore_exit_code);
         // What reads samply's profiles knows this version.
         words.option("--profile-version", "49");
+        words.option("--include-args", self.profile.include_args.to_string());
+        words.flag("--unlink-aux-files", self.profile.unlink_aux_files);
         self.profile.add(&mut words, printer);
         self.server.add(&mut words)?;
         self.symbols.add(&mut words, printer);
@@ -303,27 +305,60 @@ impl LoadArgs {
 }
 
 impl ImportArgs {
-    fn words(self, _printer: Printer) -> Result<Vec<OsString>, Failure> {
-        let file = self.file.display();
-        Err(Failure::new(format!(
-            "{file} cannot be imported: nyquist does not read recordings of other programs yet"
-        ))
-        .hint("record with `nyquist record`, or import it with samply itself"))
+    fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
+        let of_windows = "it is for recordings of Windows";
+        without(self.coreclr.is_some(), "--coreclr", of_windows, printer);
+        without(!self.user_etl.is_empty(), "a second file", of_windows, printer);
+        without(
+            self.override_arch.is_some(),
+            "--override-arch",
+            "the recording says its architecture",
+            printer,
+        );
+        without(
+            !self.aux_file_dir.is_empty(),
+            "--aux-file-dir",
+            "jitdumps are looked for where they were written",
+            printer,
+        );
+        without(self.profile.include_args > 0, "--include-args", "a recording has no arguments", printer);
+        without(
+            self.profile.unlink_aux_files,
+            "--unlink-aux-files",
+            "nothing of a recording is removed",
+            printer,
+        );
+        let mut words = Words::of("import");
+        words.option("--profile-version", "49");
+        for name in &self.name {
+            printer.detail(format_args!("--name {name} takes processes and threads of exactly this name"));
+            words.option("--name", name);
+        }
+        for pid in &self.pid {
+            words.option("--pid", pid.to_string());
+        }
+        if let Some(range) = &self.time_range {
+            words.option("--time-range", range);
+        }
+        self.profile.add(&mut words, printer);
+        self.server.add(&mut words)?;
+        self.symbols.add(&mut words, printer);
+        words.0.extend(["--".into(), self.file.into_os_string()]);
+        Ok(words.0)
     }
 }
 
 impl ProfileArgs {
+    /// The options that recording and importing share.
     fn add(&self, words: &mut Words, printer: Printer) {
         if let Some(name) = &self.profile_name {
             words.option("--profile-name", name);
         }
         words.option("--output", &self.output);
-        words.option("--include-args", self.include_args.to_string());
         for (flag, set) in [
             ("--main-thread-only", self.main_thread_only),
             ("--reuse-threads", self.reuse_threads),
             ("--fold-recursive-prefix", self.fold_recursive_prefix),
-            ("--unlink-aux-files", self.unlink_aux_files),
             ("--per-cpu-threads", self.per_cpu_threads),
             ("--save-only", self.save_only),
         ] {
@@ -331,9 +366,6 @@ impl ProfileArgs {
         }
         without(self.jit_markers, "--jit-markers", "nyquist makes no such markers yet", printer);
         without(self.cswitch_markers, "--cswitch-markers", "nyquist makes no such markers yet", printer);
-        if self.presymbolicate {
-            printer.detail("--presymbolicate is what always happens: all names are in the profile");
-        }
     }
 }
 
@@ -450,8 +482,9 @@ mod tests {
         assert_eq!(args.duration.unwrap().as_millis(), 1500);
         let shape = args.shape;
         assert_eq!(shape.include_args, 2);
-        assert!(shape.reuse_threads && shape.per_cpu_threads && shape.main_thread_only);
-        assert!(shape.fold_recursive_prefix && shape.unlink_aux_files);
+        let rows = shape.rows;
+        assert!(rows.reuse_threads && rows.per_cpu_threads && rows.main_thread_only);
+        assert!(rows.fold_recursive_prefix && shape.unlink_aux_files);
         assert_eq!(args.profile_name.unwrap(), "-x");
         assert_eq!(args.server.port, Some(3005));
         assert!(args.server.no_open && args.verbosity.verbose);
@@ -459,13 +492,22 @@ mod tests {
     }
 
     #[test]
+    fn recordings_of_perf_are_imported() {
+        let command =
+            parsed("import -s --pid 3 --reuse-threads --include-args=2 -o p.json.gz perf.data").unwrap();
+        let Command::Import(args) = command else { panic!("{command:?}") };
+        assert_eq!(
+            (args.file.as_path(), args.output.as_path()),
+            (Path::new("perf.data"), Path::new("p.json.gz"))
+        );
+        assert_eq!(args.recording.pid, [3]);
+        assert!(args.recording.rows.reuse_threads && args.save_only);
+        assert_eq!(args.profile_version, FormatVersion::V49);
+    }
+
+    #[test]
     fn what_cannot_be_done_says_so() {
-        for (line, word) in [
-            ("record -a", "--all"),
-            ("import perf.data", "perf.data"),
-            ("setup", "macOS"),
-            ("load -P 4000+ x", "4000+"),
-        ] {
+        for (line, word) in [("record -a", "--all"), ("setup", "macOS"), ("load -P 4000+ x", "4000+")] {
             assert!(parsed(line).unwrap_err().message.contains(word), "{line}");
         }
         assert_eq!(parsed("record").unwrap_err().status, 2);
