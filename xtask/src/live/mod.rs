@@ -5,6 +5,7 @@
 mod annotate;
 mod attach;
 mod bad_input;
+mod cargo;
 mod context;
 mod diff;
 mod exit_status;
@@ -52,4 +53,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("query", query::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
+    ("cargo", cargo::TESTS),
 ];
