@@ -6,7 +6,7 @@ use crate::event::{
 };
 use crate::evict;
 use crate::intern::{Interner, Mode};
-use crate::markers::Markers;
+use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
@@ -396,6 +396,7 @@ impl Stages {
         for (_, process) in self.tracker.processes() {
             name_process(&mut builder, process, self.options.start);
         }
+        markers::drop_lonely_flows(&mut builder);
         let meta = builder.meta_mut();
         meta.profiling_start = Some(0);
         meta.profiling_end = Some(self.profile_time(self.last_time) + BEYOND_LAST);

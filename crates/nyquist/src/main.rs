@@ -6,6 +6,7 @@ mod control;
 mod failure;
 mod load;
 mod machine;
+mod markers;
 mod number;
 mod output;
 mod printer;

@@ -3,6 +3,7 @@
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::markers;
 use crate::output::{Output, Owner};
 use crate::printer::Printer;
 use crate::save::save;
@@ -13,6 +14,7 @@ use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
+use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
@@ -84,9 +86,10 @@ fn record(
     control: &Control,
     user: Option<Credentials>,
 ) -> Result<Recorded, Failure> {
+    let mut markers = markers::listen(args.pid, user.as_ref(), printer);
     let program = match args.pid {
         Some(pid) => Program::Attached(Pid(pid)),
-        None => Program::Launched(prepare(args, user)?),
+        None => Program::Launched(prepare(args, user, markers.as_ref())?),
     };
     let target = match &program {
         Program::Launched(child) => Target::Child(child.pid()),
@@ -96,7 +99,11 @@ fn record(
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let outcome = perf.outcome().clone();
     summary::print_outcome(printer, &outcome);
-    let mut converter = Converter::new(converter_options(args, &outcome));
+    let options = converter_options(args, &outcome);
+    if let Some(markers) = &mut markers {
+        markers.begin_at(options.start);
+    }
+    let mut converter = Converter::new(options);
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
@@ -104,17 +111,24 @@ fn record(
     };
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
-    convert(&mut recording, &mut converter);
+    convert(&mut recording, &mut converter, markers.as_mut());
     let summary = recording.finish();
     if let Some(lost) = summary.lost_samples {
         converter.note_lost(lost);
     }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
+    if let Some(markers) = markers {
+        markers::finish(markers, &mut converter, printer);
+    }
     Ok(Recorded { finished: converter.finish(), summary, status })
 }
 
-fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
+fn prepare(
+    args: &RecordArgs,
+    user: Option<Credentials>,
+    markers: Option<&Markers>,
+) -> Result<Suspended, Failure> {
     let command = Command::from_words(args.command.iter().cloned());
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
@@ -123,15 +137,22 @@ fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Fa
         command.env.splice(0..0, invoking_environment(user.uid));
         command.run_as = Some(user);
     }
+    command.env.extend(markers.map(Markers::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 
 /// Takes over everything that is recorded, until the recording ends.
-fn convert(recording: &mut Recording, converter: &mut Converter) {
+fn convert(recording: &mut Recording, converter: &mut Converter, mut markers: Option<&mut Markers>) {
     let mut events = Vec::new();
     for chunk in recording {
         let complete_before = chunk.complete_before();
         chunk.decode(&mut events);
+        if let Some(markers) = &mut markers {
+            for event in &events {
+                markers.notice(event);
+            }
+            markers.collect(&mut events);
+        }
         for event in events.drain(..) {
             converter.push(event);
         }
