@@ -1,6 +1,7 @@
 //! The layer: spans and events of `tracing` become markers.
 
 use crate::protocol::{self, Field, Kind, Number, Values, record};
+use crate::spans::{Span, Spans};
 use crate::{local, session, sys};
 use std::cell::{Cell, RefCell};
 use std::fmt::{self, Write as _};
@@ -31,7 +32,7 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
     session::start();
-    Layer(()).with_filter(Switch(()))
+    Layer(Spans::new()).with_filter(Switch(()))
 }
 
 /// Writes spans and events as markers; made by [`layer`].
@@ -40,7 +41,7 @@ where
 /// as those of asynchronous functions are at each poll, is an interval on a line of its own besides, from its creation
 /// to its end, with the time that it was busy and idle; all of its intervals carry the same id.
 #[derive(Debug)]
-pub struct Layer(());
+pub struct Layer(Spans);
 
 /// The filter of the layer alone: off while no recorder listens. Other layers keep their spans.
 #[derive(Debug)]
@@ -58,21 +59,6 @@ impl<S> Filter<S> for Switch {
     fn max_level_hint(&self) -> Option<LevelFilter> {
         (session::current() == 0).then_some(LevelFilter::OFF)
     }
-}
-
-/// What is kept of a span until it ends.
-#[derive(Debug)]
-struct Span {
-    metadata: &'static Metadata<'static>,
-    values: Values,
-    /// Unique in the process: tracing uses its own ids again.
-    id: u64,
-    /// The id of the span around it, or 0.
-    parent: u64,
-    created: u64,
-    /// How often it was entered.
-    entered: u32,
-    busy: u64,
 }
 
 /// A span that the thread is in.
@@ -95,55 +81,54 @@ impl<S> tracing_subscriber::Layer<S> for Layer
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
-    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
-        let Some(found) = context.span(id) else { return };
-        let mut span = Span {
-            metadata: attributes.metadata(),
-            values: Values::new(),
-            id: next_id(),
-            parent: parent(attributes, &context),
-            created: sys::now(),
-            entered: 0,
-            busy: 0,
-        };
-        attributes.record(&mut Encoder(&mut span.values));
-        found.extensions_mut().insert(span);
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
+        let created = sys::now();
+        let mut values = Values::for_fields(attributes.metadata().fields().len());
+        attributes.record(&mut Encoder(&mut values));
+        let (metadata, parent) = (attributes.metadata(), self.parent(attributes));
+        let span = Span { metadata, values, id: next_id(), parent, created, entered: 0, busy: 0 };
+        self.0.insert(id, span);
     }
 
-    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+    fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
         // What is shown as text may itself be traced: nothing may be locked meanwhile.
         let mut recorded = Values::new();
         values.record(&mut Encoder(&mut recorded));
-        with_span(id, &context, |span| span.values.append(&recorded));
+        self.0.with(id, |span| span.values.append(&recorded));
     }
 
-    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
-        with_span(id, &context, |span| {
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        let entered = self.0.with(id, |span| {
             span.entered = span.entered.saturating_add(1);
             if span.entered == 2 {
-                span.write_task(record::START, (span.created, span.id));
+                write_task(span, record::START, (span.created, span.id));
             }
-            let run = Run { span: id.clone(), id: span.id, start: sys::now() };
+            span.id
+        });
+        if let Some(unique) = entered {
+            let run = Run { span: id.clone(), id: unique, start: sys::now() };
             let _ = RUNS.try_with(|runs| runs.borrow_mut().push(run));
-        });
+        }
     }
 
-    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         let end = sys::now();
-        let Some(start) = leave(id) else { return };
-        with_span(id, &context, |span| {
-            span.busy += end.saturating_sub(start);
-            span.write_run((start, end));
-        });
+        if let Some(start) = leave(id) {
+            self.0.with(id, |span| {
+                span.busy += end.saturating_sub(start);
+                write_run(span, (start, end));
+            });
+        }
     }
 
-    fn on_close(&self, id: Id, context: Context<'_, S>) {
-        with_span(&id, &context, |span| match span.entered {
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        let Some(span) = self.0.remove(&id) else { return };
+        match span.entered {
             // All of it was shown on its thread.
             1 => {}
-            0 => span.write_task(record::INTERVAL, (span.created, sys::now())),
-            _ => span.write_task(record::END, (sys::now(), span.id)),
-        });
+            0 => write_task(&span, record::INTERVAL, (span.created, sys::now())),
+            _ => write_task(&span, record::END, (sys::now(), span.id)),
+        }
     }
 
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
@@ -168,30 +153,14 @@ fn next_id() -> u64 {
     id
 }
 
-/// The id of the span around a new one; 0 where there is none.
-fn parent<S>(attributes: &Attributes<'_>, context: &Context<'_, S>) -> u64
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    if attributes.is_contextual() {
-        let current = RUNS.try_with(|runs| runs.borrow().last().map(|run| run.id));
-        return current.ok().flatten().unwrap_or_default();
-    }
-    let mut id = 0;
-    if let Some(parent) = attributes.parent() {
-        with_span(parent, context, |span| id = span.id);
-    }
-    id
-}
-
-fn with_span<S>(id: &Id, context: &Context<'_, S>, then: impl FnOnce(&mut Span))
-where
-    S: Subscriber + for<'a> LookupSpan<'a>,
-{
-    if let Some(found) = context.span(id)
-        && let Some(span) = found.extensions_mut().get_mut::<Span>()
-    {
-        then(span);
+impl Layer {
+    /// The id of the span around a new one; 0 where there is none.
+    fn parent(&self, attributes: &Attributes<'_>) -> u64 {
+        if attributes.is_contextual() {
+            let current = RUNS.try_with(|runs| runs.borrow().last().map(|run| run.id));
+            return current.ok().flatten().unwrap_or_default();
+        }
+        attributes.parent().and_then(|parent| self.0.with(parent, |span| span.id)).unwrap_or_default()
     }
 }
 
@@ -205,46 +174,44 @@ fn leave(id: &Id) -> Option<u64> {
     left.ok().flatten()
 }
 
-impl Span {
-    /// Where the fields begin that are not the span's own.
-    fn own_fields(&self) -> usize {
-        self.metadata.fields().len()
-    }
+/// Writes that the thread was in a span.
+fn write_run(span: &Span, times: (u64, u64)) {
+    let id = (own_fields(span), Number::Integer(span.id as i64));
+    write(span, Variant::Run, (record::INTERVAL, times), &[id]);
+}
 
-    /// Writes that the thread was in the span.
-    fn write_run(&self, times: (u64, u64)) {
-        let id = (self.own_fields(), Number::Integer(self.id as i64));
-        self.write(Variant::Run, (record::INTERVAL, times), &[id]);
-    }
+/// Writes a span as a whole, or its begin or end.
+fn write_task(span: &Span, record: u8, times: (u64, u64)) {
+    let first = own_fields(span);
+    let end = if record == record::END { times.0 } else { times.1 };
+    let idle = end.saturating_sub(span.created).saturating_sub(span.busy);
+    let fields = [
+        Number::Integer(span.id as i64),
+        Number::Integer(span.parent as i64),
+        Number::Any(span.busy as f64 / 1e6),
+        Number::Any(idle as f64 / 1e6),
+        Number::Integer(i64::from(span.entered)),
+    ];
+    let fields = std::array::from_fn::<_, 5, _>(|at| (first + at, fields[at]));
+    // At its begin, nothing is known of what the span will have used.
+    let known = if record == record::START { 2 } else { fields.len() };
+    write(span, Variant::Task, (record, times), &fields[..known]);
+}
 
-    /// Writes the span as a whole, or its begin or end.
-    fn write_task(&self, record: u8, times: (u64, u64)) {
-        let first = self.own_fields();
-        let end = if record == record::END { times.0 } else { times.1 };
-        let idle = end.saturating_sub(self.created).saturating_sub(self.busy);
-        let fields = [
-            Number::Integer(self.id as i64),
-            Number::Integer(self.parent as i64),
-            Number::Any(self.busy as f64 / 1e6),
-            Number::Any(idle as f64 / 1e6),
-            Number::Integer(i64::from(self.entered)),
-        ];
-        let fields = std::array::from_fn::<_, 5, _>(|at| (first + at, fields[at]));
-        // At its begin, nothing is known of what the span will have used.
-        let known = if record == record::START { 2 } else { fields.len() };
-        self.write(Variant::Task, (record, times), &fields[..known]);
-    }
+/// Where the fields begin that are not the span's own.
+fn own_fields(span: &Span) -> usize {
+    span.metadata.fields().len()
+}
 
-    fn write(&self, variant: Variant, (record, times): (u8, (u64, u64)), more: &[(usize, Number)]) {
-        local::with_writer(|writer| {
-            let address = std::ptr::from_ref(self.metadata) as usize + variant as usize;
-            if let Some(kind) = writer.kind(address, || variant.kind(self.metadata)) {
-                writer.push(|out| {
-                    protocol::put_marker(out, (record, kind), "", times, &self.values, more);
-                });
-            }
-        });
-    }
+fn write(span: &Span, variant: Variant, (record, times): (u8, (u64, u64)), more: &[(usize, Number)]) {
+    local::with_writer(|writer| {
+        let address = std::ptr::from_ref(span.metadata) as usize + variant as usize;
+        if let Some(kind) = writer.kind(address, || variant.kind(span.metadata)) {
+            writer.push(|out| {
+                protocol::put_marker(out, (record, kind), "", times, &span.values, more);
+            });
+        }
+    });
 }
 
 fn write_event(metadata: &'static Metadata<'static>, now: u64, values: &Values) {

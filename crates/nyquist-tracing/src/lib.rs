@@ -29,6 +29,8 @@ pub mod protocol;
 mod ring;
 #[cfg(target_os = "linux")]
 mod session;
+#[cfg(all(feature = "tracing", target_os = "linux"))]
+mod spans;
 #[cfg(target_os = "linux")]
 mod sys;
 

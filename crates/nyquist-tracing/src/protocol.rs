@@ -177,6 +177,11 @@ impl Values {
         Self { bytes: Vec::new(), count: 0 }
     }
 
+    /// No values, with memory for those of so many fields if they are short.
+    pub fn for_fields(fields: usize) -> Self {
+        Self { bytes: Vec::with_capacity(fields * 16), count: 0 }
+    }
+
     /// Adds the values of others, which count over these.
     pub fn append(&mut self, others: &Self) {
         if self.bytes.len() + others.bytes.len() <= MAX_VALUES {

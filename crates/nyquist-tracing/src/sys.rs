@@ -6,6 +6,11 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64};
+#[cfg(feature = "tracing")]
+use std::{
+    cell::UnsafeCell,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// The time in nanoseconds of CLOCK_MONOTONIC.
 pub(crate) fn now() -> u64 {
@@ -19,6 +24,46 @@ pub(crate) fn now() -> u64 {
 pub(crate) fn thread_id() -> u32 {
     // SAFETY: gettid takes no arguments and cannot fail.
     unsafe { libc::gettid() as u32 }
+}
+
+/// A lock for what takes nanoseconds, which costs half of what a mutex does: nobody sleeps, so nobody need be woken.
+#[cfg(feature = "tracing")]
+#[derive(Debug, Default)]
+pub(crate) struct SpinLock<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by one thread at a time, the one that has set `taken`.
+#[cfg(feature = "tracing")]
+unsafe impl<T: Send> Sync for SpinLock<T> {}
+
+#[cfg(feature = "tracing")]
+impl<T> SpinLock<T> {
+    /// Calls `then` with the value, alone. It must not lock again.
+    pub(crate) fn with<R>(&self, then: impl FnOnce(&mut T) -> R) -> R {
+        let mut tries = 0_u32;
+        while self.taken.swap(true, Ordering::Acquire) {
+            tries += 1;
+            // Whoever has it may wait for the CPU that is used up here.
+            if tries.is_multiple_of(64) { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+        let _release = Release(&self.taken);
+        // SAFETY: this thread has changed `taken` to true, which nobody else can before `_release` is dropped, behind
+        // the last use of the reference.
+        then(unsafe { &mut *self.value.get() })
+    }
+}
+
+/// Frees a lock, also when what was done under it panics.
+#[cfg(feature = "tracing")]
+struct Release<'a>(&'a AtomicBool);
+
+#[cfg(feature = "tracing")]
+impl Drop for Release<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
 }
 
 /// A file's bytes as memory that its other readers and writers see.
