@@ -11,6 +11,7 @@ mod front_end;
 mod harness;
 mod http;
 mod invocation;
+mod markers;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
@@ -42,5 +43,6 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("server", server::TESTS),
     ("report", report::TESTS),
     ("front_end", front_end::TESTS),
+    ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
 ];
