@@ -77,16 +77,68 @@ pub struct Decoder {
 #[derive(Debug, Default)]
 pub struct OpenIntervals {
     open: FxHashMap<(Pid, u64), (Timestamp, Box<Marker>)>,
+    /// Ends that were read before their begins, which are in a file that was read before they were written.
+    ended: FxHashMap<(Pid, u64), (Timestamp, Box<Marker>)>,
 }
 
 impl OpenIntervals {
-    /// Those that have not ended, as markers of a begin alone.
+    /// Those that have not ended, as markers of a begin alone, and those whose begin was lost, as markers of an end.
     pub fn finish(self, events: &mut Vec<Event>) {
-        for (time, mut marker) in self.open.into_values() {
-            marker.timing = MarkerTiming::IntervalStart;
+        let open = self.open.into_values().zip(std::iter::repeat(MarkerTiming::IntervalStart));
+        let ended = self.ended.into_values().zip(std::iter::repeat(MarkerTiming::IntervalEnd));
+        for ((time, mut marker), timing) in open.chain(ended) {
+            marker.timing = timing;
             events.push(Event { time, cpu: None, kind: EventKind::Marker(marker) });
         }
     }
+
+    /// Takes a begin; gives back the whole interval and its end, if that is known already.
+    fn begin(
+        &mut self,
+        id: (Pid, u64),
+        time: Timestamp,
+        marker: Box<Marker>,
+    ) -> Option<(Timestamp, Box<Marker>)> {
+        match self.ended.remove(&id) {
+            Some(end) => Some(whole((time, marker), end)),
+            None => {
+                if self.open.len() < MAX_OPEN {
+                    self.open.insert(id, (time, marker));
+                }
+                None
+            }
+        }
+    }
+
+    /// Takes an end; gives back the whole interval and its end, if its begin is known.
+    fn end(
+        &mut self,
+        id: (Pid, u64),
+        time: Timestamp,
+        marker: Box<Marker>,
+    ) -> Option<(Timestamp, Box<Marker>)> {
+        match self.open.remove(&id) {
+            Some(begin) => Some(whole(begin, (time, marker))),
+            None => {
+                if self.ended.len() < MAX_OPEN {
+                    self.ended.insert(id, (time, marker));
+                }
+                None
+            }
+        }
+    }
+}
+
+/// An interval of its begin and its end. The values of its begin stand where its end has none.
+fn whole(begin: (Timestamp, Box<Marker>), end: (Timestamp, Box<Marker>)) -> (Timestamp, Box<Marker>) {
+    let ((start, begun), (time, mut marker)) = (begin, end);
+    marker.timing = MarkerTiming::Interval { start: start.min(time) };
+    for (value, begun) in marker.values.iter_mut().zip(begun.values) {
+        if *value == FieldValue::Missing {
+            *value = begun;
+        }
+    }
+    (time, marker)
 }
 
 impl Decoder {
@@ -180,21 +232,11 @@ impl Decoder {
             values,
             category: None,
         });
-        let time = match record {
-            record::INTERVAL => {
-                marker.timing = MarkerTiming::Interval { start: Timestamp(first) };
-                second
-            }
-            record::END => {
-                let begun = out.open.open.remove(&(self.pid, second));
-                let start = begun.as_ref().map_or(Timestamp(first), |(start, _)| *start);
-                marker.timing = MarkerTiming::Interval { start };
-                if let Some((_, begun)) = begun {
-                    fill_gaps(&mut marker.values, begun.values);
-                }
-                first
-            }
-            _ => first,
+        let time = if record == record::INTERVAL {
+            marker.timing = MarkerTiming::Interval { start: Timestamp(first) };
+            second
+        } else {
+            first
         };
         if let Some(kind) = kind {
             describe(&mut marker, kind);
@@ -217,11 +259,13 @@ impl Output<'_> {
         if time > self.period.until || starts_late {
             return None;
         }
-        if record == record::START {
-            return (self.open.open.len() < MAX_OPEN).then(|| {
-                self.open.open.insert((marker.pid, id), (time, marker));
-            });
-        }
+        let id = (marker.pid, id);
+        let known = match record {
+            record::START => self.open.begin(id, time, marker),
+            record::END => self.open.end(id, time, marker),
+            _ => Some((time, marker)),
+        };
+        let Some((time, marker)) = known else { return Some(()) };
         if time >= self.period.since {
             self.events.push(Event { time, cpu: None, kind: EventKind::Marker(marker) });
         }
@@ -240,15 +284,6 @@ fn describe(marker: &mut Marker, kind: &mut Kind) {
     marker.category.clone_from(&kind.category);
     kind.name_flows(marker.pid, &mut marker.values);
     marker.schema = Some(kind.schema(&marker.values));
-}
-
-/// The values of an interval's begin stand where its end has none.
-fn fill_gaps(values: &mut [FieldValue], begun: Vec<FieldValue>) {
-    for (value, begun) in values.iter_mut().zip(begun) {
-        if *value == FieldValue::Missing {
-            *value = begun;
-        }
-    }
 }
 
 fn values(mut input: Input<'_>, count: u16, fields: usize) -> Option<Vec<FieldValue>> {
@@ -382,7 +417,16 @@ mod tests {
         put_marker(&mut out, (record::START, 1), "", (150, 5), &values, &[(2, Number::Integer(1))]);
         put_marker(&mut out, (record::START, 1), "open", (160, 6), &values, &[]);
         put_marker(&mut out, (record::END, 1), "", (190, 5), &Values::new(), &[(2, Number::Integer(3))]);
-        let expected = ["tasks: GET 150-190 path=/ polls=3", "tasks: open IntervalStart 160 path=/"];
+        // What another thread wrote is read in any order.
+        put_marker(&mut out, (record::END, 1), "early", (190, 7), &Values::new(), &[]);
+        put_marker(&mut out, (record::START, 1), "", (170, 7), &values, &[]);
+        put_marker(&mut out, (record::END, 1), "lost", (195, 8), &Values::new(), &[]);
+        let expected = [
+            "tasks: GET 150-190 path=/ polls=3",
+            "tasks: early 170-190 path=/",
+            "tasks: open IntervalStart 160 path=/",
+            "tasks: lost IntervalEnd 195",
+        ];
         assert_eq!(decode(&out), (expected.map(str::to_owned).to_vec(), 0));
     }
 
