@@ -10,7 +10,7 @@ use crate::evict;
 use crate::intern::{Interner, Mode};
 use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
-use crate::markers::Markers;
+use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::program_arguments::ProgramArguments;
@@ -730,6 +730,7 @@ impl Stages {
         for process in processes {
             name_process(&mut builder, process, self.options.start);
         }
+        markers::drop_lonely_flows(&mut builder);
         let meta = builder.meta_mut();
         meta.profiling_start = Some(0);
         meta.profiling_end = Some(self.profile_time(self.last_time) + BEYOND_LAST);

@@ -14,6 +14,7 @@ mod import;
 mod input;
 mod load;
 mod machine;
+mod markers;
 mod number;
 mod output;
 mod page;

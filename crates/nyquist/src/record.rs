@@ -3,6 +3,7 @@
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::markers;
 use crate::number::counted;
 use crate::output::{Output, Owner};
 use crate::printer::Printer;
@@ -14,6 +15,7 @@ use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
+use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
@@ -124,9 +126,10 @@ fn record_once(
     user: Option<&Credentials>,
     converter: Option<Converter>,
 ) -> Result<(Converter, perf::Summary, u8), Failure> {
+    let mut markers = markers::listen(args.pid, user, printer);
     let program = match args.pid {
         Some(pid) => Program::Attached(Pid(pid)),
-        None => Program::Launched(prepare(args, user)?),
+        None => Program::Launched(prepare(args, user, markers.as_ref())?),
     };
     let target = match &program {
         Program::Launched(child) => Target::Child(child.pid()),
@@ -140,6 +143,9 @@ fn record_once(
             .shaped(args.shape.into())
             .unlinking_jitdumps(args.shape.unlink_aux_files)
     });
+    if let Some(markers) = &mut markers {
+        markers.begin_at(nyquist_record::linux::now());
+    }
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
@@ -147,14 +153,21 @@ fn record_once(
     };
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
-    convert(&mut recording, &mut converter);
+    convert(&mut recording, &mut converter, markers.as_mut());
     let summary = recording.finish();
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
+    if let Some(markers) = markers {
+        markers::finish(markers, &mut converter, printer);
+    }
     Ok((converter, summary, status))
 }
 
-fn prepare(args: &RecordArgs, user: Option<&Credentials>) -> Result<Suspended, Failure> {
+fn prepare(
+    args: &RecordArgs,
+    user: Option<&Credentials>,
+    markers: Option<&Markers>,
+) -> Result<Suspended, Failure> {
     let command = Command::from_words(args.command.iter().cloned());
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
@@ -163,15 +176,22 @@ fn prepare(args: &RecordArgs, user: Option<&Credentials>) -> Result<Suspended, F
         command.env.splice(0..0, invoking_environment(user.uid));
         command.run_as = Some(user.clone());
     }
+    command.env.extend(markers.map(Markers::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 
 /// Takes over everything that is recorded, until the recording ends.
-fn convert(recording: &mut Recording, converter: &mut Converter) {
+fn convert(recording: &mut Recording, converter: &mut Converter, mut markers: Option<&mut Markers>) {
     let mut events = Vec::new();
     for chunk in recording {
         let complete_before = chunk.complete_before();
         chunk.decode(&mut events);
+        if let Some(markers) = &mut markers {
+            for event in &events {
+                markers.notice(event);
+            }
+            markers.collect(&mut events);
+        }
         for event in events.drain(..) {
             converter.push(event);
         }

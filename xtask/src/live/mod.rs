@@ -16,6 +16,7 @@ mod http;
 mod invocation;
 mod jit;
 mod json_docs;
+mod markers;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
@@ -52,6 +53,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("diff", diff::TESTS),
     ("query", query::TESTS),
     ("front_end", front_end::TESTS),
+    ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
 ];
