@@ -7,6 +7,7 @@ mod bad_input;
 mod context;
 mod exit_status;
 mod expect;
+mod formats;
 mod front_end;
 mod harness;
 mod http;
@@ -43,6 +44,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
+    ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
 ];
