@@ -178,6 +178,13 @@ impl Converter {
         self
     }
 
+    /// Removes each jitdump from its folder when it has been opened; to be said before anything is pushed.
+    #[must_use]
+    pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
+        self.stages.dumps.unlink = unlink;
+        self
+    }
+
     /// Looks for mapped files as those of a recording that is read later, and not where living processes have them. To be
     /// called before the first event.
     #[must_use]

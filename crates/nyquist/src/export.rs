@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::new("this format is not for a terminal")
             .hint("name a file with -o FILE, or redirect it"));
     }
-    let profile = selected(input::read(&args.file, &args.symbols, printer)?, args)?;
+    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
     if to_stdout {
         return page::write_with(|out| write(&profile, format, args, out));
     }
@@ -50,20 +50,6 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
         Failure::new(message)
             .hint("choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|csv")
     })
-}
-
-/// The part of the profile that the filters select; without any, all of it, waiting too.
-fn selected(profile: Profile, args: &ExportArgs) -> Result<Profile, Failure> {
-    if args.filter.is_empty() {
-        return Ok(profile);
-    }
-    let selection = selection::select(&profile, &args.filter)?;
-    let index = Index::new(&profile);
-    let view = View::new(&index, &selection);
-    if view.is_empty() {
-        return Err(selection::nothing_selected(&view, &args.filter));
-    }
-    Ok(view.to_profile())
 }
 
 fn write(

@@ -8,6 +8,7 @@ mod control;
 mod diff;
 mod export;
 mod failure;
+mod flamegraph;
 mod functions;
 mod import;
 mod input;
@@ -24,6 +25,7 @@ mod record;
 mod report;
 mod save;
 mod scale;
+mod script;
 mod selection;
 mod serve;
 mod summary;
@@ -37,13 +39,21 @@ use std::io;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match command_line().and_then(|cli| run(cli.command)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             printer::print_failure(&failure);
             ExitCode::from(failure.status)
         }
     }
+}
+
+/// What is asked for, in the language of the name that this program was called by.
+fn command_line() -> Result<Cli, Failure> {
+    if std::env::args_os().next().is_some_and(|name| args::samply::is_samply(&name)) {
+        return args::samply::parse(std::env::args_os());
+    }
+    Ok(Cli::parse())
 }
 
 fn run(command: Command) -> Result<u8, Failure> {
@@ -53,9 +63,11 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
+        Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
+        Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

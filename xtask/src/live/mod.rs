@@ -2,9 +2,12 @@
 //!
 //! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
 
+mod annotate;
 mod attach;
 mod bad_input;
+mod cargo;
 mod context;
+mod diff;
 mod exit_status;
 mod expect;
 mod formats;
@@ -13,12 +16,14 @@ mod harness;
 mod http;
 mod invocation;
 mod jit;
+mod json_docs;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod query;
 mod recorded;
 mod recording;
 mod report;
@@ -44,7 +49,11 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
+    ("annotate", annotate::TESTS),
+    ("diff", diff::TESTS),
+    ("query", query::TESTS),
     ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
+    ("cargo", cargo::TESTS),
 ];

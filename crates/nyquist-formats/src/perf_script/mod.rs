@@ -7,7 +7,7 @@ mod write;
 
 pub(crate) use line::is_header;
 pub use read::read;
-pub use write::write;
+pub use write::{write, write_sample};
 
 /// How perf calls time of waiting (`perf record --off-cpu`).
 const OFF_CPU_EVENT: &str = "offcpu-time";

@@ -19,15 +19,28 @@ pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     samples.retain(|(_, sample)| sample.weight > 0);
     samples.sort_by_key(|(_, sample)| sample.time);
     for (thread, sample) in samples {
-        write_head(profile, out, thread, sample)?;
-        if let Some(stack) = sample.stack {
-            for frame in profile.stack_frames(stack) {
-                write_frame(profile, out, frame)?;
-            }
-        }
-        out.write_all(b"\n")?;
+        write_sample(profile, thread, sample, out)?;
     }
     Ok(())
+}
+
+/// Writes one sample of a thread, and the empty line behind it. O(depth).
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write_sample(
+    profile: &Profile,
+    thread: &Thread,
+    sample: &Sample,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    write_head(profile, out, thread, sample)?;
+    if let Some(stack) = sample.stack {
+        for frame in profile.stack_frames(stack) {
+            write_frame(profile, out, frame)?;
+        }
+    }
+    out.write_all(b"\n")
 }
 
 fn write_head(profile: &Profile, out: &mut impl Write, thread: &Thread, sample: &Sample) -> io::Result<()> {
