@@ -10,6 +10,7 @@ mod context;
 mod diff;
 mod exit_status;
 mod expect;
+mod formats;
 mod front_end;
 mod harness;
 mod http;
@@ -52,6 +53,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("annotate", annotate::TESTS),
     ("diff", diff::TESTS),
     ("query", query::TESTS),
+    ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
