@@ -12,8 +12,9 @@ use crate::{machine, summary};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
+use nyquist_record::linux::backend::{Backend, OpenError, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
-use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
+use nyquist_record::linux::perf::{self, EndReason, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
 use std::io::{self, IsTerminal as _};
@@ -68,7 +69,7 @@ fn wants_server(args: &RecordArgs) -> bool {
 /// What the recording gave.
 struct Recorded {
     finished: Finished,
-    summary: perf::Summary,
+    summary: Summary,
     status: u8,
 }
 
@@ -93,11 +94,12 @@ fn record(
         Program::Attached(pid) => Target::Attach(*pid),
     };
     let options = perf::Options { rate_hz: args.rate, duration: args.duration };
-    let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
-    let outcome = perf.outcome().clone();
+    let backend =
+        Backend::open(args.backend.into(), target, &options).map_err(|error| open_failure(&error))?;
+    let outcome = backend.outcome();
     summary::print_outcome(printer, &outcome);
     let mut converter = Converter::new(converter_options(args, &outcome));
-    let mut recording = perf.record().map_err(|error| open_failure(&error))?;
+    let mut recording = backend.record().map_err(|error| open_failure(&error))?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
         Program::Attached(_) => None,
@@ -150,7 +152,7 @@ fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut meta = Meta {
         product: args.profile_name.clone().unwrap_or(target),
-        interval: 1_000_000_000 / u64::from(outcome.rate_hz.max(1)),
+        interval: 1_000_000_000 / u64::from(outcome.rate_hz().max(1)),
         start_time: start_time.as_micros() as u64,
         has_cpu_deltas: true,
         arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
@@ -159,7 +161,7 @@ fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
         ..Meta::default()
     };
     machine::describe(&mut meta);
-    Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.kernel, meta }
+    Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
 }
 
 /// The command's name without its folder.
@@ -199,9 +201,5 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    let failure = Failure::new(error.to_string());
-    match error.advice() {
-        Some(advice) => failure.hint(advice),
-        None => failure,
-    }
+    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
 }

@@ -1,5 +1,6 @@
 //! Linux: launching the command, and the backends that sample it.
 
+pub mod backend;
 mod budget;
 mod command;
 mod cpus;
@@ -9,6 +10,7 @@ mod limits;
 pub mod perf;
 mod pmu;
 mod proc;
+pub mod ptrace;
 pub mod signals;
 mod sudo;
 mod sys;

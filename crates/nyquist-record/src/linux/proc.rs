@@ -82,14 +82,14 @@ pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
     kinds
 }
 
-fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
+pub(crate) fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
     let name = fs::read(format!("/proc/{}/task/{}/comm", pid.0, tid.0)).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     Some(EventKind::Name { pid, tid, name: String::from_utf8_lossy(name).into_owned(), exec: false })
 }
 
 /// Reads a line of `maps`; `None` for memory that is not executable.
-fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
+pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;

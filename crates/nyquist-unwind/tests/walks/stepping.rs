@@ -132,8 +132,7 @@ fn a_register_that_is_not_known_ends_the_walk_where_it_is_needed() {
         let values = registers(code(0x110), STACK, STACK + 16);
         let registers = nyquist_unwind::Registers::X86_64Partial { values, known: known(7) | known(16) };
         let mut frames = 0;
-        let end =
-            nyquist_unwind::Unwinder::new().walk(&space, &registers, &memory, &mut |_| frames += 1);
+        let end = nyquist_unwind::Unwinder::new().walk(&space, &registers, &memory, &mut |_| frames += 1);
         assert_eq!((frames, end), expected, "{instructions:?}");
     };
     let unknown = WalkEnd::Truncated(Reason::RegisterUnknown);

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn some_signals_do_nothing() {
-        let signals = Signals { ignored: bit(libc::SIGPIPE), caught: bit(libc::SIGWINCH), ..Signals::default() };
+        let signals =
+            Signals { ignored: bit(libc::SIGPIPE), caught: bit(libc::SIGWINCH), ..Signals::default() };
         let ignored = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGURG].map(|signal| signals.ignores(signal));
         let not = [libc::SIGWINCH, libc::SIGTERM, libc::SIGRTMIN()].map(|signal| signals.ignores(signal));
         assert_eq!((ignored, not), ([true; 3], [false; 3]));
@@ -135,7 +136,7 @@ mod tests {
         let mut stopped = Stopped { words: [0; 27], len: 27 * 8 };
         stopped.words[15] = libc::SYS_rt_sigtimedwait.cast_unsigned();
         stopped.words[10] = (-4_i64).cast_unsigned();
-        let mut again = |waited_ns| repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns);
+        let again = |waited_ns| repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns);
         assert_eq!([again(1_000), again(MOST_WAITED_TWICE_NS + 1)], [true, false]);
     }
 }

@@ -47,9 +47,7 @@ pub(crate) fn listen(tid: u32) -> io::Result<()> {
 pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
     let mut message: libc::c_ulong = 0;
     // SAFETY: the data is a pointer to a live word that the call writes to.
-    check_long(unsafe {
-        libc::ptrace(libc::PTRACE_GETEVENTMSG, tid as libc::pid_t, 0, &raw mut message)
-    })?;
+    check_long(unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid as libc::pid_t, 0, &raw mut message) })?;
     u32::try_from(message).map_err(|_| io::ErrorKind::InvalidData.into())
 }
 
@@ -65,10 +63,8 @@ pub(crate) fn registers(tid: u32, words: &mut RegisterWords) -> io::Result<usize
 
 /// Sets the registers of a stopped thread.
 pub(crate) fn set_registers(tid: u32, words: &RegisterWords) -> io::Result<()> {
-    let area = libc::iovec {
-        iov_base: words.as_ptr().cast_mut().cast(),
-        iov_len: size_of::<RegisterWords>(),
-    };
+    let area =
+        libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: size_of::<RegisterWords>() };
     // SAFETY: the data is a pointer to a live iovec that describes `words`, from which the call only reads.
     check_long(unsafe {
         libc::ptrace(libc::PTRACE_SETREGSET, tid as libc::pid_t, NT_PRSTATUS, &raw const area)
@@ -131,9 +127,8 @@ pub(crate) fn read_memory(pid: u32, address: u64, out: &mut [u8]) -> usize {
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: out.len() };
     // SAFETY: the local iovec describes `out`, to which the call writes; the remote one is the other process's memory,
     // from which it reads, or fails.
-    let len = unsafe {
-        libc::process_vm_readv(pid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0)
-    };
+    let len =
+        unsafe { libc::process_vm_readv(pid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(len).unwrap_or(0)
 }
 
