@@ -81,6 +81,8 @@ const WORKLOADS: &[Workload] = &[
     c("libplugin.so", "-shared -fPIC plugin.c"),
     c("plugin_host", "plugin_host.c"),
     c("waits", "waits.c"),
+    c("interrupts", "-pthread interrupts.c"),
+    c("deny_perf", "deny_perf.c"),
     c("endless", "-pthread endless.c"),
     c("ticks", "ticks.c"),
     c("signal_frame", "signal_frame.c"),

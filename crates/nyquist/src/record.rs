@@ -94,8 +94,12 @@ fn record(
         Program::Attached(pid) => Target::Attach(*pid),
     };
     let options = perf::Options { rate_hz: args.rate, duration: args.duration };
-    let backend =
-        Backend::open(args.backend.into(), target, &options).map_err(|error| open_failure(&error))?;
+    let loses_privileges = match &program {
+        Program::Launched(child) => child.loses_privileges(),
+        Program::Attached(_) => None,
+    };
+    let backend = Backend::open(args.backend.into(), target, &options, loses_privileges);
+    let backend = backend.map_err(|error| open_failure(&error))?;
     let outcome = backend.outcome();
     summary::print_outcome(printer, &outcome);
     let mut converter = Converter::new(converter_options(args, &outcome));

@@ -1,5 +1,6 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
+use crate::failure::without_error_numbers;
 use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
@@ -21,11 +22,11 @@ pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
 }
 
 fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
-    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(", as {reason}"));
+    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(": {reason}"));
     printer.say(format_args!(
         "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
         outcome.rate_hz,
-        reason.unwrap_or_default()
+        without_error_numbers(reason.unwrap_or_default())
     ));
 }
 
@@ -112,9 +113,7 @@ pub(crate) fn print(
     }
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
-        printer.warn(format_args!(
-            "the kernel dropped {lost}, samples among them: a lower rate (-r) loses fewer"
-        ));
+        printer.warn(format_args!("{lost} were dropped, samples among them: a lower rate (-r) loses fewer"));
     }
     if statistics.throttled > 0 {
         let times = counted(statistics.throttled, "time");

@@ -1,11 +1,12 @@
 //! The one place that knows all backends: chooses the best that the machine allows, and speaks for whichever it is.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use thiserror::Error;
 
 use super::perf::{self, EndReason, Options, StopHandle, Target};
-use super::ptrace;
+use super::ptrace::{self, Circumstances};
 use crate::{Chunk, Source};
 
 /// Which backend to record with.
@@ -101,24 +102,40 @@ impl OpenError {
 
 impl Backend {
     /// Makes the chosen backend ready for a process; [`Choice::Auto`] takes `perf_event_open` where that works.
-    pub fn open(choice: Choice, target: Target, options: &Options) -> Result<Self, OpenError> {
+    ///
+    /// `loses_privileges` is the command's file, if it gives privileges that are lost under ptrace.
+    pub fn open(
+        choice: Choice,
+        target: Target,
+        options: &Options,
+        loses_privileges: Option<PathBuf>,
+    ) -> Result<Self, OpenError> {
+        let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
         match choice {
             Choice::Perf => Ok(Self::Perf(perf::Perf::open(target, options)?)),
-            Choice::Ptrace => Ok(Self::Ptrace(ptrace::Ptrace::open(target, options, None)?)),
+            Choice::Ptrace => Ok(Self::Ptrace(ptrace::Ptrace::open(target, options, circumstances)?)),
             Choice::Auto => match perf::Perf::open(target, options) {
                 Ok(perf) => Ok(Self::Perf(perf)),
-                Err(error) if is_of_the_machine(&error) => Self::instead_of_perf(error, target, options),
+                Err(error) if is_of_the_machine(&error) => {
+                    Self::instead_of_perf(error, target, options, circumstances)
+                }
                 Err(error) => Err(error.into()),
             },
         }
     }
 
-    fn instead_of_perf(perf: perf::OpenError, target: Target, options: &Options) -> Result<Self, OpenError> {
+    fn instead_of_perf(
+        perf: perf::OpenError,
+        target: Target,
+        options: &Options,
+        circumstances: Circumstances,
+    ) -> Result<Self, OpenError> {
         let why = match perf.advice() {
             Some(advice) => format!("{perf}; {advice}"),
             None => perf.to_string(),
         };
-        match ptrace::Ptrace::open(target, options, Some(why)) {
+        let circumstances = Circumstances { instead_of_perf: Some(why), ..circumstances };
+        match ptrace::Ptrace::open(target, options, circumstances) {
             Ok(ptrace) => Ok(Self::Ptrace(ptrace)),
             Err(error @ ptrace::OpenError::NoSuchProcess { .. }) => Err(error.into()),
             Err(ptrace) => Err(OpenError::Both { perf, ptrace }),

@@ -9,6 +9,7 @@ pub mod launch;
 mod limits;
 pub mod perf;
 mod pmu;
+mod privileges;
 mod proc;
 pub mod ptrace;
 pub mod signals;

@@ -5,7 +5,7 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 use super::registers::Stopped;
 use super::restart::{Signals, repeat_interrupted_call};
 use super::stop::Stop;
-use super::task::{Activity, Task};
+use super::task::{Activity, Repeated, Task};
 use super::tracer::{Process, Tracer};
 use crate::linux::perf::Target;
 use crate::linux::sys::clock::monotonic_ns;
@@ -78,9 +78,16 @@ impl Tracer {
         let Some(task) = self.tasks.get(tid) else { return };
         let Some(signals) = Signals::of(task.pid, tid) else { return };
         let does_nothing = signal.is_none_or(|signal| signals.ignores(signal));
-        if does_nothing && repeat_interrupted_call(stopped, &signals, now.saturating_sub(task.since())) {
-            // Where this fails the program sees EINTR, which it must expect anyway.
-            let _ = ptrace::set_registers(tid, &stopped.words);
+        let schedule = task.files.schedule().unwrap_or_default();
+        let waited = task.waited_in_call(schedule, now);
+        if !does_nothing || !repeat_interrupted_call(stopped, &signals, waited) {
+            return;
+        }
+        // Where this fails the program sees EINTR, which it must expect anyway.
+        let _ = ptrace::set_registers(tid, &stopped.words);
+        if let Some(task) = self.tasks.get_mut(tid) {
+            // Timeouts were made shorter by whole milliseconds.
+            task.repeated = Some(Repeated { at: now.saturating_sub(waited % 1_000_000), schedule });
         }
     }
 

@@ -18,8 +18,8 @@ const COPY_OF_UNKNOWN: usize = 32 << 10;
 const LARGEST_STACK: u64 = 64 << 20;
 /// How many threads that wait are looked at in a turn.
 const WAITING_LOOKS: usize = 32;
-/// A turn ends where a thread took so long to stop: it had to wait for a CPU. Which threads run after that, and where
-/// the others were preempted, is no longer a matter of chance.
+/// A turn that begins so late has waited for a CPU, and ends where a thread has to wait for one that long until it
+/// stops. Which threads run after that, and where the others were preempted, is no longer a matter of chance.
 const LATE_NS: u64 = 150_000;
 /// A thread that waits on and on has a sample so often.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
@@ -27,7 +27,10 @@ const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 impl Tracer {
     /// Looks at threads in turn: at some of those that wait, and at as many of those that run as the budget allows.
     pub(super) fn look_at_all(&mut self) {
-        let mut turn = std::mem::take(&mut self.turn);
+        let began = monotonic_ns();
+        let in_time = began.saturating_sub(self.ticks.next_ns()) < LATE_NS;
+        self.turn = in_time.then_some(began);
+        let mut turn = std::mem::take(&mut self.tids);
         self.tasks.waiting_in_turn(WAITING_LOOKS, &mut turn);
         for tid in turn.drain(..) {
             self.look_at_waiting(tid);
@@ -44,7 +47,7 @@ impl Tracer {
             self.look_at_running(tid);
             is_late = monotonic_ns().saturating_sub(before) > LATE_NS;
         }
-        self.turn = turn;
+        self.tids = turn;
     }
 
     /// A thread that has not run since is where it was.
@@ -132,7 +135,7 @@ impl Tracer {
         if ptrace::interrupt(tid).is_err() {
             return;
         }
-        task.asked = Some(Asked { at, turn: self.turn_began, schedule });
+        task.asked = Some(Asked { at, turn: self.turn, schedule });
         while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
             match ptrace::wait(Patience::UntilSignal) {
                 Ok(Some(waited)) => self.handle(waited),

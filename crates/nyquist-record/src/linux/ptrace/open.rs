@@ -1,5 +1,6 @@
 //! Becoming the tracer of a process: by the thread that will look at it, for the kernel knows no other.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -16,6 +17,15 @@ use crate::linux::{cpus, limits};
 /// At more looks a second than that, a thread that runs would be held for a third of its time.
 const MAX_RATE_HZ: u32 = 10_000;
 
+/// What is to be said of a recording by ptrace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Circumstances {
+    /// Why the better way was not taken, and what would allow it.
+    pub instead_of_perf: Option<String>,
+    /// The program that loses the privileges which its file gives it.
+    pub loses_privileges: Option<PathBuf>,
+}
+
 /// A process that is traced, ready to be recorded. Dropping it lets the process go.
 #[derive(Debug)]
 pub struct Ptrace {
@@ -27,12 +37,7 @@ pub struct Ptrace {
 impl Ptrace {
     /// Becomes the tracer of a process. It goes on running all the while.
     ///
-    /// `instead_of_perf` says why the better way was not taken.
-    pub fn open(
-        target: Target,
-        options: &Options,
-        instead_of_perf: Option<String>,
-    ) -> Result<Self, OpenError> {
+    pub fn open(target: Target, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
         check_machine()?;
         // Each thread that is traced takes two descriptors.
         limits::raise_descriptor_limit();
@@ -41,6 +46,7 @@ impl Ptrace {
         if options.rate_hz > rate_hz {
             notices.push(Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz });
         }
+        notices.extend(circumstances.loses_privileges.map(|program| Notice::LosesPrivileges { program }));
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();
         let waiting = Arc::default();
@@ -61,6 +67,7 @@ impl Ptrace {
             stop: StopHandle { counter: stop },
             end: None,
         };
+        let instead_of_perf = circumstances.instead_of_perf;
         Ok(Self { outcome: Outcome { rate_hz, instead_of_perf, notices }, go, recording })
     }
 

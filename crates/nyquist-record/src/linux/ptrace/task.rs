@@ -22,11 +22,22 @@ pub(crate) struct Task {
     pub(crate) looked_at: u64,
     /// For how long it has waited since its last sample.
     pub(crate) waited_ns: u64,
+    /// When its system call was last made again.
+    pub(crate) repeated: Option<Repeated>,
     /// When it was asked to stop, if it has not stopped since.
     pub(crate) asked: Option<Asked>,
     /// Whether it was seen to run since its name was last asked for.
     pub(crate) has_run: bool,
     pub(crate) name: String,
+}
+
+/// A system call was made again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeated {
+    /// When; of what it had waited before, a part of a millisecond may be counted in.
+    pub(crate) at: u64,
+    /// What the scheduler said then.
+    pub(crate) schedule: Schedule,
 }
 
 /// How much earlier than the tracing thread's turn a thread can have lost its CPU to it.
@@ -36,8 +47,9 @@ const WAKING_NS: u64 = 20_000;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) at: u64,
-    /// When the turn began: then the tracing thread took a CPU, maybe from the one that it looks at.
-    pub(crate) turn: u64,
+    /// When the turn began, where that was by chance: then the tracing thread took a CPU, maybe from the one that it
+    /// looks at.
+    pub(crate) turn: Option<u64>,
     /// What the scheduler said just before.
     pub(crate) schedule: Schedule,
 }
@@ -55,7 +67,8 @@ impl Asked {
     /// system calls do more often than other code.
     pub(crate) fn ran(&self, stopped: Schedule, noticed: u64) -> bool {
         let queued = stopped.waited_for_cpu_since(&self.schedule);
-        queued == 0 || noticed.saturating_sub(queued) + WAKING_NS >= self.turn
+        let lost_cpu_to_turn = |turn: u64| noticed.saturating_sub(queued) + WAKING_NS >= turn;
+        queued == 0 || self.turn.is_some_and(lost_cpu_to_turn)
     }
 }
 
@@ -92,6 +105,7 @@ impl Task {
             carried_ns: 0,
             looked_at: now,
             waited_ns: 0,
+            repeated: None,
             asked: None,
             has_run: true,
             name: String::new(),
@@ -125,12 +139,21 @@ impl Task {
         self.looked_at = now;
     }
 
-    /// For how long it has been in the state that it was last seen in.
-    pub(crate) fn since(&self) -> u64 {
-        match &self.activity {
+    /// For how long it has waited at least in the system call that a stop has ended, given what the scheduler says now.
+    pub(crate) fn waited_in_call(&self, schedule: Schedule, now: u64) -> u64 {
+        let seen = match &self.activity {
             Activity::Waiting(waited) => waited.since,
             Activity::Running | Activity::Aside => self.looked_at,
+        };
+        let Some(Repeated { at, schedule: before }) = self.repeated else {
+            return now.saturating_sub(seen);
+        };
+        // It got a CPU to make the call again and to be stopped in it: it has waited in no other call between.
+        if schedule.turns <= before.turns + 2 {
+            let ran = schedule.cpu_ns.saturating_sub(before.cpu_ns);
+            return now.saturating_sub(at).saturating_sub(ran);
         }
+        now.saturating_sub(seen.max(at))
     }
 
     pub(crate) fn is_running(&self) -> bool {
@@ -267,7 +290,7 @@ mod tests {
 
     #[test]
     fn waiting_for_a_cpu_is_not_being_held() {
-        let asked = Asked { at: 1_000, turn: 0, schedule: of(10, 500, 3) };
+        let asked = Asked { at: 1_000, turn: None, schedule: of(10, 500, 3) };
         assert_eq!(asked.held_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
         assert_eq!(asked.held_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
         // It has waited since before it was asked.
@@ -277,12 +300,25 @@ mod tests {
     #[test]
     fn a_thread_that_lost_its_cpu_to_the_tracer_ran() {
         let turn = 1_000_000_u64;
-        let asked = Asked { at: turn + 5_000, turn, schedule: of(10, 500, 3) };
+        let asked = Asked { at: turn + 5_000, turn: Some(turn), schedule: of(10, 500, 3) };
         let noticed = turn + 70_000;
         let queued_for = |ns: u64| of(10, 500 + ns, 4);
         assert!(asked.ran(of(900, 500, 3), noticed), "it was on another CPU all the while");
         assert!(asked.ran(queued_for(69_000), noticed));
         assert!(!asked.ran(queued_for(200_000), noticed));
+        assert!(!Asked { turn: None, ..asked }.ran(queued_for(69_000), noticed), "the turn was late");
+    }
+
+    #[test]
+    fn a_call_that_is_made_again_and_again_has_waited_since_the_last_time() {
+        let mut task = Task::new(0, 1, 7_000);
+        assert_eq!(task.waited_in_call(of(100, 0, 9), 9_000), 2_000, "since it was looked at");
+        task.repeated = Some(Repeated { at: 8_000, schedule: of(100, 0, 9) });
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 9_000), 950);
+        assert_eq!(task.waited_in_call(of(150, 0, 12), 9_000), 1_000, "it may be another call");
+        task.looked_at = 8_900;
+        assert_eq!(task.waited_in_call(of(150, 0, 12), 9_000), 100);
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 9_000), 950);
     }
 
     #[test]

@@ -79,12 +79,12 @@ pub(super) struct Tracer {
     pub(super) out: Out,
     pub(super) budget: Budget,
     pub(super) holds: Holds,
-    ticks: Ticks,
+    pub(super) ticks: Ticks,
     ticker: Ticker,
     /// The threads of a turn; kept to save its memory.
-    pub(super) turn: Vec<u32>,
-    /// When the turn began.
-    pub(super) turn_began: u64,
+    pub(super) tids: Vec<u32>,
+    /// When the turn began; `None` where that was too late to be left to chance.
+    pub(super) turn: Option<u64>,
     /// What the stack of a thread that waits is read into.
     pub(super) scratch: Box<[u8]>,
     /// What threads had used that have ended.
@@ -114,8 +114,8 @@ impl Tracer {
             holds: Holds::new(),
             ticks: Ticks::new(plan.interval_ns, now),
             ticker,
-            turn: Vec::new(),
-            turn_began: now,
+            tids: Vec::new(),
+            turn: None,
             scratch: vec![0; LARGEST_COPY].into(),
             ended_cpu_ns: 0,
             awaits_exec: matches!(plan.target, Target::Child(_)),
@@ -182,7 +182,6 @@ impl Tracer {
                 Err(_) => self.has_ended = true,
             }
             if monotonic_ns() >= self.ticks.next_ns() {
-                self.turn_began = self.ticks.next_ns();
                 self.look_at_all();
                 self.ticks.advance(monotonic_ns());
                 self.set_ticker();
