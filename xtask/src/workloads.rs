@@ -83,6 +83,8 @@ const WORKLOADS: &[Workload] = &[
     c("waits", "waits.c"),
     c("interrupts", "-pthread interrupts.c"),
     c("deny_perf", "deny_perf.c"),
+    c("thread_exec", "-pthread thread_exec.c"),
+    c("many_threads", "-pthread many_threads.c"),
     c("endless", "-pthread endless.c"),
     c("ticks", "ticks.c"),
     c("signal_frame", "signal_frame.c"),

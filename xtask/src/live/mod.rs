@@ -17,6 +17,7 @@ pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod ptrace;
 mod recorded;
 mod recording;
 mod report;
@@ -39,6 +40,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
+    ("ptrace", ptrace::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
     ("front_end", front_end::TESTS),
