@@ -190,12 +190,9 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     // What waits has no weight of CPU time.
     expect_within("running", recorded.profile.total(), cpu, 0.05)?;
     let waited = waited_ms(&recorded.profile);
-    // The shell waits for both, and sleep for itself.
-    let wanted = 2.0 * 1000.0 + cpu;
-    expect(
-        (wanted * 0.95..wanted * 1.6).contains(&waited),
-        format_args!("{waited} ms of waiting, not {wanted}"),
-    )?;
+    // The shell waits for both, and sleep for itself; on a busy machine they wait for the CPU, too.
+    let (wanted, most) = (2.0 * 1000.0 + cpu, 3.0 * recorded.finished.took.as_secs_f64() * 1000.0);
+    expect((wanted * 0.95..most).contains(&waited), format_args!("{waited} ms of waiting, not {wanted}"))?;
     let sleeping = recorded.profile.threads.iter().find(|thread| thread.process == "sleep");
     let sleeps = sleeping.is_some_and(|thread| {
         thread.stacks().any(|(stack, _)| stack.iter().any(|frame| frame.function.contains("nanosleep")))

@@ -8,6 +8,7 @@ use super::stop::Stop;
 use super::task::{Activity, Repeated, Task};
 use super::tracer::{Process, Tracer};
 use crate::linux::perf::Target;
+use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Waited};
 
@@ -79,7 +80,7 @@ impl Tracer {
         let Some(signals) = Signals::of(task.pid, tid) else { return };
         let does_nothing = signal.is_none_or(|signal| signals.ignores(signal));
         let schedule = task.files.schedule().unwrap_or_default();
-        let waited = task.waited_in_call(schedule, now);
+        let waited = task.waited_in_call(schedule, stopped.fourth_argument(), now);
         if !does_nothing || !repeat_interrupted_call(stopped, &signals, waited) {
             return;
         }
@@ -87,20 +88,17 @@ impl Tracer {
         let _ = ptrace::set_registers(tid, &stopped.words);
         if let Some(task) = self.tasks.get_mut(tid) {
             // Timeouts were made shorter by whole milliseconds.
-            task.repeated = Some(Repeated { at: now.saturating_sub(waited % 1_000_000), schedule });
+            let at = now.saturating_sub(waited % 1_000_000);
+            task.repeated = Some(Repeated { at, schedule, timeout: stopped.fourth_argument() });
         }
     }
 
     /// A thread is there that was born from a traced one.
     fn adopt(&mut self, tid: u32, parent: Option<u32>) {
-        let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-        let number = |name: &str| -> Option<u32> {
-            let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            value.trim().parse().ok()
-        };
-        let Some(pid) = number("Tgid") else { return };
+        let Some(pid) = proc::status_number(tid, "Tgid") else { return };
         let parent_pid = parent.and_then(|parent| self.tasks.get(parent)).map(|parent| parent.pid);
-        let parent_pid = if pid == tid { parent_pid.or_else(|| number("PPid")) } else { Some(pid) };
+        let parent_pid =
+            if pid == tid { parent_pid.or_else(|| proc::status_number(tid, "PPid")) } else { Some(pid) };
         let parent_pid = parent_pid.unwrap_or(pid);
         let now = monotonic_ns();
         let mut task = Task::new(pid, tid, now);
@@ -125,6 +123,7 @@ impl Tracer {
     /// A process has become another program. All of its other threads are gone, and the one that has called exec has
     /// the process's number now.
     fn exec(&mut self, tid: u32) {
+        ptrace::take_stop(tid);
         let former = ptrace::event_message(tid).unwrap_or(tid);
         let now = monotonic_ns();
         let used_as_former =

@@ -7,6 +7,7 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use crate::linux::limits::kernel_setting;
+use crate::linux::proc;
 
 /// What is being recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,35 +132,29 @@ impl OpenError {
             Some(libc::ESRCH) => Self::NoSuchProcess { pid },
             Some(libc::EPERM | libc::EACCES) => {
                 let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+                let is_own =
+                    uids(&status) == uids(&fs::read_to_string("/proc/self/status").unwrap_or_default());
                 let scope = kernel_setting("yama/ptrace_scope");
-                Self::of_refusal(pid, &status, scope, source)
+                Self::of_refusal(pid, proc::tracer(pid.0), is_own, scope, source)
             }
             _ => Self::Refused { source },
         }
     }
 
-    fn of_refusal(pid: Pid, status: &str, yama: Option<i64>, source: io::Error) -> Self {
-        let numbers = |name: &str| {
-            let values = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-            Some(
-                values
-                    .split_ascii_whitespace()
-                    .filter_map(|number| number.parse::<u32>().ok())
-                    .collect::<Vec<_>>(),
-            )
-        };
-        let tracer = numbers("TracerPid").and_then(|numbers| numbers.first().copied()).unwrap_or_default();
-        let own = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let uid =
-            |text: &str| text.lines().find_map(|line| Some(line.strip_prefix("Uid:")?.trim().to_owned()));
-        match yama {
-            _ if tracer != 0 => Self::TracedAlready { pid, tracer },
-            Some(3) => Self::Yama { pid, scope: 3 },
-            _ if uid(status) != uid(&own) => Self::AnotherUsers { pid },
-            Some(scope) if scope > 0 => Self::Yama { pid, scope },
+    fn of_refusal(pid: Pid, tracer: Option<u32>, is_own: bool, yama: Option<i64>, source: io::Error) -> Self {
+        match (tracer, yama) {
+            (Some(tracer), _) => Self::TracedAlready { pid, tracer },
+            (None, Some(3)) => Self::Yama { pid, scope: 3 },
+            _ if !is_own => Self::AnotherUsers { pid },
+            (None, Some(scope)) if scope > 0 => Self::Yama { pid, scope },
             _ => Self::Refused { source },
         }
     }
+}
+
+/// The users of a process, real and effective ones, by its `status`.
+fn uids(status: &str) -> Option<&str> {
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))
 }
 
 #[cfg(test)]
@@ -168,19 +163,18 @@ mod tests {
 
     #[test]
     fn a_refusal_has_its_reason() {
-        let own = fs::read_to_string("/proc/self/status").unwrap();
-        let check = |status: &str, yama, expected: &str| {
-            let error = OpenError::of_refusal(Pid(7), status, yama, io::ErrorKind::PermissionDenied.into());
+        let check = |tracer, is_own, yama, expected: &str| {
+            let source = io::ErrorKind::PermissionDenied.into();
+            let error = OpenError::of_refusal(Pid(7), tracer, is_own, yama, source);
             let told = format!("{error}; {}", error.advice().unwrap_or_default());
             assert!(told.contains(expected), "{told}");
         };
-        check(&own, Some(1), "kernel.yama.ptrace_scope is 1; let nyquist launch it");
-        check(&own, Some(2), "ptrace_scope is 2; root can");
-        check(&own, Some(3), "until the machine is started again");
-        check(&own, Some(0), "ptrace is refused");
-        check(&own, None, "--cap-add=SYS_PTRACE");
-        let traced = own.replace("TracerPid:\t0", "TracerPid:\t4711");
-        check(&traced, Some(1), "traced already, by process 4711");
-        check("Uid:\t77\t77\t77\t77\n", Some(1), "it is another user's");
+        check(None, true, Some(1), "kernel.yama.ptrace_scope is 1; let nyquist launch it");
+        check(None, true, Some(2), "ptrace_scope is 2; root can");
+        check(None, true, Some(3), "until the machine is started again");
+        check(None, true, Some(0), "ptrace is refused");
+        check(None, true, None, "--cap-add=SYS_PTRACE");
+        check(Some(4711), true, Some(1), "traced already, by process 4711");
+        check(None, false, Some(1), "it is another user's");
     }
 }

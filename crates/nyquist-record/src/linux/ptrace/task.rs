@@ -38,6 +38,8 @@ pub(crate) struct Repeated {
     pub(crate) at: u64,
     /// What the scheduler said then.
     pub(crate) schedule: Schedule,
+    /// The timeout with which it was made.
+    pub(crate) timeout: u64,
 }
 
 /// How much earlier than the tracing thread's turn a thread can have lost its CPU to it.
@@ -139,17 +141,18 @@ impl Task {
         self.looked_at = now;
     }
 
-    /// For how long it has waited at least in the system call that a stop has ended, given what the scheduler says now.
-    pub(crate) fn waited_in_call(&self, schedule: Schedule, now: u64) -> u64 {
+    /// For how long it has waited at least in the system call that a stop has ended, given what the scheduler says now
+    /// and the timeout with which it was called.
+    pub(crate) fn waited_in_call(&self, schedule: Schedule, timeout: u64, now: u64) -> u64 {
         let seen = match &self.activity {
             Activity::Waiting(waited) => waited.since,
             Activity::Running | Activity::Aside => self.looked_at,
         };
-        let Some(Repeated { at, schedule: before }) = self.repeated else {
+        let Some(Repeated { at, schedule: before, timeout: set }) = self.repeated else {
             return now.saturating_sub(seen);
         };
         // It got a CPU to make the call again and to be stopped in it: it has waited in no other call between.
-        if schedule.turns <= before.turns + 2 {
+        if schedule.turns <= before.turns + 2 && timeout == set {
             let ran = schedule.cpu_ns.saturating_sub(before.cpu_ns);
             return now.saturating_sub(at).saturating_sub(ran);
         }
@@ -312,13 +315,14 @@ mod tests {
     #[test]
     fn a_call_that_is_made_again_and_again_has_waited_since_the_last_time() {
         let mut task = Task::new(0, 1, 7_000);
-        assert_eq!(task.waited_in_call(of(100, 0, 9), 9_000), 2_000, "since it was looked at");
-        task.repeated = Some(Repeated { at: 8_000, schedule: of(100, 0, 9) });
-        assert_eq!(task.waited_in_call(of(150, 0, 11), 9_000), 950);
-        assert_eq!(task.waited_in_call(of(150, 0, 12), 9_000), 1_000, "it may be another call");
+        assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
+        task.repeated = Some(Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5 });
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
+        assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 1_000, "it may be another call");
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 6, 9_000), 1_000, "with another timeout it is");
         task.looked_at = 8_900;
-        assert_eq!(task.waited_in_call(of(150, 0, 12), 9_000), 100);
-        assert_eq!(task.waited_in_call(of(150, 0, 11), 9_000), 950);
+        assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 100);
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
     }
 
     #[test]

@@ -32,9 +32,7 @@ pub(super) const LARGEST_COPY: usize = 512 << 10;
 
 /// Whether a thread was born from one that is traced, and its birth is only not heard of yet.
 fn is_traced_by_us(tid: u32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
-    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:")?.trim().parse().ok());
-    tracer == Some(std::process::id())
+    proc::tracer(tid) == Some(std::process::id())
 }
 
 /// What to trace, and how.
