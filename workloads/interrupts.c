@@ -44,6 +44,7 @@ static NOINLINE void wait_in_turns(int ms) {
     sigaddset(&set, SIGUSR1);
     while (!over) {
         WAIT("epoll_wait", ms, epoll_wait(epoll, &event, 1, ms));
+        WAIT("epoll_wait", ms, epoll_wait(epoll, &event, 1, ms));
         WAIT("sigtimedwait", ms, sigtimedwait(&set, NULL, &time));
         WAIT("nanosleep", ms, nanosleep(&time, NULL));
         WAIT("poll", ms, poll(NULL, 0, ms));
@@ -53,6 +54,22 @@ static NOINLINE void wait_in_turns(int ms) {
         SPIN(0, used);
     }
     close(epoll);
+}
+
+// Waits of no time at all, one after the other: whoever sees it run finds it waiting a moment later.
+static void *no_waits(void *unused) {
+    int epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event;
+    struct timespec time = {0, 30000};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    while (!over) {
+        WAIT("short sigtimedwait", 0, sigtimedwait(&set, NULL, &time));
+        WAIT("short epoll_wait", 0, epoll_pwait2(epoll, &event, 1, &time, NULL));
+    }
+    close(epoll);
+    return unused;
 }
 
 static void *short_waits(void *unused) { return wait_in_turns(1), unused; }
@@ -108,7 +125,7 @@ int main(int argc, char **argv) {
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     int ends[2];
     if (pipe(ends)) return 99;
-    void *(*works[])(void *) = {short_waits, short_waits, long_waits, epoll_for_ever, spin};
+    void *(*works[])(void *) = {no_waits, no_waits, short_waits, long_waits, epoll_for_ever, spin};
     unsigned count = sizeof works / sizeof *works;
     pthread_t threads[sizeof works / sizeof *works];
     for (unsigned i = 0; i < count; i++) pthread_create(&threads[i], NULL, works[i], &ends[0]);

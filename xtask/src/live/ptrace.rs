@@ -200,9 +200,10 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     expect(sleeps, "sleep was not seen to wait in nanosleep")
 }
 
+/// At a high rate, so that threads are often asked to stop while they begin to wait.
 fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
     for _ in 0..3 {
-        let recorded = record(test, words).run_well()?;
+        let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;
         let told = recorded.finished.stdout_text();
         expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
     }
