@@ -4,6 +4,7 @@ use crate::account::{Balance, Leftovers};
 use crate::event::{Event, EventKind, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack};
 use crate::evict;
 use crate::intern::{Interner, Mode};
+use crate::mappings::Mappings;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::track::{Process, Thread, Tracker};
@@ -12,7 +13,7 @@ use nyquist_profile::{
     self as profile, CategoryColor, ExtraInfo, LibId, Meta, Profile, ProfileBuilder, StackId, ThreadIndex,
     well_known,
 };
-use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
+use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
 /// must outweigh what adding up times in milliseconds rounds.
@@ -167,6 +168,24 @@ impl Libs {
     /// Each lib and its source.
     pub fn sources(&self) -> &[(LibId, LibSource)] {
         &self.sources
+    }
+}
+
+/// A copy of a stack, and the code of the files that are mapped.
+struct CopyAndCode<'a> {
+    copy: StackCopy<'a>,
+    mappings: Mappings,
+    modules: &'a ModuleStore,
+}
+
+impl StackMemory for CopyAndCode<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.copy.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let module = self.mappings.find(address).and_then(|range| range.module);
+        module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
     }
 }
 
@@ -375,10 +394,16 @@ impl Stages {
                 if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
                     return None;
                 }
-                let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                let space = process.address_space(&self.modules);
+                let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+                let modules = &self.modules;
                 let frames = &mut self.frames;
-                let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
+                let mut push = |frame| frames.push(frame);
+                let end = if let nyquist_unwind::Registers::X86_64Partial { .. } = registers {
+                    let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
+                    self.unwinder.walk(process.address_space(modules), &registers, &memory, &mut push)
+                } else {
+                    self.unwinder.walk(process.address_space(modules), &registers, &copy, &mut push)
+                };
                 truncation(end, *limited, stack.len())
             }
         }

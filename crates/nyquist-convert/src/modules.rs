@@ -2,6 +2,7 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::vdso;
+use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_profile::Lib;
@@ -25,7 +26,7 @@ pub enum LibSource {
     /// An image that is no file: the vDSO.
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules: addresses count from here.
-    Kernel(nyquist_object::Avma),
+    Kernel(Avma),
     /// Nothing is known of the file but its name.
     Unknown,
 }
@@ -46,7 +47,7 @@ pub(crate) struct Module {
 enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
-    Kernel(nyquist_object::Avma),
+    Kernel(Avma),
     Missing,
 }
 
@@ -159,14 +160,14 @@ impl Module {
     }
 
     /// Where the image base is, given a mapping of the module.
-    pub(crate) fn base(&self, mapping: &Mapping) -> nyquist_object::Avma {
+    pub(crate) fn base(&self, mapping: &Mapping) -> Avma {
         let start = mapping.start;
         match &self.bytes {
             Bytes::Kernel(base) => *base,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing => nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)),
+            Bytes::Missing => Avma(start.0.wrapping_sub(mapping.offset.0)),
             Bytes::File(_) => {
                 let mapped = MappedModule::from_mapping(
                     &self.segments,
@@ -175,9 +176,7 @@ impl Module {
                     mapping.offset,
                     mapping.len,
                 );
-                mapped.map_or(nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| {
-                    mapped.base
-                })
+                mapped.map_or(Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| mapped.base)
             }
         }
     }
@@ -190,6 +189,25 @@ impl Module {
             Bytes::Kernel(_) | Bytes::Missing => None,
         };
         self.unwind.get_or_init(compile).clone()
+    }
+
+    /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there
+    /// are.
+    pub(crate) fn read_code(&self, base: Avma, address: Avma, out: &mut [u8]) -> usize {
+        let svma = address.0.wrapping_sub(base.0).wrapping_add(self.image_base.0);
+        let place = self.segments.iter().find_map(|segment| {
+            let into = svma.checked_sub(segment.address.0).filter(|into| *into < segment.file_size)?;
+            Some((segment.offset.0.checked_add(into)?, segment.file_size - into))
+        });
+        let Some((offset, left)) = place else { return 0 };
+        let len = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(out) = out.get_mut(..len) else { return 0 };
+        let read = match &self.bytes {
+            Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
+            Bytes::Image(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
+            Bytes::Kernel(_) | Bytes::Missing => false,
+        };
+        if read { len } else { 0 }
     }
 
     /// The module as the profile names it.
