@@ -9,7 +9,7 @@ use crate::event::{
 use crate::evict;
 use crate::intern::{Interner, Mode};
 use crate::jit::{DumpIndex, JitDumps};
-use crate::mappings::Range;
+use crate::mappings::{Mappings, Range};
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
@@ -25,7 +25,7 @@ use nyquist_profile::{
     self as profile, CategoryColor, ExtraInfo, LibId, Meta, ProcessIndex, Profile, ProfileBuilder, StackId,
     ThreadIndex, well_known,
 };
-use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
+use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
 use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
@@ -275,6 +275,24 @@ impl Libs {
     /// Each lib and its source.
     pub fn sources(&self) -> &[(LibId, LibSource)] {
         &self.sources
+    }
+}
+
+/// A copy of a stack, and the code of the files that are mapped.
+struct CopyAndCode<'a> {
+    copy: StackCopy<'a>,
+    mappings: Mappings,
+    modules: &'a ModuleStore,
+}
+
+impl StackMemory for CopyAndCode<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.copy.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let module = self.mappings.find(address).and_then(|range| range.module);
+        module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
     }
 }
 
@@ -706,10 +724,16 @@ impl Stages {
                 if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
                     return None;
                 }
-                let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                let space = process.address_space(&self.modules, &self.dumps);
+                let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+                let (modules, dumps) = (&self.modules, &self.dumps);
                 let frames = &mut self.frames;
-                let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
+                let mut push = |frame| frames.push(frame);
+                let end = if let nyquist_unwind::Registers::X86_64Partial { .. } = registers {
+                    let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
+                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &memory, &mut push)
+                } else {
+                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
+                };
                 truncation(end, *limited, stack.len())
             }
         }

@@ -4,6 +4,7 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::recorded_files::Files;
 use crate::vdso;
+use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_perf::PerfMap;
@@ -28,7 +29,7 @@ pub enum LibSource {
     /// An image that is no file: the vDSO.
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules: addresses count from here.
-    Kernel(nyquist_object::Avma),
+    Kernel(Avma),
     /// Code that was made while the program ran, and what its compiler says of it.
     Jit(JitSymbols),
     /// Nothing is known of the file but its name.
@@ -51,12 +52,12 @@ pub(crate) struct Module {
 enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
-    Kernel(nyquist_object::Avma),
+    Kernel(Avma),
     JitDump(DumpIndex),
     /// A perf map, and the address from which the lib counts.
-    PerfMap(Arc<MapFile>, nyquist_object::Avma),
+    PerfMap(Arc<MapFile>, Avma),
     /// A kernel that does not run here.
-    OtherKernel(nyquist_object::Avma),
+    OtherKernel(Avma),
     Missing,
 }
 
@@ -115,11 +116,7 @@ impl ModuleStore {
     }
 
     /// A module for the code that a perf map names from `base` on.
-    pub(crate) fn add_perf_map(
-        &mut self,
-        map: &Arc<MapFile>,
-        base: nyquist_object::Avma,
-    ) -> Option<ModuleIndex> {
+    pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, base: Avma) -> Option<ModuleIndex> {
         let bytes = Bytes::PerfMap(Arc::clone(map), base);
         self.add(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) })
     }
@@ -235,7 +232,7 @@ impl Module {
     }
 
     /// Where the image base is, given a mapping of the module.
-    pub(crate) fn base(&self, mapping: &Mapping) -> nyquist_object::Avma {
+    pub(crate) fn base(&self, mapping: &Mapping) -> Avma {
         let start = mapping.start;
         match &self.bytes {
             Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
@@ -243,7 +240,7 @@ impl Module {
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
             Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) => {
-                nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0))
+                Avma(start.0.wrapping_sub(mapping.offset.0))
             }
             Bytes::File(_) => {
                 let mapped = MappedModule::from_mapping(
@@ -253,9 +250,7 @@ impl Module {
                     mapping.offset,
                     mapping.len,
                 );
-                mapped.map_or(nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| {
-                    mapped.base
-                })
+                mapped.map_or(Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| mapped.base)
             }
         }
     }
@@ -272,6 +267,29 @@ impl Module {
             | Bytes::Missing => None,
         };
         self.unwind.get_or_init(compile).clone()
+    }
+
+    /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there
+    /// are.
+    pub(crate) fn read_code(&self, base: Avma, address: Avma, out: &mut [u8]) -> usize {
+        let svma = address.0.wrapping_sub(base.0).wrapping_add(self.image_base.0);
+        let place = self.segments.iter().find_map(|segment| {
+            let into = svma.checked_sub(segment.address.0).filter(|into| *into < segment.file_size)?;
+            Some((segment.offset.0.checked_add(into)?, segment.file_size - into))
+        });
+        let Some((offset, left)) = place else { return 0 };
+        let len = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(out) = out.get_mut(..len) else { return 0 };
+        let read = match &self.bytes {
+            Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
+            Bytes::Image(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::JitDump(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => false,
+        };
+        if read { len } else { 0 }
     }
 
     /// The module as the profile names it.

@@ -177,6 +177,11 @@ impl Process {
         &self.space
     }
 
+    /// What is mapped, as it is now.
+    pub(crate) fn mappings(&self) -> Mappings {
+        self.mappings.clone()
+    }
+
     /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
     /// registers still are those with which it called the kernel.
     pub(crate) fn is_between_programs(&self, ip: Avma, stack: &[u8]) -> bool {

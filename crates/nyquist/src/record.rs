@@ -14,9 +14,10 @@ use crate::{flamegraph, machine, summary};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
+use nyquist_record::linux::backend::{Backend, OpenError, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
+use nyquist_record::linux::perf::{self, EndReason, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
 use std::io::{self, IsTerminal as _};
@@ -75,7 +76,7 @@ fn wants_server(args: &RecordArgs) -> bool {
 /// What the recording gave.
 struct Recorded {
     finished: Finished,
-    summary: perf::Summary,
+    summary: Summary,
     status: u8,
 }
 
@@ -125,7 +126,7 @@ fn record_once(
     control: &Control,
     user: Option<&Credentials>,
     converter: Option<Converter>,
-) -> Result<(Converter, perf::Summary, u8), Failure> {
+) -> Result<(Converter, Summary, u8), Failure> {
     let mut markers = markers::listen(args.pid, user, printer);
     let program = match args.pid {
         Some(pid) => Program::Attached(Pid(pid)),
@@ -136,17 +137,23 @@ fn record_once(
         Program::Attached(pid) => Target::Attach(*pid),
     };
     let options = perf::Options { rate_hz: args.rate, duration };
-    let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
+    let loses_privileges = match &program {
+        Program::Launched(child) => child.loses_privileges(),
+        Program::Attached(_) => None,
+    };
+    let backend = Backend::open(args.backend.into(), target, &options, loses_privileges);
+    let backend = backend.map_err(|error| open_failure(&error))?;
+    let outcome = backend.outcome();
     let mut converter = converter.unwrap_or_else(|| {
-        summary::print_outcome(printer, perf.outcome());
-        Converter::new(converter_options(args, perf.outcome()))
+        summary::print_outcome(printer, &outcome);
+        Converter::new(converter_options(args, &outcome))
             .shaped(args.shape.into())
             .unlinking_jitdumps(args.shape.unlink_aux_files)
     });
     if let Some(markers) = &mut markers {
         markers.begin_at(nyquist_record::linux::now());
     }
-    let mut recording = perf.record().map_err(|error| open_failure(&error))?;
+    let mut recording = backend.record().map_err(|error| open_failure(&error))?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
         Program::Attached(_) => None,
@@ -211,7 +218,7 @@ fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut meta = Meta {
         product: args.profile_name.clone().unwrap_or(target),
-        interval: 1_000_000_000 / u64::from(outcome.rate_hz.max(1)),
+        interval: 1_000_000_000 / u64::from(outcome.rate_hz().max(1)),
         start_time: start_time.as_micros() as u64,
         has_cpu_deltas: true,
         arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
@@ -220,7 +227,7 @@ fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
         ..Meta::default()
     };
     machine::describe(&mut meta);
-    Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.kernel, meta }
+    Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
 }
 
 /// The command's name without its folder.
@@ -260,9 +267,5 @@ fn launch_failure(error: &LaunchError) -> Failure {
 }
 
 fn open_failure(error: &OpenError) -> Failure {
-    let failure = Failure::new(error.to_string());
-    match error.advice() {
-        Some(advice) => failure.hint(advice),
-        None => failure,
-    }
+    error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
 }

@@ -1,19 +1,38 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
+use crate::failure::without_error_numbers;
 use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile};
-use nyquist_record::linux::perf::{Outcome, Summary, Trigger};
+use nyquist_record::linux::backend::{Outcome, Summary};
+use nyquist_record::linux::perf::{self, Trigger};
+use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::path::Path;
 
 /// Says in one line what is sampled, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
-    let code = if outcome.kernel { "user and kernel code" } else { "user code" };
-    printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
-    for notice in &outcome.notices {
+    match outcome {
+        Outcome::Perf(outcome) => print_perf(printer, outcome),
+        Outcome::Ptrace(outcome) => print_ptrace(printer, outcome),
+    }
+    for notice in outcome.notices() {
         printer.warn(notice);
     }
+}
+
+fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
+    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(": {reason}"));
+    printer.say(format_args!(
+        "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
+        outcome.rate_hz,
+        without_error_numbers(reason.unwrap_or_default())
+    ));
+}
+
+fn print_perf(printer: Printer, outcome: &perf::Outcome) {
+    let code = if outcome.kernel { "user and kernel code" } else { "user code" };
+    printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
     printer.detail(format_args!(
         "Copying {} kB of each stack into rings of {} kB on each of {} CPUs",
         outcome.stack_bytes.div_ceil(1024),
@@ -31,21 +50,47 @@ fn trigger(trigger: Trigger) -> &'static str {
 
 /// The lines of the profile's information panel about the recording.
 pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
-    let line =
-        |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
+    let mut lines = match outcome {
+        Outcome::Perf(outcome) => perf_lines(outcome),
+        Outcome::Ptrace(outcome) => ptrace_lines(outcome),
+    };
+    lines.extend(outcome.notices().iter().map(|notice| line("Note", notice.to_string())));
+    lines
+}
+
+fn line(label: &str, value: String) -> ExtraInfo {
+    ExtraInfo { section: "Recording".into(), label: label.into(), value }
+}
+
+fn ptrace_lines(outcome: &ptrace::Outcome) -> Vec<ExtraInfo> {
+    vec![
+        line("Event", "ptrace".to_owned()),
+        line("Rate", format!("{} Hz of the wall clock", outcome.rate_hz)),
+        line("Kernel code", "no (counts for the user code that called it)".to_owned()),
+    ]
+}
+
+fn perf_lines(outcome: &perf::Outcome) -> Vec<ExtraInfo> {
     let event = match outcome.trigger {
         Trigger::Cycles => "cycles",
         Trigger::CpuClock => "cpu-clock",
     };
     let kernel = if outcome.kernel { "yes" } else { "no (not permitted)" };
-    let mut lines = vec![
+    vec![
         line("Event", event.to_owned()),
         line("Rate", format!("{} Hz", outcome.rate_hz)),
         line("Kernel code", kernel.to_owned()),
         line("Stack copies", format!("{} kB", outcome.stack_bytes.div_ceil(1024))),
-    ];
-    lines.extend(outcome.notices.iter().map(|notice| line("Note", notice.to_string())));
-    lines
+    ]
+}
+
+/// Says for how long threads were held.
+fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
+    let HoldSummary { count, total_ns, median_us, percentile_99_us } = holds;
+    let (total, rate) = (*total_ns as f64 / 1e6, *count as f64 / duration.max(1e-9));
+    printer.detail(format_args!(
+        "Held running threads {count} times ({rate:.0} a second), {total:.1} ms in all: median {median_us} µs, 99th percentile {percentile_99_us} µs"
+    ));
 }
 
 /// Says what came of a recording.
@@ -63,11 +108,12 @@ pub(crate) fn print(
         seconds(summary.total_cpu_time_ns),
         counted(statistics.samples, "sample")
     ));
+    if let Some(holds) = &summary.holds {
+        print_holds(printer, holds, duration);
+    }
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
-        printer.warn(format_args!(
-            "the kernel dropped {lost}, samples among them: a lower rate (-r) loses fewer"
-        ));
+        printer.warn(format_args!("{lost} were dropped, samples among them: a lower rate (-r) loses fewer"));
     }
     if statistics.throttled > 0 {
         let times = counted(statistics.throttled, "time");

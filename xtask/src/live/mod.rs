@@ -24,6 +24,7 @@ pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod ptrace;
 mod query;
 mod recorded;
 mod recording;
@@ -48,6 +49,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
+    ("ptrace", ptrace::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
     ("annotate", annotate::TESTS),

@@ -1,6 +1,8 @@
 //! Launching the command: it is forked first, sampled from the very start, and then let go.
 
+use std::ffi::CString;
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,6 +11,7 @@ use thiserror::Error;
 
 use super::Command;
 use super::limits::original_descriptor_limit;
+use super::privileges;
 use super::sys::process::{self, Ids, Plan, Stage};
 
 /// Why a command was not launched.
@@ -63,6 +66,7 @@ pub struct Suspended {
     waiting: Option<process::Waiting>,
     process: Process,
     program: String,
+    candidates: Vec<CString>,
     uid: u32,
 }
 
@@ -83,7 +87,7 @@ pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
     match process::fork(&plan) {
         Ok(waiting) => {
             let process = Process::new(waiting.pid);
-            Ok(Suspended { waiting: Some(waiting), process, program, uid })
+            Ok(Suspended { waiting: Some(waiting), process, program, candidates: plan.candidates, uid })
         }
         Err(source) => Err(LaunchError::Fork { program, source }),
     }
@@ -93,6 +97,11 @@ impl Suspended {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.pid)
+    }
+
+    /// The command's file, if it gives privileges that are lost where this process traces it.
+    pub fn loses_privileges(&self) -> Option<PathBuf> {
+        privileges::lost_under_ptrace(&self.candidates)
     }
 
     /// Lets the process become the command, and returns when it has.

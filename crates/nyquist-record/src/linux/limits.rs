@@ -42,7 +42,7 @@ pub(crate) fn rings_are_unlimited() -> bool {
 }
 
 /// Whether a capability is effective (`CapEff` of `/proc/self/status`).
-fn has_capability(number: u32) -> bool {
+pub(crate) fn has_capability(number: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());

@@ -1,5 +1,6 @@
 //! Linux: launching the command, and the backends that sample it.
 
+pub mod backend;
 mod budget;
 mod command;
 mod cpus;
@@ -9,7 +10,9 @@ mod limits;
 pub mod markers;
 pub mod perf;
 mod pmu;
+mod privileges;
 mod proc;
+pub mod ptrace;
 pub mod signals;
 mod sudo;
 mod sys;

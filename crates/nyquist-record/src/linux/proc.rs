@@ -43,6 +43,19 @@ pub(crate) fn family(pid: Pid) -> Vec<u32> {
     family
 }
 
+/// A number in a thread's `status`.
+pub(crate) fn status_number(tid: u32, name: &str) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    value.trim().parse().ok()
+}
+
+/// The process that traces a thread. The kernel names the one thread of it that does.
+pub(crate) fn tracer(tid: u32) -> Option<u32> {
+    let tracer = status_number(tid, "TracerPid").filter(|tracer| *tracer != 0)?;
+    Some(status_number(tracer, "Tgid").unwrap_or(tracer))
+}
+
 fn all_processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -82,14 +95,14 @@ pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
     kinds
 }
 
-fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
+pub(crate) fn name(pid: Pid, tid: Tid) -> Option<EventKind> {
     let name = fs::read(format!("/proc/{}/task/{}/comm", pid.0, tid.0)).ok()?;
     let name = name.strip_suffix(b"\n").unwrap_or(&name);
     Some(EventKind::Name { pid, tid, name: String::from_utf8_lossy(name).into_owned(), exec: false })
 }
 
 /// Reads a line of `maps`; `None` for memory that is not executable.
-fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
+pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
     let line = String::from_utf8_lossy(line);
     let mut fields = line.splitn(6, ' ');
     let (start, end) = fields.next()?.split_once('-')?;

@@ -1,9 +1,10 @@
 //! What `nyquist record` can be asked for.
 
 use crate::args::{ServerArgs, SymbolArgs, Verbosity};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
+use nyquist_record::linux::backend::Choice;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +24,9 @@ pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
+    /// How to sample: by perf_event_open, by ptrace where that is refused, or by what works best
+    #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]
+    pub(crate) backend: Backend,
     /// Record this running process, with all of its threads
     #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "iteration_count"])]
     pub(crate) pid: Option<u32>,
@@ -138,6 +142,28 @@ impl From<ShapeArgs> for Shape {
     }
 }
 
+/// The ways to sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Backend {
+    /// The best that the machine allows
+    #[default]
+    Auto,
+    /// `perf_event_open`: kernel code too, where that is permitted
+    Perf,
+    /// ptrace: user code, and where threads wait; where `perf_event_open` is refused
+    Ptrace,
+}
+
+impl From<Backend> for Choice {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::Auto => Self::Auto,
+            Backend::Perf => Self::Perf,
+            Backend::Ptrace => Self::Ptrace,
+        }
+    }
+}
+
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
     if !(seconds > 0.0 && seconds <= 1e9) {
@@ -195,6 +221,7 @@ mod tests {
             ["-d", "-1"],
             ["-d", "inf"],
             ["-P", "70000"],
+            ["--backend", "dtrace"],
         ] {
             assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
         }

@@ -33,5 +33,6 @@ mod totals;
 pub use attr::Trigger;
 pub use open::{Options, Perf, Target};
 pub use outcome::{Notice, OpenError, Outcome};
+pub(crate) use pool::{Filling, Need, Pool};
 pub use reader::EndReason;
 pub use recording::{Recording, StopHandle, Summary};

@@ -37,7 +37,7 @@ pub enum Target {
 }
 
 impl Target {
-    pub(super) fn pid(self) -> Pid {
+    pub(crate) fn pid(self) -> Pid {
         let (Self::Child(pid) | Self::Attach(pid)) = self;
         pid
     }

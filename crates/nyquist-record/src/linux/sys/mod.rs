@@ -4,6 +4,7 @@
 pub(crate) mod clock;
 pub(crate) mod control_page;
 pub(crate) mod event;
+pub(crate) mod files;
 pub(crate) mod limits;
 pub(crate) mod poll;
 pub(crate) mod process;

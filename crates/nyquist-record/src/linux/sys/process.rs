@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::time::Duration;
 
 use super::check;
 use super::limits::Limit;
@@ -305,7 +306,11 @@ pub(crate) fn await_end(pid: u32) -> io::Result<()> {
         let options = libc::WEXITED | libc::WNOWAIT;
         // SAFETY: `info` is a live siginfo_t that the call writes to.
         match check(unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, options) }) {
-            Ok(_) => return Ok(()),
+            Ok(_) if matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) => {
+                return Ok(());
+            }
+            // It has stopped for another thread of this process, which traces it and will let it go on.
+            Ok(_) => std::thread::sleep(Duration::from_millis(1)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
