@@ -1,10 +1,12 @@
 //! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
 
 use crate::event::{MappedFile, Mapping, Pid};
+use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::recorded_files::Files;
 use crate::vdso;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_perf::PerfMap;
 use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
@@ -27,6 +29,8 @@ pub enum LibSource {
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules: addresses count from here.
     Kernel(nyquist_object::Avma),
+    /// Code that was made while the program ran, and what its compiler says of it.
+    Jit(JitSymbols),
     /// Nothing is known of the file but its name.
     Unknown,
 }
@@ -50,6 +54,9 @@ enum Bytes {
     Kernel(nyquist_object::Avma),
     /// A kernel that does not run here.
     OtherKernel(nyquist_object::Avma),
+    JitDump(DumpIndex),
+    /// A perf map, and the address from which the lib counts.
+    PerfMap(Arc<MapFile>, nyquist_object::Avma),
     Missing,
 }
 
@@ -67,6 +74,11 @@ impl ModuleStore {
         Self { files, ..Self::default() }
     }
 
+    /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
+    pub(crate) fn knows_processes(&self) -> bool {
+        self.files.knows_processes()
+    }
+
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
@@ -77,9 +89,40 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some(index);
         }
-        let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
-        self.modules.push(Module::of_mapping(mapping, &self.files));
+        let index = self.add(Module::of_mapping(mapping, &self.files))?;
         self.known.insert(key, index);
+        Some(index)
+    }
+
+    /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened.
+    pub(crate) fn add_jitdump(
+        &mut self,
+        mapping: &Mapping,
+        dump: DumpIndex,
+    ) -> Option<(ModuleIndex, Arc<File>)> {
+        let file = Arc::new(self.files.open_jitdump(mapping)?);
+        let key = (mapping.identity.clone(), mapping.path.clone());
+        if let Some(&index) = self.known.get(&key) {
+            return Some((index, file));
+        }
+        let index = self.add(Module { bytes: Bytes::JitDump(dump), ..Module::missing(&mapping.path) })?;
+        self.known.insert(key, index);
+        Some((index, file))
+    }
+
+    /// A module for the code that a perf map names from `base` on.
+    pub(crate) fn add_perf_map(
+        &mut self,
+        map: &Arc<MapFile>,
+        base: nyquist_object::Avma,
+    ) -> Option<ModuleIndex> {
+        let bytes = Bytes::PerfMap(Arc::clone(map), base);
+        self.add(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) })
+    }
+
+    fn add(&mut self, module: Module) -> Option<ModuleIndex> {
+        let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
+        self.modules.push(module);
         Some(index)
     }
 
@@ -101,15 +144,13 @@ fn is_file(path: &str) -> bool {
 impl Module {
     fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
         let id = files.id_of(mapping);
-        let Some(pid) = mapping.pid else { return Self::kernel(mapping, id, files) };
+        if mapping.pid.is_none() {
+            return Self::kernel(mapping, id, files);
+        }
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
-        let opened = match files {
-            Files::Live => open_mapped(mapping, pid).map(|file| Arc::new(FileSource::new(file))),
-            Files::Recorded(files) => files.open(mapping, id.as_ref()),
-        };
-        let read = opened.and_then(|source| Self::read(&mapping.path, source));
+        let read = files.open(mapping, id.as_ref()).and_then(|source| Self::read(&mapping.path, source));
         read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
     }
 
@@ -185,7 +226,9 @@ impl Module {
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing => nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)),
+            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) => {
+                nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0))
+            }
             Bytes::File(_) => {
                 let mapped = MappedModule::from_mapping(
                     &self.segments,
@@ -206,7 +249,11 @@ impl Module {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
             Bytes::Image(image) => compile(image.as_slice()),
-            Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::Missing => None,
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::JitDump(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => None,
         };
         self.unwind.get_or_init(compile).clone()
     }
@@ -221,10 +268,15 @@ impl Module {
             Some(Architecture::Aarch64) => Some("arm64"),
             Some(Architecture::Other(_)) | None => None,
         };
+        // Libs of the same debug name would be one: a perf map can have several.
+        let debug_name = match &self.bytes {
+            Bytes::PerfMap(_, base) => format!("{name}+{base:#x}", base = base.0),
+            _ => name.to_string(),
+        };
         Lib {
             name: name.to_string(),
             path: path.to_owned(),
-            debug_name: name.to_string(),
+            debug_name,
             debug_path: path.to_owned(),
             breakpad_id: self.id.as_ref().map(|id| id.debug_id().breakpad()).unwrap_or_default(),
             code_id: self.id.as_ref().and_then(ModuleId::code_id),
@@ -234,18 +286,22 @@ impl Module {
 
     /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
     /// found also when it is deleted or replaced meanwhile.
-    pub(crate) fn source(&self) -> LibSource {
+    pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
         let open = match &self.bytes {
             Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Kernel(base) => return LibSource::Kernel(*base),
+            Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
+            Bytes::PerfMap(map, base) => {
+                return map.read().map_or(LibSource::Unknown, |text| {
+                    LibSource::Jit(JitSymbols::of_map(PerfMap::parse(&text), *base))
+                });
+            }
+            _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
             Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
         };
-        if self.id.is_none() {
-            return LibSource::Unknown;
-        }
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
@@ -263,7 +319,7 @@ fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
 /// that was mapped is not used.
-fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
     let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
     let end = mapping.start.0.saturating_add(mapping.len);
     let places = [
@@ -332,7 +388,7 @@ mod tests {
         let (path, number) = own_binary();
         let mut store = ModuleStore::default();
         let other = store.of_mapping(&mapping(&path, inode(number + 1))).unwrap();
-        assert!(matches!(store.get(other).source(), LibSource::Unknown));
+        assert!(matches!(store.get(other).source(&JitDumps::default()), LibSource::Unknown));
         assert_eq!(store.get(other).lib().breakpad_id, "");
     }
 

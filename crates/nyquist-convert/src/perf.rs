@@ -12,7 +12,7 @@ use nyquist_perf::{
 };
 
 use crate::event::{
-    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, Tid, Timestamp, UserStack,
+    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack,
 };
 
 /// The `PROT_EXEC` of mmap(2).
@@ -146,6 +146,7 @@ impl PerfEvents {
             pid: Pid(pid),
             tid: Tid(tid),
             in_kernel,
+            state: SampleState::Clocked,
             period_ns: self.period_ns(sample.period),
             cpu_time_ns: self.cpu_time_ns(sample),
             kernel_stack,

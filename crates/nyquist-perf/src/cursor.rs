@@ -74,6 +74,15 @@ impl<'a> Cursor<'a> {
         self.rest().split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
+    /// Takes a text and the zero byte that closes it.
+    pub(crate) fn terminated(&mut self, field: &'static str) -> Result<&'a [u8], RecordError> {
+        let len = self.rest.iter().position(|byte| *byte == 0);
+        let len = len.ok_or(RecordError::Truncated { field, have: self.len })?;
+        let text = self.bytes(len, field)?;
+        self.bytes(1, field)?;
+        Ok(text)
+    }
+
     /// Takes the last `len` bytes away, so that the fields before them end where they begin.
     pub(crate) fn split_tail(&mut self, len: usize, field: &'static str) -> Result<Self, RecordError> {
         let at = self.rest.len().checked_sub(len);

@@ -1,6 +1,6 @@
-//! `nyquist load`, and reading a profile or a recording for any command.
+//! `nyquist load`, and reading a saved profile for any command.
 
-use crate::args::{LoadArgs, RecordingArgs, SymbolArgs};
+use crate::args::LoadArgs;
 use crate::control::Control;
 use crate::failure::{Failure, io_reason};
 use crate::perf_data;
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let profile = if recording {
         perf_data::read(&args.file, &args.recording, &args.symbols, printer)?
     } else {
-        read_profile(&args.file)?
+        read(&args.file)?
     };
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
@@ -39,16 +39,8 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     serve_bytes(bytes, &profile, &args.server, &args.symbols, None, printer, &control)
 }
 
-/// Reads a saved profile, or a recording with all that is in it.
-pub(crate) fn read(path: &Path, printer: Printer) -> Result<Profile, Failure> {
-    if perf_data::is_recording(path) {
-        return perf_data::read(path, &RecordingArgs::default(), &SymbolArgs::default(), printer);
-    }
-    read_profile(path)
-}
-
 /// Reads a saved profile.
-fn read_profile(path: &Path) -> Result<Profile, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Profile, Failure> {
     let cannot_read = |error: &std::io::Error| {
         Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)))
     };

@@ -11,6 +11,7 @@ mod front_end;
 mod harness;
 mod http;
 mod invocation;
+mod jit;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
@@ -34,6 +35,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("names", names::TESTS),
+    ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),

@@ -1,16 +1,22 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+mod annotate;
+pub(crate) mod cargo;
+mod filter;
 mod import;
 mod load;
 mod record;
 mod report;
 
+pub(crate) use annotate::AnnotateArgs;
+pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use record::RecordArgs;
-pub(crate) use report::ReportArgs;
+pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -40,6 +46,15 @@ pub(crate) enum Command {
     Import(ImportArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
+    /// Build something with cargo and record it: what `cargo nyquist` runs
+    #[command(hide = true, disable_help_flag = true)]
+    Cargo {
+        /// What comes after `cargo nyquist`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+    /// Show the source lines and instructions of a function with what each takes
+    Annotate(AnnotateArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
