@@ -3,8 +3,8 @@
 //! The source of the layouts is the kernel's `tools/perf/Documentation/jitdump-specification.txt`. The file is read
 //! while it is written: a record that is not whole yet is not an error.
 
-use crate::{ByteOrder, RecordError};
 use crate::cursor::Cursor;
+use crate::{ByteOrder, RecordError};
 
 /// `JiTD`, as a big-endian number.
 const MAGIC: u32 = 0x4a69_5444;

@@ -15,6 +15,7 @@ pub mod abi;
 mod attr;
 mod byte_order;
 mod cursor;
+mod encode;
 mod error;
 pub mod file;
 mod format;
