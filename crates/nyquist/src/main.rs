@@ -15,6 +15,7 @@ mod number;
 mod output;
 mod page;
 mod perf_data;
+mod perf_tee;
 mod printer;
 mod record;
 mod report;

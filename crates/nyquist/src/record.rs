@@ -4,6 +4,7 @@ use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::output::{Output, Owner};
+use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
@@ -32,7 +33,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status } = record(args, printer, &control, user)?;
+    let Recorded { finished, summary, status } = record(args, printer, &control, user, owner)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
@@ -83,6 +84,7 @@ fn record(
     printer: Printer,
     control: &Control,
     user: Option<Credentials>,
+    owner: Option<Owner>,
 ) -> Result<Recorded, Failure> {
     let program = match args.pid {
         Some(pid) => Program::Attached(Pid(pid)),
@@ -92,22 +94,29 @@ fn record(
         Program::Launched(child) => Target::Child(child.pid()),
         Program::Attached(pid) => Target::Attach(*pid),
     };
+    let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
     let options = perf::Options { rate_hz: args.rate, duration: args.duration };
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let outcome = perf.outcome().clone();
     summary::print_outcome(printer, &outcome);
-    let mut converter = Converter::new(converter_options(args, &outcome));
+    let options = converter_options(args, &outcome);
+    let (meta, start) = (options.meta.clone(), options.start);
+    let mut converter = Converter::new(options);
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
+    let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording));
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
         Program::Attached(_) => None,
     };
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
-    convert(&mut recording, &mut converter);
+    convert(&mut recording, &mut converter, tee.as_mut());
     let summary = recording.finish();
     if let Some(lost) = summary.lost_samples {
         converter.note_lost(lost);
+    }
+    if let Some(tee) = tee {
+        tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), printer);
     }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
@@ -127,11 +136,15 @@ fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Fa
 }
 
 /// Takes over everything that is recorded, until the recording ends.
-fn convert(recording: &mut Recording, converter: &mut Converter) {
+fn convert(recording: &mut Recording, converter: &mut Converter, mut tee: Option<&mut PerfTee>) {
     let mut events = Vec::new();
     for chunk in recording {
         let complete_before = chunk.complete_before();
+        let records = records_of(&chunk, tee.as_deref());
         chunk.decode(&mut events);
+        if let Some(tee) = &mut tee {
+            tee.write(records.as_deref(), &events, complete_before);
+        }
         for event in events.drain(..) {
             converter.push(event);
         }

@@ -1,9 +1,11 @@
-//! A perf.data recording to a profile: its records go through the same converter as those of a live recording.
+//! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
+//! recording to a perf.data file.
 
 mod choose;
 mod describe;
+mod record;
 
-use nyquist_perf::abi::record;
+use nyquist_perf::abi::record::SAMPLE;
 use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
 use nyquist_perf::{Body, parse_record};
 use nyquist_symbols::Finder;
@@ -15,6 +17,7 @@ use crate::perf::{CounterMeaning, EventCpus, PerfEvents};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
+pub use record::RecordingWriter;
 
 /// How many events are held back at most before the profile's zero is settled.
 const MOST_BEFORE_START: usize = 1 << 20;
@@ -142,7 +145,7 @@ impl Import {
 
     fn record(&mut self, found: &FileRecord<'_>) {
         let Some(chosen) = self.chosen.get(found.event) else { return };
-        let is_sample = found.header.kind == record::SAMPLE;
+        let is_sample = found.header.kind == SAMPLE;
         if is_sample && !chosen.is_used() {
             return self.count(found.event);
         }

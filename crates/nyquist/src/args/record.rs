@@ -32,6 +32,9 @@ pub(crate) struct RecordArgs {
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
     pub(crate) output: PathBuf,
+    /// Also keep what the kernel gave, with registers and stacks, as a perf.data file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perf_data: Option<PathBuf>,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
     pub(crate) save_only: bool,
