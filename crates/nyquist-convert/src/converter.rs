@@ -312,8 +312,20 @@ impl Stages {
                 self.builder.meta_mut().lost_samples += records;
             }
             EventKind::Throttled => self.statistics.throttled += 1,
-            EventKind::Marker(marker) => self.marker(now, &marker),
-            EventKind::Counter(counter) => self.counter(now, &counter),
+            EventKind::Marker(marker) => {
+                let tid = match marker.track {
+                    Track::Thread(tid) => tid,
+                    Track::Named(_) => Tid(marker.pid.0),
+                };
+                if self.wants((marker.pid, tid), cpu, now) {
+                    self.marker(now, &marker);
+                }
+            }
+            EventKind::Counter(counter) => {
+                if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
+                    self.counter(now, &counter);
+                }
+            }
         }
     }
 

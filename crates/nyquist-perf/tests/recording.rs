@@ -227,6 +227,12 @@ fn a_stream_says_all_in_records() {
 }
 
 #[test]
+fn a_file_in_a_pipe_is_refused_with_advice() {
+    let error = FileReader::open_stream(Cursor::new(written(1))).unwrap_err();
+    assert!(error.to_string().contains("give its name"), "{error}");
+}
+
+#[test]
 fn a_cut_stream_ends_with_a_word() {
     let whole = stream();
     for len in 16..whole.len() {

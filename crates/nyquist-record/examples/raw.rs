@@ -97,6 +97,8 @@ impl Seen {
             }
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
+            EventKind::SwitchOut(_) => "switch out",
+            EventKind::SwitchIn { .. } => "switch in",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",
             EventKind::Fork { .. } => "fork",

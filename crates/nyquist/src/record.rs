@@ -95,7 +95,11 @@ fn record(
         Program::Attached(pid) => Target::Attach(*pid),
     };
     let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
-    let options = perf::Options { rate_hz: args.rate, duration: args.duration };
+    let options = perf::Options {
+        rate_hz: args.rate,
+        duration: args.duration,
+        data_mappings: args.perf_data.is_some(),
+    };
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let outcome = perf.outcome().clone();
     summary::print_outcome(printer, &outcome);

@@ -15,6 +15,7 @@ mod jit;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
+mod perf_data;
 mod permissions;
 mod profile;
 mod profiler_cli;
@@ -45,4 +46,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("report", report::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
+    ("perf_data", perf_data::TESTS),
 ];

@@ -3,6 +3,7 @@
 
 mod choose;
 mod describe;
+mod marks;
 mod record;
 
 use nyquist_perf::abi::record::SAMPLE;
@@ -17,6 +18,7 @@ use crate::perf::{CounterMeaning, EventCpus, PerfEvents};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
+use marks::Marks;
 pub use record::RecordingWriter;
 
 /// How many events are held back at most before the profile's zero is settled.
@@ -104,6 +106,7 @@ struct Import {
     before_start: Vec<Event>,
     converter: Option<Converter>,
     tracepoints: Tracepoints,
+    marks: Marks,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
@@ -117,6 +120,7 @@ impl Import {
             before_start: Vec::new(),
             converter: None,
             tracepoints: Tracepoints::default(),
+            marks: Marks::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -154,6 +158,9 @@ impl Import {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
                 self.switch(event, found, chosen.attr().config);
             }
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Marks) => {
+                self.mark(event, found, chosen.attr().config);
+            }
             Ok(Some(event)) => self.event(event, found.time),
             Ok(None) => {}
             Err(_) => self.not_understood += 1,
@@ -179,14 +186,29 @@ impl Import {
 
     /// The thread that comes to the CPU, by the tracepoint's raw data.
     fn next_thread(&self, found: &FileRecord<'_>, tracepoint: u64) -> Option<Tid> {
-        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
-        let record = parse_record(found.bytes, &layout.format).ok()?;
-        let Body::Sample(sample) = record.body else { return None };
+        let raw = self.raw_data(found)?;
         let field = self.tracepoints.get(tracepoint)?.field("next_pid")?;
-        match self.tracepoints.value(field, sample.raw?)? {
+        match self.tracepoints.value(field, raw)? {
             FieldValue::Integer(tid) => Some(Tid(u32::try_from(tid).ok()?)),
             FieldValue::Text(_) => None,
         }
+    }
+
+    /// A sample of another tracepoint: a marker, or a counter's value.
+    fn mark(&mut self, event: Event, found: &FileRecord<'_>, tracepoint: u64) {
+        let Event { time, cpu, kind: EventKind::Sample(sample) } = event else { return };
+        let Some(raw) = self.raw_data(found) else { return };
+        let kind = self.marks.event(&self.tracepoints, tracepoint, raw, (sample.pid, sample.tid));
+        if let Some(kind) = kind {
+            self.event(Event { time, cpu, kind }, found.time);
+        }
+    }
+
+    fn raw_data<'a>(&self, found: &FileRecord<'a>) -> Option<&'a [u8]> {
+        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
+        let record = parse_record(found.bytes, &layout.format).ok()?;
+        let Body::Sample(sample) = record.body else { return None };
+        sample.raw
     }
 
     fn count(&mut self, event: usize) {

@@ -168,13 +168,14 @@ pub(crate) fn totals(features: Features, from_exec: bool, wake_at: u32) -> perf_
 
 /// The event that counts nothing and tells of mappings, names and tasks. Every record of it wakes its reader, so
 /// that files can be opened while the process that maps them lives.
-pub(crate) fn sideband(features: Features, from_exec: bool) -> perf_event_attr {
+pub(crate) fn sideband(features: Features, from_exec: bool, data_mappings: bool) -> perf_event_attr {
     let mut attr = common(features, from_exec);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_DUMMY);
     attr.sample_stack_user = LEAST_STACK;
     attr.set_mmap(1);
     attr.set_mmap2(1);
+    attr.set_mmap_data(u64::from(data_mappings));
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);

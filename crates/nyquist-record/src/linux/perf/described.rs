@@ -15,6 +15,7 @@ use crate::linux::sys::event::perf_event_attr;
 pub(crate) struct Described {
     pub(crate) features: Features,
     pub(crate) outcome: Outcome,
+    pub(crate) data_mappings: bool,
 }
 
 impl Described {
@@ -38,7 +39,7 @@ impl Described {
     }
 
     fn attr(&self, role: Role) -> EventAttr {
-        let Self { features, outcome } = self;
+        let Self { features, outcome, data_mappings } = self;
         file_attr(&match role {
             Role::Sampling => {
                 let rate = Sampling {
@@ -52,7 +53,7 @@ impl Described {
             }
             Role::Clock => (clock(*features), 0),
             Role::Totals => (totals(*features, false, 1), 0),
-            Role::Sideband => (sideband(*features, false), 0),
+            Role::Sideband => (sideband(*features, false, *data_mappings), 0),
         })
     }
 }

@@ -54,11 +54,13 @@ pub struct Options {
     pub rate_hz: u32,
     /// How long to record, where it should end before the process does.
     pub duration: Option<Duration>,
+    /// Whether mappings of data are recorded too: perf looks for unwind information in them.
+    pub data_mappings: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate_hz: 1000, duration: None }
+        Self { rate_hz: 1000, duration: None, data_mappings: false }
     }
 }
 
@@ -114,8 +116,14 @@ impl Perf {
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
         };
-        let mut opener =
-            Opener { target, features: Features::ALL, rate_hz, cpus: &cpus, units: CoreUnits::of_machine() };
+        let mut opener = Opener {
+            target,
+            features: Features::ALL,
+            rate_hz,
+            cpus: &cpus,
+            units: CoreUnits::of_machine(),
+            data_mappings: options.data_mappings,
+        };
         let features = opener.probe()?;
         let (opened, plan) = opener.open_all(&allowance)?;
         notice_rings(&allowance, plan, &mut notices);
@@ -183,7 +191,11 @@ impl Perf {
             stop: StopHandle { counter: stop },
             events,
             counts_lost: self.features.lost,
-            described: Described { features: self.features, outcome: self.outcome },
+            described: Described {
+                features: self.features,
+                outcome: self.outcome,
+                data_mappings: self.options.data_mappings,
+            },
         };
         // The rings are read before anything is written to them, and what `/proc` says is older than every
         // sample but looked at when nothing can be missed any more.
@@ -234,6 +246,7 @@ struct Opener<'a> {
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
+    data_mappings: bool,
 }
 
 impl Opener<'_> {
@@ -399,7 +412,7 @@ impl Opener<'_> {
     }
 
     fn open_sideband(&self, tid: u32, cpu: u32) -> io::Result<OwnedFd> {
-        event::open(sideband(self.features, self.begins_at_exec()), tid, cpu, None)
+        event::open(sideband(self.features, self.begins_at_exec(), self.data_mappings), tid, cpu, None)
     }
 
     fn begins_at_exec(&self) -> bool {
@@ -444,5 +457,5 @@ fn open_error(source: io::Error, pid: Pid) -> OpenError {
 fn own_events_are_allowed() -> bool {
     let features =
         Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, build_id: false };
-    event::open(sideband(features, false), 0, 0, None).is_ok()
+    event::open(sideband(features, false, false), 0, 0, None).is_ok()
 }
