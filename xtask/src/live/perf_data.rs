@@ -16,6 +16,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_folder_of_threads_is_read", threads),
     Test::new("events_can_be_chosen", events),
     Test::new("waiting_is_shown_by_sched_switch", waiting),
+    Test::new("tracepoints_are_markers_and_memory_is_a_counter", tracepoints),
     Test::new("filters_leave_only_what_is_asked_for", filters),
     Test::new("a_cut_file_gives_what_is_there_and_says_so", cut),
     Test::new("missing_binaries_are_listed", missing),
@@ -26,7 +27,7 @@ pub(super) const TESTS: &[Test] = &[
 /// Records the workload with perf.
 fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathBuf, super::expect::Stop> {
     let path = test.fresh(name);
-    let call = test.program("perf").args(&["record", "-q"]).args(options).args(&["-o"]).path(&path);
+    let call = test.program("perf").args(&["record", "-q", "-N"]).args(options).args(&["-o"]).path(&path);
     let call = call.args(&["--"]).path(&test.workload("shares")).args(&["400"]);
     match call.run() {
         Ok(finished) => finished.succeeded().map(|_| path).map_err(Into::into),
@@ -35,7 +36,11 @@ fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathB
 }
 
 /// Converts a recording, and says what was said.
-fn import(test: &Context<'_>, recording: &Path, options: &[&str]) -> Result<(Profile, String), super::expect::Stop> {
+fn import(
+    test: &Context<'_>,
+    recording: &Path,
+    options: &[&str],
+) -> Result<(Profile, String), super::expect::Stop> {
     let profile = test.fresh("imported.json.gz");
     let call = test.nyquist(&["import", "-s", "-o"]).path(&profile).args(options).path(recording);
     let finished = call.run()?.succeeded()?;
@@ -78,7 +83,9 @@ fn stack_copies(test: &Context<'_>) -> Verdict {
 
 fn stream(test: &Context<'_>) -> Verdict {
     let stream = test.fresh("stream.data");
-    let call = test.program("perf").args(&["record", "-q", "-g", "-o", "-", "--"]).path(&test.workload("shares"));
+    std::fs::write(&stream, "")?;
+    let call =
+        test.program("perf").args(&["record", "-q", "-g", "-o", "-", "--"]).path(&test.workload("shares"));
     call.args(&["400"]).stdout_to(&stream).run()?.succeeded()?;
     let profile = test.fresh("piped.json.gz");
     let words = format!(
@@ -100,7 +107,7 @@ fn compressed(test: &Context<'_>) -> Verdict {
 }
 
 fn threads(test: &Context<'_>) -> Verdict {
-    let recording = perf_record(test, &["-F", "1999", "-g", "--threads"], "threads.data")?;
+    let recording = perf_record(test, &["-F", "1999", "-g", "-B", "--threads"], "threads.data")?;
     let (profile, said) = import(test, &recording, &[])?;
     expect(!said.contains("damaged") && !said.contains("later"), &said)?;
     expect_perfs_shares(test, &recording, &profile)
@@ -120,10 +127,12 @@ fn events(test: &Context<'_>) -> Verdict {
 fn waiting(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recording = test.fresh("switch.data");
-    let call = test.program("perf").args(&["record", "-q", "-a", "-g", "-e", "cpu-clock,sched:sched_switch", "-o"]);
+    let call =
+        test.program("perf").args(&["record", "-q", "-a", "-g", "-e", "cpu-clock,sched:sched_switch", "-o"]);
     call.path(&recording).args(&["--", "sleep", "0.5"]).run()?.succeeded()?;
     let profile = test.fresh("waits.json.gz");
-    let call = test.nyquist(&["import", "-s", "--name", "sleep", "--profile-version", "66", "-o"]).path(&profile);
+    let call =
+        test.nyquist(&["import", "-s", "--name", "sleep", "--profile-version", "66", "-o"]).path(&profile);
     call.path(&recording).run()?.succeeded()?;
     let mut text = String::new();
     std::io::Read::read_to_string(
@@ -132,6 +141,21 @@ fn waiting(test: &Context<'_>) -> Verdict {
     )?;
     expect_contains("the profile", &text, "nyquistOffCpuWeight")?;
     expect_contains("the profile", &text, "nanosleep")
+}
+
+fn tracepoints(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let events = "cpu-clock,kmem:rss_stat,sched:sched_process_exit";
+    let recording = perf_record(test, &["-e", events], "tracepoints.data")?;
+    let profile = test.fresh("marked.json.gz");
+    test.nyquist(&["import", "-s", "-o"]).path(&profile).path(&recording).run()?.succeeded()?;
+    let mut text = String::new();
+    std::io::Read::read_to_string(
+        &mut flate2::read::GzDecoder::new(std::fs::File::open(&profile)?),
+        &mut text,
+    )?;
+    expect_contains("the profile", &text, "sched:sched_process_exit")?;
+    expect_contains("the profile", &text, "Resident anonymous pages")
 }
 
 fn filters(test: &Context<'_>) -> Verdict {
@@ -162,8 +186,8 @@ fn missing(test: &Context<'_>) -> Verdict {
     let program = test.fresh("gone");
     std::fs::copy(test.workload("shares"), &program)?;
     let recording = test.fresh("gone.data");
-    let call = test.program("perf").args(&["record", "-q", "-g", "-o"]).path(&recording).args(&["--"]).path(&program);
-    call.args(&["300"]).run()?.succeeded()?;
+    let call = test.program("perf").args(&["record", "-q", "-N", "-g", "-o"]).path(&recording).args(&["--"]);
+    call.path(&program).args(&["300"]).run()?.succeeded()?;
     std::fs::remove_file(&program)?;
     let (profile, said) = import(test, &recording, &[])?;
     expect(profile.count() > 10.0, "no samples")?;
@@ -198,7 +222,8 @@ fn kept_for_perf(test: &Context<'_>) -> Verdict {
     let file = test.fresh("kept.data");
     let kept = file.display().to_string();
     test.record(&["shares", "300"]).options(&["--perf-data", &kept]).run_well()?;
-    let call = test.program("perf").args(&["report", "--stdio", "-g", "none", "--no-children", "-i"]).path(&file);
+    let call =
+        test.program("perf").args(&["report", "--stdio", "-g", "none", "--no-children", "-i"]).path(&file);
     let text = match call.run() {
         Ok(finished) => finished.succeeded()?.stdout_text(),
         Err(error) => return skip(format_args!("there is no perf here: {error}")),
