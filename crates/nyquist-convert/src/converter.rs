@@ -109,8 +109,8 @@ struct Stages {
 enum Place {
     /// The root of a stack that could not be finished, for this reason.
     Truncated(String),
-    /// What stands for the user's part of the stack, which nobody has walked.
-    Label(&'static str),
+    /// Code that cannot be looked into, by what it is called.
+    Named(&'static str),
     /// An address, and the memory that holds it, where that is known.
     Code(Option<Range>, Avma, Mode),
 }
@@ -337,8 +337,20 @@ impl Stages {
                 self.builder.meta_mut().lost_samples += records;
             }
             EventKind::Throttled => self.statistics.throttled += 1,
-            EventKind::Marker(marker) => self.marker(now, &marker),
-            EventKind::Counter(counter) => self.counter(now, &counter),
+            EventKind::Marker(marker) => {
+                let tid = match marker.track {
+                    Track::Thread(tid) => tid,
+                    Track::Named(_) => Tid(marker.pid.0),
+                };
+                if self.wants((marker.pid, tid), cpu, now) {
+                    self.marker(now, &marker);
+                }
+            }
+            EventKind::Counter(counter) => {
+                if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
+                    self.counter(now, &counter);
+                }
+            }
         }
     }
 
@@ -476,7 +488,9 @@ impl Stages {
     fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.wants((sample.pid, sample.tid), cpu, now) {
-            let stack = self.stack(now, sample);
+            let truncated = self.walk_user_stack(now, sample);
+            self.place_frames(now, sample, truncated);
+            let stack = self.intern_places();
             self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
         }
     }
@@ -494,12 +508,12 @@ impl Stages {
         }
     }
 
-    /// Adds a sample for the whole intervals that a thread has waited, at the beginning of its wait.
+    /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
     fn add_wait(&mut self, tid: Tid, wait: Wait, end: Timestamp) {
         let (interval, id) = (self.interval(), (wait.pid, tid));
         let waited = &mut self.thread(wait.since, id).waited;
         waited.add(end.0.saturating_sub(wait.since.0));
-        let weight = waited.take_intervals(interval);
+        let weight = waited.take_nearest(interval);
         if weight > 0 {
             let thread = self.profile_thread(wait.since, id);
             let time = self.profile_time(wait.since);
@@ -621,13 +635,6 @@ impl Stages {
         index
     }
 
-    /// The stack of a sample, with the names that are known by now.
-    fn stack(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
-        let truncated = self.walk_user_stack(now, sample);
-        self.place_frames(now, sample, truncated);
-        self.intern_places()
-    }
-
     /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
     /// kernel's.
     fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
@@ -636,10 +643,10 @@ impl Stages {
         }
         self.places.clear();
         self.places.extend(truncated.map(Place::Truncated));
-        let process = self.tracker.process(sample.pid, now);
         if let UserStack::Named(name) = sample.user {
-            self.places.push(Place::Label(name));
+            self.places.push(Place::Named(name));
         }
+        let process = self.tracker.process(sample.pid, now);
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
             let range = process.find(address).copied();
@@ -660,13 +667,13 @@ impl Stages {
         let mut stack = None;
         for place in &self.places {
             stack = Some(match place {
-                Place::Label(name) => {
-                    let category = self.interner.category(Mode::User);
-                    self.builder.intern_label(stack, name, Some(category))
-                }
                 Place::Truncated(reason) => {
                     let category = self.interner.category(Mode::User);
                     self.builder.intern_label(stack, &well_known::truncated(reason), Some(category))
+                }
+                Place::Named(name) => {
+                    let category = self.interner.category(Mode::User);
+                    self.builder.intern_label(stack, name, Some(category))
                 }
                 Place::Code(range, address, mode) => {
                     let place = (range.as_ref(), *address);
@@ -784,6 +791,9 @@ fn find_made_code(
     (pid, address, now): (Pid, Avma, Timestamp),
 ) -> Option<Range> {
     if process.jit.dumps.is_empty() {
+        if !modules.knows_processes() {
+            return None;
+        }
         return process.jit.find_in_map(pid, address, now, modules);
     }
     dumps.find(&process.jit.dumps, address, now)

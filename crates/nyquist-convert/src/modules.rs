@@ -75,6 +75,11 @@ impl ModuleStore {
         Self { files, ..Self::default() }
     }
 
+    /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
+    pub(crate) fn knows_processes(&self) -> bool {
+        self.files.knows_processes()
+    }
+
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
@@ -101,11 +106,7 @@ impl ModuleStore {
         mapping: &Mapping,
         dump: DumpIndex,
     ) -> Option<(ModuleIndex, Arc<File>)> {
-        let file = match &self.files {
-            Files::Live => open_mapped(mapping, mapping.pid?)?,
-            Files::Recorded(files) => files.open_made_here(mapping)?,
-        };
-        let file = Arc::new(file);
+        let file = Arc::new(self.files.open_jitdump(mapping)?);
         let key = (mapping.identity.clone(), mapping.path.clone());
         if let Some(&index) = self.known.get(&key) {
             return Some((index, file));
@@ -155,15 +156,13 @@ fn is_file(path: &str) -> bool {
 impl Module {
     fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
         let id = files.id_of(mapping);
-        let Some(pid) = mapping.pid else { return Self::kernel(mapping, id, files) };
+        if mapping.pid.is_none() {
+            return Self::kernel(mapping, id, files);
+        }
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
-        let opened = match files {
-            Files::Live => open_mapped(mapping, pid).map(|file| Arc::new(FileSource::new(file))),
-            Files::Recorded(files) => files.open(mapping, id.as_ref()),
-        };
-        let read = opened.and_then(|source| Self::read(&mapping.path, source));
+        let read = files.open(mapping, id.as_ref()).and_then(|source| Self::read(&mapping.path, source));
         read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
     }
 
@@ -330,14 +329,12 @@ impl Module {
                     LibSource::Jit(JitSymbols::of_map(PerfMap::parse(&text), *base))
                 });
             }
+            _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
             Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
         };
-        if self.id.is_none() {
-            return LibSource::Unknown;
-        }
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
@@ -355,7 +352,7 @@ fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
 /// that was mapped is not used.
-fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
     let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
     let end = mapping.start.0.saturating_add(mapping.len);
     let places = [

@@ -262,6 +262,18 @@ fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
     part
 }
 
+/// The number of the record in which the user's part of a call chain comes, where it does not come with the sample.
+pub(crate) fn deferred_cookie(chain: Words<'_>) -> Option<u64> {
+    let mut words = chain.iter();
+    words.find(|word| *word == context::USER_DEFERRED)?;
+    words.next()
+}
+
+/// The user's part of a call chain.
+pub(crate) fn user_part(chain: Words<'_>) -> Vec<Avma> {
+    part_of_chain(chain, context::USER)
+}
+
 /// The stack that the hardware has kept of calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`): the instruction
 /// pointer, then the call that each branch is.
 fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {

@@ -19,6 +19,7 @@ mod number;
 mod output;
 mod page;
 mod perf_data;
+mod perf_tee;
 mod printer;
 mod profile_file;
 mod query;

@@ -6,6 +6,7 @@ use crate::failure::{FAILED, Failure, io_reason};
 use crate::markers;
 use crate::number::counted;
 use crate::output::{Output, Owner};
+use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status } = record(args, printer, &control, user.as_ref())?;
+    let Recorded { finished, summary, status } = record(args, printer, &control, user.as_ref(), owner)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
@@ -92,10 +93,11 @@ fn record(
     printer: Printer,
     control: &Control,
     user: Option<&Credentials>,
+    owner: Option<Owner>,
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
     let (mut converter, mut summary, mut status) =
-        record_once(args, args.duration, printer, control, user, None)?;
+        record_once(args, args.duration, printer, control, (user, owner), None)?;
     for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
         if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
@@ -108,7 +110,8 @@ fn record(
         }
         printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
         let former = summary;
-        (converter, summary, status) = record_once(args, left, printer, control, user, Some(converter))?;
+        (converter, summary, status) =
+            record_once(args, left, printer, control, (user, owner), Some(converter))?;
         summary.total_cpu_time_ns += former.total_cpu_time_ns;
         summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
     }
@@ -124,7 +127,7 @@ fn record_once(
     duration: Option<Duration>,
     printer: Printer,
     control: &Control,
-    user: Option<&Credentials>,
+    (user, owner): (Option<&Credentials>, Option<Owner>),
     converter: Option<Converter>,
 ) -> Result<(Converter, Summary, u8), Failure> {
     let mut markers = markers::listen(args.pid, user, printer);
@@ -136,6 +139,7 @@ fn record_once(
         Program::Launched(child) => Target::Child(child.pid()),
         Program::Attached(pid) => Target::Attach(*pid),
     };
+    let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
     let options = perf::Options { rate_hz: args.rate, duration };
     let loses_privileges = match &program {
         Program::Launched(child) => child.loses_privileges(),
@@ -144,24 +148,28 @@ fn record_once(
     let backend = Backend::open(args.backend.into(), target, &options, loses_privileges);
     let backend = backend.map_err(|error| open_failure(&error))?;
     let outcome = backend.outcome();
+    let options = converter_options(args, &outcome);
+    let (meta, start) = (options.meta.clone(), options.start);
     let mut converter = converter.unwrap_or_else(|| {
         summary::print_outcome(printer, &outcome);
-        Converter::new(converter_options(args, &outcome))
-            .shaped(args.shape.into())
-            .unlinking_jitdumps(args.shape.unlink_aux_files)
+        Converter::new(options).shaped(args.shape.into()).unlinking_jitdumps(args.shape.unlink_aux_files)
     });
     if let Some(markers) = &mut markers {
         markers.begin_at(nyquist_record::linux::now());
     }
     let mut recording = backend.record().map_err(|error| open_failure(&error))?;
+    let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording)).transpose()?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
         Program::Attached(_) => None,
     };
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
-    convert(&mut recording, &mut converter, markers.as_mut());
+    convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
     let summary = recording.finish();
+    if let Some(tee) = tee {
+        tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), printer);
+    }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
     if let Some(markers) = markers {
@@ -188,11 +196,20 @@ fn prepare(
 }
 
 /// Takes over everything that is recorded, until the recording ends.
-fn convert(recording: &mut Recording, converter: &mut Converter, mut markers: Option<&mut Markers>) {
+fn convert(
+    recording: &mut Recording,
+    converter: &mut Converter,
+    mut markers: Option<&mut Markers>,
+    mut tee: Option<&mut PerfTee>,
+) {
     let mut events = Vec::new();
     for chunk in recording {
         let complete_before = chunk.complete_before();
+        let records = records_of(&chunk, tee.as_deref());
         chunk.decode(&mut events);
+        if let Some(tee) = &mut tee {
+            tee.write(records.as_deref(), &events, complete_before);
+        }
         if let Some(markers) = &mut markers {
             for event in &events {
                 markers.notice(event);

@@ -21,6 +21,7 @@ mod markers;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
+mod perf_data;
 mod permissions;
 mod profile;
 mod profiler_cli;
@@ -60,4 +61,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
+    ("perf_data", perf_data::TESTS),
 ];

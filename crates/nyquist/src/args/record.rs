@@ -39,6 +39,9 @@ pub(crate) struct RecordArgs {
     /// Also draw a flame graph there, as an SVG
     #[arg(long, value_name = "FILE")]
     pub(crate) flamegraph: Option<PathBuf>,
+    /// Also keep what the kernel gave, with registers and stacks, as a perf.data file
+    #[arg(long, value_name = "FILE", conflicts_with = "iteration_count")]
+    pub(crate) perf_data: Option<PathBuf>,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
     pub(crate) save_only: bool,

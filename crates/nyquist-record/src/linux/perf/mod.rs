@@ -21,6 +21,7 @@
 //! ```
 
 mod attr;
+mod described;
 mod events;
 mod open;
 mod outcome;

@@ -11,7 +11,8 @@ use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
 use super::attr::{Features, Sampling, Trigger, clock, period_ns, sampling, sideband, totals};
-use super::events::Events;
+use super::described::Described;
+use super::events::{Events, Role};
 use super::outcome::{Hint, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Need, Pool};
 use super::reader::{Reader, RingSource};
@@ -182,6 +183,7 @@ impl Perf {
             stop: StopHandle { counter: stop },
             events,
             counts_lost: self.features.lost,
+            described: Described { features: self.features, outcome: self.outcome },
         };
         // The rings are read before anything is written to them, and what `/proc` says is older than every
         // sample but looked at when nothing can be missed any more.
@@ -311,7 +313,7 @@ impl Opener<'_> {
         }
         let added = opened.events.add_thread(sampling, clock, totals, (pid.0, cpu));
         let (sampling, totals) = added.map_err(fail)?;
-        let sideband = opened.events.add(sideband);
+        let sideband = opened.events.add(sideband, Role::Sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
             opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
@@ -362,7 +364,7 @@ impl Opener<'_> {
             opened.add_waker(totals, ring.totals_at);
             let sideband = self.open_sideband(tid, ring.cpu)?;
             opened.redirect(&sideband, ring.sideband_at)?;
-            let sideband = opened.events.add(sideband);
+            let sideband = opened.events.add(sideband, Role::Sideband);
             opened.add_waker(sideband, ring.sideband_at);
         }
         Ok(())

@@ -1,5 +1,6 @@
 //! A recording that runs: its chunks, its end, and what it came to.
 
+use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -7,7 +8,9 @@ use std::thread::JoinHandle;
 
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
+use nyquist_perf::file::WrittenEvent;
 
+use super::described::Described;
 use super::events::Events;
 use super::reader::{End, EndReason, Filled};
 use crate::linux::kernel;
@@ -25,6 +28,7 @@ pub struct Recording {
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
     pub(crate) counts_lost: bool,
+    pub(crate) described: Described,
 }
 
 /// What was there before the first record.
@@ -91,6 +95,16 @@ impl Recording {
     /// What ends the recording before the process does.
     pub fn stop_handle(&self) -> StopHandle {
         self.stop.clone()
+    }
+
+    /// The events as a perf.data file describes them: those that sample come first.
+    pub fn written_events(&self) -> io::Result<Vec<WrittenEvent>> {
+        self.described.events(&self.events)
+    }
+
+    /// The kernel's numbers of the events that count CPU time, and the CPU of each.
+    pub fn counters(&self) -> Vec<(u64, u32)> {
+        self.events.counters().iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
     /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
