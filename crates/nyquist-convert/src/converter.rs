@@ -14,9 +14,12 @@ use crate::markers::Markers;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::program_arguments::ProgramArguments;
+use crate::recorded_files::{Files, RecordedFiles};
 use crate::reuse::Pool;
+use crate::select::Selection;
 use crate::shape::Shape;
 use crate::track::{Process, Thread, Tracker};
+use crate::waits::{Wait, Waits};
 use nyquist_object::Avma;
 use nyquist_profile::{
     self as profile, CategoryColor, ExtraInfo, LibId, Meta, ProcessIndex, Profile, ProfileBuilder, StackId,
@@ -92,6 +95,8 @@ struct Stages {
     pool: Pool,
     cpus: Cpus,
     program_arguments: ProgramArguments,
+    selection: Selection,
+    waits: Waits,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -104,6 +109,8 @@ struct Stages {
 enum Place {
     /// The root of a stack that could not be finished, for this reason.
     Truncated(String),
+    /// What stands for the user's part of the stack, which nobody has walked.
+    Label(&'static str),
     /// An address, and the memory that holds it, where that is known.
     Code(Option<Range>, Avma, Mode),
 }
@@ -155,6 +162,8 @@ impl Converter {
             pool: Pool::default(),
             cpus: Cpus::default(),
             program_arguments: ProgramArguments::default(),
+            selection: Selection::default(),
+            waits: Waits::default(),
             frames: Vec::new(),
             places: Vec::new(),
         };
@@ -166,6 +175,21 @@ impl Converter {
     pub fn shaped(mut self, shape: Shape) -> Self {
         self.stages.program_arguments = ProgramArguments::of(shape.program_arguments);
         self.stages.shape = shape;
+        self
+    }
+
+    /// Looks for mapped files as those of a recording that is read later, and not where living processes have them. To be
+    /// called before the first event.
+    #[must_use]
+    pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
+        self.stages.modules = ModuleStore::of(Files::Recorded(files));
+        self
+    }
+
+    /// Converts only the samples that are wanted.
+    #[must_use]
+    pub fn with_selection(mut self, selection: Selection) -> Self {
+        self.stages.selection = selection;
         self
     }
 
@@ -201,6 +225,7 @@ impl Converter {
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
+        self.stages.end_all_waits();
         self.stages.release_waiting(true);
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
@@ -260,7 +285,13 @@ impl Stages {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
         match event.kind {
-            EventKind::Sample(sample) => self.sample(now, cpu, &sample),
+            EventKind::Sample(sample) => {
+                if self.wants((sample.pid, sample.tid), cpu, now) {
+                    self.sample(now, cpu, &sample);
+                }
+            }
+            EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
+            EventKind::SwitchIn { tid } => self.end_wait(tid, now),
             EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
@@ -271,7 +302,11 @@ impl Stages {
             }
             EventKind::Name { pid, tid, name, exec } => self.name(now, (pid, tid), &name, exec),
             EventKind::Exit { pid, tid } => self.exit(now, (pid, tid)),
-            EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
+            EventKind::Total { pid, tid, cpu_time_ns } => {
+                if self.wants((pid, tid), cpu, now) {
+                    self.total(now, cpu, (pid, tid), cpu_time_ns);
+                }
+            }
             EventKind::Lost { records } => {
                 self.statistics.lost += records;
                 self.builder.meta_mut().lost_samples += records;
@@ -315,7 +350,21 @@ impl Stages {
         }
     }
 
+    fn wants(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
+        let selection = &self.selection;
+        if !selection.wants(id, cpu, now.0.saturating_sub(self.options.start.0)) {
+            return false;
+        }
+        if !selection.looks_at_names() {
+            return true;
+        }
+        let process = self.tracker.process(id.0, now);
+        let thread = process.threads.get(&id.1).map_or("", |thread| &thread.name);
+        selection.wants_name(&process.name, thread)
+    }
+
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
         let id = (sample.pid, sample.tid);
         if self.shape.main_threads_only && id.0.0 != id.1.0 {
             return;
@@ -396,6 +445,42 @@ impl Stages {
             (Balance::default().weigh(period, interval), used.saturating_sub(shown))
         };
         Share { weight, cpu_delta, off_cpu: false }
+    }
+
+    /// A thread has left the CPU. What left it before and was not seen to come back must have come back.
+    fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
+        if self.wants((sample.pid, sample.tid), cpu, now) {
+            let stack = self.stack(now, sample);
+            self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
+        }
+    }
+
+    /// A thread is on a CPU again: if it waited, that becomes a sample.
+    fn end_wait(&mut self, tid: Tid, now: Timestamp) {
+        if let Some(wait) = self.waits.end(tid) {
+            self.add_wait(tid, wait, now);
+        }
+    }
+
+    fn end_all_waits(&mut self) {
+        for (tid, wait) in self.waits.end_all() {
+            self.add_wait(tid, wait, self.last_time);
+        }
+    }
+
+    /// Adds a sample for the whole intervals that a thread has waited, at the beginning of its wait.
+    fn add_wait(&mut self, tid: Tid, wait: Wait, end: Timestamp) {
+        let (interval, id) = (self.interval(), (wait.pid, tid));
+        let waited = &mut self.thread(wait.since, id).waited;
+        waited.add(end.0.saturating_sub(wait.since.0));
+        let weight = waited.take_intervals(interval);
+        if weight > 0 {
+            let thread = self.profile_thread(wait.since, id);
+            let time = self.profile_time(wait.since);
+            let row = profile::Sample { time, cpu_delta: 0, stack: wait.stack, weight, off_cpu: true };
+            self.builder.add_sample(thread, row);
+        }
     }
 
     fn interval(&self) -> u64 {
@@ -511,6 +596,13 @@ impl Stages {
         index
     }
 
+    /// The stack of a sample, with the names that are known by now.
+    fn stack(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
+        let truncated = self.walk_user_stack(now, sample);
+        self.place_frames(now, sample, truncated);
+        self.intern_places()
+    }
+
     /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
     /// kernel's.
     fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
@@ -520,6 +612,9 @@ impl Stages {
         self.places.clear();
         self.places.extend(truncated.map(Place::Truncated));
         let process = self.tracker.process(sample.pid, now);
+        if let UserStack::Named(name) = sample.user {
+            self.places.push(Place::Label(name));
+        }
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
             let range = process.find(address).copied();
@@ -540,6 +635,10 @@ impl Stages {
         let mut stack = None;
         for place in &self.places {
             stack = Some(match place {
+                Place::Label(name) => {
+                    let category = self.interner.category(Mode::User);
+                    self.builder.intern_label(stack, name, Some(category))
+                }
                 Place::Truncated(reason) => {
                     let category = self.interner.category(Mode::User);
                     self.builder.intern_label(stack, &well_known::truncated(reason), Some(category))
@@ -577,7 +676,7 @@ impl Stages {
     fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<String> {
         self.frames.clear();
         match &sample.user {
-            UserStack::None => None,
+            UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {
                 let (first, rest) = addresses.split_first()?;
                 self.frames.push(FrameAddress::InstructionPointer(*first));
@@ -636,6 +735,8 @@ impl Stages {
     }
 
     fn evict(&mut self, before: Timestamp) {
+        // Their stacks are numbers of the tables that are made anew.
+        self.end_all_waits();
         let before = self.profile_time(before);
         let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
         self.builder = evict::samples_before(old, before);
@@ -1092,6 +1193,69 @@ mod tests {
         let finished = converter.finish();
         assert_eq!(finished.statistics.lost, 7);
         assert_eq!(finished.profile.meta().lost_samples, 7);
+    }
+
+    fn leave(pid: u32, stack: &[u64]) -> EventKind {
+        let EventKind::Sample(sample) = sample(pid, pid, None, stack) else { unreachable!() };
+        EventKind::SwitchOut(sample)
+    }
+
+    #[test]
+    fn waiting_is_apart_from_cpu_time() {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, None, &[0x10])));
+        converter.push(at(2, leave(1, &[0x20])));
+        converter.push(at(7, EventKind::SwitchIn { tid: Tid(1) }));
+        converter.push(at(8, leave(1, &[0x30])));
+        converter.push(at(10, sample(1, 1, None, &[0x10])));
+        converter.push(at(11, leave(2, &[0x40])));
+        converter.push(at(15, sample(1, 1, None, &[0x10])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x10 1", "0x20 5", "0x30 2", "0x10 1", "0x10 1", "0x40 4"]);
+        let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+        let waits: Vec<_> = samples.map(|sample| (sample.off_cpu, sample.time / MS)).collect();
+        assert_eq!(waits, [(false, 1), (true, 2), (true, 8), (false, 10), (false, 15), (true, 11)]);
+    }
+
+    #[test]
+    fn short_waits_add_up() {
+        let mut converter = converter(true);
+        for time in 0..10 {
+            let leave = Event { time: Timestamp(time * MS), ..at(0, leave(1, &[0x20])) };
+            let back = EventKind::SwitchIn { tid: Tid(1) };
+            converter.push(leave);
+            converter.push(Event { time: Timestamp(time * MS + MS * 3 / 10), ..at(0, back) });
+        }
+        assert_eq!(folded(&converter.finish().profile), ["0x20 1"; 3]);
+    }
+
+    #[test]
+    fn only_samples_that_are_wanted_are_converted() {
+        let check = |selection: Selection, expected: &[&str]| {
+            let mut converter = converter(true).with_selection(selection);
+            let name = |pid, tid, name: &str| EventKind::Name {
+                pid: Pid(pid),
+                tid: Tid(tid),
+                name: name.to_owned(),
+                exec: false,
+            };
+            converter.push(at(0, name(1, 1, "server")));
+            converter.push(at(0, name(1, 2, "worker")));
+            converter.push(at(0, name(3, 3, "client")));
+            converter.push(at(1, sample(1, 1, None, &[1])));
+            converter.push(at(2, sample(1, 2, None, &[2])));
+            converter.push(Event { cpu: Some(4), ..at(3, sample(3, 3, None, &[3])) });
+            assert_eq!(folded(&converter.finish().profile), expected);
+        };
+        check(Selection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
+        check(Selection { pids: vec![Pid(1)], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+        check(Selection { tids: vec![Tid(2), Tid(3)], ..Selection::default() }, &["0x2 1", "0x3 1"]);
+        check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
+        check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
+        check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+        let time = Some(crate::TimeRange { start: 2 * MS, end: 3 * MS });
+        check(Selection { time, ..Selection::default() }, &["0x2 1"]);
+        check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
     }
 
     #[test]

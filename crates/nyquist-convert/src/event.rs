@@ -36,6 +36,14 @@ pub struct Event {
 pub enum EventKind {
     /// A thread was observed.
     Sample(Sample),
+    /// A thread left the CPU: its stack is where it waits until it is back, by [`SwitchIn`](Self::SwitchIn) or a
+    /// sample. Its period and CPU time are not looked at.
+    SwitchOut(Sample),
+    /// A thread came to a CPU.
+    SwitchIn {
+        /// The thread.
+        tid: Tid,
+    },
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.
@@ -187,6 +195,8 @@ pub enum UserStack {
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
+    /// It cannot be looked into: what it is called.
+    Named(&'static str),
     /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.
     Copied {
         /// The general registers.

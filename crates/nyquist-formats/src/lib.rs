@@ -13,6 +13,7 @@ mod error;
 pub mod folded;
 mod gzip;
 mod import;
+pub mod instruments;
 mod json;
 mod layout;
 pub mod perf_script;
@@ -47,6 +48,7 @@ pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
         Format::Speedscope => speedscope::read(&bytes),
         Format::ChromeTrace => chrome::read(&bytes),
         Format::V8CpuProfile => v8::read(&bytes),
+        Format::Instruments => instruments::read(&bytes),
         other => Err(ReadError::Unsupported(format!("it is {other}, which cannot be read here"))),
     }?;
     imported.notes.extend(note);

@@ -2,8 +2,8 @@
 
 use crate::args::SymbolArgs;
 use crate::failure::Failure;
+use crate::load;
 use crate::printer::Printer;
-use crate::profile_file;
 use crate::symbolicate::{self, search_paths};
 use nyquist_convert::{LibSource, Progress, Symbolicated};
 use nyquist_object::{BuildId, DebugId, ModuleId};
@@ -17,7 +17,7 @@ const LIBS_NAMED: usize = 3;
 /// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
 /// machine that have the recorded identities.
 pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
-    let profile = profile_file::read(path, printer)?;
+    let profile = load::read(path, args, printer)?;
     // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
     if profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return Ok(profile);

@@ -9,12 +9,14 @@ mod diff;
 mod export;
 mod failure;
 mod functions;
+mod import;
 mod input;
 mod load;
 mod machine;
 mod number;
 mod output;
 mod page;
+mod perf_data;
 mod printer;
 mod profile_file;
 mod query;
@@ -49,14 +51,15 @@ fn run(command: Command) -> Result<u8, Failure> {
     match command {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
+        Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
-        Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
             Ok(0)

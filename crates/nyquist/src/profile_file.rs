@@ -21,10 +21,18 @@ pub(crate) fn read(path: &Path, printer: Printer) -> Result<Profile, Failure> {
     match format {
         // What is nothing known gets the error of the format that most files have.
         None | Some(Format::Firefox) => firefox::read(input).map_err(|error| cannot_load(&error)),
-        Some(format @ (Format::PerfData | Format::Etl)) => Err(Failure::new(format!(
-            "cannot load {}: it is {format}, which cannot be read yet",
-            path.display()
-        ))),
+        // A recording that is a file never comes here: `perf_data` reads it.
+        Some(Format::PerfData) => {
+            Err(Failure::new("standard input is a perf.data file, which this command takes as a file only")
+                .hint("convert it first: nyquist import - -o profile.json.gz"))
+        }
+        Some(Format::Etl) => {
+            let format = Format::Etl;
+            Err(Failure::new(format!(
+                "cannot load {}: it is {format}, which cannot be read yet",
+                path.display()
+            )))
+        }
         Some(format) => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
@@ -39,7 +47,7 @@ pub(crate) fn read(path: &Path, printer: Printer) -> Result<Profile, Failure> {
 
 /// The file's profile as a document of the Firefox Profiler: its bytes if it is one, else `profile` as it was read.
 pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failure> {
-    if path != Path::new("-") {
+    if path.is_file() {
         let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
         let start = &bytes[..bytes.len().min(PREFIX_BYTES)];
         if matches!(detect(start, ""), None | Some(Format::Firefox)) {

@@ -134,7 +134,7 @@ impl ProcessJit {
         if let Some(range) = self.windows.iter().find(|range| range.start <= address && address < range.end) {
             return Some(*range);
         }
-        let map = self.map(pid, now)?;
+        let map = self.map(pid, now, modules)?;
         let start = Avma(address.0 & !(WINDOW - 1));
         let module = modules.add_perf_map(&map, start)?;
         let end = Avma(start.0.saturating_add(WINDOW));
@@ -143,10 +143,10 @@ impl ProcessJit {
         Some(range)
     }
 
-    fn map(&mut self, pid: Pid, now: Timestamp) -> Option<Arc<MapFile>> {
+    fn map(&mut self, pid: Pid, now: Timestamp, modules: &ModuleStore) -> Option<Arc<MapFile>> {
         if self.map.is_none() && now >= self.next_probe {
             self.next_probe = Timestamp(now.0.saturating_add(PROBE_INTERVAL));
-            self.map = MapFile::find(pid, self.maps_at_end).map(Arc::new);
+            self.map = modules.find_perf_map(pid, self.maps_at_end).map(Arc::new);
         }
         self.map.clone()
     }

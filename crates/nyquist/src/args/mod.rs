@@ -5,6 +5,7 @@ pub(crate) mod cargo;
 mod diff;
 mod export;
 mod filter;
+mod import;
 mod load;
 mod query;
 mod record;
@@ -15,6 +16,7 @@ pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::RecordArgs;
@@ -34,7 +36,8 @@ use std::path::PathBuf;
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
-  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
+  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
+  nyquist load perf.data               Open what `perf record` has recorded")]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -46,8 +49,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Record a program (or a running process) and look at its profile
     Record(RecordArgs),
-    /// Open a saved profile in the Firefox Profiler, with a local symbol server
+    /// Open a saved profile or a recording (perf.data) in the Firefox Profiler, with a local symbol server
     Load(LoadArgs),
+    /// Convert a recording (perf.data) to a profile, save it and open it
+    Import(ImportArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
     /// Build something with cargo and record it: what `cargo nyquist` runs
@@ -59,6 +64,8 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
@@ -67,8 +74,6 @@ pub(crate) enum Command {
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
     Guide,
-    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
-    Export(ExportArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -88,7 +93,7 @@ pub(crate) struct Verbosity {
 }
 
 /// Where symbols are looked for, beside the usual places.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SymbolArgs {
     /// Also look for binaries and debug files in this folder (may be repeated)
     #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]

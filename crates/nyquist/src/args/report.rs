@@ -14,7 +14,7 @@ use std::path::PathBuf;
   nyquist report --inverted --focus malloc    Who calls malloc
   nyquist report --lines --range 1.2s-3s  The hottest source lines of a part of the recording")]
 pub(crate) struct ReportArgs {
-    /// The profile
+    /// The profile, or a recording (perf.data)
     #[arg(default_value = "profile.json.gz")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
