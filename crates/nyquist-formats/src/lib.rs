@@ -10,6 +10,7 @@ pub mod chrome;
 pub mod csv;
 mod detect;
 mod error;
+pub mod flame;
 pub mod folded;
 mod gzip;
 mod import;

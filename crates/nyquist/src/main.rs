@@ -8,6 +8,7 @@ mod control;
 mod diff;
 mod export;
 mod failure;
+mod flamegraph;
 mod functions;
 mod import;
 mod input;
@@ -54,6 +55,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
+        Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),

@@ -5,6 +5,7 @@ pub(crate) mod cargo;
 mod diff;
 mod export;
 mod filter;
+mod flamegraph;
 mod import;
 mod load;
 mod query;
@@ -16,6 +17,7 @@ pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
@@ -36,6 +38,7 @@ use std::path::PathBuf;
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
+  nyquist flamegraph profile.json.gz   Draw it as an SVG
   nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
   nyquist load perf.data               Open what `perf record` has recorded")]
 pub(crate) struct Cli {
@@ -70,6 +73,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
+    /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
+    Flamegraph(FlamegraphArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
