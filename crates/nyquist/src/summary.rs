@@ -5,9 +5,9 @@ use crate::printer::Printer;
 use crate::report::shares;
 use crate::scale::Scale;
 use crate::text::{Names, cut};
-use nyquist_analysis::{Index, Selection, View};
+use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
-use nyquist_profile::{ExtraInfo, Profile};
+use nyquist_profile::{ExtraInfo, Profile, well_known};
 use nyquist_record::linux::perf::{Outcome, Summary, Trigger};
 use std::path::Path;
 
