@@ -115,11 +115,14 @@ fn shares_in_brackets(view: &View<'_>) -> String {
 fn hottest(view: &View<'_>) -> String {
     let scale = Scale::of(view);
     let functions = view.functions().functions;
-    let named =
-        functions.iter().take(HOTTEST).filter(|function| function.self_amount.weight > 0).map(|function| {
-            let name = cut(&Names::Short.show(function.name), NAME_WIDTH, true);
-            format!("{name} {}", scale.percent(function.self_amount.weight))
-        });
+    // Time without a sample is told of already, and no function.
+    let is_function = |function: &&Function<'_>| {
+        function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
+    };
+    let named = functions.iter().filter(is_function).take(HOTTEST).map(|function| {
+        let name = cut(&Names::Short.show(function.name), NAME_WIDTH, true);
+        format!("{name} {}", scale.percent(function.self_amount.weight))
+    });
     named.collect::<Vec<_>>().join(", ")
 }
 
