@@ -88,7 +88,7 @@ pub(crate) fn print(
     if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }
-    if !view.is_empty() {
+    if statistics.samples > 0 {
         printer.say(format_args!("Most time is in {}", hottest(&view)));
     }
     if let Some(path) = saved {
