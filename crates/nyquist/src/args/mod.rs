@@ -11,6 +11,7 @@ mod load;
 mod query;
 mod record;
 mod report;
+pub(crate) mod samply;
 mod script;
 
 pub(crate) use annotate::AnnotateArgs;
@@ -21,7 +22,7 @@ pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
-pub(crate) use record::RecordArgs;
+pub(crate) use record::{RecordArgs, RowArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 
@@ -69,12 +70,12 @@ pub(crate) enum Command {
     Annotate(AnnotateArgs),
     /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
     Export(ExportArgs),
+    /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
+    Flamegraph(FlamegraphArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
-    /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
-    Flamegraph(FlamegraphArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
