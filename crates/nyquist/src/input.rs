@@ -1,9 +1,8 @@
 //! Profiles on their way in: read, and given their names where they have none yet.
 
-use crate::args::{RecordingArgs, SymbolArgs};
+use crate::args::SymbolArgs;
 use crate::failure::Failure;
 use crate::load;
-use crate::perf_data;
 use crate::printer::Printer;
 use crate::symbolicate::{self, search_paths};
 use nyquist_convert::{LibSource, Progress, Symbolicated};

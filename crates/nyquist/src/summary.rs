@@ -3,8 +3,12 @@
 use crate::failure::without_error_numbers;
 use crate::number::counted;
 use crate::printer::Printer;
+use crate::report::shares;
+use crate::scale::Scale;
+use crate::text::{Names, cut};
+use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
-use nyquist_profile::{ExtraInfo, Profile};
+use nyquist_profile::{ExtraInfo, Profile, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
 use nyquist_record::linux::perf::{self, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
@@ -103,9 +107,12 @@ pub(crate) fn print(
 ) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
+    let index = Index::new(profile);
+    let view = View::new(&index, &Selection::default());
     printer.say(format_args!(
-        "Recorded {duration:.2} s with {:.2} s of CPU time: {}",
+        "Recorded {duration:.2} s with {:.2} s of CPU time{}: {}",
         seconds(summary.total_cpu_time_ns),
+        shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
     if let Some(holds) = &summary.holds {
@@ -127,7 +134,61 @@ pub(crate) fn print(
     if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }
+    if statistics.samples > 0 {
+        printer.say(format_args!("Most time is in {}", hottest(&view)));
+    }
     if let Some(path) = saved {
         printer.say(format_args!("Saved {}", path.display()));
+    }
+}
+
+/// How many functions a recording's summary names.
+const HOTTEST: usize = 5;
+
+/// The most characters of a function's name in the summary.
+const NAME_WIDTH: usize = 40;
+
+/// What the CPU time is made of, where there is any.
+fn shares_in_brackets(view: &View<'_>) -> String {
+    if view.is_empty() {
+        return String::new();
+    }
+    let summary = view.summary();
+    format!(" ({})", shares(&summary, Scale::of_summary(&summary)))
+}
+
+/// The functions with the most self time, with their shares.
+fn hottest(view: &View<'_>) -> String {
+    let scale = Scale::of(view);
+    let functions = view.functions().functions;
+    // Time without a sample is told of already, and no function.
+    let is_function = |function: &&Function<'_>| {
+        function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
+    };
+    let named = functions.iter().filter(is_function).take(HOTTEST).map(|function| {
+        let name = cut(&Names::Short.show(function.name), NAME_WIDTH, true);
+        format!("{name} {}", scale.percent(function.self_amount.weight))
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
+
+    #[test]
+    fn the_hottest_functions_are_named_in_order() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        for (name, weight) in [("a", 1), ("b<u8>::c", 2), ("main", 7), ("d", 5), ("e", 4), ("f", 1)] {
+            let stack = builder.intern_label(None, name, None);
+            builder.add_sample(thread, Sample { weight, ..Sample::new(0, Some(stack), 0) });
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        assert_eq!(hottest(&view), "main 35.0%, d 25.0%, e 20.0%, b::c 10.0%, a 5.0%");
     }
 }

@@ -68,14 +68,14 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
     Flamegraph(FlamegraphArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
-    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
-    Export(ExportArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
