@@ -3,6 +3,7 @@
 mod annotate;
 pub(crate) mod cargo;
 mod diff;
+mod doctor;
 mod export;
 mod filter;
 mod flamegraph;
@@ -13,9 +14,11 @@ mod record;
 mod report;
 pub(crate) mod samply;
 mod script;
+mod setup;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
@@ -25,6 +28,7 @@ pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::{RecordArgs, RowArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
+pub(crate) use setup::SetupArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -78,6 +82,10 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
+    /// Check what the machine, a program or a process lacks for good profiles, and what mends it
+    Doctor(DoctorArgs),
+    /// Change the machine's settings so that more can be recorded, after asking
+    Setup(SetupArgs),
     /// Print a page that tells a language model how to ask a profile
     Guide,
     /// Print a completion script for a shell
