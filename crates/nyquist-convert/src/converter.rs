@@ -6,6 +6,7 @@ use crate::event::{
     UserStack,
 };
 use crate::evict;
+use crate::filter::Filter;
 use crate::intern::{Interner, Mode};
 use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
@@ -76,6 +77,7 @@ struct Stages {
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
+    filter: Filter,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -127,10 +129,16 @@ impl Converter {
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
+            filter: Filter::All,
             frames: Vec::new(),
             places: Vec::new(),
         };
         Self { order: Order::default(), stages }
+    }
+
+    /// Keeps only some of the samples that will come.
+    pub fn keep_only(&mut self, filter: Filter) {
+        self.stages.filter = filter;
     }
 
     /// Takes an event.
@@ -223,7 +231,11 @@ impl Stages {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
         match event.kind {
-            EventKind::Sample(sample) => self.sample(now, cpu, &sample),
+            EventKind::Sample(sample) => {
+                if self.is_kept(sample.pid, now) {
+                    self.sample(now, cpu, &sample);
+                }
+            }
             EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
@@ -232,7 +244,10 @@ impl Stages {
                     name_process(&mut self.builder, &process, self.options.start);
                 }
             }
-            EventKind::Name { pid, tid, name, exec } => self.tracker.name(pid, tid, &name, exec, now),
+            EventKind::Name { pid, tid, name, exec } => {
+                self.tracker.name(pid, tid, &name, exec, now);
+                self.filter_from(pid, exec, now);
+            }
             EventKind::Exit { pid, tid } => self.tracker.exit(pid, tid, now),
             EventKind::Total { pid, tid, cpu_time_ns } => self.total(now, cpu, (pid, tid), cpu_time_ns),
             EventKind::Lost { records } => {
@@ -242,6 +257,35 @@ impl Stages {
             EventKind::Throttled => self.statistics.throttled += 1,
             EventKind::Marker(marker) => self.marker(now, &marker),
             EventKind::Counter(counter) => self.counter(now, &counter),
+        }
+    }
+
+    /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
+    fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
+        pid.0 != 0
+            && match &self.filter {
+                Filter::All => true,
+                Filter::FromExec(waiting) => *waiting != pid,
+                Filter::Family(_) => self.tracker.process(pid, now).in_family,
+                Filter::Named(names) => {
+                    let name = &self.tracker.process(pid, now).name;
+                    names.iter().any(|pattern| pattern.matches(name))
+                }
+            }
+    }
+
+    /// A process has a name, by exec or as it was found.
+    fn filter_from(&mut self, pid: Pid, exec: bool, now: Timestamp) {
+        match &mut self.filter {
+            Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
+            Filter::Family(pids) => {
+                // Who has the number later is another process.
+                if let Some(at) = pids.iter().position(|member| *member == pid) {
+                    pids.swap_remove(at);
+                    self.tracker.process(pid, now).in_family = true;
+                }
+            }
+            _ => {}
         }
     }
 

@@ -10,6 +10,7 @@ mod account;
 mod converter;
 pub mod event;
 mod evict;
+mod filter;
 mod intern;
 mod jit;
 mod mappings;
@@ -22,6 +23,7 @@ mod track;
 mod vdso;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use filter::{Filter, NamePattern};
 pub use jit::JitSymbols;
 pub use modules::LibSource;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};

@@ -1,6 +1,6 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
-use crate::args::RecordArgs;
+use crate::args::{RecordArgs, TargetArgs};
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::output::{Output, Owner};
@@ -10,12 +10,12 @@ use crate::serve::serve;
 use crate::symbolicate::symbolicate;
 use crate::{machine, summary};
 use nyquist_convert::event::Pid;
-use nyquist_convert::{Converter, Finished, Options};
+use nyquist_convert::{Converter, Filter, Finished, NamePattern, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
 use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
-use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
+use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user, processes_named};
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
@@ -72,36 +72,29 @@ struct Recorded {
     status: u8,
 }
 
-/// The recorded program, before it runs.
-enum Program {
-    Launched(Suspended),
-    Attached(Pid),
-}
-
 fn record(
     args: &RecordArgs,
     printer: Printer,
     control: &Control,
     user: Option<Credentials>,
 ) -> Result<Recorded, Failure> {
-    let program = match args.pid {
-        Some(pid) => Program::Attached(Pid(pid)),
-        None => Program::Launched(prepare(args, user)?),
+    let (child, target) = match running_target(&args.target)? {
+        Some(target) => (None, target),
+        None => {
+            let child = prepare(args, user)?;
+            let target = Target::Child(child.pid());
+            (Some(child), target)
+        }
     };
-    let target = match &program {
-        Program::Launched(child) => Target::Child(child.pid()),
-        Program::Attached(pid) => Target::Attach(*pid),
-    };
-    let options = perf::Options { rate_hz: args.rate, duration: args.duration };
+    let cpus = args.cpu.clone().unwrap_or_default().0;
+    let options = perf::Options { rate_hz: args.rate, duration: args.duration, cpus };
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let outcome = perf.outcome().clone();
-    summary::print_outcome(printer, &outcome);
     let mut converter = Converter::new(converter_options(args, &outcome));
+    converter.keep_only(wanted_samples(&args.target, &perf));
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
-    let command = match program {
-        Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
-        Program::Attached(_) => None,
-    };
+    let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
+    summary::print_outcome(printer, &outcome);
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
     convert(&mut recording, &mut converter);
@@ -112,6 +105,38 @@ fn record(
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
     Ok(Recorded { finished: converter.finish(), summary, status })
+}
+
+/// What is recorded where it runs already.
+fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
+    if let Some(path) = &args.cgroup {
+        return Ok(Some(Target::Cgroup(path.clone())));
+    }
+    if args.all_cpus {
+        return Ok(Some(Target::System));
+    }
+    let mut pids: Vec<_> = args.pid.iter().copied().map(Pid).collect();
+    for name in &args.name {
+        let pattern = NamePattern::new(name);
+        let named = processes_named(|name| pattern.matches(name));
+        if named.is_empty() {
+            let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
+            return Err(Failure::new(format!("no process is named `{name}`")).hint(hint));
+        }
+        pids.extend(named);
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
+}
+
+/// Which samples are kept of those that come.
+fn wanted_samples(args: &TargetArgs, perf: &Perf) -> Filter {
+    if args.all_cpus && !args.name.is_empty() {
+        Filter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
+    } else {
+        perf.filter()
+    }
 }
 
 fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
@@ -141,15 +166,9 @@ fn convert(recording: &mut Recording, converter: &mut Converter) {
 
 fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    let target = match args.pid {
-        Some(pid) => {
-            std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
-        }
-        None => program_name(args),
-    };
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut meta = Meta {
-        product: args.profile_name.clone().unwrap_or(target),
+        product: args.profile_name.clone().unwrap_or_else(|| target_name(args)),
         interval: 1_000_000_000 / u64::from(outcome.rate_hz.max(1)),
         start_time: start_time.as_micros() as u64,
         has_cpu_deltas: true,
@@ -160,6 +179,21 @@ fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     };
     machine::describe(&mut meta);
     Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.kernel, meta }
+}
+
+/// What is recorded, in a few words.
+fn target_name(args: &RecordArgs) -> String {
+    let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;
+    match (pid.first(), cgroup) {
+        (Some(pid), _) => {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().to_owned()
+        }
+        (None, Some(cgroup)) => cgroup.display().to_string(),
+        (None, None) if !name.is_empty() => name.join(", "),
+        (None, None) if *all_cpus => "the whole system".to_owned(),
+        (None, None) => program_name(args),
+    }
 }
 
 /// The command's name without its folder.

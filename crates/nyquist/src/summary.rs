@@ -4,13 +4,14 @@ use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile};
-use nyquist_record::linux::perf::{Outcome, Summary, Trigger};
+use nyquist_record::linux::perf::{Coverage, Outcome, Summary, Trigger};
 use std::path::Path;
 
 /// Says in one line what is sampled, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
+    printer.detail(coverage(outcome.coverage));
     for notice in &outcome.notices {
         printer.warn(notice);
     }
@@ -20,6 +21,16 @@ pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
+}
+
+fn coverage(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Threads => {
+            "Each thread has its own clock: one that lives for less than an interval is not sampled"
+        }
+        Coverage::Group => "The clocks are those of a control group: its shortest processes are sampled, too",
+        Coverage::Cpus => "The clocks are those of the CPUs",
+    }
 }
 
 fn trigger(trigger: Trigger) -> &'static str {
@@ -48,6 +59,12 @@ pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
     lines
 }
 
+/// What the samples stand for, in nanoseconds of CPU time.
+fn sampled_time(profile: &Profile) -> u64 {
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    samples.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+}
+
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
@@ -58,11 +75,15 @@ pub(crate) fn print(
 ) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
+    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| sampled_time(profile));
     printer.say(format_args!(
         "Recorded {duration:.2} s with {:.2} s of CPU time: {}",
-        seconds(summary.total_cpu_time_ns),
+        seconds(cpu_time),
         counted(statistics.samples, "sample")
     ));
+    if summary.left_running {
+        printer.say("Processes that were started in the recording run on, and are no longer recorded");
+    }
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
         printer.warn(format_args!(

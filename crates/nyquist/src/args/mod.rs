@@ -5,7 +5,7 @@ mod record;
 mod report;
 
 pub(crate) use load::LoadArgs;
-pub(crate) use record::RecordArgs;
+pub(crate) use record::{RecordArgs, TargetArgs};
 pub(crate) use report::ReportArgs;
 
 use clap::{Args, Parser, Subcommand};

@@ -96,6 +96,16 @@ impl Events {
         }
     }
 
+    /// Whether all threads have ended whose events were opened, and all that were born from them.
+    pub(crate) fn all_have_ended(&self) -> bool {
+        self.counters.iter().all(|counter| self.has_ended(counter))
+    }
+
+    /// The events that sample.
+    pub(crate) fn sampling(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.counters.iter().filter_map(|counter| self.fds.get(counter.sampling))
+    }
+
     /// Whether the thread of a counter has ended, and all that were born from it.
     pub(crate) fn has_ended(&self, counter: &Counter) -> bool {
         let Some(fd) = self.raw_fd(counter.place) else { return false };

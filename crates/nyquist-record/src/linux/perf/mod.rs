@@ -22,7 +22,9 @@
 
 mod attr;
 mod events;
+mod jitter;
 mod open;
+mod opener;
 mod outcome;
 mod pool;
 mod reader;
@@ -32,6 +34,6 @@ mod totals;
 
 pub use attr::Trigger;
 pub use open::{Options, Perf, Target};
-pub use outcome::{Notice, OpenError, Outcome};
+pub use outcome::{Coverage, Notice, OpenError, Outcome};
 pub use reader::EndReason;
 pub use recording::{Recording, StopHandle, Summary};
