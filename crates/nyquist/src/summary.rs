@@ -1,6 +1,6 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
-use crate::number::counted;
+use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile};
@@ -12,6 +12,15 @@ pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
     printer.detail(coverage(outcome.coverage));
+    if let Some(attached) = outcome.attached {
+        printer.detail(format_args!(
+            "Attached to {} of {} process{} in {:.1} ms, without stopping them",
+            counted(attached.threads as u64, "thread"),
+            grouped(attached.processes as u64),
+            if attached.processes == 1 { "" } else { "es" },
+            attached.took.as_secs_f64() * 1000.0
+        ));
+    }
     for notice in &outcome.notices {
         printer.warn(notice);
     }

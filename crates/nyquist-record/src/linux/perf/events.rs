@@ -101,6 +101,15 @@ impl Events {
         self.counters.iter().all(|counter| self.has_ended(counter))
     }
 
+    /// The events that sample: their numbers, and the threads that they were opened for.
+    pub(crate) fn sampled_threads(&self) -> io::Result<Vec<(u64, u32)>> {
+        let sampled = |counter: &Counter| {
+            let fd = self.fds.get(counter.sampling).ok_or(io::ErrorKind::NotFound)?;
+            Ok((event::id(fd.as_fd())?, counter.tid))
+        };
+        self.counters.iter().map(sampled).collect()
+    }
+
     /// The events that sample.
     pub(crate) fn sampling(&self) -> impl Iterator<Item = &OwnedFd> {
         self.counters.iter().filter_map(|counter| self.fds.get(counter.sampling))

@@ -23,6 +23,7 @@
 mod attr;
 mod events;
 mod jitter;
+mod lineage;
 mod open;
 mod opener;
 mod outcome;
@@ -34,6 +35,6 @@ mod totals;
 
 pub use attr::Trigger;
 pub use open::{Options, Perf, Target};
-pub use outcome::{Coverage, Notice, OpenError, Outcome};
+pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};
 pub use reader::EndReason;
 pub use recording::{Recording, StopHandle, Summary};

@@ -15,6 +15,7 @@ use nyquist_object::elf::Architecture;
 
 use super::attr::{Reach, Trigger, period_ns};
 use super::jitter::Jitter;
+use super::lineage::Lineage;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Pool};
@@ -22,7 +23,7 @@ use super::reader::Reader;
 use super::recording::{Initial, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
-use crate::linux::budget::{Allowance, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -107,6 +108,7 @@ impl Perf {
         }
         let outcome = Outcome {
             coverage,
+            attached: opened.attached,
             trigger: features.trigger,
             rate_hz,
             kernel: features.kernel,
@@ -138,6 +140,7 @@ impl Perf {
         let totals = ThreadTotals::new(&self.threads_to_count(), format);
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
+        let lineage = self.lineage()?;
         let format = PerfEvents {
             format,
             architecture: Architecture::X86_64,
@@ -160,6 +163,7 @@ impl Perf {
             duration: self.options.duration,
             totals,
             jitter,
+            lineage,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -207,6 +211,14 @@ impl Perf {
             (Target::Attach(pids), Coverage::Threads) => pids.clone(),
             _ => Vec::new(),
         }
+    }
+
+    fn lineage(&self) -> Result<Option<Lineage>, OpenError> {
+        if !self.opened.late_threads {
+            return Ok(None);
+        }
+        let sampled = self.opened.events.sampled_threads();
+        sampled.map(|sampled| Some(Lineage::new(sampled))).map_err(system("the events have no numbers"))
     }
 
     /// Clocks that tick on whole CPUs see a program that works to the same beat always or never.
@@ -265,7 +277,7 @@ impl Machine {
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
         match target {
             Target::Child(pid) => self.open_child(*pid, notices),
-            Target::Attach(pids) => self.open_running(pids),
+            Target::Attach(pids) => self.open_running(pids, notices),
             Target::System => Ok(Chosen {
                 opened: self.open_events(Scope::Everyone)?,
                 filter: Filter::All,
@@ -283,7 +295,10 @@ impl Machine {
         if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
             match self.open_leaf(pid) {
                 Ok(chosen) => return Ok(chosen),
-                Err(source) => notices.push(Notice::NoGroup { reason: source.to_string() }),
+                Err(OpenError::System { source, .. }) => {
+                    notices.push(Notice::NoGroup { reason: source.kind().to_string() });
+                }
+                Err(error) => notices.push(Notice::NoGroup { reason: error.to_string() }),
             }
             if let Ok(opened) = self.open_events(Scope::Everyone) {
                 let filter = Filter::Family(vec![pid]);
@@ -303,12 +318,29 @@ impl Machine {
         Ok(Chosen { opened, filter, group: Some(Group::Leaf(leaf)), coverage: Coverage::Group })
     }
 
-    fn open_running(&self, pids: &[Pid]) -> Result<Chosen, OpenError> {
+    fn open_running(&self, pids: &[Pid], notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
         if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
-        let opened = self.open_events(Scope::Running(pids))?;
-        Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
+        let family = proc::families(pids);
+        let watched = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
+        let opener = self.opener(Scope::Running(pids))?;
+        let threads =
+            family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
+        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside: opener.has_clock_beside() };
+        match cost.by_thread(limits::descriptor_limit(), watched) {
+            Some(true) => {
+                let opened = opener.open_all(&self.allowance)?;
+                Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
+            }
+            Some(false) => {
+                notices.push(Notice::ManyThreads { threads, events: cost.events() });
+                let opened = self.open_events(Scope::Everyone)?;
+                let filter = Filter::Family(family.into_iter().map(Pid).collect());
+                Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus })
+            }
+            None => Err(OpenError::TooFewDescriptors { threads, needed: cost.descriptors() }),
+        }
     }
 
     fn open_group(&self, path: &Path) -> Result<Chosen, OpenError> {
@@ -320,7 +352,11 @@ impl Machine {
     }
 
     fn open_events(&self, scope: Scope<'_>) -> Result<Opened, OpenError> {
-        Opener::probe(scope, &self.cpus, self.rate_hz)?.open_all(&self.allowance)
+        self.opener(scope)?.open_all(&self.allowance)
+    }
+
+    fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
+        Opener::probe(scope, &self.cpus, self.rate_hz)
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {

@@ -4,12 +4,13 @@
 use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Instant;
 
 use nyquist_convert::event::Pid;
 
 use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
 use super::events::Events;
-use super::outcome::{Hint, OpenError};
+use super::outcome::{Attached, Hint, OpenError};
 use super::pool::Need;
 use super::reader::RingSource;
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
@@ -68,6 +69,10 @@ pub(crate) struct Opened {
     /// What the kernel granted.
     pub(crate) common: Common,
     pub(crate) plan: RingPlan,
+    /// What was attached to.
+    pub(crate) attached: Option<Attached>,
+    /// Whether threads were found after events of others were open: they may have inherited these.
+    pub(crate) late_threads: bool,
 }
 
 impl Opened {
@@ -111,6 +116,11 @@ impl<'a> Opener<'a> {
         }
     }
 
+    /// Whether a clock counts beside each event that samples.
+    pub(crate) fn has_clock_beside(&self) -> bool {
+        self.common.clock_beside()
+    }
+
     /// Opens a CPU's events and closes them again.
     fn try_cpu(&self, cpu: u32) -> io::Result<()> {
         let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
@@ -137,7 +147,14 @@ impl<'a> Opener<'a> {
 
     fn open_with(&self, plan: RingPlan) -> Result<Opened, OpenError> {
         let events = Events::new(self.common.clock_beside());
-        let mut opened = Opened { events, rings: Vec::new(), common: self.common, plan };
+        let mut opened = Opened {
+            events,
+            rings: Vec::new(),
+            common: self.common,
+            plan,
+            attached: None,
+            late_threads: false,
+        };
         let mut rings = Vec::new();
         for cpu in self.cpus {
             rings.push(self.open_cpu(&mut opened, *cpu, plan)?);
@@ -188,15 +205,20 @@ impl<'a> Opener<'a> {
     /// Opens the events of all other threads, of those of all that descend from the processes, and of those that are
     /// born meanwhile, until a look at the threads finds no new one. Their records go into the rings that are there.
     fn open_threads(&self, opened: &mut Opened, pids: &[Pid], rings: &[CpuRings]) -> Result<(), OpenError> {
+        let began = Instant::now();
         let mut known = HashSet::from([self.scope.pid().0]);
+        // The events of the first thread are open already.
+        let mut rounds = 1;
         loop {
             if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
                 return Err(OpenError::NoSuchProcess { pid: *pid });
             }
-            let threads =
-                proc::families(pids).into_iter().flat_map(|pid| proc::threads(Pid(pid)).unwrap_or_default());
+            let processes = proc::families(pids);
+            let threads = processes.iter().flat_map(|pid| proc::threads(Pid(*pid)).unwrap_or_default());
             let new: Vec<u32> = threads.filter(|tid| known.insert(*tid)).collect();
             if new.is_empty() {
+                let (threads, processes) = (known.len(), processes.len());
+                opened.attached = Some(Attached { threads, processes, rounds, took: began.elapsed() });
                 return Ok(());
             }
             for tid in new {
@@ -204,9 +226,10 @@ impl<'a> Opener<'a> {
                     // A thread that has ended meanwhile is none to record.
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
                     Err(error) => return Err(self.thread_error(error, opened)),
-                    Ok(()) => {}
+                    Ok(()) => opened.late_threads = true,
                 }
             }
+            rounds += 1;
         }
     }
 

@@ -1,6 +1,7 @@
 //! What came of opening the events: what the machine allowed, and what it did not.
 
 use std::path::PathBuf;
+use std::time::Duration;
 use std::{fmt, io};
 
 use nyquist_convert::event::Pid;
@@ -21,9 +22,24 @@ pub enum Coverage {
     Cpus,
 }
 
+/// What was attached to. Nothing of it was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// The threads that were found, those that ended meanwhile among them.
+    pub threads: usize,
+    /// The processes that lived in the end.
+    pub processes: usize,
+    /// How many looks at the threads it took until one found no new thread.
+    pub rounds: u32,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// What is being recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// What was attached to, thread by thread.
+    pub attached: Option<Attached>,
     /// What the events cover.
     pub coverage: Coverage,
     /// What triggers a sample.
@@ -78,6 +94,14 @@ pub enum Notice {
         /// Why not.
         reason: String,
     },
+    /// The threads attached to are too many for events of their own, so whole CPUs are sampled and what others do is
+    /// left out.
+    ManyThreads {
+        /// The threads.
+        threads: usize,
+        /// The events that they would need.
+        events: u64,
+    },
     /// Kernel addresses are hidden (`kernel.kptr_restrict`), so kernel code cannot be named.
     KernelAddressesHidden,
 }
@@ -113,7 +137,11 @@ impl fmt::Display for Notice {
             }
             Self::NoGroup { reason } => write!(
                 f,
-                "whole CPUs are sampled, for {reason}: the shares of programs that work in the clock's own rhythm can be off by some percent"
+                "the command cannot be given a control group ({reason}), so whole CPUs are sampled and what is not the command's is left out: a program that works in the rhythm of the clock can get some percent too much or too little"
+            ),
+            Self::ManyThreads { threads, events } => write!(
+                f,
+                "{threads} threads would need {events} events, so whole CPUs are sampled and what is not theirs is left out"
             ),
             Self::KernelAddressesHidden => {
                 write!(f, "kernel functions have no names: kernel.kptr_restrict hides their addresses")
@@ -170,6 +198,14 @@ pub enum OpenError {
         /// How many could be opened.
         events: usize,
     },
+    /// There are not enough descriptors to attach to so many threads.
+    #[error("attaching to {threads} threads takes {needed} open files, and fewer are allowed")]
+    TooFewDescriptors {
+        /// The threads.
+        threads: usize,
+        /// The descriptors that would be needed.
+        needed: u64,
+    },
     /// Not even the smallest rings can be mapped.
     #[error("no buffers can be mapped for {cpus} CPUs: {source}")]
     Rings {
@@ -204,6 +240,9 @@ impl OpenError {
                 Some("root can, and so can whoever has CAP_PERFMON and CAP_SYS_PTRACE".to_owned())
             }
             Self::Refused { hint, .. } => Some(hint.to_string()),
+            Self::TooFewDescriptors { needed, .. } => {
+                Some(format!("raise the limit (`ulimit -n {needed}`), or record on fewer CPUs (--cpu)"))
+            }
             Self::Descriptors { .. } => Some("raise the limit of open files (`ulimit -n`)".to_owned()),
             Self::Rings { .. } => Some("raise `ulimit -l` or kernel.perf_event_mlock_kb".to_owned()),
         }

@@ -12,6 +12,7 @@ use nyquist_perf::abi::record;
 
 use super::events::Events;
 use super::jitter::Jitter;
+use super::lineage::Lineage;
 use super::pool::{Filling, Need, Pool};
 use super::skim::{SampleLayout, skim};
 use super::totals::ThreadTotals;
@@ -75,6 +76,7 @@ pub(crate) struct Reader {
     pub(crate) duration: Option<Duration>,
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
+    pub(crate) lineage: Option<Lineage>,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
@@ -209,6 +211,7 @@ impl Reader {
                 out: &self.out,
                 progress,
                 totals: &mut self.totals,
+                lineage: self.lineage.as_mut(),
             };
             drain.ring(ring);
         }
@@ -286,6 +289,7 @@ struct Drain<'a> {
     out: &'a SyncSender<Filled>,
     progress: &'a mut Progress,
     totals: &'a mut ThreadTotals,
+    lineage: Option<&'a mut Lineage>,
 }
 
 impl Drain<'_> {
@@ -307,10 +311,14 @@ impl Drain<'_> {
             };
             let room = filling.room();
             let len = skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
+            let copied = room.get(..len).unwrap_or_default();
             if header.kind == record::READ {
-                self.totals.add_ended(room.get(..len).unwrap_or_default());
+                self.totals.add_ended(copied);
             }
-            filling.advance(len);
+            let task = || self.totals.task(copied);
+            if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
+                filling.advance(len);
+            }
             at += u64::from(header.size);
             ring.release(at);
         }

@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
-use nyquist_perf::{Body, RecordFormat, parse_record};
+use nyquist_perf::{Body, RecordFormat, Task, parse_record};
 
 use super::events::{Counter, Events};
 use crate::linux::proc;
@@ -52,6 +52,14 @@ impl ThreadTotals {
         let Body::Read(read) = record.body else { return };
         if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
             *self.ended.entry(id).or_default() += counter.value;
+        }
+    }
+
+    /// The thread that a record says was born or has ended.
+    pub(crate) fn task(&self, bytes: &[u8]) -> Option<Task> {
+        match parse_record(bytes, &self.format).ok()?.body {
+            Body::Fork(task) | Body::Exit(task) => Some(task),
+            _ => None,
         }
     }
 
