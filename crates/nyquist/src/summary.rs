@@ -108,6 +108,14 @@ pub(crate) fn print(
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         printer.say(format_args!("{} {verb}", counted(statistics.truncated, "stack")));
     }
+    let sums = nyquist_analysis::summary(profile, &nyquist_analysis::Filter::default());
+    // Less than a hundredth is the last interval of some threads.
+    if sums.not_sampled.weight * 100 > sums.total.weight {
+        printer.say(format_args!(
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came; with root or CAP_PERFMON it is sampled, too",
+            seconds(sums.not_sampled.weight * sums.interval_ns)
+        ));
+    }
     if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }

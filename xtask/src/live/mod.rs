@@ -25,6 +25,8 @@ mod rules;
 mod server;
 mod signals;
 mod stacks;
+mod storms;
+mod targets;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -39,6 +41,8 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
+    ("targets", targets::TESTS),
+    ("storms", storms::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
