@@ -28,6 +28,7 @@ use crate::linux::cgroup::{self, Leaf};
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
+use crate::linux::sys::process::Preference;
 use crate::linux::{cpus, kernel, limits, proc};
 
 /// What to record.
@@ -75,6 +76,8 @@ pub struct Perf {
     opened: Opened,
     filter: Filter,
     group: Option<Group>,
+    /// Hundreds of busy threads would leave this one little time to attach to them, and meanwhile go unrecorded.
+    preference: Option<Preference>,
 }
 
 /// The control group that is recorded.
@@ -93,6 +96,7 @@ impl Perf {
     /// be opened at all, or no ring mapped; or where what is to be recorded is not there.
     pub fn open(target: Target, options: &Options) -> Result<Self, OpenError> {
         limits::raise_descriptor_limit();
+        let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
         let machine = Machine::new(&options.cpus, rate_hz)?;
@@ -119,7 +123,7 @@ impl Perf {
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
             notices,
         };
-        Ok(Self { target, options: options.clone(), outcome, opened, filter, group })
+        Ok(Self { target, options: options.clone(), outcome, opened, filter, group, preference })
     }
 
     /// What the machine allowed.
@@ -172,6 +176,7 @@ impl Perf {
         let time = Timestamp(monotonic_ns());
         let from_exec = matches!(common.reach, Reach::Thread { from_exec: true });
         let switched_on = if from_exec { Ok(()) } else { events.enable() };
+        drop(self.preference);
         let processes = match (&self.target, &self.group) {
             (Target::Child(_), _) => Vec::new(),
             (Target::Attach(pids), _) => proc::families(pids),

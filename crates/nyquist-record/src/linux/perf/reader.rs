@@ -19,7 +19,7 @@ use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::{PollSet, process_descriptor};
-use crate::linux::sys::process::prefer_this_thread;
+use crate::linux::sys::process::Preference;
 use crate::linux::sys::ring::Ring;
 
 /// What the reader hands over: filled memory, and how far the past is complete.
@@ -142,7 +142,7 @@ impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
     pub(crate) fn run(mut self) -> End {
         // A reader that comes too late loses samples, and it needs the CPU for a moment only.
-        prefer_this_thread();
+        let _preference = Preference::of_this_thread();
         let mut waiting = self.prepare_to_wait();
         let deadline =
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
