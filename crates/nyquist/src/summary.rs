@@ -112,7 +112,7 @@ pub(crate) fn print(
     // Less than a hundredth is the last interval of some threads.
     if sums.not_sampled.weight * 100 > sums.total.weight {
         printer.say(format_args!(
-            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came; with root or CAP_PERFMON it is sampled, too",
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came",
             seconds(sums.not_sampled.weight * sums.interval_ns)
         ));
     }
