@@ -2,9 +2,10 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::recorded_files::Files;
 use crate::vdso;
 use nyquist_object::elf::{Architecture, Segment};
-use nyquist_object::{ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_perf::PerfMap;
 use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
@@ -54,17 +55,25 @@ enum Bytes {
     JitDump(DumpIndex),
     /// A perf map, and the address from which the lib counts.
     PerfMap(Arc<MapFile>, nyquist_object::Avma),
+    /// A kernel that does not run here.
+    OtherKernel(nyquist_object::Avma),
     Missing,
 }
 
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleStore {
+    files: Files,
     modules: Vec<Module>,
     known: FxHashMap<(MappedFile, String), ModuleIndex>,
 }
 
 impl ModuleStore {
+    /// A store that looks for files there.
+    pub(crate) fn of(files: Files) -> Self {
+        Self { files, ..Self::default() }
+    }
+
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
@@ -75,7 +84,7 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some(index);
         }
-        let index = self.add(Module::of_mapping(mapping))?;
+        let index = self.add(Module::of_mapping(mapping, &self.files))?;
         self.known.insert(key, index);
         Some(index)
     }
@@ -86,7 +95,11 @@ impl ModuleStore {
         mapping: &Mapping,
         dump: DumpIndex,
     ) -> Option<(ModuleIndex, Arc<File>)> {
-        let file = Arc::new(open_mapped(mapping, mapping.pid?)?);
+        let file = match &self.files {
+            Files::Live => open_mapped(mapping, mapping.pid?)?,
+            Files::Recorded(files) => files.open_made_here(mapping)?,
+        };
+        let file = Arc::new(file);
         let key = (mapping.identity.clone(), mapping.path.clone());
         if let Some(&index) = self.known.get(&key) {
             return Some((index, file));
@@ -104,6 +117,16 @@ impl ModuleStore {
     ) -> Option<ModuleIndex> {
         let bytes = Bytes::PerfMap(Arc::clone(map), base);
         self.add(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) })
+    }
+
+    /// The perf map of a process that lives, or has just ended; of a recording that is read later, the one that it has left
+    /// behind. It may not be there yet where `maps_at_end`.
+    pub(crate) fn find_perf_map(&self, pid: Pid, maps_at_end: bool) -> Option<MapFile> {
+        match &self.files {
+            Files::Live => MapFile::find(pid, maps_at_end),
+            Files::Recorded(files) if files.made_here => MapFile::left_behind(pid),
+            Files::Recorded(_) => None,
+        }
     }
 
     fn add(&mut self, module: Module) -> Option<ModuleIndex> {
@@ -128,13 +151,18 @@ fn is_file(path: &str) -> bool {
 }
 
 impl Module {
-    fn of_mapping(mapping: &Mapping) -> Self {
-        let Some(pid) = mapping.pid else { return Self::kernel(mapping) };
+    fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
+        let id = files.id_of(mapping);
+        let Some(pid) = mapping.pid else { return Self::kernel(mapping, id, files) };
         if mapping.path == vdso::NAME {
-            return Self::vdso(mapping);
+            return Self::vdso(mapping, id.as_ref(), files);
         }
-        let opened = open_mapped(mapping, pid).and_then(|file| Self::read(&mapping.path, file));
-        opened.unwrap_or_else(|| Self { id: stated_id(mapping), ..Self::missing(&mapping.path) })
+        let opened = match files {
+            Files::Live => open_mapped(mapping, pid).map(|file| Arc::new(FileSource::new(file))),
+            Files::Recorded(files) => files.open(mapping, id.as_ref()),
+        };
+        let read = opened.and_then(|source| Self::read(&mapping.path, source));
+        read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
     }
 
     fn missing(path: &str) -> Self {
@@ -149,15 +177,21 @@ impl Module {
         }
     }
 
-    fn kernel(mapping: &Mapping) -> Self {
-        let bytes = Bytes::Kernel(mapping.start);
-        Self { id: stated_id(mapping), bytes, ..Self::missing(&mapping.path) }
+    fn kernel(mapping: &Mapping, id: Option<BuildId>, files: &Files) -> Self {
+        let running = files.is_running_kernel(id.as_ref());
+        let bytes = if running { Bytes::Kernel(mapping.start) } else { Bytes::OtherKernel(mapping.start) };
+        Self { id: id.map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) }
     }
 
-    fn vdso(mapping: &Mapping) -> Self {
-        let missing = Self::missing(&mapping.path);
+    fn vdso(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Self {
+        let missing = Self { id: id.cloned().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
         let Some(image) = vdso::image() else { return missing };
         let Ok(elf) = Elf::open(image.as_slice()) else { return missing };
+        let is_this =
+            if id.is_some() { id == elf.build_id().as_ref() } else { files.is_running_kernel(None) };
+        if !is_this {
+            return missing;
+        }
         Self {
             id: elf.build_id().map(ModuleId::BuildId),
             architecture: Some(elf.architecture()),
@@ -168,9 +202,8 @@ impl Module {
         }
     }
 
-    fn read(path: &str, file: File) -> Option<Self> {
-        let metadata = file.metadata().ok()?;
-        let source = Arc::new(FileSource::new(file));
+    fn read(path: &str, source: Arc<FileSource>) -> Option<Self> {
+        let metadata = source.file().metadata().ok()?;
         let elf = Elf::open(Arc::clone(&source)).ok()?;
         let id = match elf.build_id() {
             Some(id) => ModuleId::BuildId(id),
@@ -200,7 +233,7 @@ impl Module {
     pub(crate) fn base(&self, mapping: &Mapping) -> nyquist_object::Avma {
         let start = mapping.start;
         match &self.bytes {
-            Bytes::Kernel(base) => *base,
+            Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
@@ -227,7 +260,11 @@ impl Module {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
             Bytes::Image(image) => compile(image.as_slice()),
-            Bytes::Kernel(_) | Bytes::JitDump(_) | Bytes::PerfMap(..) | Bytes::Missing => None,
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::JitDump(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => None,
         };
         self.unwind.get_or_init(compile).clone()
     }
@@ -270,12 +307,14 @@ impl Module {
                     LibSource::Jit(JitSymbols::of_map(PerfMap::parse(&text), *base))
                 });
             }
-            Bytes::File(_) | Bytes::Missing if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
-            Bytes::Missing => Vec::new(),
+            Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
         };
+        if self.id.is_none() {
+            return LibSource::Unknown;
+        }
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
@@ -289,13 +328,6 @@ impl Module {
 fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
     let elf = Elf::open(source).ok()?;
     nyquist_unwind::Module::from_elf(&elf).ok().map(Arc::new)
-}
-
-fn stated_id(mapping: &Mapping) -> Option<ModuleId> {
-    match &mapping.identity {
-        MappedFile::BuildId(id) => Some(ModuleId::BuildId(id.clone())),
-        MappedFile::Unknown | MappedFile::Inode { .. } => None,
-    }
 }
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
@@ -313,14 +345,14 @@ fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
 }
 
 /// Opens a regular file; opening a FIFO or a device could block or do something.
-fn open_regular(path: &str) -> Option<File> {
+pub(crate) fn open_regular(path: &str) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     if metadata.is_file() { File::open(path).ok() } else { None }
 }
 
 /// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
 /// systems `stat` gives another one than the mapping has.
-fn is_same(file: &File, identity: &MappedFile) -> bool {
+pub(crate) fn is_same(file: &File, identity: &MappedFile) -> bool {
     match identity {
         MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
         MappedFile::BuildId(id) => {

@@ -3,8 +3,8 @@
 //! The source of the layouts is the kernel's `tools/perf/Documentation/jitdump-specification.txt`. The file is read
 //! while it is written: a record that is not whole yet is not an error.
 
-use crate::RecordError;
 use crate::cursor::Cursor;
+use crate::{ByteOrder, RecordError};
 
 /// `JiTD`, as a big-endian number.
 const MAGIC: u32 = 0x4a69_5444;
@@ -29,7 +29,7 @@ pub struct JitDumpHeader {
 impl JitDumpHeader {
     /// Reads the header of a little-endian file of version 1. `None` where the bytes do not yet hold the whole header.
     pub fn parse(bytes: &[u8]) -> Result<Option<Self>, JitDumpError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
         let fields = (|| {
             let (magic, version, size) = (cursor.u32("magic")?, cursor.u32("version")?, cursor.u32("size")?);
             let (_machine, _pad, pid) = (cursor.u32("machine")?, cursor.u32("pad")?, cursor.u32("pid")?);
@@ -111,7 +111,7 @@ impl<'a> JitDumpRecord<'a> {
     /// The size of the record that begins with `bytes`; `None` where they do not yet hold its prefix. An error where
     /// the size cannot be: what follows is not readable.
     pub fn size(bytes: &[u8]) -> Result<Option<u32>, JitDumpError> {
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
         let (Ok(_), Ok(size)) = (cursor.u32("kind"), cursor.u32("size")) else { return Ok(None) };
         if (size as usize) < PREFIX { Err(JitDumpError::RecordSize(size)) } else { Ok(Some(size)) }
     }
@@ -120,7 +120,7 @@ impl<'a> JitDumpRecord<'a> {
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, JitDumpError> {
         let Some(size) = Self::size(bytes)? else { return Ok(None) };
         let Some(bytes) = bytes.get(..size as usize) else { return Ok(None) };
-        let mut cursor = Cursor::new(bytes);
+        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
         let (kind, _size, time) = (cursor.u32("kind")?, cursor.u32("size")?, cursor.u64("time")?);
         let body = match kind {
             0 => load(&mut cursor, size)?,
@@ -171,7 +171,7 @@ pub struct JitDumpLines<'a> {
 impl<'a> JitDumpLines<'a> {
     /// The lines, up to the first that is cut off.
     pub fn iter(self) -> impl Iterator<Item = JitDumpLine<'a>> {
-        let mut cursor = Cursor::new(self.entries);
+        let mut cursor = Cursor::new(self.entries, ByteOrder::Little);
         (0..self.count).map_while(move |_| {
             let (address, line) = (cursor.u64("address").ok()?, cursor.u32("line").ok()?);
             let _discriminator = cursor.u32("discriminator").ok()?;

@@ -2,7 +2,7 @@
 //!
 //! The source of every layout in here is the kernel's `include/uapi/linux/perf_event.h` (the comments of
 //! `enum perf_event_type` and `enum perf_event_sample_format`) and the manual page perf_event_open(2), "MMAP
-//! layout". Records are read as little-endian numbers, as x86_64, aarch64 and riscv64 kernels write them.
+//! layout". Numbers are read in the order of bytes of the machine that wrote them.
 //!
 //! Beside them stand the two files in which just-in-time compilers name their code for `perf`: jitdump and perf maps.
 //!
@@ -12,8 +12,11 @@
 #![forbid(unsafe_code)]
 
 pub mod abi;
+mod attr;
+mod byte_order;
 mod cursor;
 mod error;
+pub mod file;
 mod format;
 mod jitdump;
 mod perf_map;
@@ -21,6 +24,8 @@ mod record;
 mod sample;
 mod tasks;
 
+pub use attr::{AttrFlags, EventAttr};
+pub use byte_order::ByteOrder;
 pub use error::RecordError;
 pub use format::{ReadFormat, RecordFormat, RecordId, SampleType};
 pub use jitdump::{JitDumpBody, JitDumpError, JitDumpHeader, JitDumpLine, JitDumpLines, JitDumpRecord};

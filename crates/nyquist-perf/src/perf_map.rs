@@ -39,6 +39,11 @@ impl PerfMap {
         self.entries.range(..=address).next_back().map(|(_, entry)| entry).filter(|entry| address < entry.end)
     }
 
+    /// All pieces of code, by address.
+    pub fn entries(&self) -> impl Iterator<Item = &PerfMapEntry> {
+        self.entries.values()
+    }
+
     /// How many pieces of code there are.
     pub fn len(&self) -> usize {
         self.entries.len()

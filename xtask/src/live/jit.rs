@@ -8,8 +8,11 @@ use super::recorded::Recorded;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-")),
-    Test::new("javascript_has_names_and_lines_from_a_jitdump", |test| {
-        javascript(test, "--perf-prof", "jit-")
+    Test::new("javascript_has_names_from_a_jitdump", |test| javascript(test, "--perf-prof", "jit-")),
+    Test::new("javascript_is_unwound_by_what_the_jitdump_says", |test| {
+        let options = ["--perf-prof", "--perf-prof-unwinding-info"];
+        let recorded = record_javascript(test, &options)?;
+        expect_whole_stacks(&recorded, "spin")
     }),
     Test::new("java_has_names_from_a_map_written_at_its_end", java),
     Test::new("made_code_without_names_keeps_its_addresses", unnamed),
@@ -55,10 +58,6 @@ fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
     expect_eq("its category", &*frame.category, "JavaScript")?;
     expect(frame.file.as_deref().is_some_and(|file| file.ends_with("jit.js")), format_args!("{frame:?}"))?;
     expect(frame.lib.as_deref().is_some_and(|name| name.starts_with(lib)), format_args!("{frame:?}"))?;
-    if option == "--perf-prof" {
-        let has_line = |frame: &Frame| frame.function == "spin" && frame.line.is_some();
-        expect(profile.share_with(has_line) > 0.0, "no line of spin is known")?;
-    }
     expect_whole_stacks(&recorded, "alpha")
 }
 

@@ -2,9 +2,11 @@
 //!
 //! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
 
+mod annotate;
 mod attach;
 mod bad_input;
 mod context;
+mod diff;
 mod exit_status;
 mod expect;
 mod front_end;
@@ -12,12 +14,14 @@ mod harness;
 mod http;
 mod invocation;
 mod jit;
+mod json_docs;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod query;
 mod recorded;
 mod recording;
 mod report;
@@ -47,6 +51,9 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
+    ("annotate", annotate::TESTS),
+    ("diff", diff::TESTS),
+    ("query", query::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
 ];

@@ -5,6 +5,7 @@ use crate::mappings::Range;
 use crate::modules::ModuleIndex;
 use nyquist_object::Avma;
 use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
+use nyquist_unwind::Module;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -31,6 +32,10 @@ pub(crate) struct Dump {
     by_number: FxHashMap<u64, usize>,
     /// The lines of code that is yet to come, by its address.
     lines: FxHashMap<u64, Vec<Line>>,
+    /// How to unwind the code that comes next.
+    unwinding: Option<Vec<u8>>,
+    /// Where code with unwind information has appeared, in the file's order.
+    unwindable: Vec<MadeCode>,
     /// What is not yet in `ranges`, by time.
     upcoming: VecDeque<(Timestamp, Change)>,
     /// Which code is where: first address to the one after the last, and the code. None overlap.
@@ -61,6 +66,17 @@ pub(crate) struct Line {
     pub(crate) file: Arc<str>,
 }
 
+/// Code with unwind information.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeCode {
+    /// The first address.
+    pub(crate) start: Avma,
+    /// Its size in bytes.
+    pub(crate) len: u64,
+    /// How it is unwound.
+    pub(crate) module: Arc<Module>,
+}
+
 /// Code appears at an address.
 #[derive(Clone, Copy, Debug)]
 struct Change {
@@ -85,6 +101,8 @@ impl Dump {
             codes: Vec::new(),
             by_number: FxHashMap::default(),
             lines: FxHashMap::default(),
+            unwinding: None,
+            unwindable: Vec::new(),
             upcoming: VecDeque::new(),
             ranges: BTreeMap::new(),
         }
@@ -93,6 +111,11 @@ impl Dump {
     /// The module whose addresses are places in this file.
     pub(crate) fn module(&self) -> ModuleIndex {
         self.module
+    }
+
+    /// Where code with unwind information has appeared, in the file's order.
+    pub(crate) fn unwindable(&self) -> &[MadeCode] {
+        &self.unwindable
     }
 
     /// All code that was read, in the file's order.
@@ -185,6 +208,10 @@ impl Dump {
                 let place = self.codes.len();
                 self.by_number.insert(index, place);
                 self.codes.push(Code { name, offset, size: code.len() as u32, lines });
+                if let Some(section) = self.unwinding.take() {
+                    let module = Arc::new(Module::from_made_code(code.len() as u32, section));
+                    self.unwindable.push(MadeCode { start: Avma(address), len: code.len() as u64, module });
+                }
                 let end = address.saturating_add(code.len() as u64);
                 self.add_change(time, Change { start: address, end, place, moved_from: None });
             }
@@ -197,7 +224,12 @@ impl Dump {
                 self.lines.insert(address, read_lines(address, lines));
             }
             JitDumpBody::Close => self.is_ended = true,
-            JitDumpBody::UnwindingInfo { .. } | JitDumpBody::Other(_) => {}
+            JitDumpBody::UnwindingInfo { data, header_size } => {
+                // The table at the end of the data only speeds up the search.
+                let len = data.len().saturating_sub(usize::try_from(header_size).unwrap_or(usize::MAX));
+                self.unwinding = data.get(..len).filter(|section| !section.is_empty()).map(<[u8]>::to_vec);
+            }
+            JitDumpBody::Other(_) => {}
         }
     }
 

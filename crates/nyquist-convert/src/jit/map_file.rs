@@ -32,6 +32,13 @@ impl MapFile {
         (file.is_some() || maps_at_end).then_some(Self { path, file })
     }
 
+    /// The perf map that a process of a recording has left behind, which is read later.
+    pub(crate) fn left_behind(pid: Pid) -> Option<Self> {
+        let path = PathBuf::from(format!("/tmp/perf-{}.map", pid.0));
+        let file = File::open(&path).ok()?;
+        Some(Self { path, file: Some(file) })
+    }
+
     /// The map's path.
     pub(crate) fn path(&self) -> &PathBuf {
         &self.path

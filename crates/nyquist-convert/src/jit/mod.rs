@@ -12,7 +12,7 @@ mod symbols;
 #[cfg(test)]
 pub(crate) mod test_dump;
 
-pub(crate) use dump::Dump;
+pub(crate) use dump::{Dump, MadeCode};
 pub(crate) use map_file::MapFile;
 pub(crate) use naming::name_frame;
 pub use symbols::JitSymbols;
@@ -21,6 +21,7 @@ use crate::event::{Mapping, Pid, Timestamp};
 use crate::mappings::Range;
 use crate::modules::ModuleStore;
 use nyquist_object::Avma;
+use nyquist_unwind::AddressSpace;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -72,6 +73,11 @@ impl JitDumps {
         dumps.iter().filter_map(|index| self.dumps.get(index.0)).all(|dump| dump.is_read_up_to(time))
     }
 
+    /// The code with unwind information that has appeared in a jitdump after the first `known` pieces.
+    pub(crate) fn unwindable(&self, dump: DumpIndex, known: usize) -> &[MadeCode] {
+        self.dumps.get(dump.0).and_then(|dump| dump.unwindable().get(known..)).unwrap_or_default()
+    }
+
     /// The code that is at an address at a time, as a range of its lib. Times must not go back.
     pub(crate) fn find(&mut self, dumps: &[DumpIndex], address: Avma, time: Timestamp) -> Option<Range> {
         dumps.iter().rev().find_map(|index| self.dumps.get_mut(index.0)?.find(address, time))
@@ -83,6 +89,8 @@ impl JitDumps {
 pub(crate) struct ProcessJit {
     /// Its jitdumps, in the order in which they were heard of.
     pub(crate) dumps: Vec<DumpIndex>,
+    /// Of each of them, how many pieces of code with unwind information the unwinder knows.
+    mapped: Vec<usize>,
     map: Option<Arc<MapFile>>,
     /// The libs made of its perf map.
     windows: Vec<Range>,
@@ -103,6 +111,18 @@ impl ProcessJit {
         Self { next_probe: Timestamp::default(), ..self.clone() }
     }
 
+    /// Tells the unwinder of the code that has appeared since the last call.
+    pub(crate) fn map_unwindable(&mut self, dumps: &JitDumps, space: &mut AddressSpace) {
+        self.mapped.resize(self.dumps.len(), 0);
+        for (&dump, mapped) in self.dumps.iter().zip(&mut self.mapped) {
+            let new = dumps.unwindable(dump, *mapped);
+            *mapped += new.len();
+            for MadeCode { start, len, module } in new {
+                space.map(*start, *len, *start, Arc::clone(module));
+            }
+        }
+    }
+
     /// The part of the process's perf map that names an address which no file holds. `None` if there is no map.
     pub(crate) fn find_in_map(
         &mut self,
@@ -114,7 +134,7 @@ impl ProcessJit {
         if let Some(range) = self.windows.iter().find(|range| range.start <= address && address < range.end) {
             return Some(*range);
         }
-        let map = self.map(pid, now)?;
+        let map = self.map(pid, now, modules)?;
         let start = Avma(address.0 & !(WINDOW - 1));
         let module = modules.add_perf_map(&map, start)?;
         let end = Avma(start.0.saturating_add(WINDOW));
@@ -123,10 +143,10 @@ impl ProcessJit {
         Some(range)
     }
 
-    fn map(&mut self, pid: Pid, now: Timestamp) -> Option<Arc<MapFile>> {
+    fn map(&mut self, pid: Pid, now: Timestamp, modules: &ModuleStore) -> Option<Arc<MapFile>> {
         if self.map.is_none() && now >= self.next_probe {
             self.next_probe = Timestamp(now.0.saturating_add(PROBE_INTERVAL));
-            self.map = MapFile::find(pid, self.maps_at_end).map(Arc::new);
+            self.map = modules.find_perf_map(pid, self.maps_at_end).map(Arc::new);
         }
         self.map.clone()
     }
@@ -135,7 +155,7 @@ impl ProcessJit {
 #[cfg(test)]
 mod tests {
     use super::test_dump::TestDump;
-    use crate::event::{Event, EventKind, Pid, Sample, Tid, Timestamp, UserStack};
+    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
     use crate::{Converter, Options, Progress, Symbols, symbolicate};
     use nyquist_object::Avma;
     use nyquist_profile::{Meta, Profile};
@@ -157,6 +177,7 @@ mod tests {
             pid: Pid(pid),
             tid: Tid(pid),
             in_kernel: false,
+            state: SampleState::Clocked,
             period_ns: 1_000_000,
             cpu_time_ns: None,
             kernel_stack: Vec::new(),

@@ -2,6 +2,7 @@
 
 use crate::args::{ServerArgs, SymbolArgs, Verbosity};
 use clap::Args;
+use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
 use nyquist_record::linux::parse_cpu_list;
 use std::ffi::OsString;
@@ -34,6 +35,9 @@ pub(crate) struct RecordArgs {
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
     pub(crate) output: PathBuf,
+    /// Also draw a flame graph there, as an SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flamegraph: Option<PathBuf>,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
     pub(crate) save_only: bool,
@@ -46,6 +50,14 @@ pub(crate) struct RecordArgs {
     /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
     #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
     pub(crate) profile_version: FormatVersion,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+    /// Run the command so many times, one run after another, into one profile
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iteration_count: u32,
+    /// Go on with the next run where one has failed
+    #[arg(short, long)]
+    pub(crate) ignore_exit_code: bool,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,
@@ -69,17 +81,17 @@ pub(crate) struct RecordArgs {
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetArgs {
     /// Record these running processes, with all their threads and children
-    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "command")]
+    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with_all = ["command", "iteration_count"])]
     pub(crate) pid: Vec<u32>,
     /// Record the running processes of these names ("*" and "?" as in a shell), with all their threads and children;
     /// with -a: only processes of these names, as they come and go
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "command")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["command", "iteration_count"])]
     pub(crate) name: Vec<String>,
     /// Record every process of the machine
-    #[arg(short, long, conflicts_with_all = ["command", "pid"])]
+    #[arg(short, long, conflicts_with_all = ["command", "pid", "iteration_count"])]
     pub(crate) all_cpus: bool,
     /// Record the processes of this control group: its path, as /proc/PID/cgroup shows it
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid", "name", "all_cpus"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid", "name", "all_cpus", "iteration_count"])]
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -89,6 +101,47 @@ pub(crate) struct CpuList(pub(crate) Vec<u32>);
 
 fn cpu_list(text: &str) -> Result<CpuList, String> {
     parse_cpu_list(text).map(CpuList).ok_or_else(|| "not a list of CPUs, as 0-3,8".to_owned())
+}
+
+/// Which threads the profile has, and what they are called.
+#[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(crate) struct ShapeArgs {
+    /// Merge threads of the same name, and processes of the same name, that do not overlap in time
+    #[arg(long)]
+    pub(crate) reuse_threads: bool,
+    /// Fold repeated frames at the base of a stack into one
+    #[arg(long)]
+    pub(crate) fold_recursive_prefix: bool,
+    /// Add a thread for each CPU, with all that ran on it
+    #[arg(long)]
+    pub(crate) per_cpu_threads: bool,
+    /// Keep only the main thread of each process
+    #[arg(long)]
+    pub(crate) main_thread_only: bool,
+    /// Add up to N of a program's arguments to its process's name (all without N)
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = 0,
+        default_missing_value = "1000000",
+        hide_default_value = true
+    )]
+    pub(crate) include_args: usize,
+}
+
+impl From<ShapeArgs> for Shape {
+    fn from(args: ShapeArgs) -> Self {
+        Self {
+            reuse_threads: args.reuse_threads,
+            fold_recursive_prefix: args.fold_recursive_prefix,
+            cpu_threads: args.per_cpu_threads,
+            main_threads_only: args.main_thread_only,
+            program_arguments: args.include_args,
+        }
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -150,6 +203,15 @@ mod tests {
     fn cpus_are_a_list() {
         assert_eq!(record(&["--cpu", "0-2,5", "ls"]).unwrap().cpu.unwrap().0, [0, 1, 2, 5]);
         assert!(record(&["--cpu", "2-1", "ls"]).is_err());
+    }
+
+    #[test]
+    fn arguments_are_included_as_many_as_asked_for() {
+        let check =
+            |words: &[&str], expected| assert_eq!(record(words).unwrap().shape.include_args, expected);
+        check(&["ls", "--include-args"], 0);
+        check(&["--include-args=2", "ls"], 2);
+        check(&["--include-args", "ls"], 1_000_000);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
-use nyquist_convert::perf::{PerfEvents, Period};
+use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
 use super::attr::{Reach, Trigger, period_ns};
@@ -153,6 +153,7 @@ impl Perf {
                 Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
             },
             cpus: self.opened.events.cpus(),
+            counters: CounterMeaning::CpuTime,
         };
         let (out, chunks) = sync_channel(BUFFERS);
         let events = Arc::new(self.opened.events);
