@@ -98,6 +98,7 @@ const WORKLOADS: &[Workload] = &[
     c("clock_loop", "clock_loop.c"),
     c("odd_name", "odd_name.c"),
     c("measured", "measured.c"),
+    c("markers", "markers.c"),
     c("fixed_work-fp", "-fno-omit-frame-pointer -pthread fixed_work.c"),
     c("fixed_work-cfi", "-fomit-frame-pointer -pthread fixed_work.c"),
     Workload { name: "names", compiler: Compiler::Cpp, arguments: "names.cpp", after: After::Nothing },
@@ -106,6 +107,9 @@ const WORKLOADS: &[Workload] = &[
     rust("inlines-static", "-C target-feature=+crt-static inlines.rs"),
     rust("rust_threads", "rust_threads.rs"),
 ];
+
+/// The workloads that are packages of their own.
+const PACKAGES: &[&str] = &["async_server"];
 
 /// Builds what is missing or older than the sources; returns the folder of the built programs.
 pub(crate) fn build_all() -> Result<PathBuf> {
@@ -118,7 +122,25 @@ pub(crate) fn build_all() -> Result<PathBuf> {
             .build_if_needed(&sources, &built, newest)
             .with_context(|| format!("cannot build the workload {}", workload.name))?;
     }
+    for package in PACKAGES {
+        build_package(package, &built).with_context(|| format!("cannot build the workload {package}"))?;
+    }
     Ok(built)
+}
+
+/// Builds a package with cargo, which knows itself what has changed.
+fn build_package(package: &str, built: &Path) -> Result<()> {
+    let manifest = crate::root().join("workloads").join(package).join("Cargo.toml");
+    // Not among the built programs, which the tests copy.
+    let target = crate::target().join("workload-packages");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
+    execute({
+        cargo.arg("--target-dir").arg(&target);
+        cargo
+    })?;
+    fs::copy(target.join("release").join(package), built.join(package))?;
+    Ok(())
 }
 
 impl Workload {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, Sample, Thread, ThreadIndex};
+use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, Sample, Thread, ThreadIndex, well_known};
 
 use crate::pattern::Pattern;
 use crate::transform::Transform;
@@ -63,13 +63,17 @@ impl SampleState {
 }
 
 impl Selection {
-    /// The threads of `profile` that are selected.
+    /// The threads of `profile` that are selected. Those of CPUs, which show the samples of others a second time, are
+    /// among them only where threads or processes are listed.
     pub fn select_threads<'p>(
         &self,
         profile: &'p Profile,
     ) -> impl Iterator<Item = (ThreadIndex, &'p Thread)> + use<'p, '_> {
         let ids = (0..).map(ThreadIndex::from_index);
-        ids.zip(profile.threads()).filter(|(id, thread)| self.accepts_thread(*id, thread))
+        let unlisted = self.threads.is_none() && self.processes.is_none();
+        let repeats = |thread: &Thread| profile.process(thread.process).pid == well_known::CPU_PROCESS_ID;
+        ids.zip(profile.threads())
+            .filter(move |(id, thread)| self.accepts_thread(*id, thread) && !(unlisted && repeats(thread)))
     }
 
     fn accepts_thread(&self, id: ThreadIndex, thread: &Thread) -> bool {
@@ -92,6 +96,20 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::test_profile::TestProfile;
+
+    #[test]
+    fn the_threads_of_cpus_count_only_where_they_are_listed() {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        test.thread("0", "CPU 0");
+        let profile = test.finish();
+        let names = |selection: Selection| -> Vec<String> {
+            selection.select_threads(&profile).map(|(_, thread)| thread.name.clone()).collect()
+        };
+        assert_eq!(names(Selection::default()), ["a"]);
+        let cpus = profile.threads()[1].process;
+        assert_eq!(names(Selection { processes: Some(vec![cpus]), ..Selection::default() }), ["CPU 0"]);
+    }
 
     #[test]
     fn a_thread_must_pass_both_lists() {

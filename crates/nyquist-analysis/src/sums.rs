@@ -100,24 +100,18 @@ impl IndexedSums {
         let of_state = |state: SampleState| {
             let pieces = parallel::pieces(threads.len(), 1, |range| {
                 let mut room = Sums::new(nodes);
-                let mut all = Sums::new(nodes);
-                let sums = threads[range].iter().map(|thread| {
-                    let sums = sums_of_thread(profile, thread, state, node_of_stack, &mut room);
-                    all.add_thread(&sums);
-                    sums
-                });
-                (sums.collect::<Vec<_>>(), all)
+                let threads = threads[range].iter();
+                let sums =
+                    threads.map(|thread| sums_of_thread(profile, thread, state, node_of_stack, &mut room));
+                sums.collect::<Vec<_>>()
             });
-            let mut together = Sums::new(nodes);
-            let mut each = Vec::with_capacity(threads.len());
-            for (sums, all) in pieces {
-                each.extend(sums);
-                together.add_all(&all);
-            }
-            (each, together)
+            pieces.into_iter().flatten().collect::<Vec<_>>()
         };
-        let (on_cpu, all_on_cpu) = of_state(SampleState::OnCpu);
-        let (off_cpu, _) = of_state(SampleState::OffCpu);
+        let (on_cpu, off_cpu) = (of_state(SampleState::OnCpu), of_state(SampleState::OffCpu));
+        let mut all_on_cpu = Sums::new(nodes);
+        for sums in &on_cpu {
+            all_on_cpu.add_thread(sums);
+        }
         let running = running(all_on_cpu.own.clone());
         let columns = parallel::pieces(threads.len(), 1, |range| {
             let columns =

@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::intern::{Interner, Mode};
 use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
-use crate::markers::Markers;
+use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::program_arguments::ProgramArguments;
@@ -190,6 +190,13 @@ impl Converter {
     pub fn shaped(mut self, shape: Shape) -> Self {
         self.stages.program_arguments = ProgramArguments::of(shape.program_arguments);
         self.stages.shape = shape;
+        self
+    }
+
+    /// Removes each jitdump from its folder when it has been opened; to be said before anything is pushed.
+    #[must_use]
+    pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
+        self.stages.dumps.unlink = unlink;
         self
     }
 
@@ -791,6 +798,7 @@ impl Stages {
         for process in processes {
             name_process(&mut builder, process, self.options.start);
         }
+        markers::drop_lonely_flows(&mut builder);
         let meta = builder.meta_mut();
         meta.profiling_start = Some(0);
         meta.profiling_end = Some(self.profile_time(self.last_time) + BEYOND_LAST);

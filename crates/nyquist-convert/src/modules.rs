@@ -89,6 +89,11 @@ impl ModuleStore {
         Some(index)
     }
 
+    /// The module of a jitdump that was opened before.
+    pub(crate) fn known_jitdump(&self, mapping: &Mapping) -> Option<ModuleIndex> {
+        self.known.get(&(mapping.identity.clone(), mapping.path.clone())).copied()
+    }
+
     /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened.
     pub(crate) fn add_jitdump(
         &mut self,

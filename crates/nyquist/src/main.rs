@@ -14,6 +14,7 @@ mod import;
 mod input;
 mod load;
 mod machine;
+mod markers;
 mod number;
 mod output;
 mod page;
@@ -39,13 +40,21 @@ use std::io;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    match run(Cli::parse().command) {
+    match command_line().and_then(|cli| run(cli.command)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             printer::print_failure(&failure);
             ExitCode::from(failure.status)
         }
     }
+}
+
+/// What is asked for, in the language of the name that this program was called by.
+fn command_line() -> Result<Cli, Failure> {
+    if std::env::args_os().next().is_some_and(|name| args::samply::is_samply(&name)) {
+        return args::samply::parse(std::env::args_os());
+    }
+    Ok(Cli::parse())
 }
 
 fn run(command: Command) -> Result<u8, Failure> {

@@ -73,6 +73,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs) -> ImportOpt
         events: args.event.clone(),
         name: args.profile_name.clone(),
         saved_ns: saved.map(|time| time.as_nanos() as u64),
+        shape: args.rows.into(),
     }
 }
 

@@ -3,6 +3,8 @@
 use crate::args::{RecordArgs, TargetArgs};
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::markers;
+use crate::number::counted;
 use crate::output::{Output, Owner};
 use crate::printer::Printer;
 use crate::save::save;
@@ -13,6 +15,7 @@ use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Filter, Finished, NamePattern, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
+use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user, processes_named};
@@ -20,7 +23,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
@@ -32,7 +35,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status } = record(args, printer, &control, user)?;
+    let Recorded { finished, summary, status } = record(args, printer, &control, user.as_ref())?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
@@ -76,39 +79,87 @@ struct Recorded {
     status: u8,
 }
 
+/// Records the command, as often as it shall run, or what runs already.
 fn record(
     args: &RecordArgs,
     printer: Printer,
     control: &Control,
-    user: Option<Credentials>,
+    user: Option<&Credentials>,
 ) -> Result<Recorded, Failure> {
-    let (child, target) = match running_target(&args.target)? {
+    let began = Instant::now();
+    let (mut converter, mut summary, mut status) =
+        record_once(args, args.duration, printer, control, user, None)?;
+    for run in 2..=args.runs.iteration_count {
+        let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
+        if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
+            break;
+        }
+        if status != 0 && !args.runs.ignore_exit_code {
+            let runs = counted(u64::from(args.runs.iteration_count - run + 1), "run");
+            printer.warn(format_args!("the command failed with {status}: {runs} left out (-i goes on)"));
+            break;
+        }
+        printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
+        let former = summary;
+        (converter, summary, status) = record_once(args, left, printer, control, user, Some(converter))?;
+        summary.total_cpu_time_ns =
+            summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
+        summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
+    }
+    if let Some(lost) = summary.lost_samples {
+        converter.note_lost(lost);
+    }
+    Ok(Recorded { finished: converter.finish(), summary, status })
+}
+
+/// Records one run into the converter of the runs before it, if there are any.
+fn record_once(
+    args: &RecordArgs,
+    duration: Option<Duration>,
+    printer: Printer,
+    control: &Control,
+    user: Option<&Credentials>,
+    converter: Option<Converter>,
+) -> Result<(Converter, perf::Summary, u8), Failure> {
+    let running = running_target(&args.target)?;
+    let mut markers = markers::listen(args.target.pid.first().copied(), user, printer);
+    let (child, target) = match running {
         Some(target) => (None, target),
         None => {
-            let child = prepare(args, user)?;
+            let child = prepare(args, user, markers.as_ref())?;
             let target = Target::Child(child.pid());
             (Some(child), target)
         }
     };
     let cpus = args.cpu.clone().unwrap_or_default().0;
-    let options = perf::Options { rate_hz: args.rate, duration: args.duration, cpus };
+    let options = perf::Options { rate_hz: args.rate, duration, cpus };
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let outcome = perf.outcome().clone();
-    let mut converter = Converter::new(converter_options(args, &outcome));
+    let is_first_run = converter.is_none();
+    let mut converter = converter.unwrap_or_else(|| {
+        Converter::new(converter_options(args, &outcome))
+            .shaped(args.shape.into())
+            .unlinking_jitdumps(args.shape.unlink_aux_files)
+    });
     converter.keep_only(wanted_samples(&args.target, &perf));
+    if let Some(markers) = &mut markers {
+        markers.begin_at(nyquist_record::linux::now());
+    }
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
     let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
-    summary::print_outcome(printer, &outcome);
+    if is_first_run {
+        summary::print_outcome(printer, &outcome);
+    }
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
-    convert(&mut recording, &mut converter);
+    convert(&mut recording, &mut converter, markers.as_mut());
     let summary = recording.finish();
-    if let Some(lost) = summary.lost_samples {
-        converter.note_lost(lost);
-    }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
-    Ok(Recorded { finished: converter.finish(), summary, status })
+    if let Some(markers) = markers {
+        markers::finish(markers, &mut converter, printer);
+    }
+    Ok((converter, summary, status))
 }
 
 /// What is recorded where it runs already.
@@ -143,28 +194,40 @@ fn wanted_samples(args: &TargetArgs, perf: &Perf) -> Filter {
     }
 }
 
-fn prepare(args: &RecordArgs, user: Option<Credentials>) -> Result<Suspended, Failure> {
+fn prepare(
+    args: &RecordArgs,
+    user: Option<&Credentials>,
+    markers: Option<&Markers>,
+) -> Result<Suspended, Failure> {
     let command = Command::from_words(args.command.iter().cloned());
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
     if let Some(user) = user {
         // What stands before the command on the command line wins.
         command.env.splice(0..0, invoking_environment(user.uid));
-        command.run_as = Some(user);
+        command.run_as = Some(user.clone());
     }
+    command.env.extend(markers.map(Markers::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 
 /// Takes over everything that is recorded, until the recording ends.
-fn convert(recording: &mut Recording, converter: &mut Converter) {
+fn convert(recording: &mut Recording, converter: &mut Converter, mut markers: Option<&mut Markers>) {
     let mut events = Vec::new();
     for chunk in recording {
         let complete_before = chunk.complete_before();
         chunk.decode(&mut events);
+        if let Some(markers) = &mut markers {
+            for event in &events {
+                markers.notice(event);
+            }
+            markers.collect(&mut events);
+        }
         for event in events.drain(..) {
             converter.push(event);
         }
-        converter.advance(complete_before);
+        // Another run may follow, whose events are younger than now.
+        converter.advance(complete_before.min(nyquist_record::linux::now()));
     }
 }
 

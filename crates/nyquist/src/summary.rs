@@ -3,7 +3,7 @@
 use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use nyquist_convert::Statistics;
-use nyquist_profile::{ExtraInfo, Profile};
+use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::perf::{Coverage, Outcome, Summary, Trigger};
 use std::path::Path;
 
@@ -68,10 +68,19 @@ pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
     lines
 }
 
-/// What the samples stand for, in nanoseconds of CPU time.
-fn sampled_time(profile: &Profile) -> u64 {
+/// What the samples stand for whose stacks are wanted, in nanoseconds of CPU time.
+fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
-    samples.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+    let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
+    on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+}
+
+/// Whether a stack stands for time of which there is no sample.
+fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
+    profile
+        .stack_frames(stack)
+        .next()
+        .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
 }
 
 /// Says what came of a recording.
@@ -84,7 +93,7 @@ pub(crate) fn print(
 ) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
-    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| sampled_time(profile));
+    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
         "Recorded {duration:.2} s with {:.2} s of CPU time: {}",
         seconds(cpu_time),
@@ -108,12 +117,12 @@ pub(crate) fn print(
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         printer.say(format_args!("{} {verb}", counted(statistics.truncated, "stack")));
     }
-    let sums = nyquist_analysis::summary(profile, &nyquist_analysis::Filter::default());
+    let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than a hundredth is the last interval of some threads.
-    if sums.not_sampled.weight * 100 > sums.total.weight {
+    if not_sampled * 100 > cpu_time {
         printer.say(format_args!(
             "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came",
-            seconds(sums.not_sampled.weight * sums.interval_ns)
+            seconds(not_sampled)
         ));
     }
     if statistics.samples == 0 {

@@ -5,16 +5,19 @@
 mod annotate;
 mod attach;
 mod bad_input;
+mod cargo;
 mod context;
 mod diff;
 mod exit_status;
 mod expect;
+mod formats;
 mod front_end;
 mod harness;
 mod http;
 mod invocation;
 mod jit;
 mod json_docs;
+mod markers;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
@@ -54,6 +57,9 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("annotate", annotate::TESTS),
     ("diff", diff::TESTS),
     ("query", query::TESTS),
+    ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
+    ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
+    ("cargo", cargo::TESTS),
 ];

@@ -22,6 +22,7 @@ use crate::mappings::Range;
 use crate::modules::ModuleStore;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub(crate) struct DumpIndex(usize);
 #[derive(Debug, Default)]
 pub(crate) struct JitDumps {
     dumps: Vec<Dump>,
+    /// Whether each is removed from its folder when it has been opened.
+    pub(crate) unlink: bool,
 }
 
 impl JitDumps {
@@ -49,12 +52,16 @@ impl JitDumps {
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
+        if let Some(known) = modules.known_jitdump(mapping) {
+            return self.dumps.iter().position(|dump| dump.module() == known).map(DumpIndex);
+        }
         let index = DumpIndex(self.dumps.len());
         let (module, file) = modules.add_jitdump(mapping, index)?;
-        if let Some(known) = self.dumps.iter().position(|dump| dump.module() == module) {
-            return Some(DumpIndex(known));
-        }
         self.dumps.push(Dump::new(file, module));
+        if let (true, Some(pid)) = (self.unlink, mapping.pid) {
+            // One that cannot be removed is only left behind.
+            let _ = fs::remove_file(format!("/proc/{}/root{}", pid.0, mapping.path));
+        }
         Some(index)
     }
 
@@ -224,6 +231,18 @@ mod tests {
         converter.advance(Timestamp(401));
         assert_eq!(converter.snapshot().threads()[0].samples.len(), 1, "up to the last record");
         assert_eq!(names(converter), ["first JavaScript /x.js:0", "second JavaScript /x.js:7"]);
+    }
+
+    #[test]
+    fn a_jitdump_is_read_on_when_it_is_no_longer_in_its_folder() {
+        let own = std::process::id();
+        let dump = TestDump::new(0);
+        dump.load(1, 0x7000_0000, 16, 1, "JS:~first /x.js:1:2");
+        let mut converter = converter().unlinking_jitdumps(true);
+        converter.push(event(2, EventKind::Map(dump.mapping(Pid(own)))));
+        assert!(!dump.is_there());
+        converter.push(event(100, sample(own, 0x7000_0004)));
+        assert_eq!(names(converter), ["first JavaScript /x.js:0"]);
     }
 
     #[test]

@@ -71,6 +71,10 @@ impl TestDump {
         }
     }
 
+    pub(crate) fn is_there(&self) -> bool {
+        self.path.exists()
+    }
+
     pub(crate) fn open(&self) -> Dump {
         let mut modules = ModuleStore::default();
         let mapping = self.mapping(Pid(std::process::id()));

@@ -57,6 +57,7 @@ pub(crate) fn new_converter(
     Converter::new(Options { start, kernel_permitted, meta })
         .with_recorded_files(files)
         .with_selection(options.selection.clone())
+        .shaped(options.shape)
 }
 
 /// The time that the profile counts from: where the recorder says when it began, then; else the first sample's.

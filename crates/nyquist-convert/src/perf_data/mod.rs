@@ -3,6 +3,7 @@
 mod choose;
 mod describe;
 
+use crate::shape::Shape;
 use nyquist_perf::abi::record;
 use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
 use nyquist_perf::{Body, parse_record};
@@ -34,6 +35,8 @@ pub struct ImportOptions {
     /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, where that is known: its own clocks may not say
     /// when it was made.
     pub saved_ns: Option<u64>,
+    /// Which threads the profile has.
+    pub shape: Shape,
 }
 
 /// A converted recording.

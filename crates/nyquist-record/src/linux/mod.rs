@@ -7,6 +7,7 @@ mod cpus;
 mod kernel;
 pub mod launch;
 mod limits;
+pub mod markers;
 pub mod perf;
 mod pmu;
 mod proc;

@@ -1,6 +1,6 @@
 //! What `nyquist import` can be asked for, and what of a recording every reading command can.
 
-use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{RowArgs, ServerArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use nyquist_convert::TimeRange;
 use nyquist_profile::firefox::FormatVersion;
@@ -62,6 +62,8 @@ pub(crate) struct RecordingArgs {
     /// Keep addresses, and look up no names
     #[arg(long)]
     pub(crate) no_symbols: bool,
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
 }
 
 impl RecordingArgs {
@@ -76,6 +78,10 @@ impl RecordingArgs {
             ("--event", !self.event.is_empty()),
             ("--profile-name", self.profile_name.is_some()),
             ("--no-symbols", self.no_symbols),
+            ("--reuse-threads", self.rows.reuse_threads),
+            ("--fold-recursive-prefix", self.rows.fold_recursive_prefix),
+            ("--per-cpu-threads", self.rows.per_cpu_threads),
+            ("--main-thread-only", self.rows.main_thread_only),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }

@@ -11,6 +11,7 @@ mod load;
 mod query;
 mod record;
 mod report;
+pub(crate) mod samply;
 mod script;
 
 pub(crate) use annotate::AnnotateArgs;
@@ -21,7 +22,7 @@ pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
-pub(crate) use record::{RecordArgs, TargetArgs};
+pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 

@@ -52,12 +52,8 @@ pub(crate) struct RecordArgs {
     pub(crate) profile_version: FormatVersion,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
-    /// Run the command so many times, one run after another, into one profile
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) iteration_count: u32,
-    /// Go on with the next run where one has failed
-    #[arg(short, long)]
-    pub(crate) ignore_exit_code: bool,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,
@@ -103,10 +99,42 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
     parse_cpu_list(text).map(CpuList).ok_or_else(|| "not a list of CPUs, as 0-3,8".to_owned())
 }
 
-/// Which threads the profile has, and what they are called.
+/// How often the command runs.
 #[derive(Clone, Copy, Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(crate) struct RunsArgs {
+    /// Run the command so many times, one run after another, into one profile
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iteration_count: u32,
+    /// Go on with the next run where one has failed
+    #[arg(short, long)]
+    pub(crate) ignore_exit_code: bool,
+}
+
+/// What the names of processes have, and what becomes of the files of just-in-time compilers.
+#[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct ShapeArgs {
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
+    /// Add up to N of a program's arguments to its process's name (all without N)
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = 0,
+        default_missing_value = "1000000",
+        hide_default_value = true
+    )]
+    pub(crate) include_args: usize,
+    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened
+    #[arg(long)]
+    pub(crate) unlink_aux_files: bool,
+}
+
+/// Which threads a profile has.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(crate) struct RowArgs {
     /// Merge threads of the same name, and processes of the same name, that do not overlap in time
     #[arg(long)]
     pub(crate) reuse_threads: bool,
@@ -119,28 +147,23 @@ pub(crate) struct ShapeArgs {
     /// Keep only the main thread of each process
     #[arg(long)]
     pub(crate) main_thread_only: bool,
-    /// Add up to N of a program's arguments to its process's name (all without N)
-    #[arg(
-        long,
-        value_name = "N",
-        num_args = 0..=1,
-        require_equals = true,
-        default_value_t = 0,
-        default_missing_value = "1000000",
-        hide_default_value = true
-    )]
-    pub(crate) include_args: usize,
 }
 
-impl From<ShapeArgs> for Shape {
-    fn from(args: ShapeArgs) -> Self {
+impl From<RowArgs> for Shape {
+    fn from(args: RowArgs) -> Self {
         Self {
             reuse_threads: args.reuse_threads,
             fold_recursive_prefix: args.fold_recursive_prefix,
             cpu_threads: args.per_cpu_threads,
             main_threads_only: args.main_thread_only,
-            program_arguments: args.include_args,
+            program_arguments: 0,
         }
+    }
+}
+
+impl From<ShapeArgs> for Shape {
+    fn from(args: ShapeArgs) -> Self {
+        Self { program_arguments: args.include_args, ..args.rows.into() }
     }
 }
 

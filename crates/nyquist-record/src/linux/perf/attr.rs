@@ -203,6 +203,8 @@ pub(crate) fn sideband(common: Common) -> perf_event_attr {
     attr.sample_stack_user = LEAST_STACK;
     attr.set_mmap(1);
     attr.set_mmap2(1);
+    // Memory for data as well: samply's marker files are found by their mappings.
+    attr.set_mmap_data(1);
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);

@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod clock;
+pub(crate) mod control_page;
 pub(crate) mod event;
 pub(crate) mod limits;
 pub(crate) mod poll;
