@@ -106,8 +106,6 @@ impl Seen {
             EventKind::Exit { .. } => "exit",
             EventKind::Lost { .. } => "lost",
             EventKind::Throttled => "throttled",
-            EventKind::Marker(_) => "marker",
-            EventKind::Counter(_) => "counter",
         };
         self.late += u64::from(event.time < self.complete_before);
         *self.kinds.entry(name).or_default() += 1;
