@@ -7,6 +7,7 @@ use crate::event::{
     Timestamp, Track, UserStack,
 };
 use crate::evict;
+use crate::filter::Filter;
 use crate::intern::{Interner, Mode};
 use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::{Mappings, Range};
@@ -26,11 +27,15 @@ use nyquist_profile::{
     ThreadIndex, well_known,
 };
 use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
 /// must outweigh what adding up times in milliseconds rounds.
 const BEYOND_LAST: u64 = 1_000;
+
+/// The process that the kernel names where a thread has given its number back: -1.
+const NAMELESS: Pid = Pid(u32::MAX);
 
 /// What the converter has to know of the recording.
 #[derive(Clone, Debug)]
@@ -90,6 +95,9 @@ struct Stages {
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
+    filter: Filter,
+    /// The thread that has ended last on each CPU.
+    last_exits: FxHashMap<u32, (Pid, Tid)>,
     shape: Shape,
     /// Rows of threads that have ended; empty unless the shape says that rows are used again.
     pool: Pool,
@@ -158,6 +166,8 @@ impl Converter {
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
+            filter: Filter::All,
+            last_exits: FxHashMap::default(),
             shape: Shape::default(),
             pool: Pool::default(),
             cpus: Cpus::default(),
@@ -168,6 +178,11 @@ impl Converter {
             places: Vec::new(),
         };
         Self { order: Order::default(), stages }
+    }
+
+    /// Keeps only some of the samples that will come.
+    pub fn keep_only(&mut self, filter: Filter) {
+        self.stages.filter = filter;
     }
 
     /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
@@ -310,8 +325,11 @@ impl Stages {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
         match event.kind {
-            EventKind::Sample(sample) => {
-                if self.wants((sample.pid, sample.tid), cpu, now) {
+            EventKind::Sample(mut sample) => {
+                if self.name_nameless(&mut sample, cpu)
+                    && self.is_kept(sample.pid, now)
+                    && self.wants((sample.pid, sample.tid), cpu, now)
+                {
                     self.sample(now, cpu, &sample);
                 }
             }
@@ -325,8 +343,16 @@ impl Stages {
                     name_process(&mut self.builder, &process, self.options.start);
                 }
             }
-            EventKind::Name { pid, tid, name, exec } => self.name(now, (pid, tid), &name, exec),
-            EventKind::Exit { pid, tid } => self.exit(now, (pid, tid)),
+            EventKind::Name { pid, tid, name, exec } => {
+                self.name(now, (pid, tid), &name, exec);
+                self.filter_from(pid, exec, now);
+            }
+            EventKind::Exit { pid, tid } => {
+                self.exit(now, (pid, tid));
+                if let Some(cpu) = cpu {
+                    self.last_exits.insert(cpu, (pid, tid));
+                }
+            }
             EventKind::Total { pid, tid, cpu_time_ns } => {
                 if self.wants((pid, tid), cpu, now) {
                     self.total(now, cpu, (pid, tid), cpu_time_ns);
@@ -351,6 +377,48 @@ impl Stages {
                     self.counter(now, &counter);
                 }
             }
+        }
+    }
+
+    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
+    /// one that has ended last on its CPU. Returns whether the thread is known.
+    fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
+        if sample.pid != NAMELESS {
+            return true;
+        }
+        let ended = cpu.and_then(|cpu| self.last_exits.get(&cpu));
+        if let Some((pid, tid)) = ended {
+            (sample.pid, sample.tid) = (*pid, *tid);
+        }
+        ended.is_some()
+    }
+
+    /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
+    fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
+        pid.0 != 0
+            && match &self.filter {
+                Filter::All => true,
+                Filter::FromExec(waiting) => *waiting != pid,
+                Filter::Family(_) => self.tracker.process(pid, now).in_family,
+                Filter::Named(names) => {
+                    let name = &self.tracker.process(pid, now).name;
+                    names.iter().any(|pattern| pattern.matches(name))
+                }
+            }
+    }
+
+    /// A process has a name, by exec or as it was found.
+    fn filter_from(&mut self, pid: Pid, exec: bool, now: Timestamp) {
+        match &mut self.filter {
+            Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
+            Filter::Family(pids) => {
+                // Who has the number later is another process.
+                if let Some(at) = pids.iter().position(|member| *member == pid) {
+                    pids.swap_remove(at);
+                    self.tracker.process(pid, now).in_family = true;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -1313,5 +1381,83 @@ mod tests {
                 (expected, expected)
             );
         }
+    }
+
+    fn exec(time: u64, pid: u32, name: &str) -> Event {
+        let name = name.to_owned();
+        at(time, EventKind::Name { pid: Pid(pid), tid: Tid(pid), name, exec: true })
+    }
+
+    fn born(time: u64, pid: u32, parent: u32) -> Event {
+        let (pid, tid) = (Pid(pid), Tid(pid));
+        at(time, EventKind::Fork { pid, tid, parent_pid: Pid(parent), parent_tid: Tid(parent) })
+    }
+
+    /// The samples that a filter keeps, each by its address.
+    fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+        let mut converter = converter(true);
+        converter.keep_only(filter);
+        for event in events {
+            converter.push(event);
+        }
+        folded(&converter.finish().profile)
+    }
+
+    #[test]
+    fn a_thread_that_has_given_its_number_back_is_the_last_that_ended_there() {
+        let mut converter = converter(true);
+        converter.push(exec(1, 7, "seven"));
+        converter.push(at(2, sample(u32::MAX, u32::MAX, None, &[1])));
+        converter.push(at(3, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
+        converter.push(at(4, sample(u32::MAX, u32::MAX, None, &[2])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x2 1"]);
+        assert_eq!(profile.processes()[0].name, "seven");
+    }
+
+    #[test]
+    fn an_idle_cpu_is_nobodys_doing() {
+        assert_eq!(kept(Filter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_process_does_before_its_exec_is_not_the_commands() {
+        let events = [
+            at(1, sample(7, 7, None, &[1])),
+            at(1, sample(8, 8, None, &[2])),
+            exec(2, 7, "x"),
+            at(3, sample(7, 7, None, &[3])),
+        ];
+        assert_eq!(kept(Filter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
+    }
+
+    #[test]
+    fn a_family_is_what_descends_from_a_process() {
+        let events = [
+            at(1, sample(7, 7, None, &[1])),
+            exec(2, 7, "x"),
+            born(3, 8, 7),
+            born(4, 9, 8),
+            born(4, 10, 1),
+            at(5, sample(7, 7, None, &[7])),
+            at(6, sample(9, 9, None, &[9])),
+            at(6, sample(10, 10, None, &[10])),
+            born(7, 7, 1),
+            exec(8, 7, "another"),
+            at(9, sample(7, 7, None, &[11])),
+        ];
+        assert_eq!(kept(Filter::Family(vec![Pid(7)]), events), ["0x7 1", "0x9 1"]);
+    }
+
+    #[test]
+    fn processes_are_kept_by_the_names_that_they_have_at_the_time() {
+        let events = [
+            exec(1, 7, "cc1plus"),
+            at(2, sample(7, 7, None, &[1])),
+            exec(3, 7, "ld"),
+            at(4, sample(7, 7, None, &[2])),
+        ];
+        let filter = Filter::Named(vec![crate::NamePattern::new("cc1*")]);
+        assert_eq!(kept(filter, events), ["0x1 1"]);
     }
 }

@@ -11,6 +11,7 @@ mod converter;
 mod cpus;
 pub mod event;
 mod evict;
+mod filter;
 mod intern;
 mod jit;
 mod mappings;
@@ -33,6 +34,7 @@ mod vdso;
 mod waits;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use filter::{Filter, NamePattern};
 pub use jit::JitSymbols;
 pub use modules::LibSource;
 pub use recorded_files::RecordedFiles;

@@ -1,5 +1,6 @@
 //! What happens to traced threads: births, exec, signals, stops and ends, each of which they wait to be let go from.
 
+use super::open::Subject;
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::registers::Stopped;
@@ -7,7 +8,6 @@ use super::restart::{Signals, repeat_interrupted_call};
 use super::stop::Stop;
 use super::task::{Activity, Repeated, Task};
 use super::tracer::{Process, Tracer};
-use crate::linux::perf::Target;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Waited};
@@ -184,7 +184,7 @@ impl Tracer {
         if is_target {
             self.has_ended = true;
         }
-        if self.target != Target::Child(Pid(tid)) {
+        if self.target != Subject::Child(Pid(tid)) {
             ptrace::reap(tid);
         }
     }
