@@ -6,12 +6,15 @@ use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use nyquist_convert::event::{
-    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, Tid, Timestamp, UserStack,
+    Counter, CounterKind, Event, EventKind, FieldValue, MappedFile, Mapping, Marker, MarkerCategory,
+    MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
 };
 use nyquist_convert::{Converter, Options};
 use nyquist_fuzz::sample_profile::check_rewritten;
 use nyquist_object::{Avma, BuildId, FileOffset};
-use nyquist_profile::Meta;
+use nyquist_profile::{
+    CategoryColor, CounterGraph, GraphColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, Meta,
+};
 
 /// What mappings show. A file that is there is this program's loader, which every machine has.
 const PATHS: [&str; 7] = [
@@ -78,7 +81,7 @@ fn len(input: &mut Unstructured<'_>) -> Result<u64> {
 }
 
 fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
-    Ok(match input.int_in_range(0..=12)? {
+    Ok(match input.int_in_range(0..=14)? {
         0 => EventKind::Map(mapping(input)?),
         1 => EventKind::Unmap { pid: pid(input)?, start: address(input)?, len: len(input)? },
         2 => {
@@ -93,8 +96,71 @@ fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
         5 => EventKind::Total { pid: pid(input)?, tid: tid(input)?, cpu_time_ns: len(input)? },
         6 => EventKind::Lost { records: len(input)? },
         7 => EventKind::Throttled,
+        8 => EventKind::Marker(Box::new(marker(input)?)),
+        9 => EventKind::Counter(counter(input)?),
         _ => EventKind::Sample(sample(input)?),
     })
+}
+
+/// Few texts, so that they meet, and some that have meanings of their own.
+fn text(input: &mut Unstructured<'_>) -> Result<&'static str> {
+    Ok(*input.choose(&["", "type", "cause", "type.0", "IPC", "IPC_", "a", "a.1", "b", "7", "1e999"])?)
+}
+
+fn marker(input: &mut Unstructured<'_>) -> Result<Marker> {
+    let track =
+        if input.arbitrary()? { Track::Thread(tid(input)?) } else { Track::Named(text(input)?.into()) };
+    let timing = match input.int_in_range(0..=3)? {
+        0 => MarkerTiming::Instant,
+        1 => MarkerTiming::IntervalStart,
+        2 => MarkerTiming::IntervalEnd,
+        _ => MarkerTiming::Interval { start: time(input)? },
+    };
+    let values = (0..input.int_in_range(0..=4)?).map(|_| value(input)).collect::<Result<_>>()?;
+    let schema = if input.arbitrary()? { Some(schema(input)?.into()) } else { None };
+    let name = text(input)?.into();
+    let category = if input.arbitrary()? {
+        Some(MarkerCategory { name: text(input)?.into(), color: *input.choose(CategoryColor::ALL)? })
+    } else {
+        None
+    };
+    Ok(Marker { pid: pid(input)?, track, name, timing, schema, values, category })
+}
+
+fn schema(input: &mut Unstructured<'_>) -> Result<MarkerSchema> {
+    let field = |input: &mut Unstructured<'_>| {
+        Ok(MarkerField {
+            key: text(input)?.to_owned(),
+            label: None,
+            format: *input.choose(MarkerFormat::ALL)?,
+        })
+    };
+    Ok(MarkerSchema {
+        name: text(input)?.to_owned(),
+        display: vec![MarkerDisplay::Table],
+        fields: (0..input.int_in_range(0..=4)?).map(|_| field(input)).collect::<Result<_>>()?,
+        ..MarkerSchema::default()
+    })
+}
+
+fn value(input: &mut Unstructured<'_>) -> Result<FieldValue> {
+    Ok(match input.int_in_range(0..=3)? {
+        0 => FieldValue::Missing,
+        1 => FieldValue::String(text(input)?.into()),
+        2 => FieldValue::Integer(input.arbitrary()?),
+        _ => FieldValue::Number(input.arbitrary()?),
+    })
+}
+
+fn counter(input: &mut Unstructured<'_>) -> Result<Counter> {
+    let kind = CounterKind {
+        name: text(input)?.to_owned(),
+        unit: (*input.choose(&["bytes", "", "%"])?).to_owned(),
+        description: String::new(),
+        graph: *input.choose(CounterGraph::ALL)?,
+        color: GraphColor::Blue,
+    };
+    Ok(Counter { pid: pid(input)?, kind: kind.into(), value: input.arbitrary()? })
 }
 
 fn mapping(input: &mut Unstructured<'_>) -> Result<Mapping> {

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
 
+mod analysis;
 mod measure;
 mod program;
 mod record;
@@ -22,13 +23,15 @@ pub(crate) struct Options {
 enum Subject {
     /// Slowdown of the recorded program, the recorder's CPU time, time to save, samples against CPU time
     Record(record::Options),
+    /// Every kind of question to a profile of 20 million samples
+    Analysis(analysis::Options),
 }
 
-/// Measures; says that it could.
+/// Measures; says whether it could.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
-        Subject::Record(options) => record::run(options)?,
+        Subject::Record(options) => record::run(options).map(|()| true),
+        Subject::Analysis(options) => analysis::run(options),
     }
-    Ok(true)
 }

@@ -5,6 +5,8 @@
 
 use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
+use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
+use std::sync::Arc;
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +36,14 @@ pub struct Event {
 pub enum EventKind {
     /// A thread was observed.
     Sample(Sample),
+    /// A thread left the CPU: its stack is where it waits until it is back, by [`SwitchIn`](Self::SwitchIn) or a
+    /// sample. Its period and CPU time are not looked at.
+    SwitchOut(Sample),
+    /// A thread came to a CPU.
+    SwitchIn {
+        /// The thread.
+        tid: Tid,
+    },
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.
@@ -91,6 +101,10 @@ pub enum EventKind {
     },
     /// The kernel stopped sampling for the rest of a tick because it took too long.
     Throttled,
+    /// The program itself, or who watches it, marked a point or an interval.
+    Marker(Box<Marker>),
+    /// A quantity has a value.
+    Counter(Counter),
 }
 
 /// A range of executable memory and the file that it shows.
@@ -181,6 +195,8 @@ pub enum UserStack {
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
+    /// It cannot be looked into: what it is called.
+    Named(&'static str),
     /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.
     Copied {
         /// The general registers.
@@ -213,4 +229,98 @@ pub enum Registers {
     },
     /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer.
     Aarch64([u64; 33]),
+}
+
+/// A point or an interval that has a name. [`Event::time`] is when it was or, of an interval, when it ended: then it is heard of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marker {
+    /// The process.
+    pub pid: Pid,
+    /// Where it is shown.
+    pub track: Track,
+    /// Its name.
+    pub name: Arc<str>,
+    /// What of an interval it is, if it is one.
+    pub timing: MarkerTiming,
+    /// What kind of marker it is, with the fields and how they are shown. Kinds of the same name that differ are
+    /// kept apart by a number behind the name.
+    pub schema: Option<Arc<MarkerSchema>>,
+    /// The values of the schema's fields, in the schema's order.
+    pub values: Vec<FieldValue>,
+    /// Its category, where it has one.
+    pub category: Option<MarkerCategory>,
+}
+
+/// The line on which a marker is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Track {
+    /// That of the thread it happened on.
+    Thread(Tid),
+    /// A line of the process's own, which is no thread: for what threads share, as an asynchronous task.
+    Named(Arc<str>),
+}
+
+/// What of an interval a marker is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkerTiming {
+    /// No interval: a moment.
+    Instant,
+    /// The whole, which ends at the event's time.
+    Interval {
+        /// When it began.
+        start: Timestamp,
+    },
+    /// The begin of an interval whose end is a marker of the same name and track.
+    IntervalStart,
+    /// The end of such an interval.
+    IntervalEnd,
+}
+
+/// The value of a marker's field. One that does not fit the field's format is turned into one that does, or left
+/// out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldValue {
+    /// There is none.
+    Missing,
+    /// Text.
+    String(Arc<str>),
+    /// A whole number.
+    Integer(i64),
+    /// Any other number.
+    Number(f64),
+}
+
+/// A category of markers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct MarkerCategory {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its colour, where the profile does not have the category already.
+    pub color: CategoryColor,
+}
+
+/// The value of a quantity of a process at the event's time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Counter {
+    /// Whose.
+    pub pid: Pid,
+    /// Which quantity.
+    pub kind: Arc<CounterKind>,
+    /// The whole value: the profile's differences are the converter's business. What is not finite is left out.
+    pub value: f64,
+}
+
+/// A quantity that changes over time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CounterKind {
+    /// Its name, unique in its process.
+    pub name: String,
+    /// The unit, as `bytes`.
+    pub unit: String,
+    /// What it is.
+    pub description: String,
+    /// Whether its value is drawn, or how fast it changes.
+    pub graph: CounterGraph,
+    /// The graph's colour.
+    pub color: GraphColor,
 }

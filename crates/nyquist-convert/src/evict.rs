@@ -1,8 +1,12 @@
-//! Forgetting: a profile without its old samples, and without the stacks and frames that only they had.
+//! Forgetting: a profile without its old samples and markers, and without the stacks and frames that only they had.
 
-use nyquist_profile::{CodeTables, MarkerTiming, ProfileBuilder, StackId, ThreadIndex};
+use nyquist_profile::{
+    CodeTables, CounterId, CounterSample, Marker, MarkerTiming, ProfileBuilder, StackId, StringId,
+    ThreadIndex,
+};
+use rustc_hash::FxHashMap;
 
-/// Drops all samples before `before` (nanoseconds since the profile's zero). Linear in what there was.
+/// Drops all samples, markers and values of counters before `before` (nanoseconds since the profile's zero). Linear in what there was.
 pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBuilder {
     let (mut builder, code) = ProfileBuilder::rebuild(builder.finish());
     let mut used = vec![false; code.stacks.len()];
@@ -10,22 +14,48 @@ pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBui
         let thread = builder.thread_mut(ThreadIndex::from_index(index));
         let first = thread.samples.partition_point(|sample| sample.time < before);
         thread.samples.drain(..first);
-        thread.markers.retain(|marker| end(marker.timing) >= before);
+        drop_markers(&mut thread.markers, before);
         let stacks = thread.samples.iter().map(|sample| sample.stack);
         for stack in stacks.chain(thread.markers.iter().map(|marker| marker.stack)).flatten() {
             used[stack.index()] = true;
         }
+    }
+    for index in 0..builder.profile().counters().len() {
+        drop_changes(&mut builder.counter_mut(CounterId::from_index(index)).samples, before);
     }
     let map = keep_used(&mut builder, &code, used);
     builder.remap_stacks(|stack| map[stack.index()]);
     builder
 }
 
-/// The last moment that a marker speaks of; the begin of an interval speaks of all that follows.
-fn end(timing: MarkerTiming) -> u64 {
-    match timing {
-        MarkerTiming::Instant(end) | MarkerTiming::Interval(_, end) | MarkerTiming::IntervalEnd(end) => end,
-        MarkerTiming::IntervalStart(_) => u64::MAX,
+/// Drops the markers that are over before `before`; of an interval of two markers, both or none.
+fn drop_markers(markers: &mut Vec<Marker>, before: u64) {
+    let mut open: FxHashMap<StringId, Vec<usize>> = FxHashMap::default();
+    let mut keep = vec![true; markers.len()];
+    for (at, marker) in markers.iter().enumerate() {
+        match marker.timing {
+            MarkerTiming::Instant(end) | MarkerTiming::Interval(_, end) => keep[at] = end >= before,
+            MarkerTiming::IntervalStart(_) => open.entry(marker.name).or_default().push(at),
+            MarkerTiming::IntervalEnd(end) => {
+                let start = open.get_mut(&marker.name).and_then(Vec::pop);
+                keep[at] = end >= before;
+                if let Some(start) = start {
+                    keep[start] = end >= before;
+                }
+            }
+        }
+    }
+    let mut keep = keep.into_iter();
+    markers.retain(|_| keep.next().unwrap_or(true));
+}
+
+/// Drops a counter's changes before `before` but for their sum, which becomes part of the first that stays, or stays alone.
+fn drop_changes(samples: &mut Vec<CounterSample>, before: u64) {
+    let first = samples.partition_point(|sample| sample.time < before);
+    let first = first.min(samples.len().saturating_sub(1));
+    let dropped: f64 = samples.drain(..first).map(|sample| sample.delta).sum();
+    if let Some(first) = samples.first_mut() {
+        first.delta += dropped;
     }
 }
 

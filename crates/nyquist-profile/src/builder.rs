@@ -9,8 +9,8 @@ use crate::category::{Category, CategoryColor};
 use crate::code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
 use crate::counter::Counter;
 use crate::id::{
-    CategoryId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId, StackId,
-    StringId, ThreadIndex,
+    CategoryId, CounterId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId,
+    StackId, StringId, ThreadIndex,
 };
 use crate::marker::{Marker, MarkerSchema, MarkerValue};
 use crate::meta::Meta;
@@ -277,8 +277,14 @@ impl ProfileBuilder {
     }
 
     /// Adds a counter.
-    pub fn add_counter(&mut self, counter: Counter) {
+    pub fn add_counter(&mut self, counter: Counter) -> CounterId {
         self.profile.counters.push(counter);
+        CounterId::from_index(self.profile.counters.len() - 1)
+    }
+
+    /// A counter, to be changed.
+    pub fn counter_mut(&mut self, counter: CounterId) -> &mut Counter {
+        &mut self.profile.counters[counter.index()]
     }
 
     /// Keeps only the threads that `keep` accepts, and the processes that still have one. Ids of threads and
@@ -305,7 +311,7 @@ impl ProfileBuilder {
         }
     }
 
-    /// The profile. Samples are put in the order of their times, each process gets exactly one main thread
+    /// The profile. Samples and markers are put in the order of their times, each process gets exactly one main thread
     /// (the first that claims it, else its first), and the grey category is added if there is none.
     pub fn finish(mut self) -> Profile {
         self.order_by_time();
@@ -327,6 +333,7 @@ impl ProfileBuilder {
             if !thread.samples.is_sorted_by_key(|sample| sample.time) {
                 thread.samples.sort_by_key(|sample| sample.time);
             }
+            thread.markers.sort_by_key(|marker| marker.timing.first());
         }
         for counter in &mut self.profile.counters {
             counter.samples.sort_by_key(|sample| sample.time);
@@ -458,6 +465,22 @@ mod tests {
         let profile = builder.finish();
         let times: Vec<_> = profile.thread(thread).samples.iter().map(|sample| sample.time).collect();
         assert_eq!(times, [1, 2, 3]);
+    }
+
+    #[test]
+    fn markers_are_put_in_the_order_of_their_begins() {
+        use crate::MarkerTiming::{Instant, Interval, IntervalEnd, IntervalStart};
+        let mut builder = builder();
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", ""));
+        let (name, category) = (builder.intern_string("m"), CategoryId::from_index(0));
+        for timing in [Instant(3), Interval(2, 9), IntervalEnd(8), IntervalStart(1)] {
+            let marker = Marker { name, timing, category, schema: None, values: Vec::new(), stack: None };
+            builder.add_marker(thread, marker);
+        }
+        let profile = builder.finish();
+        let timings: Vec<_> = profile.thread(thread).markers.iter().map(|marker| marker.timing).collect();
+        assert_eq!(timings, [IntervalStart(1), Interval(2, 9), Instant(3), IntervalEnd(8)]);
     }
 
     #[test]

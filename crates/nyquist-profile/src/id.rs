@@ -64,6 +64,8 @@ id! {
     CategoryId;
     /// A kind of marker in [`Profile::marker_schemas`](crate::Profile::marker_schemas).
     MarkerSchemaId;
+    /// A counter in [`Profile::counters`](crate::Profile::counters).
+    CounterId;
 }
 
 #[cfg(test)]

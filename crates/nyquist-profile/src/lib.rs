@@ -30,8 +30,8 @@ pub use category::{Category, CategoryColor, CategoryPair};
 pub use code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
 pub use counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
 pub use id::{
-    CategoryId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId, StackId,
-    StringId, ThreadIndex,
+    CategoryId, CounterId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId,
+    StackId, StringId, ThreadIndex,
 };
 pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue};
 pub use meta::{ExtraInfo, Meta};

@@ -33,6 +33,18 @@ pub enum MarkerTiming {
     IntervalEnd(u64),
 }
 
+impl MarkerTiming {
+    /// When it begins or, where only its end is known, ends.
+    pub fn first(self) -> u64 {
+        match self {
+            Self::Instant(time)
+            | Self::Interval(time, _)
+            | Self::IntervalStart(time)
+            | Self::IntervalEnd(time) => time,
+        }
+    }
+}
+
 /// The value of one field of a marker.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MarkerValue {
@@ -47,10 +59,9 @@ pub enum MarkerValue {
 }
 
 /// A kind of marker: which fields it has and where it is shown.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MarkerSchema {
-    /// Its name, unique in the profile. The Firefox Profiler gives `Network`, `IPC`, `CompositorScreenshot`
-    /// and `Jank` meanings of its own.
+    /// Its name, unique in the profile, and none of [`RESERVED_NAMES`](Self::RESERVED_NAMES).
     pub name: String,
     /// The places where markers of this kind are shown.
     pub display: Vec<MarkerDisplay>,
@@ -68,10 +79,21 @@ pub struct MarkerSchema {
     pub is_stack_based: bool,
 }
 
+impl MarkerSchema {
+    /// Names of kinds of markers to which the Firefox Profiler gives meanings of its own.
+    pub const RESERVED_NAMES: [&str; 4] = ["Network", "IPC", "CompositorScreenshot", "Jank"];
+}
+
+impl MarkerField {
+    /// Properties of a marker's data that are not fields.
+    pub const RESERVED_KEYS: [&str; 2] = ["type", "cause"];
+}
+
 /// A field of a kind of marker.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MarkerField {
-    /// The property of the marker's data.
+    /// The property of the marker's data, unique in its schema. A field with one of
+    /// [`RESERVED_KEYS`](Self::RESERVED_KEYS) is not written.
     pub key: String,
     /// The name shown; `None` shows the key.
     pub label: Option<String>,
@@ -144,5 +166,27 @@ named! {
         Tid = "tid",
         /// A list of values.
         List = "list",
+    }
+}
+
+impl MarkerFormat {
+    /// Whether values are text, stored as it is or as an index of the string table.
+    pub fn is_text(self) -> bool {
+        matches!(
+            self,
+            Self::Url
+                | Self::FilePath
+                | Self::SanitizedString
+                | Self::String
+                | Self::UniqueString
+                | Self::FlowId
+                | Self::TerminatingFlowId
+                | Self::List
+        )
+    }
+
+    /// Whether values may be text.
+    pub fn takes_text(self) -> bool {
+        self.is_text() || matches!(self, Self::Pid | Self::Tid)
     }
 }

@@ -15,7 +15,7 @@ use crate::strings::StringTable;
 use crate::thread::{Process, Thread};
 
 /// A profile. Every id in it is a row of its own tables, a stack's prefix comes before the stack, each
-/// thread's samples are ordered by time, each process that has threads has one main thread, and there is a
+/// thread's samples and markers are ordered by time, each process that has threads has one main thread, and there is a
 /// grey category.
 ///
 /// Methods that take an id panic on the id of another profile.

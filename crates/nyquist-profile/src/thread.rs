@@ -33,7 +33,7 @@ pub struct Thread {
     pub is_main: bool,
     /// Its samples; ordered by time in a finished profile.
     pub samples: Vec<Sample>,
-    /// Its markers, in the order they were added.
+    /// Its markers; ordered by the times that they begin at in a finished profile.
     pub markers: Vec<Marker>,
 }
 

@@ -13,10 +13,7 @@ use serde_json::Value;
 use super::check_tables::{TableSizes, check_code_tables};
 use super::check_threads::{check_counters, check_threads};
 use crate::category::CategoryColor;
-use crate::marker::{MarkerDisplay, MarkerFormat};
-
-/// Names of markers to which the front end gives meanings of its own.
-const RESERVED_MARKERS: [&str; 4] = ["Network", "IPC", "CompositorScreenshot", "Jank"];
+use crate::marker::{MarkerDisplay, MarkerFormat, MarkerSchema};
 
 /// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -245,8 +242,9 @@ impl Checker {
                 schema,
                 &[
                     ("name", "a name of its own", |name| {
-                        name.as_str()
-                            .is_some_and(|name| !name.is_empty() && !RESERVED_MARKERS.contains(&name))
+                        name.as_str().is_some_and(|name| {
+                            !name.is_empty() && !MarkerSchema::RESERVED_NAMES.contains(&name)
+                        })
                     }),
                     ("display", "a list of places", |places| {
                         let is_known =

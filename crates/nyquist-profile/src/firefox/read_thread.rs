@@ -13,7 +13,7 @@ use super::subset::is_interned;
 use crate::builder::ProfileBuilder;
 use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
 use crate::id::{CategoryId, LibId, MarkerSchemaId, ProcessIndex, StackId, ThreadIndex};
-use crate::marker::{Marker, MarkerField, MarkerFormat, MarkerTiming, MarkerValue};
+use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::thread::{Process, Sample, Thread};
 
 /// The processes read so far, by the pid in the file.
@@ -195,13 +195,13 @@ impl ThreadReader<'_> {
                 let string = index.and_then(|index| strings.find(self.builder, index));
                 string.map_or(MarkerValue::Missing, MarkerValue::String)
             }
-            Some(Value::Number(number)) if !is_text(field.format) => number_value(number),
-            Some(Value::String(text)) if takes_text(field.format) => {
+            Some(Value::Number(number)) if !field.format.is_text() => number_value(number),
+            Some(Value::String(text)) if field.format.takes_text() => {
                 MarkerValue::String(self.builder.intern_string(text))
             }
             // Old profiles have numbers as text; what is no number cannot be shown as one.
             Some(Value::String(text)) => text.parse().as_ref().map_or(MarkerValue::Missing, number_value),
-            Some(other) if takes_text(field.format) => {
+            Some(other) if field.format.takes_text() => {
                 MarkerValue::String(self.builder.intern_string(&other.to_string()))
             }
             Some(_) => MarkerValue::Missing,
@@ -215,23 +215,6 @@ fn number_value(number: &serde_json::Number) -> MarkerValue {
         (None, Some(float)) => MarkerValue::Number(float),
         (None, None) => MarkerValue::Missing,
     }
-}
-
-/// Whether values of the format are text alone.
-fn is_text(format: MarkerFormat) -> bool {
-    matches!(
-        format,
-        MarkerFormat::Url
-            | MarkerFormat::FilePath
-            | MarkerFormat::SanitizedString
-            | MarkerFormat::String
-            | MarkerFormat::List
-    )
-}
-
-/// Whether values of the format may be text.
-fn takes_text(format: MarkerFormat) -> bool {
-    is_text(format) || is_interned(format) || matches!(format, MarkerFormat::Pid | MarkerFormat::Tid)
 }
 
 fn take_tables(raw: &mut RawThread) -> RawTables {

@@ -11,9 +11,6 @@ use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::{Sample, Thread};
 
-/// The members of a marker's data that have meanings of their own.
-pub(super) const RESERVED_KEYS: [&str; 2] = ["type", "cause"];
-
 /// Writes an element of `threads`. In version 49 it holds the tables of `subset`.
 pub(super) fn write_thread<W: Write>(
     json: &mut JsonWriter<W>,
@@ -176,7 +173,7 @@ fn write_field<W: Write>(
     field: &MarkerField,
     value: MarkerValue,
 ) {
-    if RESERVED_KEYS.contains(&field.key.as_str()) {
+    if MarkerField::RESERVED_KEYS.contains(&field.key.as_str()) {
         return;
     }
     match value {

@@ -172,9 +172,9 @@ fn add_markers(builder: &mut ProfileBuilder, thread: ThreadIndex, category: Cate
         thread,
         marker(MarkerTiming::Interval(1_000_000, 2_500_000), Some(schema), values, Some(stack)),
     );
-    builder.add_marker(thread, marker(MarkerTiming::Instant(1), Some(schema), Vec::new(), None));
-    builder.add_marker(thread, marker(MarkerTiming::IntervalStart(5), None, Vec::new(), None));
-    builder.add_marker(thread, marker(MarkerTiming::IntervalEnd(6), None, Vec::new(), None));
+    builder.add_marker(thread, marker(MarkerTiming::Instant(3_000_000), Some(schema), Vec::new(), None));
+    builder.add_marker(thread, marker(MarkerTiming::IntervalStart(3_000_005), None, Vec::new(), None));
+    builder.add_marker(thread, marker(MarkerTiming::IntervalEnd(3_000_006), None, Vec::new(), None));
 }
 
 fn add_counter(builder: &mut ProfileBuilder, thread: ThreadIndex) {

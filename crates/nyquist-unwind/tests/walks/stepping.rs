@@ -389,6 +389,27 @@ fn debug_frame_of_a_separate_file() {
 }
 
 #[test]
+fn made_code_by_the_section_behind_it() {
+    // The helper writes for code at CODE, so that the section is one for the same distance.
+    let len = 0x40;
+    let section = eh_frame(
+        CODE + len,
+        "zR",
+        &INITIAL,
+        &[Function { start: 0, len: len as u32, instructions: &[0x0e, 24] }],
+    );
+    let module = Module::from_made_code(len as u32, section);
+    let mut space = AddressSpace::new();
+    let start = 0x7f00_0000_1000;
+    space.map(Avma(start), len, Avma(start), Arc::new(module));
+    space.map_code(Avma(BASE), 0x1000);
+    let stack = bytes(&[1, 2, BASE + 0x10]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, _) = walk(&space, registers(start + 4, STACK, 0), &memory);
+    assert_eq!(frames[..2], [interrupted(start + 4), returns(BASE + 0x10)]);
+}
+
+#[test]
 fn damage_in_one_entry_costs_that_entry() {
     // `DW_CFA_restore_state` without a state, after a good row.
     let bad = Function { start: 0x200, len: 0x100, instructions: &[0x0e, 16, 0x50, 0x0b] };
