@@ -371,11 +371,16 @@ fn attach(test: &Context<'_>) -> Verdict {
     let profile = Profile::read(&output)?;
     for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
         let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
-        expect(weight > 100.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
+        expect(weight > 20.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
         expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
     }
     let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
-    expect(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
+    // A thread that waits for a CPU at the end leaves time for which it was not seen to run.
+    let sampled = 1.0 - profile.total_share("[not sampled]");
+    expect(
+        whole > 0.97 * sampled,
+        format_args!("{whole:.3} of {sampled:.3} stacks are whole: {:?}", profile.roots()),
+    )
 }
 
 fn attached_ends(test: &Context<'_>) -> Verdict {
