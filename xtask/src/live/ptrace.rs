@@ -278,6 +278,13 @@ fn cpu_time(pid: u32) -> u64 {
     text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or_default()
 }
 
+/// The CPU time of the thread of a process that has used least.
+fn least_cpu_time(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let times = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).map(cpu_time);
+    times.min().unwrap_or_default()
+}
+
 fn job_control(test: &Context<'_>) -> Verdict {
     let ready = test.path("ready");
     let prepared = record(test, &["shares", "1500"]).prepare();
@@ -358,9 +365,8 @@ fn attach(test: &Context<'_>) -> Verdict {
     let output = test.path("attached.json.gz");
     let recorder = attached(test, target.pid(), &output).start()?;
     recorder.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
-    let before = cpu_time(target.pid());
-    recorder
-        .wait_until("the program to run for a second", || cpu_time(target.pid()) > before + 600_000_000)?;
+    let before = least_cpu_time(target.pid());
+    recorder.wait_until("both threads to run", || least_cpu_time(target.pid()) > before + 300_000_000)?;
     recorder.signal(libc::SIGINT)?;
     recorder.wait()?.succeeded()?;
     expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
