@@ -165,11 +165,18 @@ impl Tracer {
             let _ = ptrace::resume(tid, 0);
             return;
         };
-        task.activity = Activity::Aside;
+        let now = monotonic_ns();
         task.asked = None;
-        let pid = task.pid;
-        if task.has_run {
-            self.refresh_name(tid, monotonic_ns());
+        let (pid, has_run) = (task.pid, task.has_run);
+        if let Some(schedule) = task.files.schedule() {
+            task.account(schedule, now);
+        }
+        self.tell_waiting(tid, now);
+        if let Some(task) = self.tasks.get_mut(tid) {
+            task.activity = Activity::Aside;
+        }
+        if has_run {
+            self.refresh_name(tid, now);
         }
         if self.processes.get(&pid).is_some_and(|process| process.has_samples) {
             self.refresh_maps(pid, false);
