@@ -6,7 +6,7 @@ use std::fs;
 use super::backend::{self, Backend, Choice};
 use super::budget::{Allowance, TOTALS_PAGES};
 use super::limits::{has_capability, kernel_setting};
-use super::perf::{Options, Target, Trigger};
+use super::perf::{Coverage, Notice, Options, Target, Trigger};
 use super::sys::limits::{descriptors, locked_memory, page_size};
 use super::sys::users;
 use super::{Command, cpus, kernel, launch};
@@ -106,10 +106,14 @@ impl Capability {
 }
 
 /// What `perf_event_open` gives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perf {
     /// What triggers a sample.
     pub trigger: Trigger,
+    /// What the events of a launched command cover.
+    pub coverage: Coverage,
+    /// Why the command gets no control group, where it may be given one.
+    pub no_group: Option<String>,
     /// Whether kernel code is sampled.
     pub kernel: bool,
     /// The bytes of every stack that are copied.
@@ -200,6 +204,11 @@ fn try_perf() -> Result<Perf, Refusal> {
     match try_backend(Choice::Perf)? {
         backend::Outcome::Perf(outcome) => Ok(Perf {
             trigger: outcome.trigger,
+            coverage: outcome.coverage,
+            no_group: outcome.notices.into_iter().find_map(|notice| match notice {
+                Notice::NoGroup { reason } => Some(reason),
+                _ => None,
+            }),
             kernel: outcome.kernel,
             stack_bytes: outcome.stack_bytes,
             ring_bytes: outcome.sample_ring_bytes,

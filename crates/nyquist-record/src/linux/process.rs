@@ -58,7 +58,7 @@ impl Process {
             inner_pid: inner_pid(&status).filter(|inner| *inner != pid.0),
             has_own_root: has_own_root(pid),
             modules: modules(pid),
-            perf: Backend::open(Choice::Perf, Target::Attach(pid), &Options::default(), None)
+            perf: Backend::open(Choice::Perf, Target::Attach(vec![pid]), &Options::default(), None)
                 .map(drop)
                 .map_err(Refusal::from),
             ptrace: ptrace::may_trace(pid).map_err(|error| backend::OpenError::from(error).into()),

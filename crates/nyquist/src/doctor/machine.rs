@@ -2,7 +2,7 @@
 
 use super::finding::{Finding, Section};
 use nyquist_record::linux::machine::{Capability, Machine, Perf, Refusal};
-use nyquist_record::linux::perf::Trigger;
+use nyquist_record::linux::perf::{Coverage, Trigger};
 
 /// The samples a second that are taken unless told otherwise.
 const USUAL_RATE_HZ: i64 = 1000;
@@ -19,7 +19,9 @@ pub(crate) fn section(machine: &Machine) -> Section {
         Some(ptrace(machine)),
         Some(privileges(machine)),
         Some(paranoid(machine)),
+        seccomp(machine),
         machine.perf.as_ref().ok().map(trigger),
+        machine.perf.as_ref().ok().map(short_processes),
         kernel_symbols(machine),
         locked_memory(machine),
         descriptors(machine),
@@ -132,6 +134,16 @@ fn paranoid(machine: &Machine) -> Finding {
     }
 }
 
+/// A filter that refuses nothing of this is none to speak of.
+fn seccomp(machine: &Machine) -> Option<Finding> {
+    (machine.is_filtered && machine.perf.is_err()).then(|| {
+        let text =
+            "a seccomp filter is on this process, as in containers: it may be what refuses perf_event_open";
+        Finding::better("seccomp", text)
+            .hint("start the container with --cap-add=PERFMON, or --security-opt seccomp=unconfined")
+    })
+}
+
 fn trigger(perf: &Perf) -> Finding {
     const TOPIC: &str = "cycles";
     match perf.trigger {
@@ -141,6 +153,28 @@ fn trigger(perf: &Perf) -> Finding {
             "no cycle counter can be had (usual in virtual machines): the CPU clock triggers samples, up to 20 kHz",
         )
         .hint("on your own hypervisor, let the guest have the PMU (QEMU: -cpu host,pmu=on)"),
+    }
+}
+
+/// Processes that live for less than the time between two samples.
+fn short_processes(perf: &Perf) -> Finding {
+    const TOPIC: &str = "short_processes";
+    match perf.coverage {
+        Coverage::Group => {
+            Finding::ok(TOPIC, "short processes are sampled too: the command gets a control group")
+        }
+        Coverage::Cpus => {
+            let why = perf.no_group.as_deref().unwrap_or("none can be made");
+            let text = format!(
+                "the command gets no control group ({why}): whole CPUs are sampled, and what is others' is left out"
+            );
+            Finding::better(TOPIC, text).hint("mount a cgroup2 file system that may be written to (a container: --cgroupns=private, writable /sys/fs/cgroup)")
+        }
+        Coverage::Threads => {
+            let text = "processes that live for less than a millisecond have no samples, their time is shown as [not sampled]";
+            Finding::better(TOPIC, text)
+                .hint("sudo nyquist record ..., or CAP_PERFMON (sudo nyquist setup --capabilities)")
+        }
     }
 }
 
@@ -231,6 +265,12 @@ mod tests {
     use super::*;
     use nyquist_record::linux::machine::Settings;
 
+    /// Kernel code takes what a group or whole CPUs take, as far as these tests go.
+    fn events(trigger: Trigger, coverage: Coverage) -> Perf {
+        let kernel = coverage != Coverage::Threads;
+        Perf { trigger, coverage, no_group: None, kernel, stack_bytes: 32 << 10, ring_bytes: 4 << 20 }
+    }
+
     /// A plain user of a machine as it is delivered.
     fn plain() -> Machine {
         Machine {
@@ -250,12 +290,7 @@ mod tests {
             is_filtered: false,
             shows_kernel_addresses: false,
             wanted_ring_kb: 33_324,
-            perf: Ok(Perf {
-                trigger: Trigger::Cycles,
-                kernel: false,
-                stack_bytes: 32 << 10,
-                ring_bytes: 4 << 20,
-            }),
+            perf: Ok(events(Trigger::Cycles, Coverage::Threads)),
             ptrace: Ok(()),
         }
     }
@@ -263,7 +298,7 @@ mod tests {
     fn root() -> Machine {
         let capabilities =
             vec![Capability::Perfmon, Capability::SysPtrace, Capability::SysAdmin, Capability::IpcLock];
-        let perf = Perf { trigger: Trigger::Cycles, kernel: true, stack_bytes: 65_528, ring_bytes: 32 << 20 };
+        let perf = events(Trigger::Cycles, Coverage::Group);
         Machine { is_root: true, capabilities, shows_kernel_addresses: true, perf: Ok(perf), ..plain() }
     }
 
@@ -318,6 +353,7 @@ mod tests {
         let machine = Machine { perf: Err(refusal("a filter forbids it")), is_filtered: true, ..plain() };
         check(&machine, "recording", Level::Better, &["traces programs"]);
         check(&machine, "backend.perf", Level::Problem, &["a filter forbids it", "do this"]);
+        check(&machine, "seccomp", Level::Better, &["--cap-add=PERFMON"]);
         assert!(can_record(&machine));
     }
 
@@ -337,8 +373,7 @@ mod tests {
 
     #[test]
     fn a_virtual_machine_has_no_cycles() {
-        let perf =
-            Perf { trigger: Trigger::CpuClock, kernel: true, stack_bytes: 1 << 15, ring_bytes: 1 << 20 };
+        let perf = events(Trigger::CpuClock, Coverage::Group);
         check(
             &Machine { perf: Ok(perf), ..root() },
             "cycles",
@@ -348,8 +383,17 @@ mod tests {
     }
 
     #[test]
+    fn short_processes_take_a_group() {
+        let with = |perf| Machine { perf: Ok(perf), ..root() };
+        let none = Perf { no_group: Some("read-only".to_owned()), ..events(Trigger::Cycles, Coverage::Cpus) };
+        check(&with(none), "short_processes", Level::Better, &["(read-only)", "cgroup2"]);
+        check(&plain(), "short_processes", Level::Better, &["[not sampled]", "sudo nyquist record"]);
+        check(&root(), "short_processes", Level::Ok, &["a control group"]);
+    }
+
+    #[test]
     fn hidden_kernel_addresses_count_where_kernel_code_is_sampled() {
-        let perf = Perf { trigger: Trigger::Cycles, kernel: true, stack_bytes: 1 << 15, ring_bytes: 1 << 20 };
+        let perf = events(Trigger::Cycles, Coverage::Group);
         let machine = Machine { perf: Ok(perf), ..plain() };
         let hidden = Settings { kptr_restrict: Some(1), ..machine.settings };
         let parts = ["kptr_restrict is 1", "kptr_restrict=0"];
