@@ -8,6 +8,7 @@ mod bad_input;
 mod cargo;
 mod context;
 mod diff;
+mod doctor;
 mod exit_status;
 mod expect;
 mod formats;
@@ -55,6 +56,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),
+    ("doctor", doctor::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
     ("annotate", annotate::TESTS),

@@ -123,13 +123,17 @@ fn paranoid(machine: &Machine) -> Finding {
         0 => "the whole system to everybody, without raw tracepoints",
         1 => "user and kernel code of own processes",
         2 => "user code of own processes",
+        // Only the kernels of some distributions know stricter levels.
+        _ if machine.perf.is_ok() => "user code of own processes, as 2 does",
         _ => "nothing without privileges",
     };
     let text = format!("kernel.perf_event_paranoid is {level}: it allows {allows}");
     match level {
         _ if machine.is_privileged() => Finding::ok(TOPIC, format!("{text}; you are above it")),
         ..=1 => Finding::ok(TOPIC, text),
-        2 => Finding::better(TOPIC, text).hint("sudo sysctl kernel.perf_event_paranoid=1"),
+        _ if machine.perf.is_ok() => {
+            Finding::better(TOPIC, text).hint("sudo sysctl kernel.perf_event_paranoid=1")
+        }
         _ => Finding::problem(TOPIC, text).hint("sudo sysctl kernel.perf_event_paranoid=1"),
     }
 }
@@ -344,8 +348,10 @@ mod tests {
         check(&at(-1), "locked_memory", Level::Ok, &["not limited"]);
         check(&at(0), "perf_event_paranoid", Level::Ok, &["the whole system"]);
         check(&at(1), "perf_event_paranoid", Level::Ok, &["kernel code of own"]);
-        check(&at(3), "perf_event_paranoid", Level::Problem, &["nothing without privileges"]);
-        check(&at(4), "perf_event_paranoid", Level::Problem, &["is 4", "perf_event_paranoid=1"]);
+        check(&at(3), "perf_event_paranoid", Level::Better, &["is 3", "as 2 does"]);
+        let refused = Machine { perf: Err(refusal("no")), ..at(4) };
+        let parts = ["is 4", "nothing without privileges", "perf_event_paranoid=1"];
+        check(&refused, "perf_event_paranoid", Level::Problem, &parts);
     }
 
     #[test]

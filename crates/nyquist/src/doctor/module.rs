@@ -92,7 +92,7 @@ impl Module {
         if unwinding.level != Level::Ok {
             text = format!("{text}; {}", unwinding.text);
         }
-        let hints = if level == Level::Ok { None } else { Some(package_hint()) };
+        let hints = if names.level == Level::Ok { unwinding.hints } else { vec![package_hint()] };
         Finding::new("library", level, text).hints(hints).details(self.attempts())
     }
 
@@ -210,4 +210,105 @@ fn package_hint() -> String {
 
 fn open(file: &OpenFile) -> Result<Elf<&nyquist_object::FileSource>, ObjectError> {
     Elf::open(&*file.source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Contents = Contents {
+        architecture: Architecture::X86_64,
+        debug_info: false,
+        split: false,
+        symbol_table: false,
+        mini_debug_info: false,
+        dynamic_symbols: false,
+        debug_link: false,
+        eh_frame: false,
+        debug_frame: false,
+        language: None,
+    };
+
+    fn module(contents: Contents, debug_file: Option<Contents>) -> Module {
+        Module {
+            path: "/bin/app".into(),
+            build_id: Some("ab12".to_owned()),
+            contents,
+            debug_file: debug_file.map(|contents| ("/debug/app".into(), contents)),
+            has_package: false,
+            tried: Vec::new(),
+        }
+    }
+
+    fn check(module: &Module, topic: &str, level: Level, parts: &[&str]) {
+        let section = module.section("program");
+        let found = section.findings.iter().find(|finding| finding.topic == topic).unwrap();
+        assert_eq!(found.level, level, "{found:?}");
+        let told = format!("{} | {}", found.text, found.hints.join(" | "));
+        assert!(parts.iter().all(|part| told.contains(part)), "{parts:?} are not in {told}");
+    }
+
+    #[test]
+    fn names_come_from_the_best_there_is() {
+        let exports = Contents { dynamic_symbols: true, ..NOTHING };
+        let mini = Contents { mini_debug_info: true, ..exports };
+        let symbols = Contents { symbol_table: true, ..mini };
+        let whole = Contents { debug_info: true, ..symbols };
+        let of = |contents, debug_file, level, parts: &[&str]| {
+            check(&module(contents, debug_file), "names", level, parts);
+        };
+        of(NOTHING, None, Level::Problem, &["have no names", "debug packages"]);
+        of(exports, None, Level::Better, &[".dynsym", "debug packages"]);
+        of(mini, None, Level::Better, &[".gnu_debugdata"]);
+        of(symbols, None, Level::Better, &[".symtab", "build with -g"]);
+        of(whole, None, Level::Ok, &["from its debug info"]);
+        of(exports, Some(whole), Level::Ok, &["from /debug/app"]);
+        of(exports, Some(symbols), Level::Better, &[".symtab"]);
+    }
+
+    #[test]
+    fn each_language_is_built_in_its_own_way() {
+        let of = |language, symbol_table, part| {
+            let contents =
+                Contents { language: Some(language), symbol_table, dynamic_symbols: true, ..NOTHING };
+            check(&module(contents, None), "names", Level::Better, &[part]);
+        };
+        of(Language::Rust, true, "cargo nyquist run");
+        of(Language::Rust, false, "strip = false");
+        of(Language::Go, true, "without -ldflags=-w");
+        of(Language::Go, false, "-s -w");
+    }
+
+    #[test]
+    fn unwinding_takes_information_or_frame_pointers() {
+        let of = |contents, level, part| check(&module(contents, None), "unwinding", level, &[part]);
+        of(NOTHING, Level::Better, "frame pointers are kept");
+        of(Contents { eh_frame: true, ..NOTHING }, Level::Ok, ".eh_frame");
+        of(Contents { debug_frame: true, ..NOTHING }, Level::Ok, ".debug_frame");
+        of(Contents { language: Some(Language::Go), ..NOTHING }, Level::Ok, "which Go keeps");
+    }
+
+    #[test]
+    fn other_machines_code_and_split_debug_info_are_named() {
+        let contents = Contents { architecture: Architecture::X86, split: true, ..NOTHING };
+        check(&module(contents, None), "architecture", Level::Problem, &["32-bit x86"]);
+        check(&module(contents, None), "split_debug_info", Level::Better, &["dwp -e"]);
+        let packed = Module { has_package: true, ..module(contents, None) };
+        check(&packed, "split_debug_info", Level::Ok, &[".dwp"]);
+        let unnamed = Module { build_id: None, ..packed };
+        check(&unnamed, "build_id", Level::Better, &["-Wl,--build-id"]);
+    }
+
+    #[test]
+    fn a_library_has_one_line_with_all_that_is_poor() {
+        let poor = module(Contents { dynamic_symbols: true, ..NOTHING }, None).summary();
+        assert_eq!(poor.level, Level::Better);
+        assert!(
+            poor.text.starts_with("/bin/app: stripped") && poor.text.contains("no unwind"),
+            "{}",
+            poor.text
+        );
+        let fine = module(Contents { debug_info: true, eh_frame: true, ..NOTHING }, None).summary();
+        assert_eq!((fine.level, fine.hints.len()), (Level::Ok, 0));
+    }
 }
