@@ -1,5 +1,6 @@
 //! What a file holds that names and stacks can be had from, by its section headers and a few small sections.
 
+use crate::guess::described_code;
 use nyquist_object::elf::{Architecture, Section};
 use nyquist_object::{ByteSource, Elf};
 
@@ -24,8 +25,8 @@ pub struct Contents {
     pub dynamic_symbols: bool,
     /// `.gnu_debuglink`: the name of a separate debug file.
     pub debug_link: bool,
-    /// `.eh_frame`: how to unwind, for all code that compilers made.
-    pub eh_frame: bool,
+    /// The share of `.text`, in per cent, of which `.eh_frame` says how to unwind it: 0 without the section.
+    pub unwound_percent: u8,
     /// `.debug_frame`: the same for debuggers.
     pub debug_frame: bool,
     /// The language it was written in, where the file says so.
@@ -42,7 +43,7 @@ pub enum Language {
 }
 
 impl Contents {
-    /// Looks through a file's headers.
+    /// Looks through a file's headers, and once through `.eh_frame`.
     pub fn of<S: ByteSource>(elf: &Elf<S>) -> Self {
         let has =
             |name: &str| elf.section(name).is_some_and(|section| section.has_bytes() && section.size > 0);
@@ -54,11 +55,23 @@ impl Contents {
             mini_debug_info: has(".gnu_debugdata"),
             dynamic_symbols: has(".dynsym"),
             debug_link: has(".gnu_debuglink"),
-            eh_frame: has(".eh_frame"),
+            unwound_percent: unwound_percent(elf),
             debug_frame: has(".debug_frame") || has(".zdebug_frame"),
             language: language(elf),
         }
     }
+}
+
+/// Every program has unwind information for the few functions that the system adds to it, so the section alone says
+/// little.
+fn unwound_percent<S: ByteSource>(elf: &Elf<S>) -> u8 {
+    let Some(text) = elf.section(".text").filter(|text| text.size > 0) else { return 0 };
+    let end = text.address.0.saturating_add(text.size);
+    let within = |(start, len): (u64, u64)| {
+        start.saturating_add(len).min(end).saturating_sub(start.max(text.address.0))
+    };
+    let described = described_code(elf).into_iter().map(within).fold(0_u64, u64::saturating_add);
+    (u128::from(described.min(text.size)) * 100 / u128::from(text.size)) as u8
 }
 
 fn language<S: ByteSource>(elf: &Elf<S>) -> Option<Language> {
@@ -84,7 +97,7 @@ mod tests {
         let file = File::open(std::env::current_exe().unwrap()).unwrap();
         let contents = Contents::of(&Elf::open(FileSource::new(file)).unwrap());
         assert_eq!(contents.language, Some(Language::Rust));
-        assert!(contents.symbol_table && contents.eh_frame && contents.debug_info);
+        assert!(contents.symbol_table && contents.debug_info && contents.unwound_percent > 90);
         assert!(!contents.debug_link && !contents.mini_debug_info);
     }
 }

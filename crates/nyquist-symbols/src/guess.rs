@@ -4,14 +4,19 @@
 use crate::section::Source;
 use crate::symbol_table::NamedRange;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection as _};
-use nyquist_object::{Elf, Svma};
+use nyquist_object::{ByteSource, Elf, Svma};
 
 /// What the code that a program begins with is called by convention (System V gABI, "Process Initialization").
 const ENTRY_POINT: &str = "_start";
 
-/// The functions that `.eh_frame` tells of, named after their relative addresses: `fun_1f40`. Reading stops at
-/// the first entry that is damaged.
+/// The functions that `.eh_frame` tells of, named after their relative addresses: `fun_1f40`.
 pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
+    described_code(elf).into_iter().filter_map(|(start, len)| named(elf, start, len)).collect()
+}
+
+/// Where each piece of code begins that `.eh_frame` tells of, and its length. Reading stops at the first entry that is
+/// damaged.
+pub(crate) fn described_code<S: ByteSource>(elf: &Elf<S>) -> Vec<(u64, u64)> {
     let Some(header) = elf.section(".eh_frame") else { return Vec::new() };
     let bytes = elf.data(header).unwrap_or_default();
     let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -24,8 +29,7 @@ pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
         let Ok(description) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        let (start, len) = (description.initial_address(), description.len());
-        functions.extend(named(elf, start, len));
+        functions.push((description.initial_address(), description.len()));
     }
     functions
 }

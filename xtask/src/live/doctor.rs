@@ -79,11 +79,13 @@ fn names(test: &Context<'_>) -> Verdict {
         &told,
         "ok       names, lines and inlined calls from its debug info",
     )?;
-    expect_contains("of the whole program", &told, "(.eh_frame)")?;
+    expect_contains("of the whole program", &told, "(.eh_frame of ")?;
     expect_contains("of its libraries", &told, "libc.so.6")?;
     let told = of_file(test, &test.workload("shares-stripped"), &[])?;
     expect_contains("of the stripped program", &told, "better   stripped: only exported functions")?;
     expect_contains("of the stripped program", &told, "hint: ")?;
+    let told = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
+    expect_contains("of the one without unwind information", &told, "better   unwind information for ")?;
     let told = of_file(test, &test.workload("inlines-v0"), &[])?;
     expect_contains("of the Rust program", &told, "names, lines")
 }

@@ -6,6 +6,9 @@ use nyquist_object::{Elf, ObjectError};
 use nyquist_symbols::{Attempt, Contents, Finder, Found, Language, ModuleRequest, OpenFile};
 use std::path::{Path, PathBuf};
 
+/// Hand-written assembly, of which some libraries have much, is often without unwind information.
+const MOST_PERCENT: u8 = 50;
+
 /// The facts about a module's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
@@ -170,8 +173,12 @@ impl Module {
     fn unwinding(&self) -> Finding {
         const TOPIC: &str = "unwinding";
         let in_debug_file = self.debug_file.as_ref().is_some_and(|(_, contents)| contents.debug_frame);
-        if self.contents.eh_frame {
-            Finding::ok(TOPIC, "stacks by its unwind information (.eh_frame)")
+        let percent = self.contents.unwound_percent;
+        if percent >= MOST_PERCENT {
+            Finding::ok(
+                TOPIC,
+                format!("stacks by its unwind information (.eh_frame of {percent} % of the code)"),
+            )
         } else if self.contents.debug_frame || in_debug_file {
             Finding::ok(TOPIC, "stacks by the unwind information for debuggers (.debug_frame)")
         } else if self.contents.language == Some(Language::Go) {
@@ -179,7 +186,9 @@ impl Module {
         } else {
             Finding::better(
                 TOPIC,
-                "no unwind information: stacks are whole only where frame pointers are kept",
+                format!(
+                    "unwind information for {percent} % of the code: stacks are whole only where frame pointers are kept"
+                ),
             )
             .hint("build with -fasynchronous-unwind-tables, or -fno-omit-frame-pointer")
         }
@@ -224,7 +233,7 @@ mod tests {
         mini_debug_info: false,
         dynamic_symbols: false,
         debug_link: false,
-        eh_frame: false,
+        unwound_percent: 0,
         debug_frame: false,
         language: None,
     };
@@ -283,7 +292,8 @@ mod tests {
     fn unwinding_takes_information_or_frame_pointers() {
         let of = |contents, level, part| check(&module(contents, None), "unwinding", level, &[part]);
         of(NOTHING, Level::Better, "frame pointers are kept");
-        of(Contents { eh_frame: true, ..NOTHING }, Level::Ok, ".eh_frame");
+        of(Contents { unwound_percent: 99, ..NOTHING }, Level::Ok, ".eh_frame of 99 %");
+        of(Contents { unwound_percent: 3, ..NOTHING }, Level::Better, "for 3 %");
         of(Contents { debug_frame: true, ..NOTHING }, Level::Ok, ".debug_frame");
         of(Contents { language: Some(Language::Go), ..NOTHING }, Level::Ok, "which Go keeps");
     }
@@ -304,11 +314,11 @@ mod tests {
         let poor = module(Contents { dynamic_symbols: true, ..NOTHING }, None).summary();
         assert_eq!(poor.level, Level::Better);
         assert!(
-            poor.text.starts_with("/bin/app: stripped") && poor.text.contains("no unwind"),
+            poor.text.starts_with("/bin/app: stripped") && poor.text.contains("unwind information for 0 %"),
             "{}",
             poor.text
         );
-        let fine = module(Contents { debug_info: true, eh_frame: true, ..NOTHING }, None).summary();
+        let fine = module(Contents { debug_info: true, unwound_percent: 99, ..NOTHING }, None).summary();
         assert_eq!((fine.level, fine.hints.len()), (Level::Ok, 0));
     }
 }
