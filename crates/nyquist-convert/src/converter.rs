@@ -1,6 +1,7 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
 use crate::account::{Balance, Leftovers};
+use crate::condense;
 use crate::cpus::Cpus;
 use crate::event::{
     Counter, Event, EventKind, Mapping, Marker, MarkerTiming, Pid, Registers, Sample, SampleState, Tid,
@@ -245,6 +246,20 @@ impl Converter {
     /// as building the tables that stay.
     pub fn evict(&mut self, before: Timestamp) {
         self.stages.evict(before);
+    }
+
+    /// Keeps of everything before a point in time no more than it sums to: of the samples of a thread with the same
+    /// stack one, and no markers. What remains of the past then grows with the variety of stacks, and not with time.
+    /// Costs a look at every sample.
+    pub fn condense(&mut self, before: Timestamp) {
+        let before = self.stages.profile_time(before);
+        condense::samples_before(&mut self.stages.builder, before);
+    }
+
+    /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from one snapshot
+    /// to the next.
+    pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
+        self.stages.lib_sources()
     }
 
     /// What was counted so far.
@@ -1190,6 +1205,20 @@ mod tests {
         let profile = converter.finish().profile;
         assert_eq!(folded(&profile), ["0x100;0x8 1", "0x100;0x9 1", "0x100;0x3 1"]);
         assert_eq!(profile.stacks().len(), 4);
+    }
+
+    #[test]
+    fn condensing_keeps_the_sums_of_what_is_old() {
+        let mut converter = converter(true);
+        for time in 1..10 {
+            converter.push(at(time, sample(1, 1, None, &[time % 2, 0x101])));
+        }
+        converter.advance(Timestamp(100 * MS));
+        converter.condense(Timestamp(7 * MS));
+        assert_eq!(
+            folded(&converter.snapshot()),
+            ["0x100;0x1 1", "0x100;0x0 3", "0x100;0x1 2", "0x100;0x1 1", "0x100;0x0 1", "0x100;0x1 1"]
+        );
     }
 
     #[test]

@@ -132,7 +132,7 @@ fn record_once(
         Program::Launched(child) => Target::Child(child.pid()),
         Program::Attached(pid) => Target::Attach(*pid),
     };
-    let options = perf::Options { rate_hz: args.rate, duration };
+    let options = perf::Options { rate_hz: args.rate, duration, ..perf::Options::default() };
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
     let mut converter = converter.unwrap_or_else(|| {
         summary::print_outcome(printer, perf.outcome());

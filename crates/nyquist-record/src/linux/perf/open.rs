@@ -53,11 +53,14 @@ pub struct Options {
     pub rate_hz: u32,
     /// How long to record, where it should end before the process does.
     pub duration: Option<Duration>,
+    /// How long what was sampled may lie in the rings. `None` leaves it there until they are worth a look, which may
+    /// take seconds: the least work for a recording that nobody watches.
+    pub hand_over_every: Option<Duration>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate_hz: 1000, duration: None }
+        Self { rate_hz: 1000, duration: None, hand_over_every: None }
     }
 }
 
@@ -169,6 +172,7 @@ impl Perf {
             stop: Arc::clone(&stop),
             pid: self.target.pid().0,
             duration: self.options.duration,
+            hand_over_every: self.options.hand_over_every,
             totals,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());

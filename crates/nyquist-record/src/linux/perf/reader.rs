@@ -69,6 +69,7 @@ pub(crate) struct Reader {
     pub(crate) stop: Arc<OwnedFd>,
     pub(crate) pid: u32,
     pub(crate) duration: Option<Duration>,
+    pub(crate) hand_over_every: Option<Duration>,
     pub(crate) totals: ThreadTotals,
 }
 
@@ -90,6 +91,8 @@ struct Waiting {
     _process: Option<OwnedFd>,
     /// For every ring its place, and which of its wakers is waited for there.
     rings: Vec<(usize, usize)>,
+    /// How long the rings may stay without a look, in ms.
+    look_every: Option<u32>,
 }
 
 impl Waiting {
@@ -99,7 +102,7 @@ impl Waiting {
             deadline.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let retry = blocked.then_some(POOL_RETRY_MS);
         let check = self.exit.is_none().then_some(EXIT_CHECK_MS);
-        [left, retry, check].into_iter().flatten().min()
+        [left, retry, check, self.look_every].into_iter().flatten().min()
     }
 }
 
@@ -142,7 +145,8 @@ impl Reader {
         let exit = process.as_ref().map(|process| poll.add(process.as_raw_fd()));
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.rings.iter().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
-        Waiting { poll, stop, exit, _process: process, rings }
+        let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
+        Waiting { poll, stop, exit, _process: process, rings, look_every }
     }
 
     fn end_reason(&self, waiting: &Waiting, deadline: Option<u64>) -> Option<EndReason> {
