@@ -256,6 +256,11 @@ impl Converter {
         condense::samples_before(&mut self.stages.builder, before);
     }
 
+    /// How many stacks a [`snapshot`](Self::snapshot) has, which is what its size grows with.
+    pub fn stack_count(&self) -> usize {
+        self.stages.builder.profile().stacks().len()
+    }
+
     /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from one snapshot
     /// to the next.
     pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {

@@ -17,6 +17,7 @@ use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended
 use nyquist_record::linux::perf::{self, EndReason, OpenError, Outcome, Perf, Recording, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
@@ -155,7 +156,13 @@ fn record_once(
 }
 
 fn prepare(args: &RecordArgs, user: Option<&Credentials>) -> Result<Suspended, Failure> {
-    let command = Command::from_words(args.command.iter().cloned());
+    let command = command_of(&args.command, user)?;
+    launch::prepare(&command).map_err(|error| launch_failure(&error))
+}
+
+/// The command of a command line, to be run as this user.
+pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Result<Command, Failure> {
+    let command = Command::from_words(words.iter().cloned());
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
     if let Some(user) = user {
@@ -163,7 +170,7 @@ fn prepare(args: &RecordArgs, user: Option<&Credentials>) -> Result<Suspended, F
         command.env.splice(0..0, invoking_environment(user.uid));
         command.run_as = Some(user.clone());
     }
-    launch::prepare(&command).map_err(|error| launch_failure(&error))
+    Ok(command)
 }
 
 /// Takes over everything that is recorded, until the recording ends.
@@ -235,11 +242,11 @@ fn shell_code(ended: &io::Result<Ended>) -> u8 {
     ended.as_ref().map_or(FAILED, |ended| ended.status.shell_code())
 }
 
-fn launch_failure(error: &LaunchError) -> Failure {
+pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
     Failure::new(error.to_string()).status(error.exit_code())
 }
 
-fn open_failure(error: &OpenError) -> Failure {
+pub(crate) fn open_failure(error: &OpenError) -> Failure {
     let failure = Failure::new(error.to_string());
     match error.advice() {
         Some(advice) => failure.hint(advice),

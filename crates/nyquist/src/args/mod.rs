@@ -13,6 +13,7 @@ mod record;
 mod report;
 pub(crate) mod samply;
 mod script;
+mod top;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
@@ -25,6 +26,7 @@ pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::{RecordArgs, RowArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
+pub(crate) use top::TopArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -76,6 +78,8 @@ pub(crate) enum Command {
     Script(ScriptArgs),
     /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
     Export(ExportArgs),
+    /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
+    Top(TopArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile
