@@ -151,7 +151,26 @@ fn write_text_seeds() -> io::Result<()> {
     Ok(())
 }
 
+/// Files of other tools, behind the byte that chooses their format.
+fn write_formats() -> io::Result<()> {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/nyquist-formats/tests/samples");
+    let files = [(0, "perf-6.1.txt"), (4, "node-20.cpuprofile"), (3, "py-spy-0.4.speedscope.json")];
+    for (number, (choice, name)) in files.into_iter().enumerate() {
+        write("formats", number, &[&[choice], fs::read(samples.join(name))?.as_slice()].concat())?;
+    }
+    let texts: [(u8, &str); 3] = [
+        (2, "main;work 17\nmain;wait_[k] 3\n"),
+        (5, r#"{"traceEvents":[{"ph":"B","name":"a","pid":1,"tid":2,"ts":1},{"ph":"X","name":"b","pid":1,"tid":2,"ts":2,"dur":3},{"ph":"E","pid":1,"tid":2,"ts":9}]}"#),
+        (6, r#"<trace-query-result><node><row><sample-time id="1">1</sample-time><thread id="2" fmt="t 0x1"><tid id="3">1</tid></thread><weight id="4">5</weight><backtrace id="5"><frame id="6" name="f" addr="0x1"/></backtrace></row><row><sample-time>9</sample-time><thread ref="2"/><backtrace ref="5"/></row></node></trace-query-result>"#),
+    ];
+    for (number, (choice, text)) in texts.into_iter().enumerate() {
+        write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
+    }
+    Ok(())
+}
+
 fn write_profiles() -> io::Result<()> {
+    write_formats()?;
     for (number, version) in VERSIONS.into_iter().enumerate() {
         write("profile_bytes", 2 * number, &sample_document(version, false))?;
         write("profile_bytes", 2 * number + 1, &sample_document(version, true))?;

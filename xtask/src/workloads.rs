@@ -80,8 +80,18 @@ const WORKLOADS: &[Workload] = &[
     c("ending", "ending.c"),
     c("kernel_heavy", "kernel_heavy.c"),
     c("libplugin.so", "-shared -fPIC plugin.c"),
+    c("libother.so", "-shared -fPIC -Dplugin_inner=other_inner plugin.c"),
     c("plugin_host", "plugin_host.c"),
+    c("plugin_loop", "plugin_loop.c"),
+    c("pool", "-pthread pool.c"),
+    c("storm", "storm.c"),
+    c("closer", "closer.c"),
+    c("pid_reuse", "pid_reuse.c"),
     c("waits", "waits.c"),
+    c("interrupts", "-pthread interrupts.c"),
+    c("deny_perf", "deny_perf.c"),
+    c("thread_exec", "-pthread thread_exec.c"),
+    c("many_threads", "-pthread many_threads.c"),
     c("endless", "-pthread endless.c"),
     c("ticks", "ticks.c"),
     c("signal_frame", "signal_frame.c"),
@@ -92,6 +102,7 @@ const WORKLOADS: &[Workload] = &[
     c("clock_loop", "clock_loop.c"),
     c("odd_name", "odd_name.c"),
     c("measured", "measured.c"),
+    c("markers", "markers.c"),
     c("fixed_work-fp", "-fno-omit-frame-pointer -pthread fixed_work.c"),
     c("fixed_work-cfi", "-fomit-frame-pointer -pthread fixed_work.c"),
     Workload { name: "names", compiler: Compiler::Cpp, arguments: "names.cpp", after: After::Nothing },
@@ -100,6 +111,9 @@ const WORKLOADS: &[Workload] = &[
     rust("inlines-static", "-C target-feature=+crt-static inlines.rs"),
     rust("rust_threads", "rust_threads.rs"),
 ];
+
+/// The workloads that are packages of their own.
+const PACKAGES: &[&str] = &["async_server"];
 
 /// Builds what is missing or older than the sources; returns the folder of the built programs.
 pub(crate) fn build_all() -> Result<PathBuf> {
@@ -112,7 +126,25 @@ pub(crate) fn build_all() -> Result<PathBuf> {
             .build_if_needed(&sources, &built, newest)
             .with_context(|| format!("cannot build the workload {}", workload.name))?;
     }
+    for package in PACKAGES {
+        build_package(package, &built).with_context(|| format!("cannot build the workload {package}"))?;
+    }
     Ok(built)
+}
+
+/// Builds a package with cargo, which knows itself what has changed.
+fn build_package(package: &str, built: &Path) -> Result<()> {
+    let manifest = crate::root().join("workloads").join(package).join("Cargo.toml");
+    // Not among the built programs, which the tests copy.
+    let target = crate::target().join("workload-packages");
+    let mut cargo = Command::new("cargo");
+    cargo.args(["build", "--quiet", "--release", "--locked", "--manifest-path"]).arg(manifest);
+    execute({
+        cargo.arg("--target-dir").arg(&target);
+        cargo
+    })?;
+    fs::copy(target.join("release").join(package), built.join(package))?;
+    Ok(())
 }
 
 impl Workload {

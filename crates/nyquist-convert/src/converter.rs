@@ -8,10 +8,11 @@ use crate::event::{
     Timestamp, Track, UserStack,
 };
 use crate::evict;
+use crate::filter::Filter;
 use crate::intern::{Interner, Mode};
 use crate::jit::{DumpIndex, JitDumps};
-use crate::mappings::Range;
-use crate::markers::Markers;
+use crate::mappings::{Mappings, Range};
+use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::program_arguments::ProgramArguments;
@@ -26,12 +27,16 @@ use nyquist_profile::{
     self as profile, CategoryColor, ExtraInfo, LibId, Meta, ProcessIndex, Profile, ProfileBuilder, StackId,
     ThreadIndex, well_known,
 };
-use nyquist_unwind::{FrameAddress, StackCopy, Unwinder, WalkEnd};
+use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
+use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
 /// must outweigh what adding up times in milliseconds rounds.
 const BEYOND_LAST: u64 = 1_000;
+
+/// The process that the kernel names where a thread has given its number back: -1.
+const NAMELESS: Pid = Pid(u32::MAX);
 
 /// What the converter has to know of the recording.
 #[derive(Clone, Debug)]
@@ -91,6 +96,9 @@ struct Stages {
     builder: ProfileBuilder,
     statistics: Statistics,
     leftovers: Leftovers,
+    filter: Filter,
+    /// The thread that has ended last on each CPU.
+    last_exits: FxHashMap<u32, (Pid, Tid)>,
     shape: Shape,
     /// Rows of threads that have ended; empty unless the shape says that rows are used again.
     pool: Pool,
@@ -110,8 +118,8 @@ struct Stages {
 enum Place {
     /// The root of a stack that could not be finished, for this reason.
     Truncated(String),
-    /// What stands for the user's part of the stack, which nobody has walked.
-    Label(&'static str),
+    /// Code that cannot be looked into, by what it is called.
+    Named(&'static str),
     /// An address, and the memory that holds it, where that is known.
     Code(Option<Range>, Avma, Mode),
 }
@@ -159,6 +167,8 @@ impl Converter {
             builder,
             statistics: Statistics::default(),
             leftovers: Leftovers::default(),
+            filter: Filter::All,
+            last_exits: FxHashMap::default(),
             shape: Shape::default(),
             pool: Pool::default(),
             cpus: Cpus::default(),
@@ -169,6 +179,11 @@ impl Converter {
             places: Vec::new(),
         };
         Self { order: Order::default(), stages }
+    }
+
+    /// Keeps only some of the samples that will come.
+    pub fn keep_only(&mut self, filter: Filter) {
+        self.stages.filter = filter;
     }
 
     /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
@@ -298,6 +313,24 @@ impl Libs {
     }
 }
 
+/// A copy of a stack, and the code of the files that are mapped.
+struct CopyAndCode<'a> {
+    copy: StackCopy<'a>,
+    mappings: Mappings,
+    modules: &'a ModuleStore,
+}
+
+impl StackMemory for CopyAndCode<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.copy.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let module = self.mappings.find(address).and_then(|range| range.module);
+        module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
+    }
+}
+
 impl Stages {
     /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
     /// may end, or the file go away.
@@ -312,8 +345,11 @@ impl Stages {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
         match event.kind {
-            EventKind::Sample(sample) => {
-                if self.wants((sample.pid, sample.tid), cpu, now) {
+            EventKind::Sample(mut sample) => {
+                if self.name_nameless(&mut sample, cpu)
+                    && self.is_kept(sample.pid, now)
+                    && self.wants((sample.pid, sample.tid), cpu, now)
+                {
                     self.sample(now, cpu, &sample);
                 }
             }
@@ -327,8 +363,16 @@ impl Stages {
                     name_process(&mut self.builder, &process, self.options.start);
                 }
             }
-            EventKind::Name { pid, tid, name, exec } => self.name(now, (pid, tid), &name, exec),
-            EventKind::Exit { pid, tid } => self.exit(now, (pid, tid)),
+            EventKind::Name { pid, tid, name, exec } => {
+                self.name(now, (pid, tid), &name, exec);
+                self.filter_from(pid, exec, now);
+            }
+            EventKind::Exit { pid, tid } => {
+                self.exit(now, (pid, tid));
+                if let Some(cpu) = cpu {
+                    self.last_exits.insert(cpu, (pid, tid));
+                }
+            }
             EventKind::Total { pid, tid, cpu_time_ns } => {
                 if self.wants((pid, tid), cpu, now) {
                     self.total(now, cpu, (pid, tid), cpu_time_ns);
@@ -339,8 +383,62 @@ impl Stages {
                 self.builder.meta_mut().lost_samples += records;
             }
             EventKind::Throttled => self.statistics.throttled += 1,
-            EventKind::Marker(marker) => self.marker(now, &marker),
-            EventKind::Counter(counter) => self.counter(now, &counter),
+            EventKind::Marker(marker) => {
+                let tid = match marker.track {
+                    Track::Thread(tid) => tid,
+                    Track::Named(_) => Tid(marker.pid.0),
+                };
+                if self.wants((marker.pid, tid), cpu, now) {
+                    self.marker(now, &marker);
+                }
+            }
+            EventKind::Counter(counter) => {
+                if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
+                    self.counter(now, &counter);
+                }
+            }
+        }
+    }
+
+    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
+    /// one that has ended last on its CPU. Returns whether the thread is known.
+    fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
+        if sample.pid != NAMELESS {
+            return true;
+        }
+        let ended = cpu.and_then(|cpu| self.last_exits.get(&cpu));
+        if let Some((pid, tid)) = ended {
+            (sample.pid, sample.tid) = (*pid, *tid);
+        }
+        ended.is_some()
+    }
+
+    /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
+    fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
+        pid.0 != 0
+            && match &self.filter {
+                Filter::All => true,
+                Filter::FromExec(waiting) => *waiting != pid,
+                Filter::Family(_) => self.tracker.process(pid, now).in_family,
+                Filter::Named(names) => {
+                    let name = &self.tracker.process(pid, now).name;
+                    names.iter().any(|pattern| pattern.matches(name))
+                }
+            }
+    }
+
+    /// A process has a name, by exec or as it was found.
+    fn filter_from(&mut self, pid: Pid, exec: bool, now: Timestamp) {
+        match &mut self.filter {
+            Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
+            Filter::Family(pids) => {
+                // Who has the number later is another process.
+                if let Some(at) = pids.iter().position(|member| *member == pid) {
+                    pids.swap_remove(at);
+                    self.tracker.process(pid, now).in_family = true;
+                }
+            }
+            _ => {}
         }
     }
 
@@ -478,7 +576,9 @@ impl Stages {
     fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         if self.wants((sample.pid, sample.tid), cpu, now) {
-            let stack = self.stack(now, sample);
+            let truncated = self.walk_user_stack(now, sample);
+            self.place_frames(now, sample, truncated);
+            let stack = self.intern_places();
             self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
         }
     }
@@ -496,12 +596,12 @@ impl Stages {
         }
     }
 
-    /// Adds a sample for the whole intervals that a thread has waited, at the beginning of its wait.
+    /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
     fn add_wait(&mut self, tid: Tid, wait: Wait, end: Timestamp) {
         let (interval, id) = (self.interval(), (wait.pid, tid));
         let waited = &mut self.thread(wait.since, id).waited;
         waited.add(end.0.saturating_sub(wait.since.0));
-        let weight = waited.take_intervals(interval);
+        let weight = waited.take_nearest(interval);
         if weight > 0 {
             let thread = self.profile_thread(wait.since, id);
             let time = self.profile_time(wait.since);
@@ -623,13 +723,6 @@ impl Stages {
         index
     }
 
-    /// The stack of a sample, with the names that are known by now.
-    fn stack(&mut self, now: Timestamp, sample: &Sample) -> Option<StackId> {
-        let truncated = self.walk_user_stack(now, sample);
-        self.place_frames(now, sample, truncated);
-        self.intern_places()
-    }
-
     /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
     /// kernel's.
     fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
@@ -638,10 +731,10 @@ impl Stages {
         }
         self.places.clear();
         self.places.extend(truncated.map(Place::Truncated));
-        let process = self.tracker.process(sample.pid, now);
         if let UserStack::Named(name) = sample.user {
-            self.places.push(Place::Label(name));
+            self.places.push(Place::Named(name));
         }
+        let process = self.tracker.process(sample.pid, now);
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
             let range = process.find(address).copied();
@@ -662,13 +755,13 @@ impl Stages {
         let mut stack = None;
         for place in &self.places {
             stack = Some(match place {
-                Place::Label(name) => {
-                    let category = self.interner.category(Mode::User);
-                    self.builder.intern_label(stack, name, Some(category))
-                }
                 Place::Truncated(reason) => {
                     let category = self.interner.category(Mode::User);
                     self.builder.intern_label(stack, &well_known::truncated(reason), Some(category))
+                }
+                Place::Named(name) => {
+                    let category = self.interner.category(Mode::User);
+                    self.builder.intern_label(stack, name, Some(category))
                 }
                 Place::Code(range, address, mode) => {
                     let place = (range.as_ref(), *address);
@@ -726,10 +819,16 @@ impl Stages {
                 if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
                     return None;
                 }
-                let memory = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                let space = process.address_space(&self.modules, &self.dumps);
+                let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+                let (modules, dumps) = (&self.modules, &self.dumps);
                 let frames = &mut self.frames;
-                let end = self.unwinder.walk(space, &registers, &memory, &mut |frame| frames.push(frame));
+                let mut push = |frame| frames.push(frame);
+                let end = if let nyquist_unwind::Registers::X86_64Partial { .. } = registers {
+                    let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
+                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &memory, &mut push)
+                } else {
+                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
+                };
                 truncation(end, *limited, stack.len())
             }
         }
@@ -750,6 +849,7 @@ impl Stages {
         for process in processes {
             name_process(&mut builder, process, self.options.start);
         }
+        markers::drop_lonely_flows(&mut builder);
         let meta = builder.meta_mut();
         meta.profiling_start = Some(0);
         meta.profiling_end = Some(self.profile_time(self.last_time) + BEYOND_LAST);
@@ -779,6 +879,9 @@ fn find_made_code(
     (pid, address, now): (Pid, Avma, Timestamp),
 ) -> Option<Range> {
     if process.jit.dumps.is_empty() {
+        if !modules.knows_processes() {
+            return None;
+        }
         return process.jit.find_in_map(pid, address, now, modules);
     }
     dumps.find(&process.jit.dumps, address, now)
@@ -1312,5 +1415,83 @@ mod tests {
                 (expected, expected)
             );
         }
+    }
+
+    fn exec(time: u64, pid: u32, name: &str) -> Event {
+        let name = name.to_owned();
+        at(time, EventKind::Name { pid: Pid(pid), tid: Tid(pid), name, exec: true })
+    }
+
+    fn born(time: u64, pid: u32, parent: u32) -> Event {
+        let (pid, tid) = (Pid(pid), Tid(pid));
+        at(time, EventKind::Fork { pid, tid, parent_pid: Pid(parent), parent_tid: Tid(parent) })
+    }
+
+    /// The samples that a filter keeps, each by its address.
+    fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+        let mut converter = converter(true);
+        converter.keep_only(filter);
+        for event in events {
+            converter.push(event);
+        }
+        folded(&converter.finish().profile)
+    }
+
+    #[test]
+    fn a_thread_that_has_given_its_number_back_is_the_last_that_ended_there() {
+        let mut converter = converter(true);
+        converter.push(exec(1, 7, "seven"));
+        converter.push(at(2, sample(u32::MAX, u32::MAX, None, &[1])));
+        converter.push(at(3, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
+        converter.push(at(4, sample(u32::MAX, u32::MAX, None, &[2])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), ["0x2 1"]);
+        assert_eq!(profile.processes()[0].name, "seven");
+    }
+
+    #[test]
+    fn an_idle_cpu_is_nobodys_doing() {
+        assert_eq!(kept(Filter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
+    }
+
+    #[test]
+    fn what_a_process_does_before_its_exec_is_not_the_commands() {
+        let events = [
+            at(1, sample(7, 7, None, &[1])),
+            at(1, sample(8, 8, None, &[2])),
+            exec(2, 7, "x"),
+            at(3, sample(7, 7, None, &[3])),
+        ];
+        assert_eq!(kept(Filter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
+    }
+
+    #[test]
+    fn a_family_is_what_descends_from_a_process() {
+        let events = [
+            at(1, sample(7, 7, None, &[1])),
+            exec(2, 7, "x"),
+            born(3, 8, 7),
+            born(4, 9, 8),
+            born(4, 10, 1),
+            at(5, sample(7, 7, None, &[7])),
+            at(6, sample(9, 9, None, &[9])),
+            at(6, sample(10, 10, None, &[10])),
+            born(7, 7, 1),
+            exec(8, 7, "another"),
+            at(9, sample(7, 7, None, &[11])),
+        ];
+        assert_eq!(kept(Filter::Family(vec![Pid(7)]), events), ["0x7 1", "0x9 1"]);
+    }
+
+    #[test]
+    fn processes_are_kept_by_the_names_that_they_have_at_the_time() {
+        let events = [
+            exec(1, 7, "cc1plus"),
+            at(2, sample(7, 7, None, &[1])),
+            exec(3, 7, "ld"),
+            at(4, sample(7, 7, None, &[2])),
+        ];
+        let filter = Filter::Named(vec![crate::NamePattern::new("cc1*")]);
+        assert_eq!(kept(filter, events), ["0x1 1"]);
     }
 }

@@ -4,7 +4,7 @@ use crate::event::{self, CounterKind, FieldValue, MarkerCategory};
 use nyquist_profile::{
     CategoryColor, CategoryId, Counter, CounterDisplay, CounterId, CounterSample, Marker, MarkerField,
     MarkerFormat, MarkerSchema, MarkerSchemaId, MarkerTiming, MarkerValue, ProcessIndex, ProfileBuilder,
-    Thread, ThreadIndex, well_known,
+    StringId, Thread, ThreadIndex, well_known,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
@@ -96,6 +96,43 @@ impl Markers {
         let delta = counter.value - *last;
         *last = counter.value;
         builder.counter_mut(*id).samples.push(CounterSample { time, delta, operations: None });
+    }
+}
+
+/// Takes the ids of flows off markers that are the only ones of theirs: they connect nothing, and a program that marks
+/// each of its calls has millions of them. Linear in the markers.
+pub(crate) fn drop_lonely_flows(builder: &mut ProfileBuilder) {
+    let is_flow = |format| matches!(format, MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId);
+    let formats: Vec<Vec<bool>> = builder
+        .profile()
+        .marker_schemas()
+        .iter()
+        .map(|schema| schema.fields.iter().map(|field| is_flow(field.format)).collect())
+        .collect();
+    let threads = builder.profile().threads().len();
+    let mut uses: FxHashMap<StringId, u32> = FxHashMap::default();
+    for index in 0..threads {
+        each_flow(builder.thread_mut(ThreadIndex::from_index(index)), &formats, |value| {
+            if let MarkerValue::String(id) = value {
+                *uses.entry(*id).or_default() += 1;
+            }
+        });
+    }
+    for index in 0..threads {
+        each_flow(builder.thread_mut(ThreadIndex::from_index(index)), &formats, |value| {
+            if matches!(value, MarkerValue::String(id) if uses.get(id) == Some(&1)) {
+                *value = MarkerValue::Missing;
+            }
+        });
+    }
+}
+
+fn each_flow(thread: &mut Thread, formats: &[Vec<bool>], mut each: impl FnMut(&mut MarkerValue)) {
+    for marker in &mut thread.markers {
+        let Some(is_flow) = marker.schema.and_then(|schema| formats.get(schema.index())) else { continue };
+        for (value, _) in marker.values.iter_mut().zip(is_flow).filter(|(_, is_flow)| **is_flow) {
+            each(value);
+        }
     }
 }
 
@@ -317,6 +354,25 @@ mod tests {
         let kinds = profile.threads()[0].markers.iter().map(|marker| marker.schema.unwrap().index());
         assert_eq!(kinds.collect::<Vec<_>>(), [0, 1, 0, 2, 3]);
         assert!(profile.threads()[0].markers.iter().all(|marker| marker.values == [MarkerValue::Integer(7)]));
+    }
+
+    #[test]
+    fn an_id_that_only_one_marker_has_is_no_flow() {
+        let mut converter = converter();
+        let field = MarkerField { key: "flow".to_owned(), label: None, format: MarkerFormat::FlowId };
+        let schema =
+            Arc::new(MarkerSchema { name: "s".to_owned(), fields: vec![field], ..MarkerSchema::default() });
+        for (time, id) in [(1, "a"), (2, "b"), (3, "a")] {
+            let mut marker = marker(Track::Thread(Tid(time)), "m", event::MarkerTiming::Instant);
+            marker.schema = Some(Arc::clone(&schema));
+            marker.values = vec![FieldValue::String(id.into())];
+            converter.push(marked(u64::from(time), marker));
+        }
+        let profile = converter.finish().profile;
+        let values =
+            profile.threads().iter().flat_map(|thread| &thread.markers).map(|marker| marker.values[0]);
+        let flows = values.map(|value| matches!(value, MarkerValue::String(_)));
+        assert_eq!(flows.collect::<Vec<_>>(), [true, false, true]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::recorded_files::Files;
 use crate::vdso;
+use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_perf::PerfMap;
@@ -28,7 +29,7 @@ pub enum LibSource {
     /// An image that is no file: the vDSO.
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules: addresses count from here.
-    Kernel(nyquist_object::Avma),
+    Kernel(Avma),
     /// Code that was made while the program ran, and what its compiler says of it.
     Jit(JitSymbols),
     /// Nothing is known of the file but its name.
@@ -51,12 +52,12 @@ pub(crate) struct Module {
 enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
-    Kernel(nyquist_object::Avma),
+    Kernel(Avma),
     JitDump(DumpIndex),
     /// A perf map, and the address from which the lib counts.
-    PerfMap(Arc<MapFile>, nyquist_object::Avma),
+    PerfMap(Arc<MapFile>, Avma),
     /// A kernel that does not run here.
-    OtherKernel(nyquist_object::Avma),
+    OtherKernel(Avma),
     Missing,
 }
 
@@ -72,6 +73,11 @@ impl ModuleStore {
     /// A store that looks for files there.
     pub(crate) fn of(files: Files) -> Self {
         Self { files, ..Self::default() }
+    }
+
+    /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
+    pub(crate) fn knows_processes(&self) -> bool {
+        self.files.knows_processes()
     }
 
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
@@ -100,11 +106,7 @@ impl ModuleStore {
         mapping: &Mapping,
         dump: DumpIndex,
     ) -> Option<(ModuleIndex, Arc<File>)> {
-        let file = match &self.files {
-            Files::Live => open_mapped(mapping, mapping.pid?)?,
-            Files::Recorded(files) => files.open_made_here(mapping)?,
-        };
-        let file = Arc::new(file);
+        let file = Arc::new(self.files.open_jitdump(mapping)?);
         let key = (mapping.identity.clone(), mapping.path.clone());
         if let Some(&index) = self.known.get(&key) {
             return Some((index, file));
@@ -115,11 +117,7 @@ impl ModuleStore {
     }
 
     /// A module for the code that a perf map names from `base` on.
-    pub(crate) fn add_perf_map(
-        &mut self,
-        map: &Arc<MapFile>,
-        base: nyquist_object::Avma,
-    ) -> Option<ModuleIndex> {
+    pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, base: Avma) -> Option<ModuleIndex> {
         let bytes = Bytes::PerfMap(Arc::clone(map), base);
         self.add(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) })
     }
@@ -158,15 +156,13 @@ fn is_file(path: &str) -> bool {
 impl Module {
     fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
         let id = files.id_of(mapping);
-        let Some(pid) = mapping.pid else { return Self::kernel(mapping, id, files) };
+        if mapping.pid.is_none() {
+            return Self::kernel(mapping, id, files);
+        }
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
-        let opened = match files {
-            Files::Live => open_mapped(mapping, pid).map(|file| Arc::new(FileSource::new(file))),
-            Files::Recorded(files) => files.open(mapping, id.as_ref()),
-        };
-        let read = opened.and_then(|source| Self::read(&mapping.path, source));
+        let read = files.open(mapping, id.as_ref()).and_then(|source| Self::read(&mapping.path, source));
         read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
     }
 
@@ -235,7 +231,7 @@ impl Module {
     }
 
     /// Where the image base is, given a mapping of the module.
-    pub(crate) fn base(&self, mapping: &Mapping) -> nyquist_object::Avma {
+    pub(crate) fn base(&self, mapping: &Mapping) -> Avma {
         let start = mapping.start;
         match &self.bytes {
             Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
@@ -243,7 +239,7 @@ impl Module {
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
             Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) => {
-                nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0))
+                Avma(start.0.wrapping_sub(mapping.offset.0))
             }
             Bytes::File(_) => {
                 let mapped = MappedModule::from_mapping(
@@ -253,9 +249,7 @@ impl Module {
                     mapping.offset,
                     mapping.len,
                 );
-                mapped.map_or(nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| {
-                    mapped.base
-                })
+                mapped.map_or(Avma(start.0.wrapping_sub(mapping.offset.0)), |mapped| mapped.base)
             }
         }
     }
@@ -272,6 +266,29 @@ impl Module {
             | Bytes::Missing => None,
         };
         self.unwind.get_or_init(compile).clone()
+    }
+
+    /// Copies the module's instructions from an address on, given where its image base is, and says how many bytes there
+    /// are.
+    pub(crate) fn read_code(&self, base: Avma, address: Avma, out: &mut [u8]) -> usize {
+        let svma = address.0.wrapping_sub(base.0).wrapping_add(self.image_base.0);
+        let place = self.segments.iter().find_map(|segment| {
+            let into = svma.checked_sub(segment.address.0).filter(|into| *into < segment.file_size)?;
+            Some((segment.offset.0.checked_add(into)?, segment.file_size - into))
+        });
+        let Some((offset, left)) = place else { return 0 };
+        let len = out.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+        let Some(out) = out.get_mut(..len) else { return 0 };
+        let read = match &self.bytes {
+            Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
+            Bytes::Image(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::JitDump(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => false,
+        };
+        if read { len } else { 0 }
     }
 
     /// The module as the profile names it.
@@ -312,14 +329,12 @@ impl Module {
                     LibSource::Jit(JitSymbols::of_map(PerfMap::parse(&text), *base))
                 });
             }
+            _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
             Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
         };
-        if self.id.is_none() {
-            return LibSource::Unknown;
-        }
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
@@ -337,7 +352,7 @@ fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
 /// that was mapped is not used.
-fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
     let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
     let end = mapping.start.0.saturating_add(mapping.len);
     let places = [

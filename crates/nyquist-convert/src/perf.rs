@@ -14,6 +14,7 @@ use nyquist_perf::{
 use crate::event::{
     Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack,
 };
+use crate::marker_text;
 
 /// The `PROT_EXEC` of mmap(2).
 const PROT_EXEC: u32 = 4;
@@ -261,6 +262,18 @@ fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
     part
 }
 
+/// The number of the record in which the user's part of a call chain comes, where it does not come with the sample.
+pub(crate) fn deferred_cookie(chain: Words<'_>) -> Option<u64> {
+    let mut words = chain.iter();
+    words.find(|word| *word == context::USER_DEFERRED)?;
+    words.next()
+}
+
+/// The user's part of a call chain.
+pub(crate) fn user_part(chain: Words<'_>) -> Vec<Avma> {
+    part_of_chain(chain, context::USER)
+}
+
 /// The stack that the hardware has kept of calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`): the instruction
 /// pointer, then the call that each branch is.
 fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
@@ -282,20 +295,21 @@ fn fork(task: &Task) -> EventKind {
 
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
-    executable.then(|| Mapping {
+    // A program that writes samply's marker files maps them for no other reason than to say so.
+    let path = text(mmap.path);
+    (executable || marker_text::owner_in_path(&path).is_some()).then(|| Mapping {
         pid: (mmap.pid != KERNEL_PID).then_some(Pid(mmap.pid)),
         start: Avma(mmap.address),
         len: mmap.len,
         offset: FileOffset(mmap.page_offset),
-        path: mapped_name(mmap.path),
+        path: mapped_name(path),
         identity: identity(mmap.identity),
     })
 }
 
 /// Perf names the kernel's mapping after the symbol that it begins with.
-fn mapped_name(path: &[u8]) -> String {
+fn mapped_name(path: String) -> String {
     const KERNEL: &str = "[kernel.kallsyms]";
-    let path = text(path);
     if path.starts_with(KERNEL) { KERNEL.to_owned() } else { path }
 }
 
@@ -502,6 +516,16 @@ mod tests {
             identity: MappedFile::Inode { major: 8, minor: 1, inode: 99, generation: 7 },
         };
         assert_eq!(kind(mmap2(5)), EventKind::Map(expected));
+    }
+
+    #[test]
+    fn a_marker_file_is_a_mapping_too() {
+        let path: [u8; 24] = *b"/t/marker-11-12.txt\0\0\0\0\0";
+        let words = path.chunks(8).map(|word| u64::from_le_bytes(word.try_into().unwrap()));
+        let mut fields = vec![pair(11, 12), 0x1000, 0x2000, 0, pair(8, 1), 99, 7, 1];
+        fields.extend(words);
+        let EventKind::Map(mapping) = kind(other(record::MMAP2, 1 << 13, &fields)) else { panic!() };
+        assert_eq!(mapping.path, "/t/marker-11-12.txt");
     }
 
     #[test]

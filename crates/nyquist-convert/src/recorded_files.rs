@@ -2,7 +2,7 @@
 //! build ids and paths on this machine.
 
 use crate::event::{MappedFile, Mapping};
-use crate::modules::{is_same, open_regular};
+use crate::modules::{is_same, open_mapped, open_regular};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
 use nyquist_symbols::{Finder, ModuleRequest};
@@ -44,6 +44,30 @@ impl Files {
         }
     }
 
+    /// Opens the file of a mapping. One that is another than the one that was mapped is not used.
+    pub(crate) fn open(&self, mapping: &Mapping, id: Option<&BuildId>) -> Option<Arc<FileSource>> {
+        match self {
+            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?)?))),
+            Self::Recorded(files) => files.open(mapping, id),
+        }
+    }
+
+    /// Opens a jitdump, which has no identity but its inode.
+    pub(crate) fn open_jitdump(&self, mapping: &Mapping) -> Option<File> {
+        match self {
+            Self::Live => open_mapped(mapping, mapping.pid?),
+            Self::Recorded(files) => files.open_here(mapping),
+        }
+    }
+
+    /// Whether a process's number says which process it is: on another machine, or much later, it is another one.
+    pub(crate) fn knows_processes(&self) -> bool {
+        match self {
+            Self::Live => true,
+            Self::Recorded(files) => files.made_here,
+        }
+    }
+
     /// Whether a kernel of that build id, or of one that is not known, is the one that runs.
     pub(crate) fn is_running_kernel(&self, id: Option<&BuildId>) -> bool {
         match (self, id) {
@@ -71,21 +95,22 @@ impl RecordedFiles {
         self.build_ids.get(path).cloned()
     }
 
-    /// Opens the file of a mapping. One that is another than the one that was mapped is not used.
-    pub(crate) fn open(&self, mapping: &Mapping, id: Option<&BuildId>) -> Option<Arc<FileSource>> {
+    fn open(&self, mapping: &Mapping, id: Option<&BuildId>) -> Option<Arc<FileSource>> {
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
         if let Some(id) = id {
             let id = Some(ModuleId::BuildId(id.clone()));
             let request = ModuleRequest { path: PathBuf::from(path), id, ..ModuleRequest::default() };
             return self.finder.find_binary(&request).map(|file| file.source);
         }
-        Some(Arc::new(FileSource::new(self.open_made_here(mapping)?)))
+        Some(Arc::new(FileSource::new(self.open_here(mapping)?)))
     }
 
-    /// Opens the file of a mapping by its path, if the recording was made on this machine.
-    pub(crate) fn open_made_here(&self, mapping: &Mapping) -> Option<File> {
+    /// Opens the file at the path of a mapping, where the recording was made on this machine.
+    fn open_here(&self, mapping: &Mapping) -> Option<File> {
+        if !self.made_here {
+            return None;
+        }
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
-        let file = self.made_here.then(|| open_regular(path)).flatten()?;
-        is_same(&file, &mapping.identity).then_some(file)
+        open_regular(path).filter(|file| is_same(file, &mapping.identity))
     }
 }

@@ -21,6 +21,7 @@ pub mod record {
     pub const BPF_EVENT: u32 = 18;
     pub const CGROUP: u32 = 19;
     pub const TEXT_POKE: u32 = 20;
+    pub const CALLCHAIN_DEFERRED: u32 = 22;
 }
 
 /// The bits of `perf_event_header.misc`.
@@ -41,6 +42,8 @@ pub mod context {
     pub const HV: u64 = -32_i64 as u64;
     pub const KERNEL: u64 = -128_i64 as u64;
     pub const USER: u64 = -512_i64 as u64;
+    /// The user's part comes in a record of its own, which has the number that follows.
+    pub const USER_DEFERRED: u64 = -640_i64 as u64;
     pub const GUEST: u64 = -2048_i64 as u64;
     pub const GUEST_KERNEL: u64 = -2176_i64 as u64;
     pub const GUEST_USER: u64 = -2560_i64 as u64;

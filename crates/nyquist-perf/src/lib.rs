@@ -15,6 +15,7 @@ pub mod abi;
 mod attr;
 mod byte_order;
 mod cursor;
+mod encode;
 mod error;
 pub mod file;
 mod format;
@@ -33,6 +34,6 @@ pub use perf_map::{PerfMap, PerfMapEntry};
 pub use record::{Body, CpuMode, Header, Record, parse_record};
 pub use sample::{Branch, Branches, Counter, Counters, RegisterAbi, Registers, Sample, UserStackCopy, Words};
 pub use tasks::{
-    BpfEvent, Cgroup, Comm, KernelSymbol, Lost, MappedIdentity, Mmap, Namespaces, Read, Switch, Task,
-    TextPoke, Throttle,
+    BpfEvent, Cgroup, Comm, DeferredCallchain, KernelSymbol, Lost, MappedIdentity, Mmap, Namespaces, Read,
+    Switch, Task, TextPoke, Throttle,
 };

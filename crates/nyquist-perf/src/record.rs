@@ -4,7 +4,8 @@ use crate::abi::{misc, record};
 use crate::cursor::Cursor;
 use crate::sample::Sample;
 use crate::tasks::{
-    BpfEvent, Cgroup, Comm, KernelSymbol, Lost, Mmap, Namespaces, Read, Switch, Task, TextPoke, Throttle,
+    BpfEvent, Cgroup, Comm, DeferredCallchain, KernelSymbol, Lost, Mmap, Namespaces, Read, Switch, Task,
+    TextPoke, Throttle,
 };
 use crate::{ByteOrder, RecordError, RecordFormat, RecordId};
 
@@ -110,6 +111,8 @@ pub enum Body<'a> {
     Cgroup(Cgroup<'a>),
     /// `TEXT_POKE`: the kernel changed its own code.
     TextPoke(TextPoke<'a>),
+    /// `CALLCHAIN_DEFERRED`: the user's part of samples' call chains.
+    DeferredCallchain(DeferredCallchain<'a>),
     /// A type that is not parsed here: the bytes after the header.
     Unknown(&'a [u8]),
 }
@@ -162,6 +165,7 @@ fn parse_body<'a>(
         record::BPF_EVENT => Body::Bpf(BpfEvent::parse(cursor)?),
         record::CGROUP => Body::Cgroup(Cgroup::parse(cursor)?),
         record::TEXT_POKE => Body::TextPoke(TextPoke::parse(cursor)?),
+        record::CALLCHAIN_DEFERRED => Body::DeferredCallchain(DeferredCallchain::parse(cursor)?),
         _ => Body::Unknown(cursor.rest()),
     })
 }

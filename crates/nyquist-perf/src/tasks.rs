@@ -322,6 +322,22 @@ impl<'a> Cgroup<'a> {
     }
 }
 
+/// `CALLCHAIN_DEFERRED`: the user's part of the call chain of samples, taken when the thread left the kernel (Linux 6.19).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeferredCallchain<'a> {
+    /// The number by which samples refer to it, behind [`crate::abi::context::USER_DEFERRED`].
+    pub cookie: u64,
+    /// The addresses with their context words, innermost first.
+    pub chain: Words<'a>,
+}
+
+impl<'a> DeferredCallchain<'a> {
+    pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
+        let (cookie, count) = (cursor.u64("cookie")?, cursor.u64("call chain")?);
+        Ok(Self { cookie, chain: Words::new(cursor.counted(count, 8, "call chain")?, cursor.order()) })
+    }
+}
+
 /// `TEXT_POKE`: the kernel changed its own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPoke<'a> {

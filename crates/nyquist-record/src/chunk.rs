@@ -36,6 +36,14 @@ impl Chunk {
         self.complete_before
     }
 
+    /// The kernel's records, where it is these and not events.
+    pub fn raw_records(&self) -> Option<Bytes> {
+        match &self.content {
+            Content::Records { bytes, .. } => Some(bytes.clone()),
+            Content::Events(_) => None,
+        }
+    }
+
     /// Appends the events to `events`, and says how many records were not understood.
     ///
     /// The stack copies in them share the chunk's memory, which goes back to the recorder when the last of them

@@ -9,6 +9,15 @@ use nyquist_object::Avma;
 pub trait StackMemory {
     /// The eight bytes at `address` as a little-endian number. The address need not be aligned.
     fn read_u64(&self, address: Avma) -> Option<u64>;
+
+    /// Copies instructions from `address` on, and says how many bytes there are: none, where nothing is done about it.
+    ///
+    /// Asked for only where a frame pointer is needed that is not known
+    /// ([`Registers::X86_64Partial`](crate::Registers::X86_64Partial)), and never more than a few hundred bytes.
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let _ = (address, out);
+        0
+    }
 }
 
 /// A copy of the innermost part of a stack.

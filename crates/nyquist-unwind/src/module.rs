@@ -125,6 +125,12 @@ impl Module {
         Some((section, offset))
     }
 
+    /// How far into its function an address is, by the FDE that describes it.
+    pub(crate) fn offset_in_function(&self, address: RelativeAddress) -> Option<u32> {
+        let after = self.fdes.partition_point(|fde| fde.start <= address.0);
+        Some(address.0 - self.fdes.get(after.checked_sub(1)?)?.start)
+    }
+
     /// Instructions of uncovered code.
     pub(crate) fn uncovered(&self) -> &UncoveredCode {
         &self.uncovered

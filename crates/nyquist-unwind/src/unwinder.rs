@@ -14,6 +14,9 @@ pub const MAX_FRAMES: usize = 16_384;
 /// Stands for a frame pointer that is not known: it is not aligned, and no stack is there.
 const UNKNOWN_FRAME_POINTER: u64 = 1;
 
+/// How much of a function's beginning is read at most to find its frame pointer.
+const LONGEST_PROLOGUE: usize = 128;
+
 /// Walks stacks. Each thread that walks has one of its own; what they share is only read.
 #[derive(Debug)]
 pub struct Unwinder {
@@ -148,7 +151,10 @@ impl<'a, M: StackMemory> Walk<'a, M> {
             Kind::SignalFrame => self.rebase(signal_context(&frame, self.memory)?, true)?,
             _ => {
                 self.steps_since_base += 1;
-                apply(rule, &frame, self.memory).map_err(|reason| why(reason, rule, &frame))?
+                match apply(rule, &frame, self.memory) {
+                    Ok(next) => next,
+                    Err(reason) => self.apply_with_found_frame_pointer(rule, &frame, reason)?,
+                }
             }
         };
         self.check(&frame, &next)?;
@@ -244,6 +250,42 @@ impl<'a, M: StackMemory> Walk<'a, M> {
         mapping.module()?.uncovered().around(relative.0)
     }
 
+    /// A step that has failed for a reason: where that was an unknown frame pointer, it is looked for.
+    #[cold]
+    fn apply_with_found_frame_pointer(
+        &mut self,
+        rule: Rule,
+        frame: &Frame,
+        reason: Reason,
+    ) -> Result<Frame, Reason> {
+        let by_frame_pointer = matches!(rule.kind(), Kind::FramePointer | Kind::AtFramePointer);
+        if !by_frame_pointer || frame.bp != UNKNOWN_FRAME_POINTER {
+            return Err(reason);
+        }
+        let bp = self.find_frame_pointer(frame).ok_or(Reason::RegisterUnknown)?;
+        let frame = Frame { bp, ..*frame };
+        if !self.leads_to_call(rule, &frame) {
+            return Err(Reason::RegisterUnknown);
+        }
+        let next = apply(rule, &frame, self.memory)?;
+        self.base = (known_of(&next), false);
+        self.steps_since_base = 0;
+        Ok(next)
+    }
+
+    /// The frame pointer of a function that is making a call, by the instructions at its beginning: they say how far
+    /// above the stack pointer it is.
+    fn find_frame_pointer(&mut self, frame: &Frame) -> Option<u64> {
+        let lookup = frame.lookup();
+        let (module, address) = self.module_at(lookup)?;
+        let offset = module.offset_in_function(address)?;
+        let mut code = [0; LONGEST_PROLOGUE];
+        let room = code.get_mut(..LONGEST_PROLOGUE.min(offset as usize))?;
+        let len = self.memory.read_code(Avma(lookup - u64::from(offset)), room);
+        let distance = instructions::frame_pointer_above(code.get(..len)?)?;
+        Some(frame.sp.wrapping_add(distance))
+    }
+
     /// A step for which all registers matter.
     #[cold]
     fn step_with_all_registers(&mut self) -> Result<Frame, Stop> {
@@ -278,17 +320,22 @@ impl<'a, M: StackMemory> Walk<'a, M> {
             return caller.ok_or(Stop::Root);
         }
         let next = apply(self.guess(&frame)?, &frame, self.memory)?;
-        let mut caller = FullRegisters::default();
-        caller.set(RIP, Some(next.ip));
-        caller.set(RSP, Some(next.sp));
-        caller.set(RBP, Some(next.bp));
-        Ok((caller, false))
+        Ok((known_of(&next), false))
     }
 
     fn module_at(&mut self, lookup: u64) -> Option<(&'a Module, RelativeAddress)> {
         let mapping = self.mapping_of(lookup)?;
         mapping.module().zip(mapping.relative(lookup))
     }
+}
+
+/// What is known of a frame's registers: those that most steps need.
+fn known_of(frame: &Frame) -> FullRegisters {
+    let mut registers = FullRegisters::default();
+    registers.set(RIP, Some(frame.ip));
+    registers.set(RSP, Some(frame.sp));
+    registers.set(RBP, Some(frame.bp).filter(|bp| *bp != UNKNOWN_FRAME_POINTER));
+    registers
 }
 
 /// The caller of a frame whose rule needs no more than three registers.
@@ -319,13 +366,6 @@ fn apply(rule: Rule, frame: &Frame, memory: &impl StackMemory) -> Result<Frame, 
         }
     };
     Ok(Frame { ip, sp: cfa, bp, interrupted: false })
-}
-
-/// Why a step has failed, given the reason that reading memory gave.
-#[cold]
-fn why(reason: Reason, rule: Rule, frame: &Frame) -> Reason {
-    let by_frame_pointer = matches!(rule.kind(), Kind::FramePointer | Kind::AtFramePointer);
-    if by_frame_pointer && frame.bp == UNKNOWN_FRAME_POINTER { Reason::RegisterUnknown } else { reason }
 }
 
 /// The CFA of the rules that find it in memory.

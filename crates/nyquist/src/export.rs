@@ -4,7 +4,7 @@ use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
 use crate::output::Output;
 use crate::printer::Printer;
-use crate::{input, page, selection};
+use crate::{flamegraph, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
@@ -48,7 +48,7 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
             format!("the name {} does not say which format is wanted", args.output.display())
         };
         Failure::new(message)
-            .hint("choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|csv")
+            .hint("choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|csv|html")
     })
 }
 
@@ -72,6 +72,7 @@ fn write(
         }
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
         ExportFormat::Csv => write_csv(profile, &mut out),
+        ExportFormat::Html => flamegraph::write_page(profile, &mut out),
     }
 }
 

@@ -53,7 +53,7 @@ impl Failure {
 }
 
 /// Takes out the `(os error 2)` that the standard library adds to the operating system's words.
-fn without_error_numbers(message: String) -> String {
+pub(crate) fn without_error_numbers(message: String) -> String {
     match message.split_once(" (os error ") {
         Some((before, after)) => {
             let rest = after.split_once(')').map_or("", |(_, rest)| rest);

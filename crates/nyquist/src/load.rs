@@ -1,4 +1,4 @@
-//! `nyquist load`, and reading a profile or a recording for any command.
+//! `nyquist load`, and reading a saved profile for any command.
 
 use crate::args::{LoadArgs, RecordingArgs, SymbolArgs};
 use crate::control::Control;

@@ -55,7 +55,16 @@ pub(crate) fn read(
 }
 
 fn open(path: &Path) -> Result<FileReader, FileError> {
-    if path == Path::new("-") { FileReader::open_stream(io::stdin()) } else { FileReader::open(path) }
+    /// A redirected file can be read from any place of it, which a pipe cannot.
+    const STDIN: &str = "/dev/stdin";
+    if path != Path::new("-") {
+        return FileReader::open(path);
+    }
+    if Path::new(STDIN).is_file() {
+        FileReader::open(Path::new(STDIN))
+    } else {
+        FileReader::open_stream(io::stdin())
+    }
 }
 
 fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs) -> ImportOptions {

@@ -1,18 +1,51 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
-use crate::number::counted;
+use crate::failure::without_error_numbers;
+use crate::number::{counted, grouped};
 use crate::printer::Printer;
+use crate::report::shares;
+use crate::scale::Scale;
+use crate::text::{Names, cut};
+use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
-use nyquist_profile::{ExtraInfo, Profile};
-use nyquist_record::linux::perf::{Outcome, Summary, Trigger};
+use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
+use nyquist_record::linux::backend::{Outcome, Summary};
+use nyquist_record::linux::perf::{self, Coverage, Trigger};
+use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::path::Path;
 
 /// Says in one line what is sampled, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
+    match outcome {
+        Outcome::Perf(outcome) => print_perf(printer, outcome),
+        Outcome::Ptrace(outcome) => print_ptrace(printer, outcome),
+    }
+    for notice in outcome.notices() {
+        printer.warn(notice);
+    }
+}
+
+fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
+    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(": {reason}"));
+    printer.say(format_args!(
+        "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
+        outcome.rate_hz,
+        without_error_numbers(reason.unwrap_or_default())
+    ));
+}
+
+fn print_perf(printer: Printer, outcome: &perf::Outcome) {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
-    for notice in &outcome.notices {
-        printer.warn(notice);
+    printer.detail(coverage(outcome.coverage));
+    if let Some(attached) = outcome.attached {
+        printer.detail(format_args!(
+            "Attached to {} of {} process{} in {:.1} ms, without stopping them",
+            counted(attached.threads as u64, "thread"),
+            grouped(attached.processes as u64),
+            if attached.processes == 1 { "" } else { "es" },
+            attached.took.as_secs_f64() * 1000.0
+        ));
     }
     printer.detail(format_args!(
         "Copying {} kB of each stack into rings of {} kB on each of {} CPUs",
@@ -20,6 +53,16 @@ pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
+}
+
+fn coverage(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Threads => {
+            "Each thread has its own clock: one that lives for less than an interval is not sampled"
+        }
+        Coverage::Group => "The clocks are those of a control group: its shortest processes are sampled, too",
+        Coverage::Cpus => "The clocks are those of the CPUs",
+    }
 }
 
 fn trigger(trigger: Trigger) -> &'static str {
@@ -31,21 +74,62 @@ fn trigger(trigger: Trigger) -> &'static str {
 
 /// The lines of the profile's information panel about the recording.
 pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
-    let line =
-        |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
+    let mut lines = match outcome {
+        Outcome::Perf(outcome) => perf_lines(outcome),
+        Outcome::Ptrace(outcome) => ptrace_lines(outcome),
+    };
+    lines.extend(outcome.notices().iter().map(|notice| line("Note", notice.to_string())));
+    lines
+}
+
+fn line(label: &str, value: String) -> ExtraInfo {
+    ExtraInfo { section: "Recording".into(), label: label.into(), value }
+}
+
+fn ptrace_lines(outcome: &ptrace::Outcome) -> Vec<ExtraInfo> {
+    vec![
+        line("Event", "ptrace".to_owned()),
+        line("Rate", format!("{} Hz of the wall clock", outcome.rate_hz)),
+        line("Kernel code", "no (counts for the user code that called it)".to_owned()),
+    ]
+}
+
+fn perf_lines(outcome: &perf::Outcome) -> Vec<ExtraInfo> {
     let event = match outcome.trigger {
         Trigger::Cycles => "cycles",
         Trigger::CpuClock => "cpu-clock",
     };
     let kernel = if outcome.kernel { "yes" } else { "no (not permitted)" };
-    let mut lines = vec![
+    vec![
         line("Event", event.to_owned()),
         line("Rate", format!("{} Hz", outcome.rate_hz)),
         line("Kernel code", kernel.to_owned()),
         line("Stack copies", format!("{} kB", outcome.stack_bytes.div_ceil(1024))),
-    ];
-    lines.extend(outcome.notices.iter().map(|notice| line("Note", notice.to_string())));
-    lines
+    ]
+}
+
+/// Says for how long threads were held.
+fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
+    let HoldSummary { count, total_ns, median_us, percentile_99_us } = holds;
+    let (total, rate) = (*total_ns as f64 / 1e6, *count as f64 / duration.max(1e-9));
+    printer.detail(format_args!(
+        "Held running threads {count} times ({rate:.0} a second), {total:.1} ms in all: median {median_us} µs, 99th percentile {percentile_99_us} µs"
+    ));
+}
+
+/// What the samples stand for whose stacks are wanted, in nanoseconds of CPU time.
+fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
+    on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+}
+
+/// Whether a stack stands for time of which there is no sample.
+fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
+    profile
+        .stack_frames(stack)
+        .next()
+        .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
 }
 
 /// Says what came of a recording.
@@ -58,16 +142,24 @@ pub(crate) fn print(
 ) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
+    let index = Index::new(profile);
+    let view = View::new(&index, &Selection::default());
+    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
-        "Recorded {duration:.2} s with {:.2} s of CPU time: {}",
-        seconds(summary.total_cpu_time_ns),
+        "Recorded {duration:.2} s with {:.2} s of CPU time{}: {}",
+        seconds(cpu_time),
+        shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
+    if let Some(holds) = &summary.holds {
+        print_holds(printer, holds, duration);
+    }
+    if summary.left_running {
+        printer.say("Processes that were started in the recording run on, and are no longer recorded");
+    }
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
-        printer.warn(format_args!(
-            "the kernel dropped {lost}, samples among them: a lower rate (-r) loses fewer"
-        ));
+        printer.warn(format_args!("{lost} were dropped, samples among them: a lower rate (-r) loses fewer"));
     }
     if statistics.throttled > 0 {
         let times = counted(statistics.throttled, "time");
@@ -78,10 +170,72 @@ pub(crate) fn print(
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         printer.say(format_args!("{} {verb}", counted(statistics.truncated, "stack")));
     }
+    let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
+    // Less than a hundredth is the last interval of some threads.
+    if not_sampled * 100 > cpu_time {
+        printer.say(format_args!(
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came",
+            seconds(not_sampled)
+        ));
+    }
     if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }
+    if statistics.samples > 0 {
+        printer.say(format_args!("Most time is in {}", hottest(&view)));
+    }
     if let Some(path) = saved {
         printer.say(format_args!("Saved {}", path.display()));
+    }
+}
+
+/// How many functions a recording's summary names.
+const HOTTEST: usize = 5;
+
+/// The most characters of a function's name in the summary.
+const NAME_WIDTH: usize = 40;
+
+/// What the CPU time is made of, where there is any.
+fn shares_in_brackets(view: &View<'_>) -> String {
+    if view.is_empty() {
+        return String::new();
+    }
+    let summary = view.summary();
+    format!(" ({})", shares(&summary, Scale::of_summary(&summary)))
+}
+
+/// The functions with the most self time, with their shares.
+fn hottest(view: &View<'_>) -> String {
+    let scale = Scale::of(view);
+    let functions = view.functions().functions;
+    // Time without a sample is told of already, and no function.
+    let is_function = |function: &&Function<'_>| {
+        function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
+    };
+    let named = functions.iter().filter(is_function).take(HOTTEST).map(|function| {
+        let name = cut(&Names::Short.show(function.name), NAME_WIDTH, true);
+        format!("{name} {}", scale.percent(function.self_amount.weight))
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
+
+    #[test]
+    fn the_hottest_functions_are_named_in_order() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        for (name, weight) in [("a", 1), ("b<u8>::c", 2), ("main", 7), ("d", 5), ("e", 4), ("f", 1)] {
+            let stack = builder.intern_label(None, name, None);
+            builder.add_sample(thread, Sample { weight, ..Sample::new(0, Some(stack), 0) });
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        assert_eq!(hottest(&view), "main 35.0%, d 25.0%, e 20.0%, b::c 10.0%, a 5.0%");
     }
 }

@@ -57,6 +57,11 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         samples: samples::in_profile,
         naming: None,
     };
+    let by_ptrace = Recorder {
+        name: "nyquist, ptrace",
+        arguments: &["record", "--quiet", "--save-only", "--backend", "ptrace"],
+        ..nyquist.clone()
+    };
     let perf = Recorder {
         name: "perf -g",
         program: in_path("perf"),
@@ -86,7 +91,7 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         presymbolicates: true,
         ..samply.clone()
     };
-    vec![nyquist, perf, perf_dwarf, samply, samply_symbols]
+    vec![nyquist, by_ptrace, perf, perf_dwarf, samply, samply_symbols]
 }
 
 /// `perf script` unwinds copied stacks and names all frames. It may take minutes over

@@ -8,20 +8,25 @@ mod bad_input;
 mod cargo;
 mod context;
 mod diff;
+mod emulator;
 mod exit_status;
 mod expect;
+mod formats;
 mod front_end;
 mod harness;
 mod http;
 mod invocation;
 mod jit;
 mod json_docs;
+mod markers;
 mod names;
 mod output_files;
 pub(crate) mod paranoid;
+mod perf_data;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod ptrace;
 mod query;
 mod recorded;
 mod recording;
@@ -30,6 +35,9 @@ mod rules;
 mod server;
 mod signals;
 mod stacks;
+mod storms;
+mod targets;
+mod top;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -44,14 +52,21 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
+    ("targets", targets::TESTS),
+    ("storms", storms::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
+    ("ptrace", ptrace::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
     ("annotate", annotate::TESTS),
     ("diff", diff::TESTS),
     ("query", query::TESTS),
+    ("top", top::TESTS),
+    ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
+    ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
+    ("perf_data", perf_data::TESTS),
 ];

@@ -29,6 +29,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("columns_are_chosen", columns).parallel(),
     Test::new("a_profile_without_names_gets_them", without_names),
     Test::new("every_json_is_as_it_is_documented", documented),
+    Test::new("script_prints_every_sample", script).parallel(),
+    Test::new("a_recording_ends_with_a_summary", summary).parallel(),
 ];
 
 fn table(test: &Context<'_>) -> Verdict {
@@ -333,4 +335,34 @@ fn documented(test: &Context<'_>) -> Verdict {
         documents.hold(&["query", question], &serde_json::from_str(&json.stdout_text())?)?;
     }
     Ok(())
+}
+
+fn script(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "200"]).run_well()?;
+    let script = |options: &[&str]| -> Result<Vec<String>, anyhow::Error> {
+        let text =
+            test.nyquist(&["script"]).args(options).path(&recorded.path).run()?.succeeded()?.stdout_text();
+        Ok(text.split("\n\n").filter(|sample| !sample.trim().is_empty()).map(str::to_owned).collect())
+    };
+    let all = script(&[])?;
+    expect_eq("samples", all.len() as f64, recorded.profile.count())?;
+    let in_alpha = script(&["--focus", "^alpha$"])?;
+    let holds = in_alpha.iter().all(|sample| sample.contains(" alpha+0x") && sample.contains("cpu-clock:"));
+    expect(holds && !in_alpha.is_empty(), format_args!("not all are in alpha: {in_alpha:?}"))?;
+    let first = script(&["--limit", "3"])?;
+    expect_eq(
+        "the first samples",
+        first.iter().map(|it| it.trim()).collect(),
+        all[..3].iter().map(|it| it.trim()).collect::<Vec<_>>(),
+    )
+}
+
+fn summary(test: &Context<'_>) -> Verdict {
+    let said = test.record(&["shares", "300"]).run_well()?.finished.stderr;
+    let lines = said.lines().count();
+    expect((3..=6).contains(&lines), format_args!("{lines} lines: {said}"))?;
+    expect_contains("the times", &said, " of CPU time (user ")?;
+    expect_contains("the hottest functions", &said, "Most time is in alpha ")?;
+    let quiet = test.record(&["shares", "50"]).options(&["-q"]).run_well()?.finished.stderr;
+    expect_eq("what -q leaves", quiet.trim(), "")
 }

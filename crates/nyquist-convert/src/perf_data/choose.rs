@@ -27,6 +27,8 @@ pub(crate) enum Meaning {
     Samples,
     /// Threads left the CPU (`sched:sched_switch`).
     Waits,
+    /// Something happened that is worth a marker, or changed a counter: any other tracepoint.
+    Marks,
 }
 
 /// An event, what it counts, and whether it is wanted.
@@ -89,6 +91,7 @@ impl Chosen {
 
 /// Decides what each event is used for. Without names, those that count what the first clock or cycle counter counts (the
 /// kinds of cores of a machine have a cycle counter each), or, where there is none, the first event; and where threads wait.
+/// Other tracepoints become markers.
 pub(crate) fn choose(events: &[FileEvent], wanted: &[String]) -> Result<Vec<Chosen>, ImportError> {
     let sampling = |event: &&FileEvent| !is_dummy(event);
     for name in wanted {
@@ -99,17 +102,23 @@ pub(crate) fn choose(events: &[FileEvent], wanted: &[String]) -> Result<Vec<Chos
     }
     let main = events.iter().filter(sampling);
     let main = main.clone().find(|event| measures_time(event)).or_else(|| main.clone().next());
-    let used = |event: &FileEvent| {
-        if !wanted.is_empty() {
-            return wanted.iter().any(|name| is_named(event, name));
-        }
-        main.is_some_and(|main| std::ptr::eq(main, event) || is_same_measure(main, event)) || is_switch(event)
+    let is_main = |event: &FileEvent| {
+        main.is_some_and(|main| std::ptr::eq(main, event) || is_same_measure(main, event))
     };
-    let meaning = |event: &FileEvent| if is_switch(event) { Meaning::Waits } else { Meaning::Samples };
+    let used = |event: &FileEvent| {
+        let is_wanted = wanted.iter().any(|name| is_named(event, name));
+        if is_switch(event) {
+            (wanted.is_empty() || is_wanted).then_some(Meaning::Waits)
+        } else if is_wanted || (wanted.is_empty() && is_main(event)) {
+            Some(Meaning::Samples)
+        } else {
+            (wanted.is_empty() && event.attr.kind == TRACEPOINT).then_some(Meaning::Marks)
+        }
+    };
     let chosen = |event: &FileEvent| Chosen {
         name: event.name.clone(),
         attr: event.attr,
-        used: used(event).then(|| meaning(event)),
+        used: used(event),
         samples: 0,
         layout: None,
     };

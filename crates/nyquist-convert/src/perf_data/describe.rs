@@ -45,8 +45,8 @@ pub(crate) fn new_converter(
     let features = reader.features();
     let start = Timestamp(zero(features, first));
     let mut used: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.is_used()).collect();
-    // Waits are no measure of their own.
-    used.sort_by_key(|chosen| chosen.meaning() == Some(Meaning::Waits));
+    // Waits and marks are no measures of their own.
+    used.sort_by_key(|chosen| chosen.meaning() != Some(Meaning::Samples));
     let kernel_permitted = !used.iter().all(|chosen| chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL));
     let meta = meta(features, options, &used, start);
     let files = RecordedFiles {
@@ -196,13 +196,17 @@ pub(crate) fn other_machine(features: &Features) -> Option<String> {
     features.hostname.clone().filter(|_| !is_this_machine(features))
 }
 
+/// How many records that come late are not worth a word: their place among thousands is hardly another.
+const LATE_TO_MENTION: u64 = 100;
+
 /// What is less than it could be.
 pub(crate) fn notes(reader: &FileReader, not_understood: u64, late: u64) -> Vec<String> {
     let mut notes: Vec<String> = reader.damages().iter().map(ToString::to_string).collect();
     if not_understood > 0 {
         notes.push(format!("{not_understood} damaged records were passed over"));
     }
-    if late > 0 {
+    // A few notices of losses always do.
+    if late > LATE_TO_MENTION {
         notes.push(format!("{late} records came later than the recording had promised"));
     }
     if reader.auxtrace_bytes() > 0 {

@@ -1,21 +1,28 @@
-//! A perf.data recording to a profile: its records go through the same converter as those of a live recording.
+//! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
+//! recording to a perf.data file.
 
 mod choose;
+mod deferred;
 mod describe;
+mod marks;
+mod record;
 
 use crate::shape::Shape;
-use nyquist_perf::abi::record;
+use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
 use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{Body, parse_record};
+use nyquist_perf::{AttrFlags, Body, Record, parse_record};
 use nyquist_symbols::Finder;
 
 use crate::Selection;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents};
+use crate::perf::{CounterMeaning, EventCpus, PerfEvents, deferred_cookie, user_part};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
+use deferred::Deferred;
+use marks::Marks;
+pub use record::RecordingWriter;
 
 /// How many events are held back at most before the profile's zero is settled.
 const MOST_BEFORE_START: usize = 1 << 20;
@@ -104,6 +111,8 @@ struct Import {
     before_start: Vec<Event>,
     converter: Option<Converter>,
     tracepoints: Tracepoints,
+    marks: Marks,
+    deferred: Deferred,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
@@ -117,6 +126,8 @@ impl Import {
             before_start: Vec::new(),
             converter: None,
             tracepoints: Tracepoints::default(),
+            marks: Marks::default(),
+            deferred: Deferred::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -145,14 +156,23 @@ impl Import {
 
     fn record(&mut self, found: &FileRecord<'_>) {
         let Some(chosen) = self.chosen.get(found.event) else { return };
-        let is_sample = found.header.kind == record::SAMPLE;
+        let is_sample = found.header.kind == SAMPLE;
         if is_sample && !chosen.is_used() {
             return self.count(found.event);
         }
         let Some(layout) = &chosen.layout else { return };
+        if found.header.kind == CALLCHAIN_DEFERRED {
+            return self.complete_deferred(found);
+        }
         match layout.event(found.piece, found.bytes) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
                 self.switch(event, found, chosen.attr().config);
+            }
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Marks) => {
+                self.mark(event, found, chosen.attr().config);
+            }
+            Ok(Some(event)) if is_sample && chosen.attr().flags.contains(AttrFlags::DEFER_CALLCHAIN) => {
+                self.hold(event, found);
             }
             Ok(Some(event)) => self.event(event, found.time),
             Ok(None) => {}
@@ -179,14 +199,57 @@ impl Import {
 
     /// The thread that comes to the CPU, by the tracepoint's raw data.
     fn next_thread(&self, found: &FileRecord<'_>, tracepoint: u64) -> Option<Tid> {
-        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
-        let record = parse_record(found.bytes, &layout.format).ok()?;
-        let Body::Sample(sample) = record.body else { return None };
+        let raw = self.raw_data(found)?;
         let field = self.tracepoints.get(tracepoint)?.field("next_pid")?;
-        match self.tracepoints.value(field, sample.raw?)? {
+        match self.tracepoints.value(field, raw)? {
             FieldValue::Integer(tid) => Some(Tid(u32::try_from(tid).ok()?)),
             FieldValue::Text(_) => None,
         }
+    }
+
+    /// A sample of another tracepoint: a marker, or a counter's value.
+    fn mark(&mut self, event: Event, found: &FileRecord<'_>, tracepoint: u64) {
+        let Event { time, cpu, kind: EventKind::Sample(sample) } = event else { return };
+        let Some(raw) = self.raw_data(found) else { return };
+        let kind = self.marks.event(&self.tracepoints, tracepoint, raw, (sample.pid, sample.tid));
+        if let Some(kind) = kind {
+            self.event(Event { time, cpu, kind }, found.time);
+        }
+    }
+
+    /// Holds a sample back whose user's part of the stack comes later.
+    fn hold(&mut self, event: Event, found: &FileRecord<'_>) {
+        let cookie = self.sample_of(found).and_then(|sample| deferred_cookie(sample.callchain?));
+        let (Some(cookie), EventKind::Sample(sample)) = (cookie, &event.kind) else {
+            return self.event(event, found.time);
+        };
+        self.latest = self.latest.max(event.time.0);
+        for late in self.deferred.hold(sample.tid, cookie, event) {
+            self.push(late);
+        }
+    }
+
+    /// The user's part of the stack of samples that were held back.
+    fn complete_deferred(&mut self, found: &FileRecord<'_>) {
+        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
+        let Some(Record { id, body: Body::DeferredCallchain(deferred), .. }) = record else { return };
+        let Some((_, tid)) = id.task else { return };
+        for event in self.deferred.complete(Tid(tid), deferred.cookie, &user_part(deferred.chain)) {
+            self.push(event);
+        }
+    }
+
+    fn sample_of<'a>(&self, found: &FileRecord<'a>) -> Option<Box<nyquist_perf::Sample<'a>>> {
+        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
+        match parse_record(found.bytes, &layout.format).ok()?.body {
+            Body::Sample(sample) => Some(sample),
+            _ => None,
+        }
+    }
+
+    fn raw_data<'a>(&self, found: &FileRecord<'a>) -> Option<&'a [u8]> {
+        self.sample_of(found)?.raw
     }
 
     fn count(&mut self, event: usize) {
@@ -201,6 +264,10 @@ impl Import {
             // Without times, records are in the order in which they came.
             None => event.time = Timestamp(self.latest),
         }
+        self.push(event);
+    }
+
+    fn push(&mut self, event: Event) {
         match &mut self.converter {
             Some(converter) => converter.push(event),
             None => self.before_start.push(event),
@@ -209,6 +276,7 @@ impl Import {
 
     fn complete_before(&mut self, time: Timestamp, reader: &FileReader) {
         let mut converter = self.started(reader);
+        let time = self.deferred.oldest().map_or(time, |oldest| oldest.min(time));
         converter.advance(time);
         self.converter = Some(converter);
     }
@@ -226,6 +294,9 @@ impl Import {
     }
 
     fn finish(mut self, reader: &FileReader) -> Imported {
+        for event in self.deferred.give_up() {
+            self.push(event);
+        }
         let finished = self.started(reader).finish();
         let notes = describe::notes(reader, self.not_understood, finished.statistics.late);
         Imported {

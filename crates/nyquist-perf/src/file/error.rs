@@ -12,6 +12,9 @@ pub enum FileError {
     /// The file is empty.
     #[error("the file is empty")]
     Empty,
+    /// A stream holds what only a file can: what describes its records stands behind them.
+    #[error("a perf.data file cannot be read from a pipe; give its name, or pipe `perf record -o -`")]
+    FileInStream,
     /// The file ends within its header.
     #[error("the file ends after {have} bytes, within its header")]
     CutHeader {

@@ -58,6 +58,22 @@ impl Places {
     }
 }
 
+impl RecordFormat {
+    /// The latest time of whole records that stand one behind the other; `None` where none has a time.
+    pub fn latest_time(&self, mut records: &[u8]) -> Option<u64> {
+        let places = Places::of(self);
+        let mut latest = None;
+        while let Ok(header) = Header::parse_in(records, self.byte_order) {
+            let len = usize::from(header.size).max(Header::LEN);
+            let Some((record, rest)) = records.split_at_checked(len) else { break };
+            records = rest;
+            let time = word(header, record, self.byte_order, places.sample_time, places.trailer_time);
+            latest = latest.max(time);
+        }
+        latest
+    }
+}
+
 impl EventTable {
     /// Adds an event that has these numbers.
     pub(crate) fn add(&mut self, attr: EventAttr, ids: Vec<u64>, byte_order: ByteOrder) {

@@ -14,6 +14,7 @@ mod reader;
 mod stream;
 mod tool;
 mod tracepoint;
+mod writer;
 mod zstd;
 
 pub use error::{Damage, DamageKind, FileError};
@@ -23,3 +24,4 @@ pub use header::{FileHeader, Section, Sections};
 pub use reader::{FileReader, FileRecord, Item};
 pub use tool::tool_record;
 pub use tracepoint::{Field, FieldKind, FieldValue, TracepointFormat, Tracepoints};
+pub use writer::{FileWriter, WrittenEvent, record};

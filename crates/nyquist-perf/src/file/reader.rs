@@ -132,7 +132,12 @@ impl FileReader {
         let what = "the stream's header";
         let error = |source| FileError::Read { what, source };
         source.by_ref().take(FileHeader::STREAM_LEN as u64).read_to_end(&mut bytes).map_err(error)?;
-        let header = parse_header(&bytes)?;
+        let header = match parse_header(&bytes) {
+            Err(FileError::CutHeader { .. }) if bytes.len() == FileHeader::STREAM_LEN => {
+                return Err(FileError::FileInStream);
+            }
+            header => header?,
+        };
         Ok(Self::streaming(Box::new(source), None, header.byte_order))
     }
 

@@ -6,6 +6,7 @@
 mod check;
 mod check_tables;
 mod check_threads;
+mod gecko;
 mod json;
 mod raw;
 mod read;

@@ -7,6 +7,8 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
+use super::gecko::RawProcess;
+
 /// The document.
 #[derive(Default, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -16,6 +18,9 @@ pub(super) struct RawProfile {
     pub(super) shared: RawTables,
     pub(super) threads: Option<Vec<RawThread>>,
     pub(super) counters: Vec<RawCounter>,
+    /// What Firefox itself has written: then nothing of the above but `meta` is there.
+    #[serde(skip)]
+    pub(super) gecko: Option<RawProcess>,
 }
 
 /// `meta`.

@@ -7,6 +7,7 @@ use flate2::bufread::MultiGzDecoder;
 use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::error::Category;
 
+use super::gecko::{self, RawProcess};
 use super::raw::RawProfile;
 use super::read_meta::{read_categories, read_marker_schemas, read_meta};
 use super::read_tables::{SharedTables, add_libs};
@@ -51,7 +52,7 @@ pub enum ReadError {
     NotAProfile,
     /// The profile is of Firefox itself, before any processing.
     #[error(
-        "this is a gecko profile of Firefox (version {version}), which cannot be read yet; saved again by profiler.firefox.com it can"
+        "this is a gecko profile of Firefox of version {version}, which is not known; saved again by profiler.firefox.com it can be read"
     )]
     Gecko {
         /// The version of the gecko format.
@@ -166,6 +167,7 @@ fn check_version(raw: &RawProfile) -> Result<(), ReadError> {
             version if version < OLDEST_VERSION => Err(ReadError::TooOld { version }),
             _ => Ok(()),
         },
+        (None, Some(version)) if gecko::VERSIONS.contains(&(version as u32)) => Ok(()),
         (None, Some(version)) => Err(ReadError::Gecko { version: version as u32 }),
         (None, None) => Err(ReadError::NotAProfile),
     }
@@ -189,14 +191,18 @@ impl<'de> Visitor<'de> for Document<'_> {
         f.write_str("a profile")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
                 "meta" => {
                     self.0.meta = Some(map.next_value()?);
                     // What a version not known has in its tables would only give a misleading error.
                     check_version(self.0).map_err(A::Error::custom)?;
+                    let is_gecko =
+                        self.0.meta.as_ref().is_some_and(|meta| meta.preprocessed_profile_version.is_none());
+                    self.0.gecko = is_gecko.then(RawProcess::default);
                 }
+                key if self.0.gecko.is_some() => self.gecko_member(key, &mut map)?,
                 "libs" => self.0.libs = map.next_value()?,
                 "shared" => self.0.shared = map.next_value()?,
                 "threads" => self.0.threads = map.next_value()?,
@@ -210,8 +216,32 @@ impl<'de> Visitor<'de> for Document<'_> {
     }
 }
 
+impl Document<'_> {
+    /// A member of a document of Firefox itself, which begins with `meta`.
+    fn gecko_member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        let process = self.0.gecko.get_or_insert_default();
+        match key {
+            "libs" => process.libs = map.next_value()?,
+            "threads" => process.threads = map.next_value()?,
+            "processes" => process.processes = map.next_value()?,
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
 fn convert(raw: RawProfile) -> Result<Profile, ReadError> {
     let raw_meta = raw.meta.ok_or(ReadError::NotAProfile)?;
+    if let Some(process) = raw.gecko {
+        if !raw.libs.is_empty() || raw.threads.is_some() {
+            return Err(ReadError::Unsupported(
+                "it is Firefox's own, and does not begin with `meta` as that does",
+            ));
+        }
+        return gecko::convert(&raw_meta, process);
+    }
     let threads = raw.threads.ok_or(ReadError::NotAProfile)?;
     let (meta, cpu_unit) = read_meta(&raw_meta, &threads);
     let mut builder = ProfileBuilder::without_categories(meta);

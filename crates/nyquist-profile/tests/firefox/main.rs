@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod check;
+mod gecko;
 mod old_versions;
 mod round_trip;
 mod samply;

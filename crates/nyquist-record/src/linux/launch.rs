@@ -1,8 +1,10 @@
 //! Launching the command: it is forked first, sampled from the very start, and then let go.
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +13,7 @@ use thiserror::Error;
 
 use super::Command;
 use super::limits::original_descriptor_limit;
+use super::privileges;
 use super::sys::process::{self, Ids, Plan, Stage};
 
 /// Why a command was not launched.
@@ -65,6 +68,7 @@ pub struct Suspended {
     waiting: Option<process::Waiting>,
     process: Process,
     program: String,
+    candidates: Vec<CString>,
     uid: u32,
 }
 
@@ -98,7 +102,7 @@ fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<Suspen
     match process::fork(&plan) {
         Ok(waiting) => {
             let process = Process::new(waiting.pid);
-            Ok(Suspended { waiting: Some(waiting), process, program, uid })
+            Ok(Suspended { waiting: Some(waiting), process, program, candidates: plan.candidates, uid })
         }
         Err(source) => Err(LaunchError::Fork { program, source }),
     }
@@ -108,6 +112,11 @@ impl Suspended {
     /// The process.
     pub fn pid(&self) -> Pid {
         Pid(self.process.pid)
+    }
+
+    /// The command's file, if it gives privileges that are lost where this process traces it.
+    pub fn loses_privileges(&self) -> Option<PathBuf> {
+        privileges::lost_under_ptrace(&self.candidates)
     }
 
     /// Lets the process become the command, and returns when it has.

@@ -21,6 +21,11 @@ pub(crate) fn original_descriptor_limit() -> Option<Limit> {
     ORIGINAL_DESCRIPTORS.get().copied()
 }
 
+/// The number of descriptors that this process may have now.
+pub(crate) fn descriptor_limit() -> u64 {
+    descriptors().map_or(1024, |limit| limit.soft)
+}
+
 /// A number in `/proc/sys/kernel`; `None` where it cannot be read.
 pub(crate) fn kernel_setting(name: &str) -> Option<i64> {
     fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
@@ -42,7 +47,7 @@ pub(crate) fn rings_are_unlimited() -> bool {
 }
 
 /// Whether a capability is effective (`CapEff` of `/proc/self/status`).
-fn has_capability(number: u32) -> bool {
+pub(crate) fn has_capability(number: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());

@@ -1,19 +1,26 @@
 //! Linux: launching the command, and the backends that sample it.
 
+pub mod backend;
 mod budget;
+mod cgroup;
 mod command;
 mod cpus;
 mod kernel;
 pub mod launch;
 mod limits;
+pub mod markers;
 pub mod perf;
 mod pmu;
+mod privileges;
 mod proc;
+pub mod ptrace;
 pub mod signals;
 mod sudo;
 mod sys;
 
 pub use command::{Command, Credentials};
+pub use cpus::parse_list as parse_cpu_list;
+pub use proc::named as processes_named;
 pub use sudo::{invoking_environment, invoking_user};
 
 /// The point in time that is now, on the clock of every event.

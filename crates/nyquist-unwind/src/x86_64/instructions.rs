@@ -44,6 +44,44 @@ pub(crate) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     None
 }
 
+/// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its instructions from
+/// the first one on, as far as they are there.
+///
+/// Follows them beyond `mov rbp, rsp` up to the first call or branch. What the stack pointer has fallen by then is what it
+/// stays at. `None` where no frame pointer is set up before that, or the stack pointer is aligned or computed.
+pub(crate) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
+    let mut at = 0;
+    let mut stack = Stack::default();
+    let mut frame_pointer = None;
+    for _ in 0..MAX_FOLLOWED {
+        let Some(instruction) = code.get(at..).and_then(decode) else { break };
+        at += instruction.len;
+        if ends_prologue(&instruction) {
+            break;
+        }
+        match effect(&instruction, &mut stack)? {
+            Effect::Next => {}
+            Effect::SetsFramePointer => frame_pointer = Some(stack.words),
+            Effect::Jump(_) | Effect::Return => return None,
+        }
+    }
+    let words = frame_pointer?.checked_sub(stack.words)?;
+    u64::try_from(words).ok()?.checked_mul(8)
+}
+
+/// Whether an instruction calls or branches.
+fn ends_prologue(instruction: &Instruction) -> bool {
+    match instruction.map {
+        Map::One => {
+            let leads_away = |modrm: u8| matches!(modrm >> 3 & 7, 2..=5);
+            (instruction.opcode == 0xff && instruction.modrm.is_some_and(leads_away))
+                || matches!(instruction.opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xe8 | 0xe9 | 0xeb)
+        }
+        Map::Two => matches!(instruction.opcode, 0x05 | 0x80..=0x8f),
+        Map::Other => false,
+    }
+}
+
 /// The stack as the instructions that are followed change it.
 #[derive(Default)]
 struct Stack {
@@ -194,6 +232,28 @@ mod tests {
         let scheduled = [0x55, 0x0f, 0xbe, 0x3f, 0x49, 0x89, 0xf1, 0x48, 0x89, 0xe5];
         check(&scheduled, 1, Some((1, Some(0))));
         check(&scheduled, 4, Some((1, Some(0))));
+    }
+
+    #[test]
+    fn a_prologue_says_how_far_above_the_stack_pointer_the_frame_pointer_is() {
+        let check =
+            |code: &[&[u8]], expected| assert_eq!(frame_pointer_above(&code.concat()), expected, "{code:x?}");
+        let (push, moved, call): (&[u8], &[u8], &[u8]) = (&[0x55], &[0x48, 0x89, 0xe5], &[0xe8, 0, 0, 0, 0]);
+        let endbr: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
+        check(&[push, moved, call], Some(0));
+        check(&[endbr, push, moved, &[0x53, 0x41, 0x54], call], Some(16));
+        // sub rsp, 0x18; then `mov edi, eax`, cut off before the call.
+        check(&[push, moved, &[0x53], &[0x48, 0x83, 0xec, 0x18], &[0x89, 0xc7]], Some(32));
+        // sub rsp, 0x1000 twice, touching the pages; jz.
+        let probe: &[u8] = &[0x48, 0x81, 0xec, 0, 0x10, 0, 0, 0x48, 0x83, 0x0c, 0x24, 0];
+        check(&[push, moved, probe, probe, &[0x74, 0x10], &[0x53]], Some(0x2000));
+        // call [rax], and no frame pointer.
+        check(&[push, moved, &[0xff, 0x10], &[0x53]], Some(0));
+        check(&[push, &[0x48, 0x83, 0xec, 0x18], call], None);
+        // and rsp, -32; ret; nothing.
+        check(&[push, moved, &[0x48, 0x83, 0xe4, 0xe0], call], None);
+        check(&[push, moved, &[0xc3]], None);
+        check(&[], None);
     }
 
     #[test]

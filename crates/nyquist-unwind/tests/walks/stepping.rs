@@ -142,6 +142,50 @@ fn a_register_that_is_not_known_ends_the_walk_where_it_is_needed() {
     check(&[0x0c, 3, 8], (1, unknown));
 }
 
+/// Stack memory beside which the code can be read.
+struct WithCode<'a>(StackCopy<'a>, &'a [u8]);
+
+impl nyquist_unwind::StackMemory for WithCode<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.0.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let code = if address == Avma(code(0x200)) { self.1 } else { &[] };
+        let len = code.len().min(out.len());
+        out[..len].copy_from_slice(&code[..len]);
+        len
+    }
+}
+
+/// An unknown frame pointer is found by the first instructions of the function that needs it, where what it leads to
+/// makes sense.
+#[test]
+fn an_unknown_frame_pointer_is_found_by_the_functions_instructions() {
+    // push rbp; mov rbp, rsp; sub rsp, 16
+    let prologue = [0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xec, 0x10];
+    let check = |instructions: &[u8], stack: &[u64], expected: (usize, WalkEnd)| {
+        let first = Function { start: 0x100, len: 0x100, instructions: &[] };
+        let second = Function { start: 0x200, len: 0x100, instructions: &[0x0e, 16, 0x86, 2, 0x0d, 6] };
+        let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+        let section = eh_frame(SECTIONS, "zR", &INITIAL, &[first, second, root]);
+        let space = space(module(file(&[], &[(".eh_frame", &section)])));
+        let stack = bytes(stack);
+        let memory = WithCode(StackCopy { start: Avma(STACK), bytes: &stack }, instructions);
+        let values = registers(code(0x110), STACK, 0);
+        let registers = nyquist_unwind::Registers::X86_64Partial { values, known: 1 << 7 | 1 << 16 };
+        let mut frames = 0;
+        let end = nyquist_unwind::Unwinder::new().walk(&space, &registers, &memory, &mut |_| frames += 1);
+        assert_eq!((frames, end), expected, "{instructions:x?}");
+    };
+    let unknown = WalkEnd::Truncated(Reason::RegisterUnknown);
+    // The second function is called from its own middle, too: then its caller's frame pointer is known.
+    let twice = [code(0x210), 1, 2, STACK + 48, code(0x250), 5, 0, code(IN_ROOT)];
+    check(&prologue, &twice, (4, WalkEnd::Root));
+    check(&[], &twice, (2, unknown));
+    check(&prologue, &[code(0x210), 1, 2, STACK + 48, 77, 5, 0, code(IN_ROOT)], (2, unknown));
+}
+
 /// A walk whose second frame needs a register that only a full evaluation of the first one restores.
 #[test]
 fn registers_of_outer_frames_are_had_by_repeating_the_walk() {

@@ -8,6 +8,9 @@ use nyquist_profile::{FuncId, Profile, SourceId};
 use nyquist_symbols::Finder;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// How many missing files are named.
+const FILES_NAMED: usize = 3;
+
 /// The files and the code of a function, as far as they are on this machine.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Listing {
@@ -85,8 +88,13 @@ impl Listing {
                 Err(reason) => missing.entry(reason).or_default().push(&file.file),
             }
         }
-        let note =
-            |(reason, files): (&String, &Vec<&str>)| format!("no source of {}: {reason}", files.join(", "));
+        let note = |(reason, files): (&String, &Vec<&str>)| {
+            let named = files.iter().take(FILES_NAMED).copied().collect::<Vec<_>>().join(", ");
+            match files.len().saturating_sub(FILES_NAMED) {
+                0 => format!("no source of {named}: {reason}"),
+                more => format!("no source of {named} and {more} more: {reason}"),
+            }
+        };
         self.notes.extend(missing.iter().map(note));
     }
 

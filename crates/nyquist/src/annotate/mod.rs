@@ -94,7 +94,8 @@ pub(crate) struct HotLine {
     pub(crate) text: Option<String>,
 }
 
-/// The lines of a function and of what is inlined into it, the hottest first, and what is missing.
+/// The lines of a function and of what is inlined into it, and what is missing. Those come first whose text is here, the
+/// ones with the most time in all first: of a line that has all of its time in inlined code or in calls, too.
 pub(crate) fn hot_lines(view: &View<'_>, funcs: &[FuncId]) -> (Vec<HotLine>, Vec<String>) {
     let funcs: BTreeSet<_> = funcs.iter().copied().collect();
     let places = places::places(view.profile(), stacks(view).into_iter(), &funcs);
@@ -109,7 +110,7 @@ pub(crate) fn hot_lines(view: &View<'_>, funcs: &[FuncId]) -> (Vec<HotLine>, Vec
         })
     });
     let mut lines: Vec<_> = lines.collect();
-    lines.sort_by_key(|line| std::cmp::Reverse((line.own, line.total)));
+    lines.sort_by_key(|line| std::cmp::Reverse((line.text.is_some(), line.total, line.own)));
     (lines, listing.notes)
 }
 

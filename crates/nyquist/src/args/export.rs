@@ -55,6 +55,8 @@ pub(crate) enum ExportFormat {
     PerfScript,
     /// The table of functions: .csv
     Csv,
+    /// A page with the flame graph and the top functions, which opens from a disk: .html
+    Html,
 }
 
 impl ExportFormat {
@@ -72,6 +74,7 @@ impl ExportFormat {
             (".collapsed", Self::Folded),
             (".perf", Self::PerfScript),
             (".csv", Self::Csv),
+            (".html", Self::Html),
         ];
         endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
     }
@@ -95,6 +98,7 @@ mod tests {
         check("x.trace.json", Some(ExportFormat::Chrome));
         check("x.json.gz", Some(ExportFormat::Firefox));
         check("x.json", Some(ExportFormat::Firefox));
+        check("x.html", Some(ExportFormat::Html));
         check("x.svg", None);
         check("-", None);
     }

@@ -23,7 +23,7 @@ pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
-pub(crate) use record::{RecordArgs, RowArgs};
+pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use top::TopArgs;
@@ -70,14 +70,14 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
     Flamegraph(FlamegraphArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
-    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
-    Export(ExportArgs),
     /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
     Top(TopArgs),
     /// Answer one question about a profile, shortly: for scripts and agents

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     if args.format.json {
         return page::print_json(&picture::json(&picture, &view));
     }
-    write(&args.output, None, |out| write_svg(&picture, out))?;
+    write(&args.output, None, |mut out| write_svg(&picture, &mut out))?;
     if args.output != Path::new("-") {
         printer.say(format_args!("Wrote {}", args.output.display()));
     }
@@ -56,19 +56,21 @@ pub(crate) fn save(profile: &Profile, file: &Path, owner: Option<Owner>) -> Resu
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let picture = picture::picture(&view, &PictureArgs::default(), false, Names::Short);
-    write(file, owner, |out| write_svg(&picture, out))
+    write(file, owner, |mut out| write_svg(&picture, &mut out))
 }
 
 /// Writes a page with the flame graph and the functions with the most time.
-pub(crate) fn write_page(view: &View<'_>, out: &mut impl Write) -> io::Result<()> {
+pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let index = Index::new(profile);
+    let view = &View::new(&index, &Selection::default());
     let args = PictureArgs { subtitle: Some(String::new()), icicle: true, ..PictureArgs::default() };
     let picture = picture::picture(view, &args, false, Names::Short);
     let summary: Vec<String> = report::heading(view).lines().map(str::to_owned).collect();
     let scale = Scale::of(view);
     let amount = |weight: u64| (scale.share(weight), scale.time(weight));
     let rows = view.functions().functions.into_iter().take(PAGE_FUNCTIONS).map(|function| TableRow {
-        name: Names::Short.show(&function.name),
-        lib: function.lib.map(|lib| lib.to_string()).unwrap_or_default(),
+        name: Names::Short.show(function.name),
+        lib: function.lib.map(str::to_owned).unwrap_or_default(),
         own: amount(function.self_amount.weight),
         total: amount(function.total.weight),
     });
@@ -78,16 +80,16 @@ pub(crate) fn write_page(view: &View<'_>, out: &mut impl Write) -> io::Result<()
 fn write(
     file: &Path,
     owner: Option<Owner>,
-    picture: impl FnOnce(&mut &mut dyn Write) -> io::Result<()>,
+    picture: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
     if file == Path::new("-") {
-        return page::write_with(|mut out| picture(&mut out));
+        return page::write_with(picture);
     }
     let cannot_write =
         |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
     let output = Output::open(file, owner)
         .map_err(|error| cannot_write(&error).hint("choose another place with -o FILE"))?;
-    output.save(|mut out| picture(&mut out)).map_err(|error| cannot_write(&error))
+    output.save(picture).map_err(|error| cannot_write(&error))
 }
 
 /// The lines about a picture, where the user has not given others.

@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 /// How deep the indentation of the text goes.
 const DEEPEST: usize = 60;
 
+/// How many nodes are looked at for each that is shown: most are only passed through.
+const PASSAGES: usize = 16;
+
 /// The least share of a node, in per cent.
 const PERCENT: f64 = 0.5;
 
@@ -41,21 +44,57 @@ pub(super) fn callers(asked: &Asked<'_>) -> Result<Answer, Failure> {
 fn nodes(asked: &Asked<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
     let selection = Selection { transforms, ..asked.view.selection().clone() };
     let view = View::new(asked.index, &selection);
-    let options = TreeOptions {
+    let options = |limit| TreeOptions {
         inverted: root.is_some(),
         root,
         min_weight: asked.scale.weight_of_percent(percent),
         max_depth: usize::MAX,
-        limit: asked.limit,
+        limit,
         scale: asked.scale,
         names: asked.names,
     };
-    let nodes = tree_nodes(&view, &options);
+    let nodes = match root {
+        Some(_) => tree_nodes(&view, &options(asked.limit)),
+        None => heaviest(
+            without_passages(tree_nodes(&view, &options(asked.limit.saturating_mul(PASSAGES)))),
+            asked.limit,
+        ),
+    };
     let columns: &[&str] = match root {
         Some(_) => &["depth", "handle", "total_share", "lib", "function"],
         None => &["depth", "handle", "total_share", "self_share", "lib", "function"],
     };
     Rows::new("nodes", columns, asked.limit, &nodes, |node| row(asked, node, root.is_some()))
+}
+
+/// The heaviest nodes, in the order in which they are. A node is no heavier than the one above it, which comes first.
+fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, TreeNode<'_>)> {
+    let mut order: Vec<usize> = (0..nodes.len()).collect();
+    order.sort_by_key(|&index| (std::cmp::Reverse(nodes[index].1.total.weight), index));
+    let kept: std::collections::HashSet<usize> = order.into_iter().take(limit).collect();
+    nodes.into_iter().enumerate().filter(|(index, _)| kept.contains(index)).map(|(_, node)| node).collect()
+}
+
+/// Leaves out nodes that have no self time and pass all of theirs on to the one node below them, but for the first.
+/// Depths then count the nodes that are left.
+fn without_passages(nodes: Vec<(usize, TreeNode<'_>)>) -> Vec<(usize, TreeNode<'_>)> {
+    let is_passage = |index: usize| {
+        let ((depth, node), Some((next_depth, next))) = (&nodes[index], nodes.get(index + 1)) else {
+            return false;
+        };
+        index > 0 && *next_depth == depth + 1 && next.total == node.total && node.self_amount.is_zero()
+    };
+    let keep: Vec<bool> = (0..nodes.len()).map(|index| !is_passage(index)).collect();
+    let mut above: Vec<usize> = Vec::new();
+    let mut left = Vec::new();
+    for ((depth, node), _) in nodes.into_iter().zip(keep).filter(|(_, keep)| *keep) {
+        while above.last().is_some_and(|&other| other >= depth) {
+            above.pop();
+        }
+        left.push((above.len(), node));
+        above.push(depth);
+    }
+    left
 }
 
 fn row(asked: &Asked<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {

@@ -99,9 +99,8 @@ fn ended(status: Option<ExitStatus>) -> String {
 impl About {
     /// How it is sampled, and what is less than was asked for: a line each.
     fn notes(&self) -> Vec<String> {
-        let code = if self.outcome.kernel { "user and kernel code" } else { "user code" };
-        let rate = format!("Samples of {code} at {} Hz", self.outcome.rate_hz);
-        let notices = self.outcome.notices.iter().map(ToString::to_string);
+        let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
+        let notices = self.outcome.notices().into_iter().map(ToString::to_string);
         std::iter::once(rate).chain(notices).collect()
     }
 }

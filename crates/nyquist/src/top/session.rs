@@ -10,8 +10,9 @@ use crate::symbolicate::{running_kernel, search_paths};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
+use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
-use nyquist_record::linux::perf::{self, EndReason, Outcome, Perf, Recording, StopHandle, Target};
+use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{invoking_user, now};
 use nyquist_symbols::Finder;
@@ -82,17 +83,19 @@ impl Session {
     /// Launches the command or attaches to the process, and begins to send snapshots.
     pub(super) fn start(args: &TopArgs, messages: &Sender<Message>) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
-        let (target, pid) = match (&child, args.pid) {
-            (Some(child), _) => (Target::Child(child.pid()), child.pid().0),
-            (None, pid) => (Target::Attach(Pid(pid.unwrap_or_default())), pid.unwrap_or_default()),
-        };
+        let pid = child.as_ref().map(Suspended::pid).or(args.pid.map(Pid)).unwrap_or(Pid(0));
+        let target = if child.is_some() { Target::Child(pid) } else { Target::Attach(vec![pid]) };
         let hand_over_every = Some(HAND_OVER_EVERY);
         let options = perf::Options { rate_hz: args.rate, hand_over_every, ..perf::Options::default() };
-        let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
-        let about = About { name: name(args), pid, outcome: perf.outcome().clone() };
+        let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
+        let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
+        let backend = backend.map_err(|error| open_failure(&error))?;
+        let about = About { name: name(args), pid: pid.0, outcome: backend.outcome() };
         let zero = now();
-        let live = Arc::new(Mutex::new(Live::new(converter(&about.outcome, zero), zero)));
-        let recording = perf.record().map_err(|error| open_failure(&error))?;
+        let mut converter = converter(&about.outcome, zero);
+        converter.keep_only(backend.filter());
+        let live = Arc::new(Mutex::new(Live::new(converter, zero)));
+        let recording = backend.record().map_err(|error| open_failure(&error))?;
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
         let (stop, command) = (recording.stop_handle(), running.as_ref().map(Running::signaller));
         let (orders, ordered) = mpsc::channel();
@@ -152,11 +155,12 @@ fn name(args: &TopArgs) -> String {
 }
 
 fn converter(outcome: &Outcome, zero: nyquist_convert::event::Timestamp) -> Converter {
-    let interval = 1_000_000_000 / u64::from(outcome.rate_hz.max(1));
+    let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
     let meta = Meta { interval, has_cpu_deltas: true, ..Meta::default() };
     // Who starts threads again and again should find one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, ..Shape::default() };
-    Converter::new(Options { start: zero, kernel_permitted: outcome.kernel, meta }).shaped(shape)
+    Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
+        .shaped(shape)
 }
 
 fn spawn<T: Send + 'static>(

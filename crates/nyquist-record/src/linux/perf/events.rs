@@ -12,9 +12,24 @@ use crate::linux::sys::poll::PollSet;
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     fds: Vec<OwnedFd>,
+    /// What each of them is for.
+    roles: Vec<Role>,
     counters: Vec<Counter>,
     /// Whether events are read as groups, of one or more.
     grouped: bool,
+}
+
+/// What an event is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It samples.
+    Sampling,
+    /// It counts beside the one that samples.
+    Clock,
+    /// It tells what threads have used that end.
+    Totals,
+    /// It tells of mappings, names and tasks.
+    Sideband,
 }
 
 /// An event that counts a thread's CPU time on a CPU, with that of all threads and processes born from it.
@@ -37,8 +52,9 @@ impl Events {
     }
 
     /// Adds an event, and says its place.
-    pub(crate) fn add(&mut self, fd: OwnedFd) -> usize {
+    pub(crate) fn add(&mut self, fd: OwnedFd, role: Role) -> usize {
         self.fds.push(fd);
+        self.roles.push(role);
         self.fds.len() - 1
     }
 
@@ -52,13 +68,19 @@ impl Events {
         (tid, cpu): (u32, u32),
     ) -> io::Result<(usize, usize)> {
         let id = event::id(totals.as_fd())?;
-        let sampling = self.add(sampling);
+        let sampling = self.add(sampling, Role::Sampling);
         if let Some(clock) = clock {
-            self.add(clock);
+            self.add(clock, Role::Clock);
         }
-        let place = self.add(totals);
+        let place = self.add(totals, Role::Totals);
         self.counters.push(Counter { place, sampling, id, tid, cpu });
         Ok((sampling, place))
+    }
+
+    /// The kernel's numbers of the events that are for this.
+    pub(crate) fn ids(&self, role: Role) -> io::Result<Vec<u64>> {
+        let fds = self.fds.iter().zip(&self.roles).filter(|(_, of)| **of == role);
+        fds.map(|(fd, _)| event::id(fd.as_fd())).collect()
     }
 
     /// The number of events.
@@ -94,6 +116,25 @@ impl Events {
         for fd in &self.fds {
             let _ = event::disable(fd.as_fd());
         }
+    }
+
+    /// Whether all threads have ended whose events were opened, and all that were born from them.
+    pub(crate) fn all_have_ended(&self) -> bool {
+        self.counters.iter().all(|counter| self.has_ended(counter))
+    }
+
+    /// The events that sample: their numbers, and the threads that they were opened for.
+    pub(crate) fn sampled_threads(&self) -> io::Result<Vec<(u64, u32)>> {
+        let sampled = |counter: &Counter| {
+            let fd = self.fds.get(counter.sampling).ok_or(io::ErrorKind::NotFound)?;
+            Ok((event::id(fd.as_fd())?, counter.tid))
+        };
+        self.counters.iter().map(sampled).collect()
+    }
+
+    /// The events that sample.
+    pub(crate) fn sampling(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.counters.iter().filter_map(|counter| self.fds.get(counter.sampling))
     }
 
     /// Whether the thread of a counter has ended, and all that were born from it.

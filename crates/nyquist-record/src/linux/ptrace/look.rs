@@ -19,8 +19,17 @@ pub(crate) struct Files {
 pub(crate) struct Schedule {
     /// The CPU time in nanoseconds, up to the last time that the scheduler took note of it.
     pub(crate) cpu_ns: u64,
-    delay_ns: u64,
-    turns: u64,
+    /// For how long it has waited for a CPU, up to the last time that it got one.
+    pub(crate) delay_ns: u64,
+    /// How many times it got a CPU.
+    pub(crate) turns: u64,
+}
+
+impl Schedule {
+    /// For how long the thread has waited for a CPU since an earlier look, if it has got one meanwhile.
+    pub(crate) fn waited_for_cpu_since(&self, before: &Self) -> u64 {
+        if self.turns == before.turns { 0 } else { self.delay_ns.saturating_sub(before.delay_ns) }
+    }
 }
 
 /// Where a thread is, as far as that is known without stopping it.
@@ -64,7 +73,9 @@ impl Waiting {
             values[register] = value;
             known |= 1 << register;
         };
-        for (register, value) in ARGUMENT_REGISTERS.into_iter().zip(self.call.map(|call| call.arguments).into_iter().flatten()) {
+        for (register, value) in
+            ARGUMENT_REGISTERS.into_iter().zip(self.call.map(|call| call.arguments).into_iter().flatten())
+        {
             set(register, value);
         }
         set(RSP, self.stack_pointer);
@@ -145,8 +156,7 @@ mod tests {
         let fault = Waiting { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         assert_eq!(place("-1 0x7ffd0010 0x55aa\n"), Place::Waiting(fault));
         let call = Call { number: 232, arguments: [3, 0x7f00, 16, 0xffff_ffff, 0, 8] };
-        let expected =
-            Waiting { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        let expected = Waiting { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
         let line = "232 0x3 0x7f00 0x10 0xffffffff 0x0 0x8 0x7ffd0010 0x55aa\n";
         assert_eq!(place(line), Place::Waiting(expected));
         for line in ["", "232 0x3", "x", "-1 7 8"] {
@@ -160,8 +170,11 @@ mod tests {
         let call = Call { number: 1, arguments: [10, 11, 12, 13, 14, 15] };
         let waiting = Waiting { call: Some(call), stack_pointer: 16, instruction_pointer: 17 };
         let (values, known) = waiting.registers();
-        assert_eq!([5, 4, 1, 10, 8, 9, 7, 16].map(|register| values[register]), [10, 11, 12, 13, 14, 15, 16, 17]);
-        assert_eq!(known, [1, 4, 5, 7, 8, 9, 10, 16].map(bit).iter().sum());
+        assert_eq!(
+            [5, 4, 1, 10, 8, 9, 7, 16].map(|register| values[register]),
+            [10, 11, 12, 13, 14, 15, 16, 17]
+        );
+        assert_eq!(known, [1, 4, 5, 7, 8, 9, 10, 16].map(bit).iter().sum::<u32>());
         let (_, known) = Waiting { call: None, ..waiting }.registers();
         assert_eq!(known, bit(7) | bit(16));
     }

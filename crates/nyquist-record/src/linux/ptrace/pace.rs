@@ -190,12 +190,8 @@ mod tests {
         for microseconds in 1..=100 {
             holds.add(microseconds * 1000 + 999);
         }
-        let expected = HoldSummary {
-            count: 100,
-            total_ns: 5_050_000 + 99_900,
-            median_us: 50,
-            percentile_99_us: 99,
-        };
+        let expected =
+            HoldSummary { count: 100, total_ns: 5_050_000 + 99_900, median_us: 50, percentile_99_us: 99 };
         assert_eq!(holds.summary(), expected);
         holds.add(u64::MAX / 2);
         assert_eq!(holds.summary().count, 101);

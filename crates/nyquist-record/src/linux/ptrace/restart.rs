@@ -74,14 +74,26 @@ pub(crate) fn repeat_interrupted_call(stopped: &mut Stopped, signals: &Signals, 
     true
 }
 
-/// What is left of a timeout in milliseconds, which is negative where the call waits for ever.
+/// What may lie between the begin of a call and the look that has seen it.
+const UNCERTAINTY_MS: i32 = 20;
+/// A call that has waited for less has begun where it is known to.
+const DOUBTFUL_MS: i32 = 5;
+
+/// What is left of a timeout in milliseconds, which is negative where the call waits for ever. A call that seems to have
+/// waited for longer is another one than the one that was seen to begin.
 fn timeout_left(milliseconds: u64, waited_ns: u64) -> u64 {
     let timeout = milliseconds as i32;
     if timeout <= 0 {
         return milliseconds;
     }
     let waited = i32::try_from(waited_ns / 1_000_000).unwrap_or(i32::MAX);
-    u64::from(timeout.saturating_sub(waited).max(0).cast_unsigned())
+    // It may have ended meanwhile, and been made again by the program: its begin is known to a few milliseconds only.
+    let is_doubtful = waited >= DOUBTFUL_MS && waited.saturating_add(UNCERTAINTY_MS) >= timeout;
+    if waited >= timeout || is_doubtful {
+        milliseconds
+    } else {
+        u64::from((timeout - waited).cast_unsigned())
+    }
 }
 
 #[cfg(test)]
@@ -100,7 +112,8 @@ mod tests {
 
     #[test]
     fn some_signals_do_nothing() {
-        let signals = Signals { ignored: bit(libc::SIGPIPE), caught: bit(libc::SIGWINCH), ..Signals::default() };
+        let signals =
+            Signals { ignored: bit(libc::SIGPIPE), caught: bit(libc::SIGWINCH), ..Signals::default() };
         let ignored = [libc::SIGPIPE, libc::SIGCHLD, libc::SIGURG].map(|signal| signals.ignores(signal));
         let not = [libc::SIGWINCH, libc::SIGTERM, libc::SIGRTMIN()].map(|signal| signals.ignores(signal));
         assert_eq!((ignored, not), ([true; 3], [false; 3]));
@@ -123,7 +136,9 @@ mod tests {
         check(none, -1, 3_000, Some(-1));
         check(none, 100, 0, Some(100));
         check(none, 100, 30, Some(70));
-        check(none, 100, 200, Some(0));
+        check(none, 100, 200, Some(100));
+        check(none, 100, 90, Some(100));
+        check(none, 10, 3, Some(7));
         check(pending(libc::SIGCHLD), -1, 0, Some(-1));
         check(Signals { blocked: bit(libc::SIGTERM), ..pending(libc::SIGTERM) }, -1, 0, Some(-1));
         check(pending(libc::SIGTERM), -1, 0, None);
@@ -135,7 +150,7 @@ mod tests {
         let mut stopped = Stopped { words: [0; 27], len: 27 * 8 };
         stopped.words[15] = libc::SYS_rt_sigtimedwait.cast_unsigned();
         stopped.words[10] = (-4_i64).cast_unsigned();
-        let mut again = |waited_ns| repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns);
+        let again = |waited_ns| repeat_interrupted_call(&mut stopped.clone(), &Signals::default(), waited_ns);
         assert_eq!([again(1_000), again(MOST_WAITED_TWICE_NS + 1)], [true, false]);
     }
 }

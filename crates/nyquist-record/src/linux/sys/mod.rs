@@ -2,7 +2,9 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod clock;
+pub(crate) mod control_page;
 pub(crate) mod event;
+pub(crate) mod files;
 pub(crate) mod limits;
 pub(crate) mod poll;
 pub(crate) mod process;

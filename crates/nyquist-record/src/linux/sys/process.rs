@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::time::Duration;
 
 use super::check;
 use super::limits::Limit;
@@ -312,7 +313,11 @@ pub(crate) fn await_end(pid: u32) -> io::Result<()> {
         let options = libc::WEXITED | libc::WNOWAIT;
         // SAFETY: `info` is a live siginfo_t that the call writes to.
         match check(unsafe { libc::waitid(libc::P_PID, pid, &raw mut info, options) }) {
-            Ok(_) => return Ok(()),
+            Ok(_) if matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED) => {
+                return Ok(());
+            }
+            // It has stopped for another thread of this process, which traces it and will let it go on.
+            Ok(_) => std::thread::sleep(Duration::from_millis(1)),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
@@ -340,9 +345,30 @@ pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid as libc::pid_t, signal) }).map(|_| ())
 }
 
-/// Lets this thread run before others that want the CPU too, where this process may ask for that.
-pub(crate) fn prefer_this_thread() {
-    const NICENESS: libc::c_int = -15;
-    // SAFETY: the call takes no pointers; on Linux, 0 names the calling thread alone.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
+/// Lets a thread run before others that want the CPU too, where this process may ask for that, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Preference {
+    thread: libc::id_t,
+    niceness: libc::c_int,
+}
+
+impl Preference {
+    /// Prefers the calling thread.
+    pub(crate) fn of_this_thread() -> Self {
+        const NICENESS: libc::c_int = -15;
+        // SAFETY: the calls take no pointers; on Linux, the number of a thread names it alone.
+        unsafe {
+            let thread = libc::gettid() as libc::id_t;
+            let niceness = libc::getpriority(libc::PRIO_PROCESS, thread);
+            libc::setpriority(libc::PRIO_PROCESS, thread, NICENESS);
+            Self { thread, niceness }
+        }
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: the call takes no pointers.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, self.thread, self.niceness) };
+    }
 }

@@ -113,6 +113,14 @@ pub(crate) fn wait(patience: Patience) -> io::Result<Option<Waited>> {
     Ok((pid > 0).then_some(Waited { tid: pid as u32, ended, code }))
 }
 
+/// Takes note of a thread's stop for good. The kernel lets go of a thread that has changed its number by exec only when
+/// its tracer has (`kernel/ptrace.c`, `looks_like_a_spurious_pid`).
+pub(crate) fn take_stop(tid: u32) {
+    let options = libc::WSTOPPED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
+    // SAFETY: the kernel accepts a null pointer where nobody wants to know more.
+    unsafe { libc::waitid(libc::P_PID, tid, ptr::null_mut(), options) };
+}
+
 /// Takes the status of a traced thread that has ended, so that its parent hears of it.
 pub(crate) fn reap(tid: u32) {
     let options = libc::WEXITED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;

@@ -1,0 +1,150 @@
+//! The kinds of markers of a marker file, and which schema a marker's values ask for.
+
+use crate::event::{FieldValue, MarkerCategory, Pid};
+use nyquist_profile::{CategoryColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use std::sync::Arc;
+
+/// How many schemas there are for one kind whose fields have values of different types from marker to marker.
+const MAX_VARIANTS: usize = 4;
+
+/// A kind of marker as its file defines it.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// The name of markers that have none of their own.
+    pub(crate) marker_name: Arc<str>,
+    /// The line of its markers, if it is not the thread's.
+    pub(crate) track: Option<Arc<str>>,
+    pub(crate) category: Option<MarkerCategory>,
+    schema: MarkerSchema,
+    /// Which fields take their formats from their values.
+    open: Vec<bool>,
+    variants: Vec<Arc<MarkerSchema>>,
+}
+
+impl Kind {
+    /// A kind from its texts, in the order of the record.
+    pub(crate) fn new(texts: [&str; 6], fields: &[[&str; 3]]) -> Self {
+        let [name, marker_name, track, category, description, table_label] = texts;
+        let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        let field = |&[key, label, format]: &[&str; 3]| MarkerField {
+            key: key.to_owned(),
+            label: some(label),
+            format: MarkerFormat::from_name(format).unwrap_or(MarkerFormat::String),
+        };
+        Self {
+            marker_name: marker_name.into(),
+            track: some(track).map(Into::into),
+            category: some(category)
+                .map(|name| MarkerCategory { name: name.into(), color: CategoryColor::Blue }),
+            schema: MarkerSchema {
+                name: name.to_owned(),
+                display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],
+                fields: fields.iter().map(field).collect(),
+                description: some(description),
+                table_label: some(table_label),
+                ..MarkerSchema::default()
+            },
+            open: fields.iter().map(|[_, _, format]| MarkerFormat::from_name(format).is_none()).collect(),
+            variants: Vec::new(),
+        }
+    }
+
+    /// The number of fields.
+    pub(crate) fn fields(&self) -> usize {
+        self.schema.fields.len()
+    }
+
+    /// Turns numbers of flows into texts that are unique in the profile; 0 is none.
+    pub(crate) fn name_flows(&self, pid: Pid, values: &mut [FieldValue]) {
+        for (field, value) in self.schema.fields.iter().zip(values) {
+            if let (MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId, FieldValue::Integer(id)) =
+                (field.format, &value)
+            {
+                *value = match id {
+                    0 => FieldValue::Missing,
+                    id => FieldValue::String(format!("{}-{id:x}", pid.0).into()),
+                };
+            }
+        }
+    }
+
+    /// The schema by which these values are all shown as what they are.
+    pub(crate) fn schema(&mut self, values: &[FieldValue]) -> Arc<MarkerSchema> {
+        let fits = |schema: &&Arc<MarkerSchema>| {
+            schema.fields.iter().zip(values).all(|(field, value)| fits(field.format, value))
+        };
+        if let Some(known) = self.variants.iter().find(fits) {
+            return Arc::clone(known);
+        }
+        let mut schema = self.schema.clone();
+        let texts_only = self.variants.len() + 1 >= MAX_VARIANTS;
+        for ((field, value), open) in schema.fields.iter_mut().zip(values).zip(&self.open) {
+            if *open && !texts_only {
+                field.format = format_of(value);
+            }
+        }
+        let schema = Arc::new(schema);
+        if self.variants.len() < MAX_VARIANTS {
+            self.variants.push(Arc::clone(&schema));
+        }
+        schema
+    }
+}
+
+fn format_of(value: &FieldValue) -> MarkerFormat {
+    match value {
+        FieldValue::Integer(_) => MarkerFormat::Integer,
+        FieldValue::Number(_) => MarkerFormat::Decimal,
+        FieldValue::Missing | FieldValue::String(_) => MarkerFormat::String,
+    }
+}
+
+/// Whether a field of this format shows the value as what it is. Formats that a file asks for are not questioned.
+fn fits(format: MarkerFormat, value: &FieldValue) -> bool {
+    match format {
+        MarkerFormat::Integer => matches!(value, FieldValue::Integer(_) | FieldValue::Missing),
+        MarkerFormat::Decimal => !matches!(value, FieldValue::String(_)),
+        MarkerFormat::String => matches!(value, FieldValue::String(_) | FieldValue::Missing),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_formats_follow_the_values() {
+        let mut kind = Kind::new(["k"; 6], &[["a", "", ""], ["b", "", "bytes"], ["c", "", "no such format"]]);
+        let mut check = |values: [FieldValue; 3], expected: [&str; 3]| {
+            let schema = kind.schema(&values);
+            let formats: Vec<_> = schema.fields.iter().map(|field| field.format.as_str()).collect();
+            assert_eq!(formats, expected, "{values:?}");
+        };
+        let (integer, number, missing) =
+            (FieldValue::Integer(1), FieldValue::Number(0.5), FieldValue::Missing);
+        let text = FieldValue::String("x".into());
+        check([integer.clone(), integer.clone(), text.clone()], ["integer", "bytes", "string"]);
+        check([integer.clone(), text.clone(), missing.clone()], ["integer", "bytes", "string"]);
+        check([text.clone(), integer.clone(), number.clone()], ["string", "bytes", "decimal"]);
+        check([missing, integer.clone(), integer.clone()], ["string", "bytes", "decimal"]);
+        check([number.clone(), integer.clone(), number.clone()], ["decimal", "bytes", "decimal"]);
+        // The last variant shows everything.
+        check([number, text, integer.clone()], ["decimal", "bytes", "decimal"]);
+        check(
+            [FieldValue::String("y".into()), integer.clone(), FieldValue::String("z".into())],
+            ["string", "bytes", "string"],
+        );
+    }
+
+    #[test]
+    fn flows_are_unique_in_the_profile() {
+        let kind = Kind::new(["k"; 6], &[["flow", "", "flow-id"], ["n", "", "integer"]]);
+        let mut values = [FieldValue::Integer(255), FieldValue::Integer(255)];
+        kind.name_flows(Pid(7), &mut values);
+        assert_eq!(values, [FieldValue::String("7-ff".into()), FieldValue::Integer(255)]);
+        let mut none = [FieldValue::Integer(0)];
+        kind.name_flows(Pid(7), &mut none);
+        assert_eq!(none, [FieldValue::Missing]);
+    }
+}

@@ -1,0 +1,109 @@
+//! Tracepoints as markers with their fields, and `kmem:rss_stat` as counters.
+
+use std::sync::Arc;
+
+use nyquist_perf::file::{self, FieldKind, TracepointFormat, Tracepoints};
+use nyquist_profile::{CounterGraph, GraphColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use rustc_hash::FxHashMap;
+
+use crate::event::{Counter, CounterKind, EventKind, FieldValue, Marker, MarkerTiming, Pid, Tid, Track};
+
+/// What was made for tracepoints so far.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    /// The kinds of markers, and their names, by the numbers of the tracepoints.
+    kinds: FxHashMap<u64, (Arc<MarkerSchema>, Arc<str>)>,
+    counters: FxHashMap<usize, Arc<CounterKind>>,
+}
+
+impl Marks {
+    /// What a tracepoint's raw data says; `None` where its format is not known, or it says nothing of the process.
+    pub(crate) fn event(
+        &mut self,
+        tracepoints: &Tracepoints,
+        tracepoint: u64,
+        raw: &[u8],
+        (pid, tid): (Pid, Tid),
+    ) -> Option<EventKind> {
+        let format = tracepoints.get(tracepoint)?;
+        if (format.system.as_str(), format.name.as_str()) == ("kmem", "rss_stat") {
+            return self.memory(tracepoints, format, raw, pid);
+        }
+        let (schema, name) = self.kinds.entry(tracepoint).or_insert_with(|| kind(format));
+        let shown = format.fields.iter().filter(|field| field.kind != FieldKind::Other);
+        let values = shown.map(|field| value(tracepoints.value(field, raw))).collect();
+        Some(EventKind::Marker(Box::new(Marker {
+            pid,
+            track: Track::Thread(tid),
+            name: Arc::clone(name),
+            timing: MarkerTiming::Instant,
+            schema: Some(Arc::clone(schema)),
+            values,
+            category: None,
+        })))
+    }
+
+    /// How much memory of a kind a process has (`TRACE_EVENT(rss_stat)` in Linux's `include/trace/events/kmem.h`).
+    fn memory(
+        &mut self,
+        tracepoints: &Tracepoints,
+        format: &TracepointFormat,
+        raw: &[u8],
+        pid: Pid,
+    ) -> Option<EventKind> {
+        /// The kinds of memory (`enum` in `include/linux/mm_types_task.h`).
+        const MEMORY: [&str; 4] = ["file pages", "anonymous pages", "swap entries", "shared memory pages"];
+        let number = |name: &str| match tracepoints.value(format.field(name)?, raw)? {
+            file::FieldValue::Integer(number) => Some(number),
+            file::FieldValue::Text(_) => None,
+        };
+        // It can be another process's memory that changes.
+        if number("curr") != Some(1) {
+            return None;
+        }
+        let member = usize::try_from(number("member")?).ok()?;
+        let what = MEMORY.get(member)?;
+        let kind = self.counters.entry(member).or_insert_with(|| {
+            Arc::new(CounterKind {
+                name: format!("Resident {what}"),
+                unit: "bytes".to_owned(),
+                description: format!("Memory of the process that is resident: {what}"),
+                graph: CounterGraph::Accumulated,
+                color: GraphColor::Orange,
+            })
+        });
+        let value = number("size")? as f64;
+        Some(EventKind::Counter(Counter { pid, kind: Arc::clone(kind), value }))
+    }
+}
+
+fn kind(format: &TracepointFormat) -> (Arc<MarkerSchema>, Arc<str>) {
+    let name = format!("{}:{}", format.system, format.name);
+    let field = |field: &file::Field| {
+        let format = match field.kind {
+            FieldKind::Unsigned | FieldKind::Signed if field.name.ends_with("pid") => MarkerFormat::Pid,
+            FieldKind::Unsigned if field.size == 8 => MarkerFormat::Hexadecimal,
+            FieldKind::Unsigned | FieldKind::Signed => MarkerFormat::Integer,
+            _ => MarkerFormat::String,
+        };
+        MarkerField { key: field.name.clone(), label: None, format }
+    };
+    let shown = format.fields.iter().filter(|field| field.kind != FieldKind::Other);
+    let schema = MarkerSchema {
+        name: name.clone(),
+        display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],
+        fields: shown.map(field).collect(),
+        ..MarkerSchema::default()
+    };
+    (Arc::new(schema), name.into())
+}
+
+fn value(value: Option<file::FieldValue>) -> FieldValue {
+    match value {
+        Some(file::FieldValue::Integer(number)) => {
+            i64::try_from(number).map_or(FieldValue::Missing, FieldValue::Integer)
+        }
+        Some(file::FieldValue::Text(text)) => FieldValue::String(text.into()),
+        None => FieldValue::Missing,
+    }
+}

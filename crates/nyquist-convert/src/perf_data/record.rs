@@ -1,0 +1,163 @@
+//! A live recording kept as a perf.data file: the kernel's records as they are, and records made up for what was known
+//! without one.
+
+use std::io::{self, Seek, Write};
+
+use nyquist_perf::file::{Features, FileBuildId, FileWriter, WrittenEvent};
+use nyquist_perf::{ByteOrder, MappedIdentity, Mmap, RecordFormat, RecordId};
+use rustc_hash::FxHashMap;
+
+use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
+
+/// Writes what a live recording gives. Importing the file gives the profile that was made of it live.
+#[derive(Debug)]
+pub struct RecordingWriter<W> {
+    file: FileWriter<W>,
+    format: RecordFormat,
+    /// The number of the event that counts on each CPU.
+    counters: FxHashMap<u32, u64>,
+    /// The latest time that was written, and what it was when the last round was.
+    latest: u64,
+    marked: u64,
+    samples: Option<(u64, u64)>,
+    lost: u64,
+    build_ids: Vec<FileBuildId>,
+}
+
+impl<W: Write + Seek> RecordingWriter<W> {
+    /// Begins a file. All events have the same layout of records. `counters` are the numbers of those that count CPU
+    /// time, and their CPUs.
+    pub fn new(
+        out: W,
+        events: Vec<WrittenEvent>,
+        counters: impl IntoIterator<Item = (u64, u32)>,
+    ) -> io::Result<Self> {
+        let format = events.first().map(|event| event.attr.record_format(ByteOrder::Little));
+        Ok(Self {
+            file: FileWriter::new(out, events)?,
+            format: format.unwrap_or_default(),
+            counters: counters.into_iter().map(|(id, cpu)| (cpu, id)).collect(),
+            latest: 0,
+            marked: 0,
+            samples: None,
+            lost: 0,
+            build_ids: Vec::new(),
+        })
+    }
+
+    /// Writes records of the kernel, of which all that are older than `complete_before` have come. `events` is what they
+    /// say.
+    pub fn write_records(
+        &mut self,
+        records: &[u8],
+        events: &[Event],
+        complete_before: Timestamp,
+    ) -> io::Result<()> {
+        self.note(events);
+        self.latest = self.latest.max(self.format.latest_time(records).unwrap_or_default());
+        self.file.write_records(records)?;
+        // A reader takes the end of a round for a promise that all is there up to the latest time of the round before.
+        if complete_before.0 > self.marked {
+            self.marked = self.latest;
+            self.file.finish_round()?;
+        }
+        Ok(())
+    }
+
+    /// Writes records for events that had none: what was there before the first one, and what came of the last ones.
+    pub fn write_events(&mut self, events: &[Event]) -> io::Result<()> {
+        self.note(events);
+        for event in events {
+            self.file.write_records(&self.record_of(event))?;
+        }
+        Ok(())
+    }
+
+    /// Finishes the file. `lost` is how many samples were lost in all, some of which no record tells of.
+    pub fn finish(mut self, mut features: Features, lost: u64) -> io::Result<W> {
+        let id = RecordId { time: Some(self.latest), ..RecordId::default() };
+        if lost > self.lost {
+            self.file.write_records(&self.format.encode_lost_samples(lost - self.lost, &id))?;
+        }
+        features.sample_time = self.samples;
+        features.build_ids = self.build_ids;
+        self.file.finish(&features)
+    }
+
+    fn note(&mut self, events: &[Event]) {
+        for event in events {
+            self.latest = self.latest.max(event.time.0);
+            match &event.kind {
+                EventKind::Sample(_) => {
+                    let (first, last) = self.samples.unwrap_or((event.time.0, event.time.0));
+                    self.samples = Some((first.min(event.time.0), last.max(event.time.0)));
+                }
+                EventKind::Lost { records } => self.lost += records,
+                EventKind::Map(mapping) => self.note_build_id(mapping),
+                _ => {}
+            }
+        }
+    }
+
+    fn note_build_id(&mut self, mapping: &Mapping) {
+        let MappedFile::BuildId(id) = &mapping.identity else { return };
+        if self.build_ids.iter().all(|known| known.path != mapping.path || known.build_id != id.as_bytes()) {
+            self.build_ids.push(FileBuildId {
+                misc: mode(mapping),
+                pid: -1,
+                build_id: id.as_bytes().to_vec(),
+                path: mapping.path.clone(),
+            });
+        }
+    }
+
+    /// The record that says the same; nothing for what a live recording never says without a record.
+    fn record_of(&self, event: &Event) -> Vec<u8> {
+        let at = RecordId { time: Some(event.time.0), cpu: event.cpu, ..RecordId::default() };
+        match &event.kind {
+            EventKind::Map(mapping) => {
+                let pid = mapping.pid.map_or(u32::MAX, |pid| pid.0);
+                let id = RecordId { task: Some((pid, pid)), ..at };
+                self.format.encode_mmap(&mmap(mapping, pid), mode(mapping), &id)
+            }
+            EventKind::Name { pid, tid, name, exec } => {
+                let id = RecordId { task: Some((pid.0, tid.0)), ..at };
+                self.format.encode_comm((pid.0, tid.0), name.as_bytes(), *exec, &id)
+            }
+            EventKind::Total { pid, tid, cpu_time_ns } => {
+                let number = event.cpu.and_then(|cpu| self.counters.get(&cpu).copied());
+                let id = RecordId { task: Some((pid.0, tid.0)), id: number, ..at };
+                self.format.encode_read((pid.0, tid.0), *cpu_time_ns, &id)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The bits of a mapping's record that say whose it is: the kernel's, or a program's.
+fn mode(mapping: &Mapping) -> u16 {
+    if mapping.pid.is_none() { 1 } else { 2 }
+}
+
+fn mmap(mapping: &Mapping, pid: u32) -> Mmap<'_> {
+    /// `PROT_READ | PROT_EXEC` and `MAP_PRIVATE` of mmap(2).
+    const CODE: (u32, u32) = (1 | 4, 2);
+    Mmap {
+        pid,
+        tid: pid,
+        address: mapping.start.0,
+        len: mapping.len,
+        page_offset: mapping.offset.0,
+        identity: match &mapping.identity {
+            MappedFile::BuildId(id) => MappedIdentity::BuildId(id.as_bytes()),
+            &MappedFile::Inode { major, minor, inode, generation } => {
+                MappedIdentity::Inode { major, minor, inode, generation }
+            }
+            MappedFile::Unknown => MappedIdentity::None,
+        },
+        protection: Some(CODE.0),
+        flags: Some(CODE.1),
+        path: mapping.path.as_bytes(),
+        data: false,
+    }
+}

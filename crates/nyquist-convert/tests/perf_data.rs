@@ -1,0 +1,126 @@
+//! Recordings made by hand, converted: which events become samples, what order they come in, and stacks that come late.
+
+use std::io::Cursor;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
+use nyquist_perf::abi::context;
+use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record};
+use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, RecordId, SampleType};
+use nyquist_profile::Profile;
+
+const MS: u64 = 1_000_000;
+
+fn event(kind: u32, config: u64, id: u64, name: &str, flags: u64) -> WrittenEvent {
+    let sample_type = SampleType::IDENTIFIER
+        .with(SampleType::IP)
+        .with(SampleType::TID)
+        .with(SampleType::TIME)
+        .with(SampleType::PERIOD)
+        .with(SampleType::CALLCHAIN);
+    let flags = AttrFlags(AttrFlags::SAMPLE_ID_ALL.0 | flags);
+    let attr = EventAttr { kind, config, sample_period: MS, sample_type, flags, ..EventAttr::default() };
+    WrittenEvent { attr, name: name.to_owned(), ids: vec![(id, None)] }
+}
+
+fn id(id: u64, time_ms: u64) -> RecordId {
+    RecordId { task: Some((7, 8)), time: Some(time_ms * MS), id: Some(id), ..RecordId::default() }
+}
+
+fn sample(event: &WrittenEvent, time_ms: u64, chain: &[u64]) -> Vec<u8> {
+    let format = event.attr.record_format(ByteOrder::Little);
+    let mode = if chain[0] == context::KERNEL { 1 } else { 2 };
+    format.encode_sample(mode, (chain[1], MS), chain, &id(event.ids[0].0, time_ms))
+}
+
+fn imported(
+    events: &[WrittenEvent],
+    records: &[Vec<u8>],
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut writer = FileWriter::new(Cursor::new(Vec::new()), events.to_vec()).unwrap();
+    for record in records {
+        writer.write_records(record).unwrap();
+    }
+    let bytes = writer.finish(&Features::default()).unwrap().into_inner();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("nyquist-import-{}-{number}", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    let reader = FileReader::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    import(reader, options)
+}
+
+/// Each sample as its time in ms and its stack, outermost first.
+fn samples(profile: &Profile) -> Vec<String> {
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let line = |sample: &nyquist_profile::Sample| {
+        let mut names: Vec<_> =
+            sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack)).collect();
+        names.reverse();
+        let names: Vec<_> = names.into_iter().map(|frame| profile.func_name(frame.func)).collect();
+        format!("{} {}", sample.time / MS, names.join(";"))
+    };
+    samples.map(line).collect()
+}
+
+fn clock() -> WrittenEvent {
+    event(1, 0, 1, "cpu-clock:u", 0)
+}
+
+fn faults() -> WrittenEvent {
+    event(1, 2, 2, "page-faults", 0)
+}
+
+#[test]
+fn the_clocks_samples_are_shown_and_others_can_be_asked_for() {
+    let events = [faults(), clock()];
+    let user = |address| [context::USER, address];
+    let records = [sample(&events[1], 10, &user(0x10)), sample(&events[0], 11, &user(0x20))];
+    let check = |wanted: &[&str], expected: &[&str]| {
+        let wanted = wanted.iter().map(|name| (*name).to_owned()).collect();
+        let options = ImportOptions { events: wanted, ..ImportOptions::default() };
+        let imported = imported(&events, &records, options).unwrap();
+        assert_eq!(samples(&imported.finished.profile), expected);
+        assert_eq!(imported.events.iter().map(|event| event.samples).collect::<Vec<_>>(), [1, 1]);
+    };
+    check(&[], &["0 0x10"]);
+    check(&["page-faults"], &["0 0x20"]);
+    check(&["cpu-clock", "page-faults"], &["0 0x10", "1 0x20"]);
+    let options = ImportOptions { events: vec!["cycles".to_owned()], ..ImportOptions::default() };
+    let error = imported(&events, &records, options).unwrap_err();
+    assert_eq!(error.to_string(), "the recording has no event named cycles");
+}
+
+#[test]
+fn records_are_ordered_without_rounds_too() {
+    let events = [clock()];
+    let records = [30, 10, 20].map(|time| sample(&events[0], time, &[context::USER, time]));
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    assert_eq!(samples(&imported.finished.profile), ["0 0xa", "10 0x14", "20 0x1e"]);
+}
+
+#[test]
+fn a_stack_that_comes_late_is_the_samples() {
+    let events = [event(1, 0, 1, "cpu-clock", AttrFlags::DEFER_CALLCHAIN.0)];
+    let deferred = |cookie: u64, chain: &[u64]| {
+        let mut words = vec![cookie, chain.len() as u64];
+        words.extend(chain);
+        let trailer = [1_u64, 7 | 8 << 32, 13 * MS];
+        // The trailer's order: thread, time, identifier.
+        words.extend([trailer[1], trailer[2], trailer[0]]);
+        record(22, 2, &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>())
+    };
+    let kernel = |cookie| [context::KERNEL, 0xffff_0010, context::USER_DEFERRED, cookie];
+    let records = [
+        sample(&events[0], 10, &kernel(5)),
+        sample(&events[0], 11, &kernel(5)),
+        sample(&events[0], 12, &kernel(6)),
+        deferred(5, &[context::USER, 0x30, 0x21]),
+    ];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let profile = &imported.finished.profile;
+    let expected = ["0 0x20;0x30;0xffff0010", "1 0x20;0x30;0xffff0010", "2 0xffff0010"];
+    assert_eq!(samples(profile), expected);
+}

@@ -1,0 +1,301 @@
+//! Profiles as Firefox writes them itself ("gecko profiles"), before the Firefox Profiler has processed them
+//! (`src/types/gecko-profile.ts` and `src/profile-logic/process-profile.ts` of its repository).
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::raw::{RawLib, RawMeta};
+use super::read::{Inconsistency, ReadError};
+use super::read_meta::{CpuUnit, nanoseconds, read_categories, read_meta};
+use super::read_tables::add_libs;
+use crate::builder::ProfileBuilder;
+use crate::category::CategoryPair;
+use crate::code::{Frame, Func, Source};
+use crate::id::{CategoryId, FrameId, LibId, ProcessIndex, StackId};
+use crate::marker::{Marker, MarkerTiming};
+use crate::profile::Profile;
+use crate::thread::{Process, Sample, Thread};
+
+/// The versions of the gecko format that are read: the members that are looked at are the same in all of them.
+pub(super) const VERSIONS: std::ops::RangeInclusive<u32> = 20..=40;
+
+/// One process with those that it has started.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawProcess {
+    pub(super) meta: Option<RawMeta>,
+    pub(super) libs: Vec<RawMappedLib>,
+    pub(super) threads: Vec<RawGeckoThread>,
+    pub(super) processes: Vec<RawProcess>,
+}
+
+/// A lib with where it was mapped.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RawMappedLib {
+    start: u64,
+    end: u64,
+    #[serde(flatten)]
+    lib: RawLib,
+}
+
+/// A thread.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct RawGeckoThread {
+    name: String,
+    process_name: Option<String>,
+    tid: Value,
+    pid: Value,
+    register_time: Option<f64>,
+    unregister_time: Option<f64>,
+    samples: RawTable,
+    markers: RawTable,
+    stack_table: RawTable,
+    frame_table: RawTable,
+    string_table: Vec<String>,
+}
+
+/// Rows of values, and the places of the columns in them.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawTable {
+    schema: std::collections::BTreeMap<String, usize>,
+    data: Vec<Vec<Value>>,
+}
+
+impl RawTable {
+    /// The value of a row; null where the column or the value is not there.
+    fn value<'a>(&self, row: &'a [Value], column: &str) -> &'a Value {
+        self.schema.get(column).and_then(|&place| row.get(place)).unwrap_or(&Value::Null)
+    }
+
+    fn number(&self, row: &[Value], column: &str) -> Option<f64> {
+        self.value(row, column).as_f64()
+    }
+
+    fn index(&self, row: &[Value], column: &str) -> Option<usize> {
+        self.value(row, column).as_u64().and_then(|index| usize::try_from(index).ok())
+    }
+}
+
+/// Makes a profile of a process and of all that it has started. Addresses stay without names.
+pub(super) fn convert(raw_meta: &RawMeta, root: RawProcess) -> Result<Profile, ReadError> {
+    let (mut meta, cpu_unit) = read_meta(raw_meta, &[]);
+    meta.symbolicated = false;
+    let mut builder = ProfileBuilder::without_categories(meta);
+    read_categories(&mut builder, &raw_meta.categories);
+    let categories = raw_meta.categories.len();
+    let mut open = vec![(root, 0.0)];
+    while let Some((process, later)) = open.pop() {
+        read_process(&mut builder, process.libs, process.threads, Times { later, cpu_unit }, categories)?;
+        open.extend(process.processes.into_iter().map(|child| {
+            let start = child.meta.as_ref().map_or(raw_meta.start_time, |meta| meta.start_time);
+            (child, start - raw_meta.start_time)
+        }));
+    }
+    Ok(builder.finish())
+}
+
+/// How the times of a process are read.
+#[derive(Clone, Copy)]
+struct Times {
+    /// By how many ms the process began after the first one: its times count from there.
+    later: f64,
+    cpu_unit: CpuUnit,
+}
+
+impl Times {
+    fn at(self, milliseconds: f64) -> u64 {
+        nanoseconds(self.later + milliseconds)
+    }
+}
+
+fn read_process(
+    builder: &mut ProfileBuilder,
+    libs: Vec<RawMappedLib>,
+    threads: Vec<RawGeckoThread>,
+    times: Times,
+    categories: usize,
+) -> Result<(), ReadError> {
+    let (places, libs): (Vec<_>, Vec<_>) = libs.into_iter().map(|it| ((it.start, it.end), it.lib)).unzip();
+    let ids = add_libs(builder, libs);
+    let mut mapped: Vec<_> =
+        places.into_iter().zip(ids).map(|((start, end), id)| MappedLib { start, end, id }).collect();
+    mapped.sort_by_key(|lib| lib.start);
+    let mut process = None;
+    for raw in threads {
+        let owner = *process.get_or_insert_with(|| {
+            let name = raw.process_name.clone().unwrap_or_else(|| raw.name.clone());
+            builder.add_process(Process { pid: text(&raw.pid), name, ..Process::default() })
+        });
+        ThreadReader { builder, mapped: &mapped, times, categories }.read(&raw, owner)?;
+    }
+    Ok(())
+}
+
+struct MappedLib {
+    start: u64,
+    end: u64,
+    id: LibId,
+}
+
+/// An id, which is a number or text.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+struct ThreadReader<'a> {
+    builder: &'a mut ProfileBuilder,
+    mapped: &'a [MappedLib],
+    times: Times,
+    categories: usize,
+}
+
+impl ThreadReader<'_> {
+    fn read(mut self, raw: &RawGeckoThread, process: ProcessIndex) -> Result<(), ReadError> {
+        let frames = self.frames(raw)?;
+        let stacks = self.stacks(raw, &frames)?;
+        let mut thread = Thread::new(process, text(&raw.tid), raw.name.clone());
+        thread.start = self.times.at(raw.register_time.unwrap_or(0.0));
+        thread.end = raw.unregister_time.map(|time| self.times.at(time));
+        thread.is_main = raw.name == "GeckoMain";
+        let thread = self.builder.add_thread(thread);
+        for (row, cells) in raw.samples.data.iter().enumerate() {
+            let stack = match raw.samples.index(cells, "stack") {
+                Some(stack) => Some(*stacks.get(stack).ok_or_else(|| beyond("samples", "stack", row))?),
+                None => None,
+            };
+            let time = self.times.at(raw.samples.number(cells, "time").unwrap_or(0.0));
+            let used = raw.samples.number(cells, "threadCPUDelta").unwrap_or(0.0);
+            let used = (used * self.times.cpu_unit.unwrap_or(0.0)).round() as u64;
+            self.builder.add_sample(thread, Sample::new(time, stack, used));
+        }
+        for (row, cells) in raw.markers.data.iter().enumerate() {
+            let marker = self.marker(raw, row, cells)?;
+            self.builder.add_marker(thread, marker);
+        }
+        Ok(())
+    }
+
+    fn frames(&mut self, raw: &RawGeckoThread) -> Result<Vec<FrameId>, ReadError> {
+        let table = &raw.frame_table;
+        let frames = table.data.iter().enumerate().map(|(row, cells)| {
+            let location = table.index(cells, "location").and_then(|index| raw.string_table.get(index));
+            let location = location.ok_or_else(|| beyond("frameTable", "location", row))?;
+            let mut frame = self.frame_of(location);
+            let positive = |number: Option<f64>| number.map(|it| it as u32).filter(|&it| it > 0);
+            frame.line = positive(table.number(cells, "line")).or(frame.line);
+            frame.column = positive(table.number(cells, "column")).or(frame.column);
+            frame.category = match table.index(cells, "category") {
+                Some(category) if category >= self.categories => {
+                    return Err(beyond("frameTable", "category", row));
+                }
+                Some(category) => Some(CategoryPair {
+                    category: CategoryId::from_index(category),
+                    // A subcategory that the category does not have is none.
+                    subcategory: 0,
+                }),
+                None => None,
+            };
+            Ok(self.builder.intern_frame(frame))
+        });
+        frames.collect()
+    }
+
+    /// What a location says: an address, a function of JavaScript with its file, or a label.
+    fn frame_of(&mut self, location: &str) -> Frame {
+        let address = location.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        if let Some((lib, offset)) = address.and_then(|address| self.lib_at(address)) {
+            let func = self.func(&format!("{offset:#x}"), Some(lib), None, None);
+            return Frame { address: Some(offset), ..func };
+        }
+        match script_function(location) {
+            Some((name, file, line)) => self.func(name, None, Some(file), line),
+            None => self.func(location, None, None, None),
+        }
+    }
+
+    fn func(&mut self, name: &str, lib: Option<LibId>, file: Option<&str>, line: Option<u32>) -> Frame {
+        let name = self.builder.intern_string(name);
+        let source = file.map(|file| {
+            let filename = self.builder.intern_string(file);
+            self.builder.intern_source(Source { filename })
+        });
+        Frame::label(self.builder.intern_func(Func { name, lib, source, line, column: None }))
+    }
+
+    /// The lib at an address, and the address in it.
+    fn lib_at(&self, address: u64) -> Option<(LibId, u32)> {
+        let after = self.mapped.partition_point(|lib| lib.start <= address);
+        let lib = self.mapped.get(after.checked_sub(1)?).filter(|lib| address < lib.end)?;
+        Some((lib.id, u32::try_from(address - lib.start).ok()?))
+    }
+
+    fn stacks(&mut self, raw: &RawGeckoThread, frames: &[FrameId]) -> Result<Vec<StackId>, ReadError> {
+        let table = &raw.stack_table;
+        let mut stacks: Vec<StackId> = Vec::with_capacity(table.data.len());
+        for (row, cells) in table.data.iter().enumerate() {
+            let frame = table.index(cells, "frame").and_then(|index| frames.get(index));
+            let frame = *frame.ok_or_else(|| beyond("stackTable", "frame", row))?;
+            let prefix = match table.index(cells, "prefix") {
+                Some(prefix) => Some(*stacks.get(prefix).ok_or_else(|| beyond("stackTable", "prefix", row))?),
+                None => None,
+            };
+            stacks.push(self.builder.intern_stack(prefix, frame));
+        }
+        Ok(stacks)
+    }
+
+    fn marker(&mut self, raw: &RawGeckoThread, row: usize, cells: &[Value]) -> Result<Marker, ReadError> {
+        let table = &raw.markers;
+        let name = table.index(cells, "name").and_then(|index| raw.string_table.get(index));
+        let name = name.ok_or_else(|| beyond("markers", "name", row))?;
+        let category = table.index(cells, "category").unwrap_or(0);
+        if category >= self.categories {
+            return Err(beyond("markers", "category", row));
+        }
+        let start = self.times.at(table.number(cells, "startTime").unwrap_or(0.0));
+        let end = self.times.at(table.number(cells, "endTime").unwrap_or(0.0));
+        let timing = match table.index(cells, "phase") {
+            Some(1) => MarkerTiming::Interval(start, end.max(start)),
+            Some(2) => MarkerTiming::IntervalStart(start),
+            Some(3) => MarkerTiming::IntervalEnd(end),
+            _ => MarkerTiming::Instant(start),
+        };
+        let name = self.builder.intern_string(name);
+        let category = CategoryId::from_index(category);
+        Ok(Marker { name, timing, category, schema: None, values: Vec::new(), stack: None })
+    }
+}
+
+/// Takes `name (file:line:column)` apart, as `name (file:line)` too.
+fn script_function(location: &str) -> Option<(&str, &str, Option<u32>)> {
+    let (name, place) = location.strip_suffix(')')?.rsplit_once(" (")?;
+    let (rest, last) = place.rsplit_once(':')?;
+    let last = last.parse::<u32>().ok()?;
+    match rest.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?))) {
+        Some((file, line)) => Some((name, file, Some(line))),
+        None => Some((name, rest, Some(last))),
+    }
+}
+
+fn beyond(table: &'static str, column: &'static str, row: usize) -> ReadError {
+    let problem = "is no row of the table that it refers to".to_owned();
+    ReadError::Inconsistent(Inconsistency { table, column, row: Some(row), problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locations_of_scripts_have_files() {
+        let check = |location, expected| assert_eq!(script_function(location), expected, "{location}");
+        check("run (https://a.org/x.js:12:3)", Some(("run", "https://a.org/x.js", Some(12))));
+        check("run (x.js:12)", Some(("run", "x.js", Some(12))));
+        check("(root)", None);
+        check("js::RunScript", None);
+        check("Something (no place)", None);
+    }
+}

@@ -1,0 +1,130 @@
+//! Firefox's own profiles, written after `src/types/gecko-profile.ts` of the Firefox Profiler.
+
+use nyquist_profile::{MarkerTiming, Profile, firefox};
+use serde_json::{Value, json};
+
+/// A parent process with a native function, a function of JavaScript and a label on its stack, and a content process that
+/// began 2 s later.
+fn document() -> Value {
+    json!({
+        "meta": {
+            "version": 30, "interval": 1.0, "startTime": 1_000_000.0, "product": "Firefox",
+            "categories": [
+                {"name": "Other", "color": "grey", "subcategories": ["Other"]},
+                {"name": "JavaScript", "color": "yellow", "subcategories": ["Other"]},
+            ],
+            "sampleUnits": {"time": "ms", "eventDelay": "ms", "threadCPUDelta": "µs"},
+            "markerSchema": [],
+        },
+        "libs": [
+            {"start": 0x7000, "end": 0x9000, "offset": 0, "name": "libxul.so", "path": "/opt/libxul.so",
+             "debugName": "libxul.so", "debugPath": "/opt/libxul.so", "breakpadId": "ABCD0", "codeId": null, "arch": ""},
+        ],
+        "threads": [thread("GeckoMain", 1)],
+        "processes": [{
+            "meta": {"version": 30, "interval": 1.0, "startTime": 1_002_000.0},
+            "libs": [],
+            "threads": [thread("DOM Worker", 2)],
+            "processes": [],
+        }],
+    })
+}
+
+fn thread(name: &str, pid: u32) -> Value {
+    json!({
+        "name": name, "processName": "Parent Process", "pid": pid, "tid": pid * 10,
+        "registerTime": 0.0, "unregisterTime": null,
+        "samples": {
+            "schema": {"stack": 0, "time": 1, "eventDelay": 2, "threadCPUDelta": 3},
+            "data": [[2, 10.0, 0.0, 5], [0, 11.5, 0.0, 900], [null, 12.0]],
+        },
+        "markers": {
+            "schema": {"name": 0, "startTime": 1, "endTime": 2, "phase": 3, "category": 4, "data": 5},
+            "data": [[3, 10.5, 12.5, 1, 1, {"type": "Text", "name": "x"}]],
+        },
+        "stackTable": {"schema": {"prefix": 0, "frame": 1}, "data": [[null, 0], [0, 1], [1, 2]]},
+        "frameTable": {
+            "schema": {"location": 0, "relevantForJS": 1, "innerWindowID": 2, "implementation": 3, "line": 4, "column": 5, "category": 6, "subcategory": 7},
+            "data": [[0, false], [1, false, 0, null, null, null, 0, 0], [2, true, 0, null, 44, 7, 1, 0]],
+        },
+        "stringTable": ["(root)", "0x7010", "run (https://example.org/app.js:40:3)", "Load"],
+    })
+}
+
+fn read(document: &Value) -> Result<Profile, firefox::ReadError> {
+    // Firefox begins with `meta`.
+    let mut rest = document.clone();
+    let meta = rest["meta"].take();
+    let text = rest.to_string().replacen("\"meta\":null", "\"none\":null", 1);
+    firefox::read(text.replacen('{', &format!("{{\"meta\":{meta},"), 1).as_bytes())
+}
+
+#[test]
+fn addresses_scripts_and_labels_are_told_apart() {
+    let profile = read(&document()).unwrap();
+    let main = &profile.threads()[0];
+    let frames: Vec<_> = profile.stack_frames(main.samples[0].stack.unwrap()).collect();
+    let names: Vec<_> = frames.iter().map(|frame| profile.func_name(frame.func)).collect();
+    assert_eq!(names, ["run", "0x10", "(root)"]);
+    let script = profile.func(frames[0].func);
+    assert_eq!(profile.string(profile.source(script.source.unwrap()).filename), "https://example.org/app.js");
+    assert_eq!((script.line, frames[0].line, frames[0].column), (Some(40), Some(44), Some(7)));
+    assert_eq!(profile.category(frames[0].category.unwrap().category).name, "JavaScript");
+    assert_eq!(
+        (frames[1].address, profile.lib(profile.func(frames[1].func).lib.unwrap()).name.as_str()),
+        (Some(0x10), "libxul.so")
+    );
+    assert_eq!(frames[2].address, None);
+    // A symbol server is asked for the addresses' names.
+    assert!(!profile.meta().symbolicated);
+}
+
+#[test]
+fn times_count_from_the_first_process() {
+    let profile = read(&document()).unwrap();
+    let times =
+        |thread: usize| -> Vec<u64> { profile.threads()[thread].samples.iter().map(|it| it.time).collect() };
+    assert_eq!(times(0), [10_000_000, 11_500_000, 12_000_000]);
+    assert_eq!(times(1), [2_010_000_000, 2_011_500_000, 2_012_000_000]);
+    assert_eq!(profile.threads()[0].samples[1].cpu_delta, 900_000);
+    assert_eq!(profile.threads()[0].samples[2].stack, None);
+    assert_eq!(profile.processes().len(), 2);
+    let marker = &profile.threads()[1].markers[0];
+    assert_eq!(profile.string(marker.name), "Load");
+    assert_eq!(marker.timing, MarkerTiming::Interval(2_010_500_000, 2_012_500_000));
+}
+
+#[test]
+fn indexes_beyond_the_tables_are_refused() {
+    for (place, value) in [
+        ("/threads/0/samples/data/0/0", json!(99)),
+        ("/threads/0/stackTable/data/1/0", json!(1)),
+        ("/threads/0/stackTable/data/1/1", json!(99)),
+        ("/threads/0/frameTable/data/1/0", json!(99)),
+        ("/threads/0/frameTable/data/1/6", json!(99)),
+        ("/threads/0/markers/data/0/0", json!(99)),
+        ("/threads/0/markers/data/0/4", json!(99)),
+    ] {
+        let mut document = document();
+        *document.pointer_mut(place).unwrap() = value;
+        let error = read(&document).unwrap_err().to_string();
+        assert!(error.contains("is no row of the table"), "{place}: {error}");
+    }
+}
+
+#[test]
+fn odd_documents_do_no_harm() {
+    let mut nested = json!({"processes": []});
+    for _ in 0..30 {
+        nested = json!({"meta": {"startTime": -5.0}, "threads": [{}], "processes": [nested]});
+    }
+    let mut odd = document();
+    odd["processes"] = json!([nested]);
+    odd["libs"][0]["end"] = json!(0);
+    read(&odd).unwrap();
+    let mut late = document();
+    late["threads"] = json!(7);
+    assert!(read(&late).is_err());
+    // Where libs come first, it is not known that they are those of Firefox.
+    assert!(firefox::read(document().to_string().as_bytes()).is_err());
+}

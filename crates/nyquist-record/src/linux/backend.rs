@@ -1,0 +1,250 @@
+//! The one place that knows all backends: chooses the best that the machine allows, and speaks for whichever it is.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use nyquist_convert::Filter;
+use thiserror::Error;
+
+use super::perf::{self, EndReason, Options, StopHandle, Target};
+use super::ptrace::{self, Circumstances, Subject};
+use crate::{Chunk, Source};
+
+/// Which backend to record with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Choice {
+    /// The best that the machine allows.
+    #[default]
+    Auto,
+    /// `perf_event_open`.
+    Perf,
+    /// ptrace.
+    Ptrace,
+}
+
+/// A backend that is ready to record.
+#[derive(Debug)]
+pub enum Backend {
+    /// By `perf_event_open`.
+    Perf(Box<perf::Perf>),
+    /// By ptrace.
+    Ptrace(ptrace::Ptrace),
+}
+
+/// What is being recorded, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// By `perf_event_open`.
+    Perf(perf::Outcome),
+    /// By ptrace.
+    Ptrace(ptrace::Outcome),
+}
+
+impl Outcome {
+    /// Samples for every second, of a thread's CPU time or of the wall clock's.
+    pub fn rate_hz(&self) -> u32 {
+        match self {
+            Self::Perf(outcome) => outcome.rate_hz,
+            Self::Ptrace(outcome) => outcome.rate_hz,
+        }
+    }
+
+    /// Whether all CPU time has samples: where kernel code is not sampled, the time in it is known apart.
+    pub fn samples_all_cpu_time(&self) -> bool {
+        match self {
+            Self::Perf(outcome) => outcome.kernel,
+            // Time in the kernel counts for the user code that called it.
+            Self::Ptrace(_) => true,
+        }
+    }
+
+    /// What is less than was asked for.
+    pub fn notices(&self) -> Vec<&dyn fmt::Display> {
+        fn displayed<T: fmt::Display>(notices: &[T]) -> Vec<&dyn fmt::Display> {
+            notices.iter().map(|notice| notice as &dyn fmt::Display).collect()
+        }
+        match self {
+            Self::Perf(outcome) => displayed(&outcome.notices),
+            Self::Ptrace(outcome) => displayed(&outcome.notices),
+        }
+    }
+}
+
+/// Why nothing can be recorded.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// Not with `perf_event_open`.
+    #[error(transparent)]
+    Perf(#[from] perf::OpenError),
+    /// Not with ptrace.
+    #[error(transparent)]
+    Ptrace(#[from] ptrace::OpenError),
+    /// ptrace was asked for, and it cannot do this.
+    #[error("ptrace records a command or one process, not several and not the whole machine")]
+    TooMuchForPtrace,
+    /// Not with either.
+    #[error("{perf}, and {ptrace}")]
+    Both {
+        /// Why not with `perf_event_open`.
+        perf: perf::OpenError,
+        /// Why not with ptrace.
+        ptrace: ptrace::OpenError,
+    },
+}
+
+impl OpenError {
+    /// What to do about it, a line each.
+    pub fn advice(&self) -> Vec<String> {
+        let advice = match self {
+            Self::Perf(error) => [error.advice(), None],
+            Self::Ptrace(error) => [error.advice(), None],
+            Self::TooMuchForPtrace => [None, None],
+            Self::Both { perf, ptrace } => [perf.advice(), ptrace.advice()],
+        };
+        advice.into_iter().flatten().collect()
+    }
+}
+
+impl Backend {
+    /// Makes the chosen backend ready for a process; [`Choice::Auto`] takes `perf_event_open` where that works.
+    ///
+    /// `loses_privileges` is the command's file, if it gives privileges that are lost under ptrace.
+    pub fn open(
+        choice: Choice,
+        target: Target,
+        options: &Options,
+        loses_privileges: Option<PathBuf>,
+    ) -> Result<Self, OpenError> {
+        let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
+        let subject = Subject::of(&target);
+        match (choice, subject) {
+            (Choice::Ptrace, Some(subject)) => {
+                Ok(Self::Ptrace(ptrace::Ptrace::open(subject, options, circumstances)?))
+            }
+            (Choice::Ptrace, None) => Err(OpenError::TooMuchForPtrace),
+            (Choice::Perf, _) => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
+            (Choice::Auto, _) => match (perf::Perf::open(target, options), subject) {
+                (Ok(perf), _) => Ok(Self::Perf(Box::new(perf))),
+                (Err(error), Some(subject)) if is_of_the_machine(&error) => {
+                    Self::instead_of_perf(error, subject, options, circumstances)
+                }
+                (Err(error), _) => Err(error.into()),
+            },
+        }
+    }
+
+    fn instead_of_perf(
+        perf: perf::OpenError,
+        subject: Subject,
+        options: &Options,
+        circumstances: Circumstances,
+    ) -> Result<Self, OpenError> {
+        let why = match perf.advice() {
+            Some(advice) => format!("{perf}; {advice}"),
+            None => perf.to_string(),
+        };
+        let circumstances = Circumstances { instead_of_perf: Some(why), ..circumstances };
+        match ptrace::Ptrace::open(subject, options, circumstances) {
+            Ok(ptrace) => Ok(Self::Ptrace(ptrace)),
+            Err(error @ ptrace::OpenError::NoSuchProcess { .. }) => Err(error.into()),
+            Err(ptrace) => Err(OpenError::Both { perf, ptrace }),
+        }
+    }
+
+    /// What is being recorded.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Perf(perf) => Outcome::Perf(perf.outcome().clone()),
+            Self::Ptrace(ptrace) => Outcome::Ptrace(ptrace.outcome().clone()),
+        }
+    }
+
+    /// Which of the samples that come are those of the target: to be told to the converter.
+    pub fn filter(&self) -> Filter {
+        match self {
+            Self::Perf(perf) => perf.filter(),
+            Self::Ptrace(_) => Filter::default(),
+        }
+    }
+
+    /// Begins to record: an attached process at once, a child when it calls exec.
+    pub fn record(self) -> Result<Recording, OpenError> {
+        Ok(match self {
+            Self::Perf(perf) => Recording::Perf(Box::new(perf.record()?)),
+            Self::Ptrace(ptrace) => Recording::Ptrace(ptrace.record()),
+        })
+    }
+}
+
+/// Whether the machine is the reason, and not the process that was asked for.
+fn is_of_the_machine(error: &perf::OpenError) -> bool {
+    !matches!(error, perf::OpenError::NoSuchProcess { .. } | perf::OpenError::AnotherUsers { .. })
+}
+
+/// A recording that runs: an iterator over what it records. Dropping it ends it.
+#[derive(Debug)]
+pub enum Recording {
+    /// By `perf_event_open`.
+    Perf(Box<perf::Recording>),
+    /// By ptrace.
+    Ptrace(ptrace::Recording),
+}
+
+/// What a recording came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Summary {
+    /// Why it ended.
+    pub reason: EndReason,
+    /// The CPU time of all threads together, user and kernel, in nanoseconds; `None` where it was counted with others'.
+    pub total_cpu_time_ns: Option<u64>,
+    /// Whether processes that descend from what was recorded live on.
+    pub left_running: bool,
+    /// How many samples were dropped, where that is counted apart from the events.
+    pub lost_samples: Option<u64>,
+    /// For how long threads were held, where they were.
+    pub holds: Option<ptrace::HoldSummary>,
+}
+
+impl Iterator for Recording {
+    type Item = Chunk;
+
+    fn next(&mut self) -> Option<Chunk> {
+        match self {
+            Self::Perf(recording) => recording.next(),
+            Self::Ptrace(recording) => recording.next(),
+        }
+    }
+}
+
+impl Source for Recording {}
+
+impl Recording {
+    /// What ends the recording before the process does.
+    pub fn stop_handle(&self) -> StopHandle {
+        match self {
+            Self::Perf(recording) => recording.stop_handle(),
+            Self::Ptrace(recording) => recording.stop_handle(),
+        }
+    }
+
+    /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
+    pub fn finish(self) -> Summary {
+        match self {
+            Self::Perf(recording) => {
+                let perf::Summary { reason, total_cpu_time_ns, left_running, lost_samples } =
+                    recording.finish();
+                Summary { reason, total_cpu_time_ns, left_running, lost_samples, holds: None }
+            }
+            Self::Ptrace(recording) => {
+                let ptrace::Summary { reason, total_cpu_time_ns, lost_samples, holds } = recording.finish();
+                Summary {
+                    reason,
+                    total_cpu_time_ns: Some(total_cpu_time_ns),
+                    left_running: false,
+                    lost_samples: Some(lost_samples),
+                    holds: Some(holds),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Markers of the recorded programs: the folder of their files, and a thread that empties the files while they run.
+//!
+//! The rings of marker files are small, so somebody must read them all the time. That is a thread of its own, which
+//! neither the reader of samples nor the converter waits for.
+
+mod control;
+mod folder;
+mod ids;
+mod ring;
+mod text;
+
+use std::ffi::OsString;
+use std::io;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_tracing::protocol::DIR_VARIABLE;
+
+use control::Control;
+use folder::Folder;
+
+/// How often files are read that markers come from.
+const BUSY: Duration = Duration::from_millis(10);
+
+/// How often somebody looks whether markers come.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// Reads the markers of the recorded programs.
+#[derive(Debug)]
+pub struct Markers {
+    shared: Arc<Mutex<Shared>>,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+    control: Option<Control>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    folder: Folder,
+    events: Vec<Event>,
+}
+
+/// What was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Markers that were read.
+    pub markers: u64,
+    /// Records for which the programs had no room.
+    pub lost: u64,
+    /// Records and lines that could not be understood.
+    pub unreadable: u64,
+    /// Files of processes that are not known.
+    pub strangers: u64,
+}
+
+impl Markers {
+    /// Makes a folder for the markers of a command, which belongs to the user (uid and gid) that the command runs as.
+    pub fn for_command(owner: Option<(u32, u32)>) -> io::Result<Self> {
+        Self::start(Folder::create("", owner)?, None)
+    }
+
+    /// Switches on the markers of a process that runs, if it has any. `None` where it has none.
+    pub fn attach(pid: Pid) -> io::Result<Option<Self>> {
+        let Some(control) = Control::find(pid)? else { return Ok(None) };
+        let folder = Folder::create(&format!("/proc/{}/root", pid.0), Some(control.owner()))?;
+        control.switch_on(folder.path_inside());
+        Self::start(folder, Some(control)).map(Some)
+    }
+
+    fn start(folder: Folder, control: Option<Control>) -> io::Result<Self> {
+        let shared = Arc::new(Mutex::new(Shared { folder, events: Vec::new() }));
+        let (stop, stopped) = mpsc::channel();
+        let theirs = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name("markers".to_owned()).spawn(move || {
+            let mut pause = IDLE;
+            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                pause = if lock(&theirs).read() { BUSY } else { IDLE };
+            }
+        })?;
+        Ok(Self { shared, stop: Some(stop), thread: Some(thread), control })
+    }
+
+    /// The variable that tells the command where its markers go.
+    pub fn variable(&self) -> (OsString, OsString) {
+        (DIR_VARIABLE.into(), lock(&self.shared).folder.path_inside().into())
+    }
+
+    /// Takes note of what is mapped in the recorded processes: a file of samply's protocol is found by its mapping.
+    pub fn notice(&mut self, event: &Event) {
+        lock(&self.shared).folder.notice(event);
+    }
+
+    /// Appends the markers that were written so far: every one of them whose time is before now.
+    pub fn collect(&mut self, events: &mut Vec<Event>) {
+        let mut shared = lock(&self.shared);
+        shared.read();
+        events.append(&mut shared.events);
+    }
+
+    /// Appends what is left when the recording has ended, and says what was counted. Markers that ended before
+    /// `since` are not of the recording.
+    pub fn finish(mut self, events: &mut Vec<Event>) -> Summary {
+        self.end();
+        let mut shared = lock(&self.shared);
+        shared.read();
+        let Shared { folder, events: read } = &mut *shared;
+        let summary = folder.finish(read);
+        events.append(read);
+        summary
+    }
+
+    /// Leaves out what ended before.
+    pub fn begin_at(&mut self, since: Timestamp) {
+        lock(&self.shared).folder.begin_at(since);
+    }
+
+    fn end(&mut self) {
+        if let Some(control) = self.control.take() {
+            control.switch_off();
+        }
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            // It holds nothing that would be lost if it had panicked.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Markers {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Shared {
+    /// Reads what there is; says whether there was anything.
+    fn read(&mut self) -> bool {
+        let before = self.events.len();
+        self.folder.read(&mut self.events);
+        self.events.len() > before
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,89 @@
+//! The events of a recording in the terms of a perf.data file.
+
+use std::io;
+
+use nyquist_perf::file::WrittenEvent;
+use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, SampleType};
+
+use super::attr::{Common, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::events::{Events, Role};
+use super::outcome::Outcome;
+use crate::linux::sys::event::perf_event_attr;
+
+/// What the events were opened with.
+#[derive(Debug)]
+pub(crate) struct Described {
+    pub(crate) common: Common,
+    pub(crate) outcome: Outcome,
+}
+
+impl Described {
+    /// The events, with the numbers of all that were opened. Asks the kernel for each.
+    pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
+        let mut written = Vec::new();
+        for role in [Role::Sampling, Role::Clock, Role::Totals, Role::Sideband] {
+            let numbers = events.ids(role)?;
+            if numbers.is_empty() {
+                continue;
+            }
+            let cpu = |id: u64| {
+                events.counters().iter().find(|counter| counter.id == id).map(|counter| counter.cpu)
+            };
+            let ids = numbers.into_iter().map(|id| (id, cpu(id).filter(|_| role == Role::Totals))).collect();
+            let attr = self.attr(role);
+            let name = attr.generic_name().unwrap_or("cycles").to_owned();
+            written.push(WrittenEvent { attr, name, ids });
+        }
+        Ok(written)
+    }
+
+    fn attr(&self, role: Role) -> EventAttr {
+        let Self { common, outcome } = self;
+        // When the events were switched on is nothing to whoever reads the file.
+        let reach = match common.reach {
+            Reach::Thread { .. } => Reach::Thread { from_exec: false },
+            reach @ Reach::Cpu => reach,
+        };
+        let common = Common { reach, ..*common };
+        file_attr(&match role {
+            Role::Sampling => {
+                let rate = Sampling {
+                    rate_hz: outcome.rate_hz,
+                    stack_bytes: outcome.stack_bytes,
+                    wake_at: 1,
+                    unit: None,
+                };
+                (sampling(common, rate), sample_period(common, outcome.rate_hz))
+            }
+            Role::Clock => (clock(common), 0),
+            Role::Totals => (totals(common, 1), 0),
+            Role::Sideband => (sideband(common), 0),
+        })
+    }
+}
+
+/// The period, or the frequency, of the event that samples.
+fn sample_period(common: Common, rate_hz: u32) -> u64 {
+    match common.features.trigger {
+        Trigger::Cycles => u64::from(rate_hz),
+        Trigger::CpuClock => super::attr::period_ns(rate_hz),
+    }
+}
+
+fn file_attr((attr, sample_period): &(perf_event_attr, u64)) -> EventAttr {
+    EventAttr {
+        kind: attr.type_,
+        config: attr.config,
+        sample_period: *sample_period,
+        sample_type: SampleType(attr.sample_type),
+        read_format: ReadFormat(attr.read_format),
+        flags: AttrFlags(attr._bitfield_1.get(0, 64)),
+        branch_sample_type: attr.branch_sample_type,
+        sample_regs_user: attr.sample_regs_user,
+        sample_stack_user: attr.sample_stack_user,
+        clock: attr.clockid,
+        sample_regs_intr: attr.sample_regs_intr,
+        sample_max_stack: attr.sample_max_stack,
+        ..EventAttr::default()
+    }
+}

@@ -1,0 +1,240 @@
+//! Looking at threads: at those that wait from outside, at those that run by holding them for a moment.
+
+use bytes::Bytes;
+use nyquist_convert::event::{EventKind, Pid, Registers, Sample, SampleState, Tid, UserStack};
+
+use super::look::{Place, Waiting};
+use super::registers::Stopped;
+use super::task::{Activity, Asked, Waited};
+use super::tracer::Tracer;
+use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::ptrace::{self, Patience};
+
+/// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
+const LARGEST_HELD_COPY: usize = 128 << 10;
+/// A copy where the stack lies in memory that is much larger than stacks are, or in none that is known.
+const COPY_OF_UNKNOWN: usize = 32 << 10;
+/// Memory larger than that is no stack alone.
+const LARGEST_STACK: u64 = 64 << 20;
+/// How many threads that wait are looked at in a turn.
+const WAITING_LOOKS: usize = 32;
+/// A turn that begins so late has waited for a CPU, and ends where a thread has to wait for one that long until it
+/// stops. Which threads run after that, and where the others were preempted, is no longer a matter of chance.
+const LATE_NS: u64 = 150_000;
+/// A thread that waits on and on has a sample so often.
+const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
+
+impl Tracer {
+    /// Looks at threads in turn: at some of those that wait, and at as many of those that run as the budget allows.
+    pub(super) fn look_at_all(&mut self) {
+        let began = monotonic_ns();
+        let in_time = began.saturating_sub(self.ticks.next_ns()) < LATE_NS;
+        self.turn = in_time.then_some(began);
+        let mut turn = std::mem::take(&mut self.tids);
+        self.tasks.waiting_in_turn(WAITING_LOOKS, &mut turn);
+        for tid in turn.drain(..) {
+            self.look_at_waiting(tid);
+        }
+        self.budget.refill(monotonic_ns(), self.tasks.running());
+        self.tasks.running_in_turn(&mut turn);
+        let mut is_late = false;
+        for tid in turn.drain(..) {
+            if is_late || !self.budget.allows() {
+                self.tasks.continue_with(tid);
+                break;
+            }
+            let before = monotonic_ns();
+            self.look_at_running(tid);
+            is_late = monotonic_ns().saturating_sub(before) > LATE_NS;
+        }
+        self.tids = turn;
+    }
+
+    /// A thread that has not run since is where it was.
+    fn look_at_waiting(&mut self, tid: u32) {
+        let now = monotonic_ns();
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        let Some(schedule) = task.files.schedule() else { return };
+        if schedule == task.schedule {
+            task.account(schedule, now);
+            if task.waited_ns >= BETWEEN_WAITING_SAMPLES_NS {
+                self.tell_waiting(tid, now);
+            }
+            return;
+        }
+        self.tell_waiting(tid, now);
+        if let Some(task) = self.tasks.get_mut(tid) {
+            task.account(schedule, now);
+            task.activity = Activity::Running;
+        }
+        self.look_at_running(tid);
+    }
+
+    /// Says for how long a thread has waited where it waits.
+    pub(super) fn tell_waiting(&mut self, tid: u32, now: u64) {
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        let Activity::Waiting(waited) = &task.activity else { return };
+        let state = SampleState::Waiting { waited_ns: std::mem::take(&mut task.waited_ns) };
+        let user = waited.stack.clone();
+        let sample = sample((task.pid, tid), true, state, task.used_ns(), user);
+        let pid = task.pid;
+        self.out.push(now, sample);
+        self.note_sample(pid, None);
+    }
+
+    /// Looks at a thread that has run: it is held where it still does.
+    fn look_at_running(&mut self, tid: u32) {
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        if task.asked.is_some() {
+            return;
+        }
+        task.has_run = true;
+        match task.files.place() {
+            Place::Running => self.hold(tid),
+            Place::Waiting(waiting) => self.begin_waiting(tid, &waiting),
+            Place::Unknown => {}
+        }
+    }
+
+    /// Copies the stack of a thread that has begun to wait. Nothing is known of it if it has run meanwhile.
+    fn begin_waiting(&mut self, tid: u32, waiting: &Waiting) {
+        let now = monotonic_ns();
+        let Some(before) = self.tasks.get(tid).and_then(|task| task.files.schedule()) else { return };
+        let Some(pid) = self.tasks.get(tid).map(|task| task.pid) else { return };
+        // The thread may have moved on between the look at its place and the one at its schedule.
+        let still = self.tasks.get(tid).is_some_and(|task| task.files.place() == Place::Waiting(*waiting));
+        if !still {
+            return;
+        }
+        let (window, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
+        let room = self.scratch.get_mut(..window).unwrap_or_default();
+        let len = ptrace::read_memory(pid, waiting.stack_pointer, room);
+        let stack = Bytes::copy_from_slice(self.scratch.get(..len).unwrap_or_default());
+        let (values, known) = waiting.registers();
+        let stack = UserStack::Copied {
+            registers: Box::new(Registers::X86_64Partial { values, known }),
+            stack,
+            limited: len == window && rest,
+        };
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        let after = task.files.schedule();
+        task.account(before, now);
+        if after == Some(before) {
+            task.activity = Activity::Waiting(Waited { stack, since: now });
+            self.note_sample(pid, Some(waiting.instruction_pointer));
+        }
+    }
+
+    /// Asks a thread to stop, and looks at it when it has. One that does not get the CPU for it by the next tick is
+    /// looked at when it stops.
+    fn hold(&mut self, tid: u32) {
+        self.prepare_room();
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        let Some(schedule) = task.files.schedule() else { return };
+        let at = monotonic_ns();
+        if ptrace::interrupt(tid).is_err() {
+            return;
+        }
+        task.asked = Some(Asked { at, turn: self.turn, schedule });
+        while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
+            match ptrace::wait(Patience::UntilSignal) {
+                Ok(Some(waited)) => self.handle(waited),
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    /// Copies the registers and the stack of a stopped thread, and lets it go on.
+    pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked) {
+        let noticed = monotonic_ns();
+        let mut stopped = Stopped::default();
+        let mut len = 0;
+        let mut limited = false;
+        let pid = self.tasks.get(tid).map(|task| task.pid).unwrap_or_default();
+        if let Ok(bytes) = ptrace::registers(tid, &mut stopped.words) {
+            stopped.len = bytes;
+            let pointer = stopped.stack_pointer();
+            let (window, rest) = self.window(pid, pointer, LARGEST_HELD_COPY);
+            let room = self.out.room().get_mut(..window).unwrap_or_default();
+            len = ptrace::read_memory(pid, pointer, room);
+            limited = len == window && rest;
+            if stopped.interrupted_call().is_some() {
+                // Asked for while it ran, it has begun to wait just then.
+                let as_it_was = stopped;
+                self.repeat_call(tid, &mut stopped, None, asked.at);
+                stopped = as_it_was;
+            }
+        }
+        // As long as it is stopped, the scheduler's count is exact.
+        let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
+        let _ = ptrace::resume(tid, 0);
+        let now = monotonic_ns();
+        let schedule = schedule.unwrap_or(asked.schedule);
+        let held = asked.held_ns(schedule, noticed, now);
+        self.holds.add(held);
+        self.budget.spend(held);
+        if stopped.len == 0 {
+            return;
+        }
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        task.account(schedule, now);
+        task.activity = Activity::Running;
+        let waited_ns = std::mem::take(&mut task.waited_ns);
+        let state = if asked.ran(schedule, noticed) {
+            SampleState::Running { waited_ns }
+        } else {
+            SampleState::Waiting { waited_ns }
+        };
+        let registers = Box::new(stopped.event_registers());
+        let user = UserStack::Copied { registers, stack: Bytes::new(), limited };
+        let sample = sample((pid, tid), false, state, task.used_ns(), user);
+        self.out.push_sample(now, sample, len);
+        self.note_sample(pid, Some(stopped.instruction_pointer()));
+        self.prepare_room();
+    }
+
+    /// Makes room for the next stack, so that none is looked for while a thread is held.
+    fn prepare_room(&mut self) {
+        if !self.out.has_room(LARGEST_HELD_COPY) {
+            self.send(monotonic_ns());
+        }
+        self.out.prepare();
+    }
+
+    /// How much of a stack to copy, and whether there is more: what is between its pointer and its end.
+    fn window(&self, pid: u32, pointer: u64, most: usize) -> (usize, bool) {
+        let stack = self.processes.get(&pid).and_then(|process| process.maps.stack(pointer));
+        let (len, most) = match stack {
+            Some(stack) if stack.end - stack.start <= LARGEST_STACK => (stack.end - pointer, most),
+            _ => (u64::MAX, most.min(COPY_OF_UNKNOWN)),
+        };
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        (len.min(most), len > most)
+    }
+
+    fn note_sample(&mut self, pid: u32, address: Option<u64>) {
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.has_samples = true;
+            process.is_outdated |= address.is_some_and(|address| !process.maps.has_code(address));
+        }
+    }
+}
+
+fn sample(
+    (pid, tid): (u32, u32),
+    in_kernel: bool,
+    state: SampleState,
+    used_ns: u64,
+    user: UserStack,
+) -> EventKind {
+    EventKind::Sample(Sample {
+        pid: Pid(pid),
+        tid: Tid(tid),
+        in_kernel,
+        state,
+        period_ns: 0,
+        cpu_time_ns: Some(used_ns),
+        kernel_stack: Vec::new(),
+        user,
+    })
+}

@@ -1,0 +1,140 @@
+//! What is mapped in a process, looked at again when it may have changed.
+
+use std::fs;
+use std::ops::Range;
+
+use nyquist_convert::event::{EventKind, Mapping, Pid};
+
+use crate::linux::proc;
+
+/// What was mapped in a process at the last look.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Maps {
+    /// Executable memory, by address.
+    code: Vec<Mapping>,
+    /// Memory that can be written to, by address: stacks among it.
+    data: Vec<Range<u64>>,
+    /// The size of the address space in pages at the last look.
+    size: Option<u64>,
+}
+
+impl Maps {
+    /// Whether an address is in executable memory.
+    pub(crate) fn has_code(&self, address: u64) -> bool {
+        let after = self.code.partition_point(|mapping| mapping.start.0 <= address);
+        let before = after.checked_sub(1).and_then(|at| self.code.get(at));
+        before.is_some_and(|mapping| address - mapping.start.0 < mapping.len)
+    }
+
+    /// The memory that holds a stack pointer.
+    pub(crate) fn stack(&self, pointer: u64) -> Option<&Range<u64>> {
+        let after = self.data.partition_point(|range| range.start <= pointer);
+        self.data.get(after.checked_sub(1)?).filter(|range| range.contains(&pointer))
+    }
+
+    /// Looks again where the size of the address space has changed; says what has changed in executable memory.
+    pub(crate) fn refresh_if_resized(&mut self, pid: u32) -> Vec<EventKind> {
+        let size = address_space_size(pid);
+        if size == self.size { Vec::new() } else { self.refresh(pid) }
+    }
+
+    /// Looks again, and says what has changed in executable memory.
+    pub(crate) fn refresh(&mut self, pid: u32) -> Vec<EventKind> {
+        // The size first: what is mapped in between is found at the next look.
+        let size = address_space_size(pid);
+        let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return Vec::new() };
+        if text.is_empty() {
+            // Its address space is gone.
+            return Vec::new();
+        }
+        self.size = size;
+        self.update(Pid(pid), &text)
+    }
+
+    fn update(&mut self, pid: Pid, text: &[u8]) -> Vec<EventKind> {
+        let lines = || text.split(|byte| *byte == b'\n');
+        self.data = lines().filter_map(writable_range).collect();
+        let code: Vec<Mapping> = lines().filter_map(|line| proc::mapping(pid, line)).collect();
+        let former = std::mem::replace(&mut self.code, code);
+        let gone = former.iter().filter(|mapping| !self.holds(mapping));
+        let gone = gone.map(|mapping| EventKind::Unmap { pid, start: mapping.start, len: mapping.len });
+        let mut changes: Vec<EventKind> = gone.collect();
+        let held = |mapping: &Mapping| {
+            former
+                .binary_search_by_key(&mapping.start, |other| other.start)
+                .is_ok_and(|at| former.get(at) == Some(mapping))
+        };
+        let new = self.code.iter().filter(|mapping| !held(mapping));
+        changes.extend(new.cloned().map(EventKind::Map));
+        changes
+    }
+
+    fn holds(&self, mapping: &Mapping) -> bool {
+        let at = self.code.binary_search_by_key(&mapping.start, |other| other.start);
+        at.is_ok_and(|at| self.code.get(at) == Some(mapping))
+    }
+}
+
+/// The pages of a process's address space: the first number of `statm`.
+fn address_space_size(pid: u32) -> Option<u64> {
+    fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split(' ').next()?.parse().ok()
+}
+
+/// The range of a line of `maps` that says of memory that it can be written to.
+fn writable_range(line: &[u8]) -> Option<Range<u64>> {
+    let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();
+    let mut words = line.split(' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let writable = words.next()?.as_bytes().get(1) == Some(&b'w');
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    writable.then_some(number(start)?..number(end)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEFORE: &str = "1000-2000 r-xp 00000000 fe:00 9 /bin/x\n\
+                          5000-6000 r-xp 00000000 fe:00 8 /lib/plugin.so\n\
+                          7000-9000 rw-p 00000000 00:00 0 [stack]\n";
+    const AFTER: &str = "1000-2000 r-xp 00000000 fe:00 9 /bin/x\n\
+                         5000-5800 r-xp 00000000 fe:00 7 /lib/other.so\n\
+                         6000-9000 rw-p 00000000 00:00 0 [stack]\n";
+
+    fn told(changes: &[EventKind]) -> Vec<String> {
+        let line = |kind: &EventKind| match kind {
+            EventKind::Map(mapping) => format!("+{:x} {}", mapping.start.0, mapping.path),
+            EventKind::Unmap { start, len, .. } => format!("-{:x} {len:x}", start.0),
+            other => panic!("{other:?}"),
+        };
+        changes.iter().map(line).collect()
+    }
+
+    #[test]
+    fn changes_are_told_and_nothing_else() {
+        let mut maps = Maps::default();
+        let first = maps.update(Pid(1), BEFORE.as_bytes());
+        assert_eq!(told(&first), ["+1000 /bin/x", "+5000 /lib/plugin.so"]);
+        assert_eq!(told(&maps.update(Pid(1), BEFORE.as_bytes())), [""; 0]);
+        assert_eq!(told(&maps.update(Pid(1), AFTER.as_bytes())), ["-5000 1000", "+5000 /lib/other.so"]);
+        assert_eq!([0x1fff, 0x2000, 0x57ff, 0x5800].map(|at| maps.has_code(at)), [true, false, true, false]);
+    }
+
+    #[test]
+    fn a_stack_is_found_by_its_pointer() {
+        let mut maps = Maps::default();
+        maps.update(Pid(1), AFTER.as_bytes());
+        assert_eq!(maps.stack(0x8ff8), Some(&(0x6000..0x9000)));
+        assert_eq!([0x5fff, 0x9000, 0x1000].map(|at| maps.stack(at)), [None; 3]);
+    }
+
+    #[test]
+    fn this_process_is_looked_at_once() {
+        let mut maps = Maps::default();
+        let pid = std::process::id();
+        assert!(!maps.refresh(pid).is_empty());
+        assert!(maps.has_code(this_process_is_looked_at_once as fn() as usize as u64));
+        let local = 0_u8;
+        assert!(maps.stack(&raw const local as u64).is_some());
+    }
+}

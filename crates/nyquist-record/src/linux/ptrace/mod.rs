@@ -1,0 +1,25 @@
+//! Sampling with ptrace(2), where `perf_event_open` is refused: one thread traces all threads of a process and its
+//! children, and looks at each of them by the wall clock.
+//!
+//! A thread that waits is never stopped, for that would end its system call: `/proc` says where it waits, and its stack
+//! is read from outside. A thread that runs is held for as long as it takes to copy its registers and its stack.
+
+mod life;
+mod look;
+mod looking;
+mod maps;
+mod open;
+mod out;
+mod outcome;
+mod pace;
+mod recording;
+mod registers;
+mod restart;
+mod stop;
+mod task;
+mod tracer;
+
+pub use open::{Circumstances, Ptrace, Subject};
+pub use outcome::{Notice, OpenError, Outcome};
+pub use pace::HoldSummary;
+pub use recording::{Recording, Summary};

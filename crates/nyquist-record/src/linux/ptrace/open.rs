@@ -1,0 +1,156 @@
+//! Becoming the tracer of a process: by the thread that will look at it, for the kernel knows no other.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::{fs, io};
+
+use super::outcome::{Notice, OpenError, Outcome};
+use super::recording::Recording;
+use super::tracer::{End, Plan, Tracer};
+use nyquist_convert::event::Pid;
+
+use crate::Chunk;
+use crate::linux::perf::{Options, StopHandle, Target};
+use crate::linux::sys::poll;
+use crate::linux::{cpus, limits};
+
+/// At more looks a second than that, a thread that runs would be held for a third of its time.
+const MAX_RATE_HZ: u32 = 10_000;
+
+/// What is to be said of a recording by ptrace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Circumstances {
+    /// Why the better way was not taken, and what would allow it.
+    pub instead_of_perf: Option<String>,
+    /// The program that loses the privileges which its file gives it.
+    pub loses_privileges: Option<PathBuf>,
+}
+
+/// A process that is traced, ready to be recorded. Dropping it lets the process go.
+#[derive(Debug)]
+pub struct Ptrace {
+    outcome: Outcome,
+    go: Sender<()>,
+    recording: Recording,
+}
+
+/// What is traced: one process, with all that it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A child that waits to call exec: what it becomes.
+    Child(Pid),
+    /// A process that runs.
+    Attach(Pid),
+}
+
+impl Subject {
+    /// What a target is to ptrace; `None` where it is more than a command or a process.
+    pub fn of(target: &Target) -> Option<Self> {
+        match target {
+            Target::Child(pid) => Some(Self::Child(*pid)),
+            Target::Attach(pids) => match pids[..] {
+                [pid] => Some(Self::Attach(pid)),
+                _ => None,
+            },
+            Target::System | Target::Cgroup(_) => None,
+        }
+    }
+
+    pub(super) fn pid(self) -> Pid {
+        let (Self::Child(pid) | Self::Attach(pid)) = self;
+        pid
+    }
+}
+
+impl Ptrace {
+    /// Becomes the tracer of a process. It goes on running all the while.
+    ///
+    pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
+        check_machine()?;
+        // Each thread that is traced takes two descriptors.
+        limits::raise_descriptor_limit();
+        let mut notices = Vec::new();
+        let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);
+        if options.rate_hz > rate_hz {
+            notices.push(Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz });
+        }
+        notices.extend(circumstances.loses_privileges.map(|program| Notice::LosesPrivileges { program }));
+        let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
+        let (chunk_sender, chunks) = channel();
+        let waiting = Arc::default();
+        let plan = Plan {
+            target,
+            interval_ns: 1_000_000_000 / u64::from(rate_hz),
+            duration: options.duration,
+            cpus: cpus::online().map_or(1, |cpus| cpus.len()),
+            stop: Arc::clone(&stop),
+            waiting: Arc::clone(&waiting),
+        };
+        let (go, begin) = channel();
+        let tracer = start(plan, chunk_sender, begin)?;
+        let recording = Recording {
+            chunks,
+            waiting,
+            tracer: Some(tracer),
+            stop: StopHandle { counter: stop },
+            end: None,
+        };
+        let instead_of_perf = circumstances.instead_of_perf;
+        Ok(Self { outcome: Outcome { rate_hz, instead_of_perf, notices }, go, recording })
+    }
+
+    /// What is being recorded.
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    /// Begins to record: an attached process at once, a child when it calls exec.
+    pub fn record(self) -> Recording {
+        // Should the tracer have ended, the recording has, too.
+        let _ = self.go.send(());
+        self.recording
+    }
+}
+
+/// Starts the thread that traces, and waits until it does.
+fn start(plan: Plan, chunks: Sender<Chunk>, begin: Receiver<()>) -> Result<JoinHandle<End>, OpenError> {
+    let (told, opened) = channel();
+    let thread = std::thread::Builder::new().name("nyquist-tracer".into());
+    let run = move || match Tracer::seize(plan, chunks) {
+        Ok(tracer) => {
+            let _ = told.send(Ok(()));
+            // When the thread ends, the kernel lets go of all that it traces.
+            if begin.recv().is_ok() { tracer.run() } else { End::default() }
+        }
+        Err(error) => {
+            let _ = told.send(Err(error));
+            End::default()
+        }
+    };
+    let tracer = thread.spawn(run).map_err(system("no thread can be started"))?;
+    let ended = |_| OpenError::Lacking { what: "the tracing thread has ended by itself" };
+    opened.recv().map_err(ended)?.map(|()| tracer)
+}
+
+/// Whether the kernel says of threads what has to be known of them.
+fn check_machine() -> Result<(), OpenError> {
+    let lacks = |file: &str| fs::read(file).is_err();
+    if !cfg!(target_arch = "x86_64") {
+        return Err(OpenError::Lacking { what: "recording by ptrace is made for 64-bit x86" });
+    }
+    if lacks("/proc/self/schedstat") {
+        return Err(OpenError::Lacking {
+            what: "/proc/self/schedstat cannot be read: the kernel does not count the time of threads (CONFIG_SCHED_INFO), or /proc is not mounted",
+        });
+    }
+    if lacks("/proc/self/syscall") {
+        return Err(OpenError::Lacking { what: "/proc/self/syscall cannot be read" });
+    }
+    Ok(())
+}
+
+fn system(what: &'static str) -> impl Fn(io::Error) -> OpenError {
+    move |source| OpenError::System { what, source }
+}

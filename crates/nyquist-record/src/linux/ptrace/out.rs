@@ -1,0 +1,212 @@
+//! Events on their way to who asks for them, with the stacks in memory that is bounded and comes back.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+
+use nyquist_convert::event::{Event, EventKind, Timestamp, UserStack};
+
+use crate::Chunk;
+use crate::linux::perf::{Filling, Need, Pool};
+
+/// The most chunks that wait to be taken before samples are dropped.
+const MOST_WAITING: usize = 512;
+
+/// The events since the last chunk was sent.
+#[derive(Debug)]
+pub(crate) struct Out {
+    pool: Pool,
+    filling: Option<Filling>,
+    /// How much of `filling` is filled.
+    filled: usize,
+    events: Vec<Event>,
+    /// The events whose stacks are in `filling`, and where.
+    copies: Vec<(usize, Range<usize>)>,
+    chunks: Sender<Chunk>,
+    waiting: Arc<AtomicUsize>,
+    /// Samples that were dropped since the last chunk.
+    dropped: u64,
+    /// All samples that were dropped.
+    lost: u64,
+}
+
+impl Out {
+    /// Sends to `chunks`; whoever takes a chunk there takes one from `waiting`.
+    pub(crate) fn new(chunks: Sender<Chunk>, waiting: Arc<AtomicUsize>) -> Self {
+        Self {
+            pool: Pool::new(),
+            filling: None,
+            filled: 0,
+            events: Vec::new(),
+            copies: Vec::new(),
+            chunks,
+            waiting,
+            dropped: 0,
+            lost: 0,
+        }
+    }
+
+    /// All samples that were dropped for want of room.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether there is room for a stack of `len` bytes, or will be when it is asked for: else what is there has to
+    /// be sent first.
+    pub(crate) fn has_room(&mut self, len: usize) -> bool {
+        self.filling.as_mut().is_none_or(|filling| filling.room().len() >= len)
+    }
+
+    /// Makes room where there is none.
+    pub(crate) fn prepare(&mut self) {
+        if self.filling.is_none() {
+            self.filling = self.pool.take(Need::Samples);
+        }
+    }
+
+    /// Room for a stack; empty where there is none.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        self.filling.as_mut().map(Filling::room).unwrap_or_default()
+    }
+
+    /// Adds an event.
+    pub(crate) fn push(&mut self, time: u64, kind: EventKind) {
+        if matches!(kind, EventKind::Sample(_)) && self.is_full() {
+            return self.drop_sample();
+        }
+        self.events.push(Event { time: Timestamp(time), cpu: None, kind });
+    }
+
+    /// Adds a sample whose stack is the first `len` bytes of the room.
+    pub(crate) fn push_sample(&mut self, time: u64, kind: EventKind, len: usize) {
+        let Some(filling) =
+            self.filling.as_mut().filter(|_| self.waiting.load(Ordering::Relaxed) < MOST_WAITING)
+        else {
+            return self.drop_sample();
+        };
+        filling.advance(len);
+        self.copies.push((self.events.len(), self.filled..self.filled + len));
+        self.filled += len;
+        self.events.push(Event { time: Timestamp(time), cpu: None, kind });
+    }
+
+    fn is_full(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) >= MOST_WAITING
+    }
+
+    fn drop_sample(&mut self) {
+        self.dropped += 1;
+        self.lost += 1;
+    }
+
+    /// Sends what there is: every event before `now`.
+    pub(crate) fn send(&mut self, now: u64) {
+        if self.dropped > 0 {
+            let records = std::mem::take(&mut self.dropped);
+            self.push(now, EventKind::Lost { records });
+        }
+        let mut events = std::mem::take(&mut self.events);
+        if let Some(filling) = self.filling.take_if(|filling| !filling.is_empty()) {
+            let bytes = filling.into_bytes();
+            for (event, range) in self.copies.drain(..) {
+                if let Some(EventKind::Sample(sample)) = events.get_mut(event).map(|event| &mut event.kind)
+                    && let UserStack::Copied { stack, .. } = &mut sample.user
+                {
+                    *stack = bytes.slice(range);
+                }
+            }
+        }
+        self.filled = 0;
+        self.copies.clear();
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        // Where nobody listens any more, nobody misses them.
+        let _ = self.chunks.send(Chunk::events(events, Timestamp(now)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use nyquist_convert::event::{Pid, Registers, Sample, SampleState, Tid};
+    use std::sync::mpsc::{Receiver, channel};
+
+    fn out() -> (Out, Receiver<Chunk>) {
+        let (sender, chunks) = channel();
+        (Out::new(sender, Arc::default()), chunks)
+    }
+
+    fn sample(stack: &'static [u8]) -> EventKind {
+        EventKind::Sample(Sample {
+            pid: Pid(1),
+            tid: Tid(1),
+            in_kernel: false,
+            state: SampleState::Running { waited_ns: 0 },
+            period_ns: 0,
+            cpu_time_ns: None,
+            kernel_stack: Vec::new(),
+            user: UserStack::Copied {
+                registers: Box::new(Registers::X86_64([0; 17])),
+                stack: Bytes::from_static(stack),
+                limited: false,
+            },
+        })
+    }
+
+    fn stacks(chunk: Chunk) -> Vec<Vec<u8>> {
+        let mut events = Vec::new();
+        chunk.decode(&mut events);
+        let stack = |event: Event| match event.kind {
+            EventKind::Sample(Sample { user: UserStack::Copied { stack, .. }, .. }) => stack.to_vec(),
+            other => panic!("{other:?}"),
+        };
+        events.into_iter().map(stack).collect()
+    }
+
+    #[test]
+    fn stacks_are_those_that_were_read_into_the_room() {
+        let (mut out, chunks) = out();
+        for text in ["one", "three"] {
+            out.prepare();
+            out.room()[..text.len()].copy_from_slice(text.as_bytes());
+            out.push_sample(5, sample(b""), text.len());
+        }
+        out.push(6, sample(b"own"));
+        out.send(7);
+        let chunk = chunks.try_recv().unwrap();
+        assert_eq!(chunk.complete_before(), Timestamp(7));
+        assert_eq!(stacks(chunk), [&b"one"[..], b"three", b"own"]);
+    }
+
+    #[test]
+    fn a_full_buffer_is_to_be_sent() {
+        let (mut out, chunks) = out();
+        out.prepare();
+        let all = out.room().len();
+        out.push_sample(5, sample(b""), all - 10);
+        assert!(out.has_room(10) && !out.has_room(11));
+        out.send(6);
+        assert!(out.has_room(11));
+        out.prepare();
+        assert_eq!(stacks(chunks.try_recv().unwrap())[0].len(), all - 10);
+        assert_eq!(out.room().len(), all);
+    }
+
+    #[test]
+    fn samples_that_nobody_takes_are_dropped_and_counted() {
+        let (mut out, chunks) = out();
+        for _ in 0..MOST_WAITING {
+            out.send(1);
+        }
+        out.prepare();
+        out.push_sample(2, sample(b""), 3);
+        out.push(2, sample(b"own"));
+        out.send(3);
+        assert_eq!(out.lost(), 2);
+        let mut events = Vec::new();
+        chunks.try_iter().last().unwrap().decode(&mut events);
+        let kinds: Vec<_> = events.into_iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, [EventKind::Lost { records: 2 }]);
+    }
+}

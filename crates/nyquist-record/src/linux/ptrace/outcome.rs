@@ -1,0 +1,180 @@
+//! What came of the attempt to trace: what is being recorded, and what stood in the way.
+
+use std::path::PathBuf;
+use std::{fmt, fs, io};
+
+use nyquist_convert::event::Pid;
+use thiserror::Error;
+
+use crate::linux::limits::kernel_setting;
+use crate::linux::proc;
+
+/// What is being recorded, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Looks at every thread in a second, where the budget allows as many.
+    pub rate_hz: u32,
+    /// Why the better way was not taken, and what would allow it.
+    pub instead_of_perf: Option<String>,
+    /// What is less than was asked for.
+    pub notices: Vec<Notice>,
+}
+
+/// Something that is less than was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The rate was lowered.
+    RateLowered {
+        /// What was asked for.
+        asked_hz: u32,
+        /// What is looked at.
+        allowed_hz: u32,
+    },
+    /// The program would gain privileges, which the kernel does not give to a program that is traced.
+    LosesPrivileges {
+        /// The program.
+        program: PathBuf,
+    },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RateLowered { asked_hz, allowed_hz } => write!(
+                f,
+                "the rate is lowered from {asked_hz} to {allowed_hz} Hz, for a program that is stopped more often would not get to run"
+            ),
+            Self::LosesPrivileges { program } => write!(
+                f,
+                "{} runs without the privileges that its file gives it (setuid or capabilities): the kernel does not give them to a program that is traced; root can record it",
+                program.display()
+            ),
+        }
+    }
+}
+
+/// Why a process cannot be traced.
+#[derive(Debug, Error)]
+pub enum OpenError {
+    /// There is no such process, or it has ended meanwhile.
+    #[error("there is no process {}", pid.0)]
+    NoSuchProcess {
+        /// The process.
+        pid: Pid,
+    },
+    /// Another program traces it.
+    #[error("process {} is traced already, by process {tracer}", pid.0)]
+    TracedAlready {
+        /// The process.
+        pid: Pid,
+        /// The debugger, or whatever it is.
+        tracer: u32,
+    },
+    /// The Yama security module restricts tracing.
+    #[error("process {} may not be traced: kernel.yama.ptrace_scope is {scope}", pid.0)]
+    Yama {
+        /// The process.
+        pid: Pid,
+        /// The setting.
+        scope: i64,
+    },
+    /// The process is another user's, or more privileged.
+    #[error("process {} cannot be attached to: it is another user's, or has more privileges", pid.0)]
+    AnotherUsers {
+        /// The process.
+        pid: Pid,
+    },
+    /// The kernel, or a filter before it, refuses ptrace.
+    #[error("ptrace is refused: {source}")]
+    Refused {
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The kernel or the machine lacks something that is needed.
+    #[error("{what}")]
+    Lacking {
+        /// What it is.
+        what: &'static str,
+    },
+    /// The system does not give what is needed.
+    #[error("{what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl OpenError {
+    /// What to do about it.
+    pub fn advice(&self) -> Option<String> {
+        let advice = match self {
+            Self::NoSuchProcess { .. } | Self::Lacking { .. } | Self::System { .. } => return None,
+            Self::TracedAlready { .. } => "a process has one tracer at a time: end the other one first",
+            Self::Yama { scope: 1, .. } => {
+                "let nyquist launch it, or use sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`"
+            }
+            Self::Yama { scope: 2, .. } | Self::AnotherUsers { .. } => {
+                "root can, and so can whoever has CAP_SYS_PTRACE"
+            }
+            Self::Yama { .. } => "this setting forbids it to everybody until the machine is started again",
+            Self::Refused { .. } => {
+                "a seccomp filter or a security module forbids it; in a container, `--cap-add=SYS_PTRACE` allows it"
+            }
+        };
+        Some(advice.to_owned())
+    }
+
+    /// What the kernel's refusal to trace a process means.
+    pub(crate) fn of_seizing(pid: Pid, source: io::Error) -> Self {
+        match source.raw_os_error() {
+            Some(libc::ESRCH) => Self::NoSuchProcess { pid },
+            Some(libc::EPERM | libc::EACCES) => {
+                let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+                let is_own =
+                    uids(&status) == uids(&fs::read_to_string("/proc/self/status").unwrap_or_default());
+                let scope = kernel_setting("yama/ptrace_scope");
+                Self::of_refusal(pid, proc::tracer(pid.0), is_own, scope, source)
+            }
+            _ => Self::Refused { source },
+        }
+    }
+
+    fn of_refusal(pid: Pid, tracer: Option<u32>, is_own: bool, yama: Option<i64>, source: io::Error) -> Self {
+        match (tracer, yama) {
+            (Some(tracer), _) => Self::TracedAlready { pid, tracer },
+            (None, Some(3)) => Self::Yama { pid, scope: 3 },
+            _ if !is_own => Self::AnotherUsers { pid },
+            (None, Some(scope)) if scope > 0 => Self::Yama { pid, scope },
+            _ => Self::Refused { source },
+        }
+    }
+}
+
+/// The users of a process, real and effective ones, by its `status`.
+fn uids(status: &str) -> Option<&str> {
+    status.lines().find_map(|line| line.strip_prefix("Uid:"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_its_reason() {
+        let check = |tracer, is_own, yama, expected: &str| {
+            let source = io::ErrorKind::PermissionDenied.into();
+            let error = OpenError::of_refusal(Pid(7), tracer, is_own, yama, source);
+            let told = format!("{error}; {}", error.advice().unwrap_or_default());
+            assert!(told.contains(expected), "{told}");
+        };
+        check(None, true, Some(1), "kernel.yama.ptrace_scope is 1; let nyquist launch it");
+        check(None, true, Some(2), "ptrace_scope is 2; root can");
+        check(None, true, Some(3), "until the machine is started again");
+        check(None, true, Some(0), "ptrace is refused");
+        check(None, true, None, "--cap-add=SYS_PTRACE");
+        check(Some(4711), true, Some(1), "traced already, by process 4711");
+        check(None, false, Some(1), "it is another user's");
+    }
+}

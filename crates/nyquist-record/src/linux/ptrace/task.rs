@@ -1,0 +1,350 @@
+//! The traced threads, and what is known of each.
+
+use std::collections::HashMap;
+
+use nyquist_convert::event::UserStack;
+
+use super::look::{Files, Schedule};
+
+/// A traced thread.
+#[derive(Debug)]
+pub(crate) struct Task {
+    pub(crate) tid: u32,
+    pub(crate) pid: u32,
+    pub(crate) files: Files,
+    pub(crate) activity: Activity,
+    /// What the scheduler said at the last look.
+    pub(crate) schedule: Schedule,
+    /// The scheduler's count of CPU time when the thread was first traced, and what it had used as another thread.
+    base_ns: u64,
+    carried_ns: u64,
+    /// When it was last looked at.
+    pub(crate) looked_at: u64,
+    /// For how long it has waited since its last sample.
+    pub(crate) waited_ns: u64,
+    /// When its system call was last made again.
+    pub(crate) repeated: Option<Repeated>,
+    /// When it was asked to stop, if it has not stopped since.
+    pub(crate) asked: Option<Asked>,
+    /// Whether it was seen to run since its name was last asked for.
+    pub(crate) has_run: bool,
+    pub(crate) name: String,
+}
+
+/// A system call was made again.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Repeated {
+    /// When; of what it had waited before, a part of a millisecond may be counted in.
+    pub(crate) at: u64,
+    /// What the scheduler said then.
+    pub(crate) schedule: Schedule,
+    /// The timeout with which it was made.
+    pub(crate) timeout: u64,
+}
+
+/// How much earlier than the tracing thread's turn a thread can have lost its CPU to it.
+const WAKING_NS: u64 = 20_000;
+
+/// A thread was asked to stop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) at: u64,
+    /// When the turn began, where that was by chance: then the tracing thread took a CPU, maybe from the one that it
+    /// looks at.
+    pub(crate) turn: Option<u64>,
+    /// What the scheduler said just before.
+    pub(crate) schedule: Schedule,
+}
+
+impl Asked {
+    /// For how long the thread was kept from running until `now`, given what the scheduler said while it was stopped:
+    /// what it has waited for a CPU meanwhile was not our doing.
+    pub(crate) fn held_ns(&self, stopped: Schedule, noticed: u64, now: u64) -> u64 {
+        let until_noticed = noticed.saturating_sub(self.at);
+        let queued = stopped.waited_for_cpu_since(&self.schedule).min(until_noticed);
+        now.saturating_sub(self.at) - queued
+    }
+
+    /// Whether the thread ran when the turn began. One that waited for a CPU then is found where it was preempted, which
+    /// system calls do more often than other code.
+    pub(crate) fn ran(&self, stopped: Schedule, noticed: u64) -> bool {
+        let queued = stopped.waited_for_cpu_since(&self.schedule);
+        let lost_cpu_to_turn = |turn: u64| noticed.saturating_sub(queued) + WAKING_NS >= turn;
+        queued == 0 || self.turn.is_some_and(lost_cpu_to_turn)
+    }
+}
+
+/// What a thread is doing, as far as is known.
+#[derive(Debug)]
+pub(crate) enum Activity {
+    /// It is not to be looked at: it has not become the command yet, or is ending.
+    Aside,
+    /// It ran at the last look.
+    Running,
+    /// It waited at the last look.
+    Waiting(Waited),
+}
+
+/// What was seen of a thread that waits.
+#[derive(Debug)]
+pub(crate) struct Waited {
+    /// Its stack, which stays as it is until the thread runs.
+    pub(crate) stack: UserStack,
+    /// Since when.
+    pub(crate) since: u64,
+}
+
+impl Task {
+    /// A thread that is traced from now on.
+    pub(crate) fn new(pid: u32, tid: u32, now: u64) -> Self {
+        Self {
+            tid,
+            pid,
+            files: Files::open(pid, tid),
+            activity: Activity::Running,
+            schedule: Schedule::default(),
+            base_ns: 0,
+            carried_ns: 0,
+            looked_at: now,
+            waited_ns: 0,
+            repeated: None,
+            asked: None,
+            has_run: true,
+            name: String::new(),
+        }
+    }
+
+    /// Leaves out what the thread has used so far.
+    pub(crate) fn start_counting(&mut self) {
+        self.schedule = self.files.schedule().unwrap_or(self.schedule);
+        self.base_ns = self.schedule.cpu_ns;
+    }
+
+    /// Goes on as another thread, which has called exec and had used so much by the scheduler's count.
+    pub(crate) fn become_thread(&mut self, cpu_ns: u64) {
+        self.carried_ns = self.used_ns();
+        self.base_ns = cpu_ns;
+        self.schedule.cpu_ns = cpu_ns;
+    }
+
+    /// The CPU time in nanoseconds since it was first traced.
+    pub(crate) fn used_ns(&self) -> u64 {
+        self.carried_ns + self.schedule.cpu_ns.saturating_sub(self.base_ns)
+    }
+
+    /// Takes note of what the scheduler says: what it has not used of the time since the last look, it has waited.
+    pub(crate) fn account(&mut self, schedule: Schedule, now: u64) {
+        let used = schedule.cpu_ns.saturating_sub(self.schedule.cpu_ns);
+        let passed = now.saturating_sub(self.looked_at);
+        self.waited_ns += passed.saturating_sub(used);
+        self.schedule = schedule;
+        self.looked_at = now;
+    }
+
+    /// For how long it has waited at least in the system call that a stop has ended, given what the scheduler says now
+    /// and the timeout with which it was called.
+    pub(crate) fn waited_in_call(&self, schedule: Schedule, timeout: u64, now: u64) -> u64 {
+        let seen = match &self.activity {
+            Activity::Waiting(waited) => waited.since,
+            Activity::Running | Activity::Aside => self.looked_at,
+        };
+        // It got a CPU more often than to be stopped: whatever it is in has begun since.
+        let seen = if schedule.turns > self.schedule.turns + 1 { now } else { seen };
+        let Some(Repeated { at, schedule: before, timeout: set }) = self.repeated else {
+            return now.saturating_sub(seen);
+        };
+        // It got a CPU to make the call again and to be stopped in it: it has waited in no other call between.
+        if schedule.turns <= before.turns + 2 && timeout == set {
+            let ran = schedule.cpu_ns.saturating_sub(before.cpu_ns);
+            return now.saturating_sub(at).saturating_sub(ran);
+        }
+        now.saturating_sub(seen.max(at))
+    }
+
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.activity, Activity::Running)
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.activity, Activity::Waiting(_))
+    }
+}
+
+/// All traced threads.
+#[derive(Debug, Default)]
+pub(crate) struct Tasks {
+    list: Vec<Task>,
+    places: HashMap<u32, usize>,
+    /// Where the next look at running threads begins, and at waiting ones.
+    turns: [usize; 2],
+}
+
+impl Tasks {
+    pub(crate) fn add(&mut self, task: Task) {
+        self.places.insert(task.tid, self.list.len());
+        self.list.push(task);
+    }
+
+    pub(crate) fn remove(&mut self, tid: u32) -> Option<Task> {
+        let place = self.places.remove(&tid)?;
+        let task = self.list.swap_remove(place);
+        if let Some(moved) = self.list.get(place) {
+            self.places.insert(moved.tid, place);
+        }
+        Some(task)
+    }
+
+    pub(crate) fn get(&self, tid: u32) -> Option<&Task> {
+        self.list.get(*self.places.get(&tid)?)
+    }
+
+    pub(crate) fn get_mut(&mut self, tid: u32) -> Option<&mut Task> {
+        self.list.get_mut(*self.places.get(&tid)?)
+    }
+
+    pub(crate) fn all(&self) -> &[Task] {
+        &self.list
+    }
+
+    #[cfg(test)]
+    fn all_mut(&mut self) -> &mut [Task] {
+        &mut self.list
+    }
+
+    /// Whether a process has threads left.
+    pub(crate) fn any_of(&self, pid: u32) -> bool {
+        self.list.iter().any(|task| task.pid == pid)
+    }
+
+    /// How many threads ran when they were last looked at.
+    pub(crate) fn running(&self) -> usize {
+        self.list.iter().filter(|task| task.is_running()).count()
+    }
+
+    /// Puts the threads that ran into `out`, those first that were left out at the last call.
+    pub(crate) fn running_in_turn(&self, out: &mut Vec<u32>) {
+        self.in_turn(self.turns[0], Task::is_running, usize::MAX, out);
+    }
+
+    /// Begins the next look at running threads with this one.
+    pub(crate) fn continue_with(&mut self, tid: u32) {
+        self.turns[0] = self.places.get(&tid).copied().unwrap_or_default();
+    }
+
+    /// Puts some of the threads that wait into `out`, others at each call.
+    pub(crate) fn waiting_in_turn(&mut self, most: usize, out: &mut Vec<u32>) {
+        self.in_turn(self.turns[1], Task::is_waiting, most, out);
+        let last = out.last().and_then(|tid| self.places.get(tid).copied());
+        self.turns[1] = last.map_or(0, |place| place + 1);
+    }
+
+    fn in_turn(&self, turn: usize, fits: impl Fn(&Task) -> bool, most: usize, out: &mut Vec<u32>) {
+        out.clear();
+        let (before, after) = self.list.split_at(turn.min(self.list.len()));
+        let fitting = after.iter().chain(before).filter(|task| fits(task));
+        out.extend(fitting.map(|task| task.tid).take(most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(cpu_ns: u64, delay_ns: u64, turns: u64) -> Schedule {
+        Schedule { cpu_ns, delay_ns, turns }
+    }
+
+    fn tasks(count: u32) -> Tasks {
+        let mut tasks = Tasks::default();
+        for tid in 1..=count {
+            tasks.add(Task::new(0, tid, 0));
+        }
+        tasks
+    }
+
+    #[test]
+    fn threads_are_found_whatever_has_gone() {
+        let mut tasks = tasks(4);
+        assert_eq!(tasks.remove(2).map(|task| task.tid), Some(2));
+        assert!(tasks.remove(2).is_none());
+        let found: Vec<_> =
+            (1..=4).filter(|tid| tasks.get(*tid).is_some_and(|task| task.tid == *tid)).collect();
+        assert_eq!(found, [1, 3, 4]);
+        assert!(tasks.any_of(0) && !tasks.any_of(1));
+    }
+
+    #[test]
+    fn every_thread_gets_its_turn() {
+        let mut tasks = tasks(5);
+        let mut turn = Vec::new();
+        tasks.running_in_turn(&mut turn);
+        assert_eq!(turn, [1, 2, 3, 4, 5]);
+        tasks.continue_with(4);
+        tasks.running_in_turn(&mut turn);
+        assert_eq!(turn, [4, 5, 1, 2, 3]);
+        for task in tasks.all_mut() {
+            task.activity = Activity::Waiting(Waited { stack: UserStack::None, since: 0 });
+        }
+        let mut looks = Vec::new();
+        for _ in 0..3 {
+            tasks.waiting_in_turn(2, &mut turn);
+            looks.extend_from_slice(&turn);
+        }
+        assert_eq!(looks, [1, 2, 3, 4, 5, 1]);
+    }
+
+    #[test]
+    fn waiting_for_a_cpu_is_not_being_held() {
+        let asked = Asked { at: 1_000, turn: None, schedule: of(10, 500, 3) };
+        assert_eq!(asked.held_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
+        assert_eq!(asked.held_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
+        // It has waited since before it was asked.
+        assert_eq!(asked.held_ns(of(20, 99_999, 4), 9_000, 9_500), 500);
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_cpu_to_the_tracer_ran() {
+        let turn = 1_000_000_u64;
+        let asked = Asked { at: turn + 5_000, turn: Some(turn), schedule: of(10, 500, 3) };
+        let noticed = turn + 70_000;
+        let queued_for = |ns: u64| of(10, 500 + ns, 4);
+        assert!(asked.ran(of(900, 500, 3), noticed), "it was on another CPU all the while");
+        assert!(asked.ran(queued_for(69_000), noticed));
+        assert!(!asked.ran(queued_for(200_000), noticed));
+        assert!(!Asked { turn: None, ..asked }.ran(queued_for(69_000), noticed), "the turn was late");
+    }
+
+    #[test]
+    fn a_call_that_is_made_again_and_again_has_waited_since_the_last_time() {
+        let mut task = Task::new(0, 1, 7_000);
+        task.schedule = of(100, 0, 11);
+        assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
+        task.repeated = Some(Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5 });
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
+        assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 1_000, "it may be another call");
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 6, 9_000), 1_000, "with another timeout it is");
+        task.looked_at = 8_900;
+        assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 100);
+        assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
+    }
+
+    #[test]
+    fn exec_by_another_thread_continues_the_count() {
+        let mut task = Task::new(0, 1, 0);
+        task.account(Schedule { cpu_ns: 300, ..Schedule::default() }, 1_000);
+        task.become_thread(5_000);
+        assert_eq!(task.used_ns(), 300);
+        task.account(Schedule { cpu_ns: 5_200, ..Schedule::default() }, 2_000);
+        assert_eq!(task.used_ns(), 500);
+    }
+
+    #[test]
+    fn what_is_not_used_is_waited() {
+        let mut task = Task::new(0, 1, 1_000);
+        task.account(Schedule { cpu_ns: 300, ..Schedule::default() }, 2_000);
+        assert_eq!((task.used_ns(), task.waited_ns, task.looked_at), (300, 700, 2_000));
+        // The scheduler takes note late: it seems to have used more than there was.
+        task.account(Schedule { cpu_ns: 2_300, ..Schedule::default() }, 3_000);
+        assert_eq!((task.used_ns(), task.waited_ns), (2_300, 700));
+    }
+}

@@ -1,0 +1,303 @@
+//! The thread that traces: it waits for what happens to the traced threads, looks at them from time to time, and hands
+//! over what it has seen.
+
+use super::open::Subject;
+use std::collections::HashMap;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use nyquist_convert::event::{EventKind, Pid};
+
+use super::maps::Maps;
+use super::out::Out;
+use super::outcome::OpenError;
+use super::pace::{Budget, HoldSummary, Holds, Ticks};
+use super::task::{Activity, Task, Tasks};
+use crate::Chunk;
+use crate::linux::perf::EndReason;
+use crate::linux::proc;
+use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::poll::PollSet;
+use crate::linux::sys::process::Preference;
+use crate::linux::sys::ptrace::{self, Patience, Ticker};
+
+/// How often what was seen is handed over, and mappings and names are looked at.
+const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
+/// How long to wait in the end for threads that were asked to stop.
+const LAST_STOPS_NS: u64 = 20_000_000;
+/// The largest copy of a stack of a thread that waits.
+pub(super) const LARGEST_COPY: usize = 512 << 10;
+
+/// Whether a thread was born from one that is traced, and its birth is only not heard of yet.
+fn is_traced_by_us(tid: u32) -> bool {
+    proc::tracer(tid) == Some(std::process::id())
+}
+
+/// What to trace, and how.
+pub(super) struct Plan {
+    pub(super) target: Subject,
+    pub(super) interval_ns: u64,
+    pub(super) duration: Option<Duration>,
+    pub(super) cpus: usize,
+    pub(super) stop: Arc<OwnedFd>,
+    pub(super) waiting: Arc<AtomicUsize>,
+}
+
+/// What the tracer says when it has ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct End {
+    pub(crate) reason: Option<EndReason>,
+    pub(crate) total_cpu_time_ns: u64,
+    pub(crate) lost_samples: u64,
+    pub(crate) holds: HoldSummary,
+}
+
+/// A traced process.
+#[derive(Debug, Default)]
+pub(super) struct Process {
+    pub(super) maps: Maps,
+    /// When the mappings were last looked at.
+    pub(super) looked_at: u64,
+    /// Whether it was sampled since.
+    pub(super) has_samples: bool,
+    /// Whether a sample was in no mapping that is known.
+    pub(super) is_outdated: bool,
+}
+
+/// The state of the tracing thread.
+pub(super) struct Tracer {
+    pub(super) target: Subject,
+    pub(super) interval_ns: u64,
+    duration: Option<Duration>,
+    stop: Arc<OwnedFd>,
+    pub(super) tasks: Tasks,
+    pub(super) processes: HashMap<u32, Process>,
+    pub(super) out: Out,
+    pub(super) budget: Budget,
+    pub(super) holds: Holds,
+    pub(super) ticks: Ticks,
+    ticker: Ticker,
+    /// The threads of a turn; kept to save its memory.
+    pub(super) tids: Vec<u32>,
+    /// When the turn began; `None` where that was too late to be left to chance.
+    pub(super) turn: Option<u64>,
+    /// What the stack of a thread that waits is read into.
+    pub(super) scratch: Box<[u8]>,
+    /// What threads had used that have ended.
+    pub(super) ended_cpu_ns: u64,
+    /// Whether the process that is recorded has not become the command yet.
+    pub(super) awaits_exec: bool,
+    /// Whether the process has ended that is recorded.
+    pub(super) has_ended: bool,
+    sent_at: u64,
+}
+
+impl Tracer {
+    /// Makes the calling thread the tracer of all threads of the target.
+    pub(super) fn seize(plan: Plan, chunks: Sender<Chunk>) -> Result<Self, OpenError> {
+        let now = monotonic_ns();
+        let ticker =
+            Ticker::new().map_err(|source| OpenError::System { what: "no timer can be made", source })?;
+        let mut tracer = Self {
+            target: plan.target,
+            interval_ns: plan.interval_ns,
+            duration: plan.duration,
+            stop: plan.stop,
+            tasks: Tasks::default(),
+            processes: HashMap::new(),
+            out: Out::new(chunks, plan.waiting),
+            budget: Budget::new(plan.cpus, now),
+            holds: Holds::new(),
+            ticks: Ticks::new(plan.interval_ns, now),
+            ticker,
+            tids: Vec::new(),
+            turn: None,
+            scratch: vec![0; LARGEST_COPY].into(),
+            ended_cpu_ns: 0,
+            awaits_exec: matches!(plan.target, Subject::Child(_)),
+            has_ended: false,
+            sent_at: now,
+        };
+        tracer.seize_threads()?;
+        Ok(tracer)
+    }
+
+    /// Traces all threads, and those that are born meanwhile, until a look at the threads finds no new one.
+    fn seize_threads(&mut self) -> Result<(), OpenError> {
+        let pid = self.target.pid();
+        loop {
+            let threads = proc::threads(pid).map_err(|_| OpenError::NoSuchProcess { pid })?;
+            let new: Vec<u32> = threads.into_iter().filter(|tid| self.tasks.get(*tid).is_none()).collect();
+            let mut found = false;
+            for tid in new {
+                match ptrace::seize(tid) {
+                    Ok(()) => {
+                        found = true;
+                        self.begin(pid.0, tid);
+                    }
+                    // A thread that has ended meanwhile is none to record; nor is one that is traced by now, for it
+                    // was born from one that is.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid.0 => {}
+                    Err(_) if is_traced_by_us(tid) => {}
+                    Err(error) => return Err(OpenError::of_seizing(pid, error)),
+                }
+            }
+            if !found {
+                break;
+            }
+        }
+        self.processes.insert(pid.0, Process::default());
+        if let Some(task) = self.tasks.get_mut(pid.0).filter(|_| self.awaits_exec) {
+            task.activity = Activity::Aside;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, pid: u32, tid: u32) {
+        let mut task = Task::new(pid, tid, monotonic_ns());
+        task.start_counting();
+        self.tasks.add(task);
+    }
+
+    /// Traces until the recording ends.
+    pub(super) fn run(mut self) -> End {
+        // A thread is held until this one has the CPU.
+        let _preference = Preference::of_this_thread();
+        let now = monotonic_ns();
+        if let Subject::Attach(pid) = self.target {
+            self.describe(pid, now);
+        }
+        let deadline = self.duration.map(|duration| now.saturating_add(duration.as_nanos() as u64));
+        self.ticks = Ticks::new(self.interval_ns, now);
+        self.set_ticker();
+        let reason = loop {
+            match ptrace::wait(Patience::UntilSignal) {
+                Ok(Some(waited)) => self.handle(waited),
+                Ok(None) => {}
+                // Nobody is left.
+                Err(_) => self.has_ended = true,
+            }
+            if monotonic_ns() >= self.ticks.next_ns() {
+                self.look_at_all();
+                self.ticks.advance(monotonic_ns());
+                self.set_ticker();
+            }
+            self.send_from_time_to_time();
+            if let Some(reason) = self.end_reason(deadline) {
+                break reason;
+            }
+        };
+        self.finish(reason)
+    }
+
+    /// A tick that comes before the thread waits is followed by another one soon.
+    fn set_ticker(&self) {
+        self.ticker.set(self.ticks.next_ns(), self.interval_ns.clamp(100_000, BETWEEN_CHUNKS_NS));
+    }
+
+    fn end_reason(&self, deadline: Option<u64>) -> Option<EndReason> {
+        if self.has_ended {
+            return Some(EndReason::Exited);
+        }
+        if deadline.is_some_and(|deadline| monotonic_ns() >= deadline) {
+            return Some(EndReason::Duration);
+        }
+        let mut poll = PollSet::default();
+        let stop = poll.add(self.stop.as_raw_fd());
+        (poll.wait(Some(0)).is_ok() && poll.ready(stop).readable).then_some(EndReason::Stopped)
+    }
+
+    /// Says what is known of a process that runs already.
+    fn describe(&mut self, pid: Pid, now: u64) {
+        let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
+        for tid in tids {
+            self.refresh_name(tid, now);
+        }
+        self.refresh_maps(pid.0, true);
+    }
+
+    fn send_from_time_to_time(&mut self) {
+        let now = monotonic_ns();
+        if now.saturating_sub(self.sent_at) >= BETWEEN_CHUNKS_NS {
+            self.send(now);
+        }
+    }
+
+    /// Hands over what was seen. Where mappings have changed since the last time, they come before the samples.
+    pub(super) fn send(&mut self, now: u64) {
+        let sampled = self.processes.iter().filter(|(_, process)| process.has_samples);
+        let pids: Vec<u32> = sampled.map(|(pid, _)| *pid).collect();
+        for pid in pids {
+            self.refresh_maps(pid, false);
+        }
+        let ran = self.tasks.all().iter().filter(|task| task.has_run);
+        let tids: Vec<u32> = ran.map(|task| task.tid).collect();
+        for tid in tids {
+            self.refresh_name(tid, now);
+        }
+        self.out.send(now);
+        self.out.prepare();
+        self.sent_at = now;
+    }
+
+    /// Looks at the mappings of a process where they may have changed. The change was after the last look, and is
+    /// told as if it had been at once then: the samples since may be in it.
+    pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let changed_at = self.sent_at.max(process.looked_at);
+        let changes = if always || process.is_outdated {
+            process.maps.refresh(pid)
+        } else {
+            process.maps.refresh_if_resized(pid)
+        };
+        process.is_outdated = false;
+        process.has_samples = false;
+        process.looked_at = monotonic_ns();
+        for change in changes {
+            self.out.push(changed_at, change);
+        }
+    }
+
+    /// Says what a thread is called, where that is new.
+    pub(super) fn refresh_name(&mut self, tid: u32, now: u64) {
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        task.has_run = false;
+        let named = proc::name(Pid(task.pid), nyquist_convert::event::Tid(tid));
+        if let Some(EventKind::Name { name, .. }) = &named
+            && *name != task.name
+        {
+            task.name.clone_from(name);
+            self.out.push(now, named.unwrap_or(EventKind::Throttled));
+        }
+    }
+
+    /// Hands over what is left, and lets go of all threads.
+    fn finish(mut self, reason: EndReason) -> End {
+        let deadline = monotonic_ns() + LAST_STOPS_NS;
+        while self.tasks.all().iter().any(|task| task.asked.is_some()) && monotonic_ns() < deadline {
+            match ptrace::wait(Patience::UntilSignal) {
+                Ok(Some(waited)) if !(waited.ended && waited.tid == self.target.pid().0) => {
+                    self.handle(waited);
+                }
+                Ok(None) => {}
+                _ => break,
+            }
+        }
+        let now = monotonic_ns();
+        let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
+        for tid in tids {
+            self.tell_total(tid, now);
+        }
+        self.send(now);
+        let living: u64 = self.tasks.all().iter().map(Task::used_ns).sum();
+        End {
+            reason: Some(reason),
+            total_cpu_time_ns: self.ended_cpu_ns + living,
+            lost_samples: self.out.lost(),
+            holds: self.holds.summary(),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! The layer: spans and events of `tracing` become markers.
+
+use crate::protocol::{self, Field, Kind, Number, Values, record};
+use crate::spans::{Span, Spans};
+use crate::{local, session, sys};
+use std::cell::{Cell, RefCell};
+use std::fmt::{self, Write as _};
+use tracing_core::field::Visit;
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::Interest;
+use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
+use tracing_subscriber::layer::{Context, Filter};
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::{Layer as _, filter::Filtered};
+
+/// The line that shows tasks as wholes.
+const TASKS: &str = "async tasks";
+
+/// The layer, with the switch that keeps it off while no recorder listens.
+///
+/// All spans and events that the program has enabled become markers. To have fewer, filter it like any layer:
+///
+/// ```
+/// use tracing_subscriber::filter::LevelFilter;
+/// use tracing_subscriber::prelude::*;
+///
+/// let markers = nyquist_tracing::layer().with_filter(LevelFilter::INFO);
+/// tracing_subscriber::registry().with(markers).init();
+/// ```
+pub fn layer<S>() -> Filtered<Layer, Switch, S>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    session::start();
+    Layer(Spans::new()).with_filter(Switch(()))
+}
+
+/// Writes spans and events as markers; made by [`layer`].
+///
+/// A span is an interval on the thread for each time that it was entered and left. One that was entered more than once,
+/// as those of asynchronous functions are at each poll, is an interval on a line of its own besides, from its creation
+/// to its end, with the time that it was busy and idle; all of its intervals carry the same id.
+#[derive(Debug)]
+pub struct Layer(Spans);
+
+/// The filter of the layer alone: off while no recorder listens. Other layers keep their spans.
+#[derive(Debug)]
+pub struct Switch(());
+
+impl<S> Filter<S> for Switch {
+    fn enabled(&self, _: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        session::current() != 0
+    }
+
+    fn callsite_enabled(&self, _: &'static Metadata<'static>) -> Interest {
+        if session::current() == 0 { Interest::never() } else { Interest::always() }
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        (session::current() == 0).then_some(LevelFilter::OFF)
+    }
+}
+
+/// A span that the thread is in.
+struct Run {
+    span: Id,
+    id: u64,
+    start: u64,
+}
+
+thread_local! {
+    /// The spans that the thread is in, the innermost last.
+    static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
+    /// The next id that the thread gives to a span.
+    static NEXT_ID: Cell<u64> = const { Cell::new(0) };
+    /// The memory of an event's values.
+    static EVENT_VALUES: Cell<Values> = const { Cell::new(Values::new()) };
+}
+
+impl<S> tracing_subscriber::Layer<S> for Layer
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, _: Context<'_, S>) {
+        let created = sys::now();
+        let mut values = Values::for_fields(attributes.metadata().fields().len());
+        attributes.record(&mut Encoder(&mut values));
+        let (metadata, parent) = (attributes.metadata(), self.parent(attributes));
+        let span = Span { metadata, values, id: next_id(), parent, created, entered: 0, busy: 0 };
+        self.0.insert(id, span);
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        // What is shown as text may itself be traced: nothing may be locked meanwhile.
+        let mut recorded = Values::new();
+        values.record(&mut Encoder(&mut recorded));
+        self.0.with(id, |span| span.values.append(&recorded));
+    }
+
+    fn on_enter(&self, id: &Id, _: Context<'_, S>) {
+        let entered = self.0.with(id, |span| {
+            span.entered = span.entered.saturating_add(1);
+            if span.entered == 2 {
+                write_task(span, record::START, (span.created, span.id));
+            }
+            span.id
+        });
+        if let Some(unique) = entered {
+            let run = Run { span: id.clone(), id: unique, start: sys::now() };
+            let _ = RUNS.try_with(|runs| runs.borrow_mut().push(run));
+        }
+    }
+
+    fn on_exit(&self, id: &Id, _: Context<'_, S>) {
+        let end = sys::now();
+        if let Some(start) = leave(id) {
+            self.0.with(id, |span| {
+                span.busy += end.saturating_sub(start);
+                write_run(span, (start, end));
+            });
+        }
+    }
+
+    fn on_close(&self, id: Id, _: Context<'_, S>) {
+        let Some(span) = self.0.remove(&id) else { return };
+        match span.entered {
+            // All of it was shown on its thread.
+            1 => {}
+            0 => write_task(&span, record::INTERVAL, (span.created, sys::now())),
+            _ => write_task(&span, record::END, (sys::now(), span.id)),
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let now = sys::now();
+        let mut values = EVENT_VALUES.try_with(Cell::take).unwrap_or_default();
+        values.clear();
+        event.record(&mut Encoder(&mut values));
+        write_event(event.metadata(), now, &values);
+        let _ = EVENT_VALUES.try_with(|kept| kept.set(values));
+    }
+}
+
+/// Ids of spans, unique in the process: each thread takes a million of them at a time.
+fn next_id() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const BLOCK: u64 = 1 << 20;
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    let next = NEXT_ID.try_with(Cell::get).unwrap_or_default();
+    let id =
+        if next.is_multiple_of(BLOCK) { BLOCKS.fetch_add(1, Ordering::Relaxed) * BLOCK + 1 } else { next };
+    let _ = NEXT_ID.try_with(|next| next.set(id + 1));
+    id
+}
+
+impl Layer {
+    /// The id of the span around a new one; 0 where there is none.
+    fn parent(&self, attributes: &Attributes<'_>) -> u64 {
+        if attributes.is_contextual() {
+            let current = RUNS.try_with(|runs| runs.borrow().last().map(|run| run.id));
+            return current.ok().flatten().unwrap_or_default();
+        }
+        attributes.parent().and_then(|parent| self.0.with(parent, |span| span.id)).unwrap_or_default()
+    }
+}
+
+/// Takes a span off those that the thread is in, and gives back when it was entered.
+fn leave(id: &Id) -> Option<u64> {
+    let left = RUNS.try_with(|runs| {
+        let mut runs = runs.borrow_mut();
+        let at = runs.iter().rposition(|run| run.span == *id)?;
+        Some(runs.remove(at).start)
+    });
+    left.ok().flatten()
+}
+
+/// Writes that the thread was in a span.
+fn write_run(span: &Span, times: (u64, u64)) {
+    let id = (own_fields(span), Number::Integer(span.id as i64));
+    write(span, Variant::Run, (record::INTERVAL, times), &[id]);
+}
+
+/// Writes a span as a whole, or its begin or end.
+fn write_task(span: &Span, record: u8, times: (u64, u64)) {
+    let first = own_fields(span);
+    let end = if record == record::END { times.0 } else { times.1 };
+    let idle = end.saturating_sub(span.created).saturating_sub(span.busy);
+    let fields = [
+        Number::Integer(span.id as i64),
+        Number::Integer(span.parent as i64),
+        Number::Any(span.busy as f64 / 1e6),
+        Number::Any(idle as f64 / 1e6),
+        Number::Integer(i64::from(span.entered)),
+    ];
+    let fields = std::array::from_fn::<_, 5, _>(|at| (first + at, fields[at]));
+    // At its begin, nothing is known of what the span will have used.
+    let known = if record == record::START { 2 } else { fields.len() };
+    write(span, Variant::Task, (record, times), &fields[..known]);
+}
+
+/// Where the fields begin that are not the span's own.
+fn own_fields(span: &Span) -> usize {
+    span.metadata.fields().len()
+}
+
+fn write(span: &Span, variant: Variant, (record, times): (u8, (u64, u64)), more: &[(usize, Number)]) {
+    local::with_writer(|writer| {
+        let address = std::ptr::from_ref(span.metadata) as usize + variant as usize;
+        if let Some(kind) = writer.kind(address, || variant.kind(span.metadata)) {
+            writer.push(|out| {
+                protocol::put_marker(out, (record, kind), "", times, &span.values, more);
+            });
+        }
+    });
+}
+
+fn write_event(metadata: &'static Metadata<'static>, now: u64, values: &Values) {
+    local::with_writer(|writer| {
+        let address = std::ptr::from_ref(metadata) as usize;
+        if let Some(kind) = writer.kind(address, || Variant::Event.kind(metadata)) {
+            writer.push(|out| {
+                let kind = (record::INSTANT, kind);
+                protocol::put_marker(out, kind, metadata.level().as_str(), (now, now), values, &[]);
+            });
+        }
+    });
+}
+
+/// What a callsite's markers are.
+#[derive(Clone, Copy, Debug)]
+enum Variant {
+    Run,
+    Task,
+    Event,
+}
+
+impl Variant {
+    /// The kind of marker of a callsite.
+    fn kind(self, metadata: &'static Metadata<'static>) -> Kind<'static> {
+        let mut fields: Vec<_> =
+            metadata.fields().iter().map(|field| Field { key: field.name(), ..Field::default() }).collect();
+        let place = match (metadata.file(), metadata.line()) {
+            (Some(file), Some(line)) => format!(" at {file}:{line}"),
+            _ => String::new(),
+        };
+        let described = |what: &str| format!("{what} of {}{place}", metadata.target());
+        let name = metadata.name();
+        let field = |key, format| Field { key, label: "", format };
+        match self {
+            Self::Run => {
+                fields.push(field("span", "flow-id"));
+                let description = described("A run of a span").into();
+                Kind { name: name.into(), marker_name: name, description, fields, ..Kind::default() }
+            }
+            Self::Task => {
+                fields.push(field("span", "terminating-flow-id"));
+                fields.push(field("parent", "flow-id"));
+                fields.push(field("busy", "duration"));
+                fields.push(field("idle", "duration"));
+                fields.push(field("runs", "integer"));
+                let name_of_kind = format!("{name} (task)").into();
+                let description = described("A span from its creation to its end,").into();
+                Kind {
+                    name: name_of_kind,
+                    marker_name: name,
+                    track: TASKS,
+                    description,
+                    fields,
+                    ..Kind::default()
+                }
+            }
+            Self::Event => {
+                let name = format!("event {}", metadata.target()).into();
+                let description = described("An event").into();
+                let table_label = "{marker.data.message}";
+                Kind {
+                    name,
+                    marker_name: metadata.level().as_str(),
+                    description,
+                    table_label,
+                    fields,
+                    ..Kind::default()
+                }
+            }
+        }
+    }
+}
+
+/// Encodes the values of fields.
+struct Encoder<'a>(&'a mut Values);
+
+impl Visit for Encoder<'_> {
+    fn record_i64(&mut self, field: &tracing_core::Field, value: i64) {
+        self.0.integer(field.index(), value);
+    }
+
+    fn record_u64(&mut self, field: &tracing_core::Field, value: u64) {
+        match i64::try_from(value) {
+            Ok(value) => self.0.integer(field.index(), value),
+            Err(_) => self.0.text(field.index(), &value.to_string()),
+        }
+    }
+
+    fn record_f64(&mut self, field: &tracing_core::Field, value: f64) {
+        self.0.number(field.index(), value);
+    }
+
+    fn record_bool(&mut self, field: &tracing_core::Field, value: bool) {
+        self.0.text(field.index(), if value { "true" } else { "false" });
+    }
+
+    fn record_str(&mut self, field: &tracing_core::Field, value: &str) {
+        self.0.text(field.index(), value);
+    }
+
+    fn record_debug(&mut self, field: &tracing_core::Field, value: &dyn fmt::Debug) {
+        let mut text = Limited(String::new());
+        // An error says that the text is longer than what is kept of it, or that the value cannot show itself: then
+        // what there is of it is kept.
+        let _ = write!(text, "{value:?}");
+        self.0.text(field.index(), &text.0);
+    }
+}
+
+/// A text that takes no more than what is kept of a value.
+struct Limited(String);
+
+impl fmt::Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.push_str(text);
+        if self.0.len() > protocol::MAX_TEXT { Err(fmt::Error) } else { Ok(()) }
+    }
+}

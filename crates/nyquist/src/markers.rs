@@ -1,0 +1,46 @@
+//! The recorded program's own markers: listening for them, and saying what came of it.
+
+use crate::number::counted;
+use crate::printer::Printer;
+use nyquist_convert::Converter;
+use nyquist_convert::event::Pid;
+use nyquist_record::linux::Credentials;
+use nyquist_record::linux::markers::Markers;
+
+/// Listens for the markers of a command, or of a process that runs already. A recording without them is better than
+/// none.
+pub(crate) fn listen(pid: Option<u32>, user: Option<&Credentials>, printer: Printer) -> Option<Markers> {
+    let listening = match pid {
+        None => Markers::for_command(user.map(|user| (user.uid, user.gid))).map(Some),
+        Some(pid) => Markers::attach(Pid(pid)),
+    };
+    listening.unwrap_or_else(|error| {
+        printer.detail(format_args!("the program's markers are not recorded: {error}"));
+        None
+    })
+}
+
+/// Takes over the last markers, and says what was lost.
+pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Printer) {
+    let mut events = Vec::new();
+    let summary = markers.finish(&mut events);
+    for event in events {
+        converter.push(event);
+    }
+    if summary.lost > 0 {
+        printer.warn(format_args!(
+            "the program dropped {}: it made them faster than they were read",
+            counted(summary.lost, "marker")
+        ));
+    }
+    if summary.unreadable > 0 {
+        printer.warn(format_args!("{} could not be understood", counted(summary.unreadable, "marker")));
+    }
+    if summary.strangers > 0 {
+        let files = counted(summary.strangers, "file");
+        printer.warn(format_args!("{files} with markers came from processes that are not known"));
+    }
+    if summary.markers > 0 {
+        printer.detail(format_args!("read {}", counted(summary.markers, "marker")));
+    }
+}

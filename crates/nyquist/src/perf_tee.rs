@@ -1,0 +1,100 @@
+//! `record --perf-data`: what the kernel gave is kept as a perf.data file, beside the profile.
+
+use crate::failure::{Failure, io_reason};
+use crate::output::Owner;
+use crate::printer::Printer;
+use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::perf_data::RecordingWriter;
+use nyquist_perf::file::{ClockMoment, Features};
+use nyquist_profile::Meta;
+use nyquist_record::Chunk;
+use nyquist_record::linux::backend::Recording;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter};
+use std::os::unix::fs::{OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+
+/// The file that is written while the program is recorded. When it cannot be written any more, the recording goes on.
+pub(crate) struct PerfTee {
+    path: PathBuf,
+    state: Result<RecordingWriter<BufWriter<File>>, io::Error>,
+}
+
+impl PerfTee {
+    /// Opens the file, before the program is started.
+    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<File, Failure> {
+        let cannot_write = |error: io::Error| {
+            Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
+        };
+        let mut options = OpenOptions::new();
+        let file =
+            options.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(cannot_write)?;
+        if let Some(owner) = owner {
+            fchown(&file, Some(owner.uid), Some(owner.gid)).map_err(cannot_write)?;
+        }
+        Ok(file)
+    }
+
+    /// Begins the file with the events of a recording. Fails where these are not the kernel's.
+    pub(crate) fn begin(path: &Path, file: File, recording: &Recording) -> Result<Self, Failure> {
+        let Recording::Perf(recording) = recording else {
+            return Err(Failure::new("of a recording by ptrace no perf.data file can be written")
+                .hint("leave out --perf-data, or permit perf_event_open"));
+        };
+        let out = BufWriter::with_capacity(1 << 20, file);
+        let events = recording.written_events();
+        let state = events.and_then(|events| RecordingWriter::new(out, events, recording.counters()));
+        Ok(Self { path: path.to_owned(), state })
+    }
+
+    /// Writes a chunk, of which `events` is what it says.
+    pub(crate) fn write(&mut self, records: Option<&[u8]>, events: &[Event], complete_before: Timestamp) {
+        if let Ok(writer) = &mut self.state {
+            let written = match records {
+                Some(records) => writer.write_records(records, events, complete_before),
+                None => writer.write_events(events),
+            };
+            if let Err(error) = written {
+                self.state = Err(error);
+            }
+        }
+    }
+
+    /// Finishes the file and says so.
+    pub(crate) fn finish(self, meta: &Meta, start: Timestamp, lost: u64, printer: Printer) {
+        let finished = self.state.and_then(|writer| writer.finish(features(meta, start), lost));
+        match finished {
+            Ok(_) => printer.say(format_args!("Saved {}", self.path.display())),
+            Err(error) => {
+                printer.warn(format_args!("cannot write {}: {}", self.path.display(), io_reason(&error)));
+            }
+        }
+    }
+}
+
+/// The chunk's records, to be kept until it is decoded.
+pub(crate) fn records_of(chunk: &Chunk, tee: Option<&PerfTee>) -> Option<bytes::Bytes> {
+    tee.and_then(|_| chunk.raw_records())
+}
+
+/// What the recording says of itself and of the machine. Its zero is that of the profile.
+fn features(meta: &Meta, start: Timestamp) -> Features {
+    let read = |path: &str| fs::read_to_string(path).map(|text| text.trim().to_owned()).ok();
+    let cpus = meta.logical_cpus.unwrap_or(1);
+    Features {
+        hostname: read("/proc/sys/kernel/hostname"),
+        os_release: read("/proc/sys/kernel/osrelease"),
+        version: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
+        arch: Some(std::env::consts::ARCH.to_owned()),
+        cpus: Some((cpus, cpus)),
+        cpu_name: meta.cpu_name.clone(),
+        memory_kb: meta.main_memory.map(|bytes| bytes / 1024),
+        command_line: std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect(),
+        clock: Some(ClockMoment {
+            clock: 1,
+            wall_ns: meta.start_time.saturating_mul(1000),
+            clock_ns: start.0,
+        }),
+        ..Features::default()
+    }
+}

@@ -1,0 +1,232 @@
+//! Recordings of perf in every mode that runs here, converted and held against what `perf script` prints; and recordings of
+//! our own kept as perf.data, which must give the profile again.
+
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
+use super::harness::Test;
+use super::profile::Profile;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("frame_pointers_are_as_perf_script_prints_them", frame_pointers).quick(),
+    Test::new("stack_copies_are_unwound", stack_copies),
+    Test::new("a_stream_is_read_from_a_pipe", stream),
+    Test::new("compressed_records_are_read", compressed),
+    Test::new("a_folder_of_threads_is_read", threads),
+    Test::new("events_can_be_chosen", events),
+    Test::new("waiting_is_shown_by_sched_switch", waiting),
+    Test::new("tracepoints_are_markers_and_memory_is_a_counter", tracepoints),
+    Test::new("filters_leave_only_what_is_asked_for", filters),
+    Test::new("a_cut_file_gives_what_is_there_and_says_so", cut),
+    Test::new("missing_binaries_are_listed", missing),
+    Test::new("importing_what_was_kept_gives_the_live_profile", kept).quick(),
+    Test::new("perf_reads_what_was_kept", kept_for_perf),
+];
+
+/// Records the workload with perf.
+fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathBuf, super::expect::Stop> {
+    let path = test.fresh(name);
+    let call = test.program("perf").args(&["record", "-q", "-N"]).args(options).args(&["-o"]).path(&path);
+    let call = call.args(&["--"]).path(&test.workload("shares")).args(&["400"]);
+    match call.run() {
+        Ok(finished) => finished.succeeded().map(|_| path).map_err(Into::into),
+        Err(error) => skip(format_args!("there is no perf here: {error}")),
+    }
+}
+
+/// Converts a recording, and says what was said.
+fn import(
+    test: &Context<'_>,
+    recording: &Path,
+    options: &[&str],
+) -> Result<(Profile, String), super::expect::Stop> {
+    let profile = test.fresh("imported.json.gz");
+    let call = test.nyquist(&["import", "-s", "-o"]).path(&profile).args(options).path(recording);
+    let finished = call.run()?.succeeded()?;
+    Ok((Profile::read(&profile)?, finished.stderr))
+}
+
+/// The innermost function of every sample as `perf script` names it.
+fn perf_leaves(test: &Context<'_>, recording: &Path) -> Result<Vec<String>, super::expect::Stop> {
+    let call = test.program("perf").args(&["script", "-G", "-F", "ip,sym", "-i"]).path(recording);
+    let text = call.run()?.succeeded()?.stdout_text();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    Ok(lines.map(|line| line.split_whitespace().nth(1).unwrap_or_default().to_owned()).collect())
+}
+
+/// The shares of the workload's functions must be those that perf sees.
+fn expect_perfs_shares(test: &Context<'_>, recording: &Path, profile: &Profile) -> Verdict {
+    let leaves = perf_leaves(test, recording)?;
+    expect_eq("samples", profile.count() as usize, leaves.len())?;
+    for function in ["alpha", "beta"] {
+        let perfs = leaves.iter().filter(|leaf| *leaf == function).count() as f64 / leaves.len() as f64;
+        let ours = profile.self_share(function);
+        expect((ours - perfs).abs() < 0.02, format_args!("{function}: {ours} instead of {perfs}"))?;
+    }
+    Ok(())
+}
+
+fn frame_pointers(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-F", "1999", "-g"], "fp.data")?;
+    let (profile, _) = import(test, &recording, &[])?;
+    expect_perfs_shares(test, &recording, &profile)
+}
+
+fn stack_copies(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-F", "999", "--call-graph", "dwarf"], "dwarf.data")?;
+    let (profile, _) = import(test, &recording, &[])?;
+    let under_main = profile.total_share("main");
+    expect(under_main > 0.95, format_args!("only {under_main} of the samples are under main"))?;
+    expect_perfs_shares(test, &recording, &profile)
+}
+
+fn stream(test: &Context<'_>) -> Verdict {
+    let stream = test.fresh("stream.data");
+    std::fs::write(&stream, "")?;
+    let call =
+        test.program("perf").args(&["record", "-q", "-g", "-o", "-", "--"]).path(&test.workload("shares"));
+    call.args(&["400"]).stdout_to(&stream).run()?.succeeded()?;
+    let profile = test.fresh("piped.json.gz");
+    let words = format!(
+        "cat '{}' | '{}' import - -s -o '{}'",
+        stream.display(),
+        test.nyquist_path().display(),
+        profile.display()
+    );
+    test.program("sh").args(&["-c", &words]).run()?.succeeded()?;
+    let profile = Profile::read(&profile)?;
+    expect(profile.self_share("alpha") > 0.2, "no share of alpha")
+}
+
+fn compressed(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-F", "1999", "-g", "-z"], "zstd.data")?;
+    let (profile, said) = import(test, &recording, &[])?;
+    expect(!said.contains("damaged"), &said)?;
+    expect_perfs_shares(test, &recording, &profile)
+}
+
+fn threads(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-F", "1999", "-g", "-B", "--threads"], "threads.data")?;
+    let (profile, said) = import(test, &recording, &[])?;
+    expect(!said.contains("damaged") && !said.contains("later"), &said)?;
+    expect_perfs_shares(test, &recording, &profile)
+}
+
+fn events(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-g", "-e", "cpu-clock,page-faults", "-c", "100000"], "events.data")?;
+    let (clock, said) = import(test, &recording, &[])?;
+    expect(clock.self_share("alpha") > 0.2, "the clock's samples are not shown")?;
+    expect(said.is_empty() || !said.contains("--event cpu-clock"), &said)?;
+    let finished = test.nyquist(&["import", "-s", "--event", "cycles"]).path(&recording).run()?;
+    expect_eq("exit status", finished.code(), 1)?;
+    expect_contains("the error", &finished.stderr, "no event named cycles")?;
+    expect_contains("the hint", &finished.stderr, "cpu-clock, page-faults")
+}
+
+fn waiting(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recording = test.fresh("switch.data");
+    let call =
+        test.program("perf").args(&["record", "-q", "-a", "-g", "-e", "cpu-clock,sched:sched_switch", "-o"]);
+    call.path(&recording).args(&["--", "sleep", "0.5"]).run()?.succeeded()?;
+    let profile = test.fresh("waits.json.gz");
+    let call =
+        test.nyquist(&["import", "-s", "--name", "sleep", "--profile-version", "66", "-o"]).path(&profile);
+    call.path(&recording).run()?.succeeded()?;
+    let mut text = String::new();
+    std::io::Read::read_to_string(
+        &mut flate2::read::GzDecoder::new(std::fs::File::open(&profile)?),
+        &mut text,
+    )?;
+    expect_contains("the profile", &text, "nyquistOffCpuWeight")?;
+    expect_contains("the profile", &text, "nanosleep")
+}
+
+fn tracepoints(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let events = "cpu-clock,kmem:rss_stat,sched:sched_process_exit";
+    let recording = perf_record(test, &["-e", events], "tracepoints.data")?;
+    let profile = test.fresh("marked.json.gz");
+    test.nyquist(&["import", "-s", "-o"]).path(&profile).path(&recording).run()?.succeeded()?;
+    let mut text = String::new();
+    std::io::Read::read_to_string(
+        &mut flate2::read::GzDecoder::new(std::fs::File::open(&profile)?),
+        &mut text,
+    )?;
+    expect_contains("the profile", &text, "sched:sched_process_exit")?;
+    expect_contains("the profile", &text, "Resident anonymous pages")
+}
+
+fn filters(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-F", "1999", "-g"], "filters.data")?;
+    let (all, _) = import(test, &recording, &[])?;
+    let count = |options: &[&str]| -> Result<f64, super::expect::Stop> {
+        Ok(import(test, &recording, options)?.0.count())
+    };
+    expect_eq("samples of the program", count(&["--name", "shares"])? > 0.9 * all.count(), true)?;
+    expect_eq("samples of nobody", count(&["--name", "nobody"])?, 0.0)?;
+    expect_eq("samples of another process", count(&["--pid", "1"])?, 0.0)?;
+    let (early, late) = (count(&["--time-range", "-100ms"])?, count(&["--time-range", "100ms-"])?);
+    expect_eq("samples early and late", early + late, all.count())?;
+    expect(early > 0.0 && late > 0.0, format_args!("{early} early, {late} late"))
+}
+
+fn cut(test: &Context<'_>) -> Verdict {
+    let recording = perf_record(test, &["-F", "1999", "-g"], "whole.data")?;
+    let bytes = std::fs::read(&recording)?;
+    let cut = test.fresh("cut.data");
+    std::fs::write(&cut, &bytes[..bytes.len() / 2])?;
+    let (profile, said) = import(test, &cut, &[])?;
+    expect(profile.count() > 10.0, "no samples")?;
+    expect_contains("what is said", &said, "cut off at byte")
+}
+
+fn missing(test: &Context<'_>) -> Verdict {
+    let program = test.fresh("gone");
+    std::fs::copy(test.workload("shares"), &program)?;
+    let recording = test.fresh("gone.data");
+    let call = test.program("perf").args(&["record", "-q", "-N", "-g", "-o"]).path(&recording).args(&["--"]);
+    call.path(&program).args(&["300"]).run()?.succeeded()?;
+    std::fs::remove_file(&program)?;
+    let (profile, said) = import(test, &recording, &[])?;
+    expect(profile.count() > 10.0, "no samples")?;
+    expect_contains("what is said", &said, &program.display().to_string())
+}
+
+fn kept(test: &Context<'_>) -> Verdict {
+    let file = test.fresh("kept.data");
+    let kept = file.display().to_string();
+    let live = test.record(&["shares", "600"]).options(&["--perf-data", &kept]).run_well()?;
+    let (imported, _) = import(test, &file, &[])?;
+    let samples = |profile: &Profile| -> Vec<String> {
+        let threads = profile.threads.iter();
+        let lines = threads.flat_map(|thread| {
+            let whose = format!("{} {} {}", thread.pid, thread.process, thread.name);
+            let of_thread = thread.samples.iter().zip(thread.stacks());
+            of_thread.map(move |(sample, (stack, _))| {
+                format!("{whose} {} {} {:?} {stack:?}", sample.time, sample.weight, sample.cpu_delta)
+            })
+        });
+        lines.collect()
+    };
+    let (live, imported) = (samples(&live.profile), samples(&imported));
+    expect_eq("samples", imported.len(), live.len())?;
+    for (imported, live) in imported.iter().zip(&live) {
+        expect_eq("a sample", imported, live)?;
+    }
+    Ok(())
+}
+
+fn kept_for_perf(test: &Context<'_>) -> Verdict {
+    let file = test.fresh("kept.data");
+    let kept = file.display().to_string();
+    test.record(&["shares", "300"]).options(&["--perf-data", &kept]).run_well()?;
+    let call =
+        test.program("perf").args(&["report", "--stdio", "-g", "none", "--no-children", "-i"]).path(&file);
+    let text = match call.run() {
+        Ok(finished) => finished.succeeded()?.stdout_text(),
+        Err(error) => return skip(format_args!("there is no perf here: {error}")),
+    };
+    expect_contains("perf report", &text, "alpha")
+}

@@ -1,0 +1,453 @@
+//! Where `perf_event_open` is refused, as in containers: recording by ptrace, and the program none the wiser.
+
+use std::fs;
+use std::path::Path;
+
+use super::context::Context;
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root,
+};
+use super::harness::Test;
+use super::invocation::Invocation;
+use super::profile::{Profile, Thread};
+use super::recorded::{Recorded, Recording};
+use super::rules;
+use crate::sys;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_refused_perf_event_open_is_no_error_and_shares_are_right", falls_back).quick(),
+    Test::new("a_plain_user_is_recorded_too", plain_user).quick(),
+    Test::new("other_refusals_are_no_error_either", other_refusals),
+    Test::new("the_chosen_backend_is_taken_or_the_reason_said", chosen_backend).parallel(),
+    Test::new("threads_have_their_names_and_shares", threads).quick(),
+    Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
+    Test::new("weights_agree_with_the_cpu_time_used", weights),
+    Test::new("stacks_go_to_their_roots", stacks),
+    Test::new("a_library_that_is_loaded_late_has_names", late_library),
+    Test::new("waiting_is_told_apart_from_running", idle_and_running).quick(),
+    Test::new("a_program_that_waits_sees_no_interrupted_call", no_interrupted_calls).quick(),
+    Test::new("ignored_signals_end_no_call", ignored_signals).quick(),
+    Test::new("exit_statuses_are_the_commands", exit_statuses).quick().parallel(),
+    Test::new("a_command_that_cannot_be_run_is_an_error", cannot_run).parallel(),
+    Test::new("ctrl_c_lets_the_command_save_its_work", ctrl_c).quick(),
+    Test::new("sigterm_saves_the_profile", terminated),
+    Test::new("a_stopped_program_stays_stopped_until_it_is_continued", job_control).quick(),
+    Test::new("exec_of_every_kind_keeps_the_count", exec_chain),
+    Test::new("vfork_and_short_processes_are_counted", short_processes),
+    Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
+    Test::new("an_attached_process_may_end", attached_ends),
+    Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
+    Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
+    Test::new("a_setuid_program_is_warned_about", setuid).parallel(),
+];
+
+/// A recording under a filter that refuses `perf_event_open`.
+fn denied<'a>(recording: Recording<'a>, test: &'a Context<'a>) -> Recording<'a> {
+    let filter = test.workload("deny_perf").display().to_string();
+    recording.with(move |call| call.under(&[&filter]))
+}
+
+fn record<'a>(test: &'a Context<'a>, words: &[&str]) -> Recording<'a> {
+    denied(test.record(words), test)
+}
+
+fn expect_shares(recorded: &Recorded) -> Verdict {
+    for function in ["alpha", "beta", "gamma_"] {
+        let (found, wanted) = (recorded.profile.total_share(function), recorded.true_share(function)?);
+        expect_share(function, found, wanted, recorded.profile.count())?;
+    }
+    Ok(())
+}
+
+fn falls_back(test: &Context<'_>) -> Verdict {
+    let recorded = record(test, &["shares", "2000"]).options(&["-v"]).run_well()?;
+    expect_shares(&recorded)?;
+    for part in
+        ["by ptrace", "perf_event_open is refused", "--cap-add=PERFMON", "Held running threads", "median"]
+    {
+        expect_contains("stderr", &recorded.finished.stderr, part)?;
+    }
+    let broken = rules::broken(&recorded.profile.json);
+    expect(broken.is_empty(), broken.join("; "))
+}
+
+fn plain_user(test: &Context<'_>) -> Verdict {
+    let recorded = record(test, &["shares", "1000"]).by_plain_user().run_well()?;
+    expect_shares(&recorded)?;
+    expect_contains("stderr", &recorded.finished.stderr, "by ptrace")
+}
+
+/// `perf_event_paranoid` of 3 and above gives EACCES, a kernel without perf events ENOSYS.
+fn other_refusals(test: &Context<'_>) -> Verdict {
+    for error in [libc::EACCES, libc::ENOSYS] {
+        let filter = test.workload("deny_perf").display().to_string();
+        let error = format!("-{error}");
+        let recorded =
+            test.record(&["shares", "300"]).with(move |call| call.under(&[&filter, &error])).run_well()?;
+        expect_contains("stderr", &recorded.finished.stderr, "by ptrace")?;
+        expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
+    }
+    Ok(())
+}
+
+fn chosen_backend(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).options(&["--backend", "ptrace"]).run_well()?;
+    expect_contains("stderr", &recorded.finished.stderr, "by ptrace")?;
+    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
+    let ran = test.path("it-ran");
+    let command = ["touch", &ran.display().to_string()];
+    let refused =
+        denied(test.record_command(&command).options(&["--backend", "perf"]), test).prepare().call.run()?;
+    expect_eq("the status", refused.code(), 1)?;
+    expect_contains("stderr", &refused.stderr, "perf_event_open is refused")?;
+    expect(!ran.exists(), "the command was started")?;
+    let unknown = test.nyquist(&["record", "--backend", "dtrace", "true"]).run()?;
+    expect_eq("the status", unknown.code(), 2)?;
+    expect_contains("stderr", &unknown.stderr, "possible values: auto, perf, ptrace")
+}
+
+fn threads(test: &Context<'_>) -> Verdict {
+    let recorded = record(test, &["threads", "2000"]).run_well()?;
+    let profile = &recorded.profile;
+    for name in ["worker-half", "worker-third"] {
+        let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
+        expect_share(name, weight / profile.total(), recorded.true_share(name)?, profile.total())?;
+    }
+    Ok(())
+}
+
+fn fork_tree(test: &Context<'_>) -> Verdict {
+    let recorded = record(test, &["fork_tree", "2000"]).run_well()?;
+    let profile = &recorded.profile;
+    let all: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
+    expect_eq("processes that told their truth", recorded.truths.len(), 4)?;
+    for truth in &recorded.truths {
+        let own = profile.threads.iter().filter(|thread| thread.pid == truth.pid.to_string());
+        let weight: f64 = own.map(Thread::total).sum();
+        expect_share(&truth.program, weight / profile.total(), truth.cpu / all, profile.total())?;
+        let named = profile.threads.iter().any(|thread| thread.is_main && thread.process == truth.program);
+        expect(named, format_args!("no process named {}: {:?}", truth.program, profile.thread_names()))?;
+    }
+    Ok(())
+}
+
+fn weights(test: &Context<'_>) -> Verdict {
+    for words in [&["shares", "3000"][..], &["threads", "2000"], &["churn", "3000"]] {
+        let recorded = record(test, words).run_well()?;
+        let cpu = recorded.truth()?.cpu;
+        expect_within(&format!("weight of {words:?}"), recorded.profile.total(), cpu * 1000.0, 0.02)?;
+    }
+    Ok(())
+}
+
+fn whole_share(profile: &Profile, function: &str) -> f64 {
+    profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        let root = names.first().is_some_and(|root| ["_start", "clone3"].contains(root));
+        root && names.contains(&function)
+    })
+}
+
+fn stacks(test: &Context<'_>) -> Verdict {
+    for (workload, function) in [("shares", "middle"), ("shares-fp", "middle"), ("shares-static", "middle")] {
+        let recorded = record(test, &[workload, "500"]).run_well()?;
+        let whole = whole_share(&recorded.profile, function);
+        expect(
+            whole > 0.97,
+            format_args!("{workload}: {whole:.3} of the stacks are whole: {:?}", recorded.profile.roots()),
+        )?;
+    }
+    // Deeper than the part that is copied at first.
+    let recorded = record(test, &["recursion", "300"]).run_well()?;
+    let roots = recorded.profile.roots();
+    let cut: f64 =
+        roots.iter().filter(|(root, _)| root.contains("truncated")).map(|(_, weight)| weight).sum();
+    expect(cut < 0.02 * recorded.profile.total(), format_args!("cut stacks: {roots:?}"))
+}
+
+fn late_library(test: &Context<'_>) -> Verdict {
+    let plugin = test.workload("libplugin.so").display().to_string();
+    let recorded = record(test, &["plugin_host", "600", &plugin]).run_well()?;
+    let (found, wanted) =
+        (recorded.profile.total_share("plugin_inner"), recorded.true_share("plugin_inner")?);
+    expect_share("plugin_inner", found, wanted, recorded.profile.count())?;
+    let whole = whole_share(&recorded.profile, "plugin_inner");
+    expect(whole > 0.95, format_args!("{whole:.3} of the stacks are whole: {:?}", recorded.profile.roots()))
+}
+
+/// Milliseconds that a thread has waited, by the samples that stand for it.
+fn waited_ms(profile: &Profile) -> f64 {
+    let threads = profile.json["threads"].as_array().into_iter().flatten();
+    let columns = threads.filter_map(|thread| thread["samples"]["nyquistOffCpuWeight"].as_array());
+    columns.flatten().filter_map(serde_json::Value::as_f64).sum()
+}
+
+fn idle_and_running(test: &Context<'_>) -> Verdict {
+    let program = test.workload("shares").display().to_string();
+    let script = format!("{program} 500; sleep 1");
+    let recorded = denied(test.record_command(&["sh", "-c", &script]), test).run_well()?;
+    let cpu = recorded.truth()?.cpu * 1000.0;
+    // What waits has no weight of CPU time.
+    expect_within("running", recorded.profile.total(), cpu, 0.05)?;
+    let waited = waited_ms(&recorded.profile);
+    // The shell waits for both, and sleep for itself; on a busy machine they wait for the CPU, too.
+    let (wanted, most) = (2.0 * 1000.0 + cpu, 3.0 * recorded.finished.took.as_secs_f64() * 1000.0);
+    expect((wanted * 0.95..most).contains(&waited), format_args!("{waited} ms of waiting, not {wanted}"))?;
+    let sleeping = recorded.profile.threads.iter().find(|thread| thread.process == "sleep");
+    let sleeps = sleeping.is_some_and(|thread| {
+        thread.stacks().any(|(stack, _)| stack.iter().any(|frame| frame.function.contains("nanosleep")))
+    });
+    expect(sleeps, "sleep was not seen to wait in nanosleep")
+}
+
+/// At a high rate, so that threads are often asked to stop while they begin to wait.
+fn expect_undisturbed(test: &Context<'_>, words: &[&str]) -> Verdict {
+    for _ in 0..3 {
+        let recorded = record(test, words).options(&["-r", "10000"]).run_well()?;
+        let told = recorded.finished.stdout_text();
+        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
+    }
+    Ok(())
+}
+
+fn no_interrupted_calls(test: &Context<'_>) -> Verdict {
+    expect_undisturbed(test, &["interrupts", "1500"])
+}
+
+fn ignored_signals(test: &Context<'_>) -> Verdict {
+    expect_undisturbed(test, &["interrupts", "600", "signals"])
+}
+
+fn exit_statuses(test: &Context<'_>) -> Verdict {
+    for code in [0, 1, 255] {
+        let recorded = record(test, &["ending", "30", "exit", &code.to_string()]).run()?;
+        expect_eq("the status", recorded.finished.code(), code)?;
+    }
+    for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
+        let recorded = record(test, &["ending", "30", "signal", &signal.to_string()]).run()?;
+        expect_eq("the status", recorded.finished.code(), 128 + signal)?;
+        expect(recorded.profile.total_share("last_words") > 0.5, "what ran before the signal is missing")?;
+    }
+    Ok(())
+}
+
+fn cannot_run(test: &Context<'_>) -> Verdict {
+    for (command, status) in [("/nonexistent/command", 127), ("/tmp", 126)] {
+        let finished = denied(test.record_command(&[command]), test).prepare().call.run()?;
+        expect_eq("the status", finished.code(), status)?;
+        expect_contains("stderr", &finished.stderr, command)?;
+    }
+    Ok(())
+}
+
+fn ctrl_c(test: &Context<'_>) -> Verdict {
+    let (saved, ready) = (test.path("work-of-the-command"), test.path("ready"));
+    let prepared = record(test, &["waits", "save", &saved.display().to_string()]).prepare();
+    let call = prepared.call.env("WORKLOAD_READY", ready.display().to_string());
+    let mut running = call.on_terminal().start()?;
+    running.wait_for_file(&ready)?;
+    running.press_ctrl_c()?;
+    expect_eq("the status, the handler's own", running.wait()?.code(), 3)?;
+    expect_eq("what the handler saved", fs::read_to_string(&saved)?, "saved\n".to_owned())?;
+    expect(Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8, "before_waiting is missing")
+}
+
+fn terminated(test: &Context<'_>) -> Verdict {
+    let ready = test.path("ready");
+    let prepared = record(test, &["waits", "default"]).prepare();
+    let running = prepared.call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    running.wait_for_file(&ready)?;
+    running.signal(libc::SIGTERM)?;
+    expect_eq("the status", running.wait()?.code(), 128 + libc::SIGTERM)?;
+    expect(Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8, "before_waiting is missing")
+}
+
+/// The state of a process by its `stat`: T and t are stopped.
+fn state(pid: u32) -> char {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?')
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+}
+
+fn cpu_time(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or_default()
+}
+
+/// The CPU time of the thread of a process that has used least.
+fn least_cpu_time(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let times = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).map(cpu_time);
+    times.min().unwrap_or_default()
+}
+
+fn job_control(test: &Context<'_>) -> Verdict {
+    let ready = test.path("ready");
+    let prepared = record(test, &["shares", "1500"]).prepare();
+    let call = prepared.call.env("WORKLOAD_READY", ready.display().to_string());
+    let running = call.start()?;
+    running.wait_for_file(&ready)?;
+    let program = *children(running.pid()).first().ok_or_else(|| Stop::Failed("no child".into()))?;
+    for stop in [libc::SIGSTOP, libc::SIGTSTP] {
+        sys::signal_process(program, stop)?;
+        running.wait_until("the program to stop", || "Tt".contains(state(program)))?;
+        let before = cpu_time(program);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        expect("Tt".contains(state(program)), format_args!("it goes on: {}", state(program)))?;
+        expect_eq("CPU time used while stopped", cpu_time(program) - before, 0)?;
+        sys::signal_process(program, libc::SIGCONT)?;
+        running.wait_until("the program to go on", || cpu_time(program) > before)?;
+    }
+    let finished = running.wait()?.succeeded()?;
+    let recorded = Recorded::read(finished, &prepared.profile, &prepared.truth)?;
+    expect_shares(&recorded)
+}
+
+fn exec_chain(test: &Context<'_>) -> Verdict {
+    let (step, last) = (test.workload("exec_step"), test.workload("shares"));
+    let script = format!("exec {} 200 {} 200 {} 400", step.display(), step.display(), last.display());
+    let recorded = denied(test.record_command(&["sh", "-c", &script]), test).run_well()?;
+    let profile = &recorded.profile;
+    // The last program's clock has counted for all of them.
+    let used = recorded.truth_of("shares")?.cpu;
+    let before = 2.0 * recorded.truth_of("exec_step")?.part("before_exec")? / used;
+    expect_share("before_exec, both", profile.total_share("before_exec"), before, profile.count())?;
+    expect_within("all", profile.total(), used * 1000.0, 0.04)?;
+    // A thread that is not the main one calls exec: its time and the main thread's are the process's.
+    let recorded = record(test, &["thread_exec", "300", &last.display().to_string(), "300"]).run_well()?;
+    let used = recorded.truth_of("shares")?.cpu;
+    expect_within("with exec by another thread", recorded.profile.total(), used * 1000.0, 0.04)?;
+    for function in ["before_exec", "alpha"] {
+        expect(recorded.profile.total_share(function) > 0.2, format_args!("{function} is missing"))?;
+    }
+    Ok(())
+}
+
+fn short_processes(test: &Context<'_>) -> Verdict {
+    let script = "import subprocess, resource\n\
+                  for i in range(150): subprocess.run(['/bin/true'])\n\
+                  for i in range(50): subprocess.run(['/bin/true'], preexec_fn=lambda: None)\n\
+                  own, all = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))\n\
+                  print(sum(usage.ru_utime + usage.ru_stime for usage in (own, all)))";
+    let recorded = denied(test.record_command(&["python3", "-c", script]), test).run_well()?;
+    let used: f64 = recorded.finished.stdout_text().trim().parse()?;
+    let found = recorded.profile.total() / 1000.0;
+    // What is used before the program's exec, and after a process's last moment, is not the program's own.
+    expect_within("CPU seconds of 200 short processes", found, used, 0.15)
+}
+
+/// Starts the endless workload and waits until it works.
+fn endless<'a>(test: &'a Context<'a>) -> Result<super::invocation::Running<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("endless")).args(&["2"]);
+    let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+fn attached<'a>(test: &'a Context<'a>, pid: u32, output: &Path) -> Invocation<'a> {
+    let filter = test.workload("deny_perf").display().to_string();
+    test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(output).under(&[&filter])
+}
+
+fn tracer(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+}
+
+fn attach(test: &Context<'_>) -> Verdict {
+    let target = endless(test)?;
+    let output = test.path("attached.json.gz");
+    let recorder = attached(test, target.pid(), &output).start()?;
+    recorder.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
+    let before = least_cpu_time(target.pid());
+    recorder.wait_until("both threads to run", || least_cpu_time(target.pid()) > before + 300_000_000)?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
+    let before = cpu_time(target.pid());
+    target.wait_until("the process to go on", || cpu_time(target.pid()) > before)?;
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    let profile = Profile::read(&output)?;
+    for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
+        let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
+        expect(weight > 20.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
+        expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
+    }
+    let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
+    // A thread that waits for a CPU at the end leaves time for which it was not seen to run.
+    let sampled = 1.0 - profile.total_share("[not sampled]");
+    expect(
+        whole > 0.97 * sampled,
+        format_args!("{whole:.3} of {sampled:.3} stacks are whole: {:?}", profile.roots()),
+    )
+}
+
+fn attached_ends(test: &Context<'_>) -> Verdict {
+    let ready = test.path("ready");
+    let call = test.program(test.workload("shares")).args(&["800"]);
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let output = test.path("attached.json.gz");
+    let recorder = attached(test, target.pid(), &output).start()?;
+    expect_eq("the program's own status", target.wait()?.code(), 0)?;
+    expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
+    expect(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")?;
+    // A number that nobody has any more.
+    let child = test.program("true").start()?;
+    let pid = child.pid();
+    child.wait()?;
+    let finished = attached(test, pid, &test.path("nothing.json.gz")).run()?;
+    expect_eq("the status", finished.code(), 1)?;
+    expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
+}
+
+fn traced_already(test: &Context<'_>) -> Verdict {
+    let target = endless(test)?;
+    let first = attached(test, target.pid(), &test.path("first.json.gz")).start()?;
+    first.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
+    let second = attached(test, target.pid(), &test.path("second.json.gz")).run()?;
+    expect_eq("the status", second.code(), 1)?;
+    let told = format!("process {} is traced already, by process {}", target.pid(), first.pid());
+    expect_contains("stderr", &second.stderr, &told)?;
+    first.signal(libc::SIGINT)?;
+    first.wait()?.succeeded()?;
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+fn many_threads(test: &Context<'_>) -> Verdict {
+    let recorded = record(test, &["many_threads", "2000", "200"]).options(&["-v"]).run_well()?;
+    let profile = &recorded.profile;
+    expect_within("all weight", profile.total(), recorded.truth()?.cpu * 1000.0, 0.03)?;
+    let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
+    expect(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
+    expect_contains("stderr", &recorded.finished.stderr, "a second)")
+}
+
+fn setuid(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let program = test.path("setuid-shares");
+    fs::copy(test.workload("shares"), &program)?;
+    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755))?;
+    let program = program.display().to_string();
+    // A filter that a plain user has installed takes away setuid as well: so the backend is chosen.
+    let recording = test.record_command(&[&program, "100"]).options(&["--backend", "ptrace"]).by_plain_user();
+    let recorded = recording.run_well()?;
+    expect_contains("stderr", &recorded.finished.stderr, "without the privileges that its file gives it")?;
+    expect_share(
+        "alpha",
+        recorded.profile.total_share("alpha"),
+        recorded.true_share("alpha")?,
+        recorded.profile.count(),
+    )?;
+    let as_root = test.record_command(&[&program, "50"]).options(&["--backend", "ptrace"]).run_well()?;
+    expect(!as_root.finished.stderr.contains("privileges"), "root was warned, too")
+}
