@@ -39,6 +39,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
+  nyquist top ./app                    Watch it live
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
   nyquist flamegraph profile.json.gz   Draw it as an SVG

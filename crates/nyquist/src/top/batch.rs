@@ -56,7 +56,11 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
     let index = Index::new(&snapshot.profile);
     let page = page(Ground { index: &index, snapshot, output: &[] }, question);
     let Page { recent, overall, .. } = &page;
-    let mut text = format!(
+    let lost = match snapshot.lost {
+        0 => String::new(),
+        lost => format!("the kernel dropped {}\n", counted(lost, "record")),
+    };
+    let heading = format!(
         "{name}: CPU {}, {} in the last {:.1} s; {} in all of {:.1} s\n",
         percent(recent.cpus),
         counted(recent.weight, "sample"),
@@ -64,9 +68,6 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
         counted(overall.weight, "sample"),
         overall.duration as f64 / 1e9,
     );
-    if snapshot.lost > 0 {
-        text += &format!("the kernel dropped {}\n", counted(snapshot.lost, "record"));
-    }
     let mut table = Table::new(vec![
         Column::Number("SELF"),
         Column::Number("TOTAL"),
@@ -80,7 +81,7 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
         cells.push(row.name.as_str().into());
         table.add(cells);
     }
-    text + &table.render(screen) + "\n"
+    heading + &lost + &table.render(screen) + "\n"
 }
 
 fn text_cell(cell: &Cell) -> Option<text::Cell> {
