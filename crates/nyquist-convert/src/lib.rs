@@ -29,6 +29,7 @@ mod recorded_files;
 mod reuse;
 mod select;
 mod shape;
+mod stages;
 mod symbolicate;
 mod track;
 mod vdso;
