@@ -33,6 +33,7 @@ mod serve;
 mod summary;
 mod symbolicate;
 mod text;
+mod top;
 
 use args::{Cli, Command};
 use clap::{CommandFactory as _, Parser as _};
@@ -70,6 +71,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
+        Command::Top(args) => top::run(&args),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

@@ -8,6 +8,7 @@ mod bad_input;
 mod cargo;
 mod context;
 mod diff;
+mod emulator;
 mod exit_status;
 mod expect;
 mod formats;
@@ -36,6 +37,7 @@ mod signals;
 mod stacks;
 mod storms;
 mod targets;
+mod top;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -60,6 +62,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("annotate", annotate::TESTS),
     ("diff", diff::TESTS),
     ("query", query::TESTS),
+    ("top", top::TESTS),
     ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),

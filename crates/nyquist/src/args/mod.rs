@@ -13,6 +13,7 @@ mod record;
 mod report;
 pub(crate) mod samply;
 mod script;
+mod top;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
@@ -25,6 +26,7 @@ pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
+pub(crate) use top::TopArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -37,6 +39,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
+  nyquist top ./app                    Watch it live
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
   nyquist flamegraph profile.json.gz   Draw it as an SVG
@@ -76,6 +79,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
+    /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
+    Top(TopArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile

@@ -78,6 +78,7 @@ pub(crate) struct Reader {
     /// The processes with whose end the recording ends; none where it goes on without them.
     pub(crate) watched: Vec<u32>,
     pub(crate) duration: Option<Duration>,
+    pub(crate) hand_over_every: Option<Duration>,
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) lineage: Option<Lineage>,
@@ -100,6 +101,8 @@ struct Waiting {
     living: Vec<Living>,
     /// For every ring its place, and which of its wakers is waited for there.
     rings: Vec<(usize, usize)>,
+    /// How long the rings may stay without a look, in ms.
+    look_every: Option<u32>,
 }
 
 /// A process that is watched.
@@ -125,7 +128,7 @@ impl Waiting {
         let left = left.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let retry = blocked.then_some(POOL_RETRY_MS);
         let check = self.living.iter().any(|process| process.descriptor.is_none()).then_some(EXIT_CHECK_MS);
-        [left, retry, check].into_iter().flatten().min()
+        [left, retry, check, self.look_every].into_iter().flatten().min()
     }
 
     /// Forgets the processes that have ended. Returns whether they were the last ones.
@@ -189,7 +192,8 @@ impl Reader {
         let living = living.collect();
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.rings.iter().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
-        Waiting { poll, stop, living, rings }
+        let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
+        Waiting { poll, stop, living, rings, look_every }
     }
 
     /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another
