@@ -1,5 +1,6 @@
 //! Self and total amounts by source line and by instruction.
 
+use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
@@ -60,20 +61,24 @@ impl<'a> View<'a> {
             let source: Option<SourceId> = profile.func(frame.func).source;
             Some((source, frame.line))
         };
-        let amounts = self.by_position(code, position).into_iter();
-        let mut lines: Vec<_> = amounts
-            .map(|((source, line), amounts)| Line {
-                file: source.map(|source| profile.string(profile.source(source).filename)),
-                line,
-                self_amount: amounts.own,
-                total: amounts.total,
-            })
-            .collect();
-        lines.sort_by(|a, b| {
-            let by_amount = (b.self_amount, b.total).cmp(&(a.self_amount, a.total));
-            by_amount.then_with(|| (a.file, a.line).cmp(&(b.file, b.line)))
+        let file = |source: SourceId| profile.string(profile.source(source).filename);
+        let mut amounts = self.by_position(code, position);
+        amounts.sort_unstable_by(|((a_source, a_line), a), ((b_source, b_line), b)| {
+            let by_amount = (b.own, b.total).cmp(&(a.own, a.total));
+            // Most lines with the same amounts are in the same file, whose path need not be looked at.
+            let by_file = || match a_source == b_source {
+                true => Ordering::Equal,
+                false => a_source.map(file).cmp(&b_source.map(file)),
+            };
+            by_amount.then_with(by_file).then_with(|| a_line.cmp(b_line))
         });
-        lines
+        let lines = amounts.into_iter().map(|((source, line), amounts)| Line {
+            file: source.map(file),
+            line,
+            self_amount: amounts.own,
+            total: amounts.total,
+        });
+        lines.collect()
     }
 
     /// What each instruction takes, the one with the greatest self weight first. O(nodes + frames).
