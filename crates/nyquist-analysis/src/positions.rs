@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
+use crate::forest::NONE;
 use crate::once::{self, SelfAndTotal};
 use crate::view::View;
 
@@ -119,19 +120,23 @@ impl<'a> View<'a> {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 positions.push(position);
-                *entry.insert(positions.len() - 1)
+                *entry.insert(positions.len() as u32 - 1)
             }
         };
         let frames = profile.frames().iter();
-        let key_of_frame: Vec<Option<usize>> =
-            frames.map(|frame| position(frame).filter(|_| is_asked(frame)).map(&mut key_of)).collect();
+        // As small as possible, since it is looked up for every node.
+        let key_of_frame: Vec<u32> = frames
+            .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
+            .collect();
         let forest = self.forest();
         let func_count = profile.funcs().len();
         let amounts = once::by_key(self, positions.len(), |node| {
             // A collapsed lib is at no line.
             let is_func = (forest.func[node] as usize) < func_count;
             let stack = &profile.stacks()[forest.stack[node] as usize];
-            key_of_frame[stack.frame.index()].filter(|_| is_func)
+            Some(key_of_frame[stack.frame.index()])
+                .filter(|&key| is_func && key != NONE)
+                .map(|key| key as usize)
         });
         let sampled = positions.into_iter().zip(amounts);
         sampled.filter(|(_, amounts)| !amounts.total.is_zero()).collect()

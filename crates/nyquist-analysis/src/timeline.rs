@@ -92,7 +92,8 @@ impl<'a> View<'a> {
         for &thread in threads {
             let mut cursor = scale.cursor();
             for span in self.spans_of(thread) {
-                let category = span.node.and_then(|node| self.forest().category[node as usize]);
+                let category =
+                    self.node_of_span(&span).and_then(|node| self.forest().category[node as usize]);
                 let row = category.map_or(none, |pair| pair.category.index());
                 cursor.add(&span, &mut amounts[row]);
             }
