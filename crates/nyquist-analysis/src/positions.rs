@@ -67,9 +67,12 @@ impl<'a> View<'a> {
         amounts.sort_unstable_by(|((a_source, a_line), a), ((b_source, b_line), b)| {
             let by_amount = (b.own, b.total).cmp(&(a.own, a.total));
             // Most lines with the same amounts are in the same file, whose path need not be looked at.
-            let by_file = || match a_source == b_source {
-                true => Ordering::Equal,
-                false => a_source.map(file).cmp(&b_source.map(file)),
+            let by_file = || {
+                if a_source == b_source {
+                    Ordering::Equal
+                } else {
+                    a_source.map(file).cmp(&b_source.map(file))
+                }
             };
             by_amount.then_with(by_file).then_with(|| a_line.cmp(b_line))
         });
