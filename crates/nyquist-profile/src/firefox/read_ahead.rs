@@ -69,3 +69,45 @@ impl Read for Chunks {
         Ok(read)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_parsed_is_what_was_read() {
+        for length in [0, 1, CHUNK_SIZE - 1, CHUNK_SIZE, CHUNK_SIZE + 1, 20 * CHUNK_SIZE] {
+            let input: Vec<u8> = (0..length).map(|index| (index % 251) as u8).collect();
+            let mut output = Vec::new();
+            parse_ahead(&*input, |chunks| chunks.read_to_end(&mut output)).unwrap();
+            assert!(input == output, "{length}");
+        }
+    }
+
+    #[test]
+    fn input_without_end_is_read_no_longer_than_wanted() {
+        let parsed = parse_ahead(io::repeat(7), |chunks| {
+            let mut byte = [0];
+            chunks.read_exact(&mut byte).map(|()| byte)
+        });
+        assert_eq!(parsed.unwrap(), [7]);
+    }
+
+    #[test]
+    fn what_came_before_an_error_is_parsed_first() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::IsADirectory.into())
+            }
+        }
+        let (read, error) = parse_ahead(b"start".chain(Broken), |chunks| {
+            let mut start = [0; 5];
+            (
+                chunks.read_exact(&mut start).map(|()| start),
+                chunks.read(&mut [0]).map_err(|error| error.kind()),
+            )
+        });
+        assert_eq!((read.unwrap(), error), (*b"start", Err(io::ErrorKind::IsADirectory)));
+    }
+}
