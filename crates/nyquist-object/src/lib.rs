@@ -11,6 +11,7 @@
 mod address;
 mod compression;
 mod debug_link;
+mod dynamic;
 pub mod elf;
 mod error;
 mod id;
@@ -19,6 +20,7 @@ mod source;
 
 pub use address::{Avma, FileOffset, RelativeAddress, Svma};
 pub use debug_link::{DebugAltLink, DebugLink, crc32};
+pub use dynamic::Dynamic;
 pub use elf::Elf;
 pub use error::ObjectError;
 pub use id::{BuildId, DebugId, FileIdentity, ModuleId};

@@ -26,6 +26,7 @@
 
 mod answer;
 mod batch;
+mod contents;
 mod cursor;
 mod demangle;
 mod disassemble;
@@ -42,6 +43,7 @@ mod symbol_table;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
+pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};
 pub use error::SymbolsError;

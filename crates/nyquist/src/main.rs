@@ -6,6 +6,7 @@ mod browser;
 mod cargo;
 mod control;
 mod diff;
+mod doctor;
 mod export;
 mod failure;
 mod flamegraph;
@@ -30,6 +31,7 @@ mod scale;
 mod script;
 mod selection;
 mod serve;
+mod setup;
 mod summary;
 mod symbolicate;
 mod text;
@@ -73,6 +75,8 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Top(args) => top::run(&args),
         Command::Query(args) => query::run(&args).map(|()| 0),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Setup(args) => setup::run(args),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());

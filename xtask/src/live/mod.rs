@@ -9,6 +9,7 @@ mod cargo;
 mod context;
 mod diff;
 mod emulator;
+mod doctor;
 mod exit_status;
 mod expect;
 mod formats;
@@ -57,6 +58,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),
+    ("doctor", doctor::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
     ("annotate", annotate::TESTS),

@@ -3,6 +3,7 @@
 mod annotate;
 pub(crate) mod cargo;
 mod diff;
+mod doctor;
 mod export;
 mod filter;
 mod flamegraph;
@@ -14,9 +15,11 @@ mod report;
 pub(crate) mod samply;
 mod script;
 mod top;
+mod setup;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
@@ -27,6 +30,7 @@ pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use top::TopArgs;
+pub(crate) use setup::SetupArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -83,6 +87,10 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
+    /// Check what the machine, a program or a process lacks for good profiles, and what mends it
+    Doctor(DoctorArgs),
+    /// Change the machine's settings so that more can be recorded, after asking
+    Setup(SetupArgs),
     /// Print a page that tells a language model how to ask a profile
     Guide,
     /// Print a completion script for a shell

@@ -20,6 +20,6 @@ mod task;
 mod tracer;
 
 pub use open::{Circumstances, Ptrace, Subject};
-pub use outcome::{Notice, OpenError, Outcome};
+pub use outcome::{Notice, OpenError, Outcome, may_trace};
 pub use pace::HoldSummary;
 pub use recording::{Recording, Summary};

@@ -1,7 +1,8 @@
 //! What came of the attempt to trace: what is being recorded, and what stood in the way.
 
+use std::fs::{self, File};
 use std::path::PathBuf;
-use std::{fmt, fs, io};
+use std::{fmt, io};
 
 use nyquist_convert::event::Pid;
 use thiserror::Error;
@@ -149,6 +150,19 @@ impl OpenError {
             (None, Some(scope)) if scope > 0 => Self::Yama { pid, scope },
             _ => Self::Refused { source },
         }
+    }
+}
+
+/// Whether a process may be traced, without doing it: opening its memory takes the same right (ptrace(2), "Ptrace access
+/// mode checking").
+pub fn may_trace(pid: Pid) -> Result<(), OpenError> {
+    if let Some(tracer) = proc::tracer(pid.0) {
+        return Err(OpenError::TracedAlready { pid, tracer });
+    }
+    match File::open(format!("/proc/{}/mem", pid.0)) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(OpenError::NoSuchProcess { pid }),
+        Err(error) => Err(OpenError::of_seizing(pid, error)),
     }
 }
 

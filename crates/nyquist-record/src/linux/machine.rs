@@ -1,0 +1,264 @@
+//! What this machine allows and how it is set, asked of the kernel without changing anything.
+
+use std::ffi::OsStr;
+use std::fs;
+
+use super::backend::{self, Backend, Choice};
+use super::budget::{Allowance, TOTALS_PAGES};
+use super::limits::{has_capability, kernel_setting};
+use super::perf::{Coverage, Notice, Options, Target, Trigger};
+use super::sys::limits::{descriptors, locked_memory, page_size};
+use super::sys::users;
+use super::{Command, cpus, kernel, launch};
+
+/// What recording depends on, as it is now for this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The kernel's release, as `uname -r` has it.
+    pub kernel: Option<String>,
+    /// Whether this process is root's.
+    pub is_root: bool,
+    /// The effective capabilities that count for recording.
+    pub capabilities: Vec<Capability>,
+    /// How the kernel is set.
+    pub settings: Settings,
+    /// The CPUs that are online.
+    pub cpus: usize,
+    /// RLIMIT_MEMLOCK in bytes; `None` where it cannot be had. `u64::MAX` is no limit.
+    pub locked_memory: Option<u64>,
+    /// The hard limit of open files; `None` where it cannot be had.
+    pub descriptors: Option<u64>,
+    /// Whether a seccomp filter is on this process (`Seccomp: 2` in `/proc/self/status`).
+    pub is_filtered: bool,
+    /// Whether `/proc/kallsyms` shows addresses to this process.
+    pub shows_kernel_addresses: bool,
+    /// The kB of memory for each CPU with which the rings are as large as they are good for.
+    pub wanted_ring_kb: u64,
+    /// What `perf_event_open` gives for a command that is launched, or why nothing.
+    pub perf: Result<Perf, Refusal>,
+    /// Whether a command that is launched can be traced, or why not.
+    pub ptrace: Result<(), Refusal>,
+}
+
+/// Settings below `/proc/sys/kernel`; `None` for those that the kernel does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// `perf_event_paranoid`.
+    pub perf_event_paranoid: Option<i64>,
+    /// `kptr_restrict`.
+    pub kptr_restrict: Option<i64>,
+    /// `perf_event_mlock_kb`.
+    pub perf_event_mlock_kb: Option<i64>,
+    /// `perf_event_max_sample_rate`.
+    pub perf_event_max_sample_rate: Option<i64>,
+    /// `yama/ptrace_scope`.
+    pub ptrace_scope: Option<i64>,
+}
+
+impl Settings {
+    /// As they are now.
+    pub fn now() -> Self {
+        Self {
+            perf_event_paranoid: kernel_setting("perf_event_paranoid"),
+            kptr_restrict: kernel_setting("kptr_restrict"),
+            perf_event_mlock_kb: kernel_setting("perf_event_mlock_kb"),
+            perf_event_max_sample_rate: kernel_setting("perf_event_max_sample_rate"),
+            ptrace_scope: kernel_setting("yama/ptrace_scope"),
+        }
+    }
+}
+
+/// A capability that counts for recording (capabilities(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// `CAP_PERFMON`: to sample everything (Linux 5.8).
+    Perfmon,
+    /// `CAP_SYS_PTRACE`: to attach to others' processes, and read their memory.
+    SysPtrace,
+    /// `CAP_SYS_ADMIN`: all that `CAP_PERFMON` allows, and control groups.
+    SysAdmin,
+    /// `CAP_IPC_LOCK`: rings of any size.
+    IpcLock,
+}
+
+impl Capability {
+    const ALL: [Self; 4] = [Self::Perfmon, Self::SysPtrace, Self::SysAdmin, Self::IpcLock];
+
+    /// The number of the capability's bit (`include/uapi/linux/capability.h`).
+    fn number(self) -> u32 {
+        match self {
+            Self::IpcLock => 14,
+            Self::SysPtrace => 19,
+            Self::SysAdmin => 21,
+            Self::Perfmon => 38,
+        }
+    }
+
+    /// The name as capabilities(7) has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IpcLock => "CAP_IPC_LOCK",
+            Self::SysPtrace => "CAP_SYS_PTRACE",
+            Self::SysAdmin => "CAP_SYS_ADMIN",
+            Self::Perfmon => "CAP_PERFMON",
+        }
+    }
+}
+
+/// What `perf_event_open` gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Perf {
+    /// What triggers a sample.
+    pub trigger: Trigger,
+    /// What the events of a launched command cover.
+    pub coverage: Coverage,
+    /// Why the command gets no control group, where it may be given one.
+    pub no_group: Option<String>,
+    /// Whether kernel code is sampled.
+    pub kernel: bool,
+    /// The bytes of every stack that are copied.
+    pub stack_bytes: u32,
+    /// The bytes of a CPU's ring for samples.
+    pub ring_bytes: usize,
+}
+
+/// Why something is not possible, and what would make it so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The reason, in words without a full stop.
+    pub reason: String,
+    /// What to do about it.
+    pub advice: Vec<String>,
+}
+
+impl From<backend::OpenError> for Refusal {
+    fn from(error: backend::OpenError) -> Self {
+        Self { reason: error.to_string(), advice: error.advice() }
+    }
+}
+
+impl Machine {
+    /// Looks at everything. Both backends are tried on a process that waits to become a command and never does, so that
+    /// the answer is the one that a recording would get.
+    pub fn look() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        // Opening raises this limit.
+        let descriptors = descriptors().ok().map(|limit| limit.hard);
+        let cpus = online_cpus();
+        Self {
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease").ok().map(|text| text.trim().to_owned()),
+            is_root: is_root(),
+            capabilities: Capability::ALL.into_iter().filter(|it| has_capability(it.number())).collect(),
+            settings: Settings::now(),
+            cpus,
+            locked_memory: locked_memory().ok().map(|limit| limit.soft),
+            descriptors,
+            is_filtered: is_filtered(&status),
+            shows_kernel_addresses: !kernel::addresses_are_hidden(),
+            wanted_ring_kb: ring_kb(cpus),
+            perf: try_perf(),
+            ptrace: try_ptrace(),
+        }
+    }
+
+    /// Whether this process has a capability.
+    pub fn has(&self, capability: Capability) -> bool {
+        self.capabilities.contains(&capability)
+    }
+
+    /// Whether `kernel.perf_event_paranoid` does not count for this process.
+    pub fn is_privileged(&self) -> bool {
+        self.has(Capability::Perfmon) || self.has(Capability::SysAdmin)
+    }
+}
+
+/// Whether the kernel asks a filter before each system call.
+fn is_filtered(status: &str) -> bool {
+    status.lines().any(|line| line.strip_prefix("Seccomp:").is_some_and(|mode| mode.trim() == "2"))
+}
+
+/// Whether this process is root's.
+pub fn is_root() -> bool {
+    users::is_root()
+}
+
+/// The kB of memory for each CPU with which the rings are as large as they are good for.
+pub fn wanted_ring_kb() -> u64 {
+    ring_kb(online_cpus())
+}
+
+fn online_cpus() -> usize {
+    cpus::online().map_or(1, |cpus| cpus.len())
+}
+
+/// What the rings take where nothing limits them, with a control page each.
+fn ring_kb(cpus: usize) -> u64 {
+    const RINGS: usize = 3;
+    let page = page_size();
+    let plan = Allowance { cpus, page, bytes: None, rate_hz: Options::default().rate_hz }.plan();
+    let pages = plan.sample_pages + plan.sideband_pages.unwrap_or(0) + TOTALS_PAGES + RINGS;
+    (pages * page / 1024) as u64
+}
+
+fn try_perf() -> Result<Perf, Refusal> {
+    match try_backend(Choice::Perf)? {
+        backend::Outcome::Perf(outcome) => Ok(Perf {
+            trigger: outcome.trigger,
+            coverage: outcome.coverage,
+            no_group: outcome.notices.into_iter().find_map(|notice| match notice {
+                Notice::NoGroup { reason } => Some(reason),
+                _ => None,
+            }),
+            kernel: outcome.kernel,
+            stack_bytes: outcome.stack_bytes,
+            ring_bytes: outcome.sample_ring_bytes,
+        }),
+        backend::Outcome::Ptrace(_) => Err(Refusal { reason: "ptrace stood in".to_owned(), advice: vec![] }),
+    }
+}
+
+fn try_ptrace() -> Result<(), Refusal> {
+    try_backend(Choice::Ptrace).map(drop)
+}
+
+/// Makes a backend ready for a process that is never let go. Both end with this, the backend first: a traced process
+/// would wait for it at its end.
+fn try_backend(choice: Choice) -> Result<backend::Outcome, Refusal> {
+    let no_process = |reason: String| Refusal { reason, advice: Vec::new() };
+    let command = Command::from_words([OsStr::new("true").to_owned()]);
+    let command = command.ok_or_else(|| no_process("there is no command to try".to_owned()))?;
+    let child = launch::prepare(&command).map_err(|error| no_process(error.to_string()))?;
+    let backend = Backend::open(choice, Target::Child(child.pid()), &Options::default(), None)?;
+    Ok(backend.outcome())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_is_told_from_none() {
+        let check = |status, expected| assert_eq!(is_filtered(status), expected, "{status}");
+        check("NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n", true);
+        check("Seccomp:\t0\nSeccomp_filters:\t0\n", false);
+        check("", false);
+    }
+
+    #[test]
+    fn rings_on_many_cpus_are_smaller() {
+        assert!(ring_kb(2) > 32 << 10);
+        assert!(ring_kb(128) < 10 << 10);
+    }
+
+    #[test]
+    fn what_is_found_fits_together() {
+        let machine = Machine::look();
+        assert!(machine.cpus > 0 && machine.kernel.is_some());
+        if let Ok(perf) = &machine.perf {
+            assert!(perf.stack_bytes > 0 && perf.ring_bytes > 0);
+            // Kernel code is sampled where that is allowed, and only there.
+            let level = machine.settings.perf_event_paranoid.unwrap_or(i64::MAX);
+            assert_eq!(perf.kernel, machine.is_privileged() || level <= 1);
+        }
+    }
+}

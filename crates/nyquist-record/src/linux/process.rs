@@ -1,0 +1,151 @@
+//! A process that runs: the files that it has mapped as code, the namespaces it is in, and whether it may be attached to.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use nyquist_convert::event::{MappedFile, Pid};
+
+use super::backend::{self, Backend, Choice};
+use super::machine::Refusal;
+use super::perf::{Options, Target};
+use super::{proc, ptrace};
+
+/// What can be seen of a process from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: Pid,
+    /// Its name.
+    pub name: String,
+    /// Its threads.
+    pub threads: usize,
+    /// The process that traces it.
+    pub tracer: Option<u32>,
+    /// Its number in its own pid namespace, where that is not this process's.
+    pub inner_pid: Option<u32>,
+    /// Whether it has a mount namespace or a root folder of its own.
+    pub has_own_root: bool,
+    /// What it has mapped as code, by path; `None` where that may not be seen.
+    pub modules: Option<Vec<Module>>,
+    /// Whether `perf_event_open` gives events for it.
+    pub perf: Result<(), Refusal>,
+    /// Whether it may be traced.
+    pub ptrace: Result<(), Refusal>,
+}
+
+/// A file that a process has mapped as code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Module {
+    /// The path, as the process sees it.
+    pub path: PathBuf,
+    /// Where the very file that is mapped can be opened; `None` where only another, or none, is at its path.
+    pub opens_at: Option<PathBuf>,
+}
+
+impl Process {
+    /// Looks at a process; `None` where there is none of that number. It is not stopped, and nothing in it is changed.
+    pub fn look(pid: Pid) -> Option<Self> {
+        let threads = proc::threads(pid).ok()?;
+        let name = fs::read_to_string(format!("/proc/{}/comm", pid.0)).ok()?.trim_end().to_owned();
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+        Some(Self {
+            pid,
+            name,
+            threads: threads.len(),
+            tracer: proc::tracer(pid.0),
+            inner_pid: inner_pid(&status).filter(|inner| *inner != pid.0),
+            has_own_root: has_own_root(pid),
+            modules: modules(pid),
+            perf: Backend::open(Choice::Perf, Target::Attach(vec![pid]), &Options::default(), None)
+                .map(drop)
+                .map_err(Refusal::from),
+            ptrace: ptrace::may_trace(pid).map_err(|error| backend::OpenError::from(error).into()),
+        })
+    }
+}
+
+/// The innermost of the numbers that a process has, one for each pid namespace (proc_pid_status(5), `NSpid`).
+fn inner_pid(status: &str) -> Option<u32> {
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_ascii_whitespace().next_back()?.parse().ok()
+}
+
+/// Whether the root folder that a process sees is another than ours. Where that may not be seen it is taken as ours.
+fn has_own_root(pid: Pid) -> bool {
+    let folder = |process: &str, name: &str| {
+        fs::metadata(format!("/proc/{process}/{name}")).ok().map(|it| (it.dev(), it.ino()))
+    };
+    let differs = |name| {
+        let theirs = folder(&pid.0.to_string(), name);
+        theirs.is_some() && theirs != folder("self", name)
+    };
+    differs("ns/mnt") || differs("root")
+}
+
+fn modules(pid: Pid) -> Option<Vec<Module>> {
+    let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
+    let mut modules = BTreeMap::new();
+    for line in maps.split(|byte| *byte == b'\n') {
+        let Some(mapping) = proc::mapping(pid, line) else { continue };
+        let MappedFile::Inode { inode, .. } = mapping.identity else { continue };
+        let end = mapping.start.0.saturating_add(mapping.len);
+        let map_file = format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0);
+        modules.entry(mapping.path).or_insert((inode, map_file));
+    }
+    let module = |(path, (inode, map_file)): (String, (u64, String))| {
+        let path = PathBuf::from(path);
+        let opens_at = places(pid, &path, map_file).into_iter().find(|place| is_file(place, inode));
+        Module { path, opens_at }
+    };
+    Some(modules.into_iter().map(module).collect())
+}
+
+/// Where a mapped file may be opened: at its path as we or as the process see it, by its mapping (which takes
+/// privileges), as the process's program.
+fn places(pid: Pid, path: &Path, map_file: String) -> Vec<PathBuf> {
+    let in_root = path
+        .strip_prefix("/")
+        .ok()
+        .map(|path| Path::new("/proc").join(pid.0.to_string()).join("root").join(path));
+    let program = PathBuf::from(format!("/proc/{}/exe", pid.0));
+    [Some(path.to_owned()), in_root, Some(PathBuf::from(map_file)), Some(program)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Whether this is the file of that inode, and may be read. Devices are not compared: some file systems show another
+/// one in `maps`.
+fn is_file(place: &Path, inode: u64) -> bool {
+    File::open(place).and_then(|file| file.metadata()).is_ok_and(|found| found.ino() == inode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_its_program_mapped() {
+        let process = Process::look(Pid(std::process::id())).unwrap();
+        let program = std::env::current_exe().unwrap();
+        let modules = process.modules.unwrap();
+        let found = modules.iter().find(|module| module.path == program).unwrap();
+        assert_eq!(found.opens_at.as_ref(), Some(&program));
+        assert_eq!((process.tracer, process.inner_pid, process.has_own_root), (None, None, false));
+    }
+
+    #[test]
+    fn there_is_no_process_of_that_number() {
+        assert_eq!(Process::look(Pid(u32::MAX)), None);
+    }
+
+    #[test]
+    fn the_inner_number_is_the_last() {
+        let check = |status, expected| assert_eq!(inner_pid(status), expected, "{status}");
+        check("Pid:\t4711\nNSpid:\t4711\t1\n", Some(1));
+        check("NSpid:\t4711\n", Some(4711));
+        check("Pid:\t4711\n", None);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a file holds that names and stacks can be had from, by its section headers and a few small sections.
+
+use nyquist_object::elf::{Architecture, Section};
+use nyquist_object::{ByteSource, Elf};
+
+/// The largest `.comment` that is read; real ones have some hundred bytes.
+const MAX_COMMENT: u64 = 64 << 10;
+
+/// What a file holds for names and stacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file has or lacks")]
+pub struct Contents {
+    /// The instruction set.
+    pub architecture: Architecture,
+    /// DWARF: functions, lines, inlined calls (`.debug_info`).
+    pub debug_info: bool,
+    /// The DWARF here refers to `.dwo` files or a `.dwp` package for most of it.
+    pub split: bool,
+    /// `.symtab`: the names of all functions.
+    pub symbol_table: bool,
+    /// `.gnu_debugdata`: the names of all functions, compressed.
+    pub mini_debug_info: bool,
+    /// `.dynsym`: the names of what is exported.
+    pub dynamic_symbols: bool,
+    /// `.gnu_debuglink`: the name of a separate debug file.
+    pub debug_link: bool,
+    /// `.eh_frame`: how to unwind, for all code that compilers made.
+    pub eh_frame: bool,
+    /// `.debug_frame`: the same for debuggers.
+    pub debug_frame: bool,
+    /// The language it was written in, where the file says so.
+    pub language: Option<Language>,
+}
+
+/// A language whose compiler leaves its mark and whose debug info is had in a way of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// Go (`.go.buildinfo`, `.gopclntab`).
+    Go,
+    /// Rust, at least partly (`rustc` in `.comment`).
+    Rust,
+}
+
+impl Contents {
+    /// Looks through a file's headers.
+    pub fn of<S: ByteSource>(elf: &Elf<S>) -> Self {
+        let has =
+            |name: &str| elf.section(name).is_some_and(|section| section.has_bytes() && section.size > 0);
+        Self {
+            architecture: elf.architecture(),
+            debug_info: has(".debug_info") || has(".zdebug_info"),
+            split: has(".debug_addr"),
+            symbol_table: has(".symtab"),
+            mini_debug_info: has(".gnu_debugdata"),
+            dynamic_symbols: has(".dynsym"),
+            debug_link: has(".gnu_debuglink"),
+            eh_frame: has(".eh_frame"),
+            debug_frame: has(".debug_frame") || has(".zdebug_frame"),
+            language: language(elf),
+        }
+    }
+}
+
+fn language<S: ByteSource>(elf: &Elf<S>) -> Option<Language> {
+    if [".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab"]
+        .iter()
+        .any(|name| elf.section(name).is_some())
+    {
+        return Some(Language::Go);
+    }
+    let comment = elf.section(".comment").filter(|section: &&Section| section.size <= MAX_COMMENT)?;
+    let comment = elf.data(comment).ok()?;
+    comment.windows(6).any(|word| word == b"rustc ").then_some(Language::Rust)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_object::FileSource;
+    use std::fs::File;
+
+    #[test]
+    fn this_test_is_rust_with_symbols_and_unwind_information() {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        let contents = Contents::of(&Elf::open(FileSource::new(file)).unwrap());
+        assert_eq!(contents.language, Some(Language::Rust));
+        assert!(contents.symbol_table && contents.eh_frame && contents.debug_info);
+        assert!(!contents.debug_link && !contents.mini_debug_info);
+    }
+}

@@ -1,0 +1,26 @@
+//! What `nyquist setup` can be asked.
+
+use clap::Args;
+
+/// `nyquist setup`
+#[derive(Clone, Copy, Debug, Args)]
+#[command(after_help = "Examples:
+  nyquist setup --dry-run              Show what would be changed
+  sudo nyquist setup                   Allow recording with kernel code to everybody, until reboot
+  sudo nyquist setup --lasting         The same for good
+  sudo nyquist setup --capabilities    Leave the machine as it is: give this program the privileges")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
+pub(crate) struct SetupArgs {
+    /// Keep the settings across reboots, in /etc/sysctl.d/60-nyquist.conf
+    #[arg(long, conflicts_with = "capabilities")]
+    pub(crate) lasting: bool,
+    /// Give this program cap_perfmon and cap_sys_ptrace instead of changing settings
+    #[arg(long)]
+    pub(crate) capabilities: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    /// Only show what would be changed
+    #[arg(long, conflicts_with = "yes")]
+    pub(crate) dry_run: bool,
+}

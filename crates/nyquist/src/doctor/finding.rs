@@ -1,0 +1,193 @@
+//! What was found: how good it is, a sentence, what mends it; as text and as JSON.
+
+use crate::text::{Screen, Style};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// How good something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// As good as it gets.
+    Ok,
+    /// It works, and could work better.
+    Better,
+    /// Something does not work.
+    Problem,
+}
+
+impl Level {
+    /// The word in text, all of one width.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Ok => "ok     ",
+            Self::Better => "better ",
+            Self::Problem => "problem",
+        }
+    }
+
+    /// The word in JSON.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Better => "could_be_better",
+            Self::Problem => "problem",
+        }
+    }
+
+    fn style(self) -> Style {
+        match self {
+            Self::Ok => Style::Good,
+            Self::Better => Style::Warm,
+            Self::Problem => Style::Hot,
+        }
+    }
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Finding {
+    /// What it is about: a stable word for scripts.
+    pub(crate) topic: &'static str,
+    pub(crate) level: Level,
+    /// One sentence without a full stop.
+    pub(crate) text: String,
+    /// What mends it, a line each.
+    pub(crate) hints: Vec<String>,
+    /// What was looked at to find out, a line each.
+    pub(crate) details: Vec<String>,
+}
+
+impl Finding {
+    pub(crate) fn new(topic: &'static str, level: Level, text: impl Into<String>) -> Self {
+        Self { topic, level, text: text.into(), hints: Vec::new(), details: Vec::new() }
+    }
+
+    pub(crate) fn ok(topic: &'static str, text: impl Into<String>) -> Self {
+        Self::new(topic, Level::Ok, text)
+    }
+
+    pub(crate) fn better(topic: &'static str, text: impl Into<String>) -> Self {
+        Self::new(topic, Level::Better, text)
+    }
+
+    pub(crate) fn problem(topic: &'static str, text: impl Into<String>) -> Self {
+        Self::new(topic, Level::Problem, text)
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn hints(mut self, hints: impl IntoIterator<Item = String>) -> Self {
+        self.hints.extend(hints);
+        self
+    }
+
+    pub(crate) fn details(mut self, details: impl IntoIterator<Item = String>) -> Self {
+        self.details.extend(details);
+        self
+    }
+
+    fn write(&self, text: &mut String, screen: Screen, shows_details: bool) {
+        let label = self.level.style().paint(self.level.label(), screen);
+        let _ = writeln!(text, "  {label}  {}", self.text);
+        for hint in &self.hints {
+            let line = format!("           hint: {hint}\n");
+            // What mends many libraries is said once.
+            if !text.contains(&line) {
+                text.push_str(&line);
+            }
+        }
+        if shows_details {
+            for detail in &self.details {
+                let _ = writeln!(text, "           {}", Style::Dim.paint(detail, screen));
+            }
+        }
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "topic": self.topic,
+            "level": self.level.name(),
+            "text": self.text,
+            "hints": self.hints,
+            "details": self.details,
+        })
+    }
+}
+
+/// What belongs together: the machine, a module.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Section {
+    /// What kind of thing it is: `machine`, `process`, `program` or `libraries`.
+    pub(crate) kind: &'static str,
+    /// Its name, or path.
+    pub(crate) name: String,
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// Everything that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Whether something can be recorded: of the process, where one was asked for.
+    pub(crate) can_record: bool,
+    pub(crate) sections: Vec<Section>,
+}
+
+impl Report {
+    /// For people.
+    pub(crate) fn text(&self, screen: Screen, verbose: bool) -> String {
+        let mut text = String::new();
+        for section in &self.sections {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{gap}{}", Style::Bold.paint(&section.name, screen));
+            for finding in &section.findings {
+                // Where something is lacking, where it was looked for says why; of many libraries that is too much.
+                let explains = section.kind != "libraries" && finding.level != Level::Ok;
+                finding.write(&mut text, screen, verbose || explains);
+            }
+        }
+        text
+    }
+
+    /// For programs: docs/report-json.md.
+    pub(crate) fn json(&self) -> Value {
+        let section = |section: &Section| {
+            let findings: Vec<_> = section.findings.iter().map(Finding::json).collect();
+            json!({ "kind": section.kind, "name": section.name, "findings": findings })
+        };
+        let sections: Vec<_> = self.sections.iter().map(section).collect();
+        json!({ "schema": "nyquist-doctor/1", "can_record": self.can_record, "sections": sections })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report() -> Report {
+        let fine = Finding::ok("a", "it is fine").details(["looked here".to_owned()]);
+        let poor = Finding::better("b", "it is poor").hint("do this").details(["looked there".to_owned()]);
+        let section =
+            Section { kind: "machine", name: "This machine".to_owned(), findings: vec![fine, poor] };
+        Report { can_record: true, sections: vec![section] }
+    }
+
+    #[test]
+    fn people_read_a_line_a_finding_and_what_mends_it() {
+        let check = |verbose, expected: &str| assert_eq!(report().text(Screen::PLAIN, verbose), expected);
+        let head = "This machine\n  ok       it is fine\n";
+        let rest = "  better   it is poor\n           hint: do this\n           looked there\n";
+        check(false, &format!("{head}{rest}"));
+        check(true, &format!("{head}           looked here\n{rest}"));
+    }
+
+    #[test]
+    fn programs_read_all_of_it() {
+        let json = report().json();
+        assert_eq!(json["schema"], "nyquist-doctor/1");
+        assert_eq!(json["sections"][0]["findings"][1]["level"], "could_be_better");
+        assert_eq!(json["sections"][0]["findings"][0]["details"][0], "looked here");
+    }
+}

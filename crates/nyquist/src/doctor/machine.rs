@@ -1,0 +1,431 @@
+//! What the facts about a machine mean for recording: a pure function of them.
+
+use super::finding::{Finding, Section};
+use nyquist_record::linux::machine::{Capability, Machine, Perf, Refusal};
+use nyquist_record::linux::perf::{Coverage, Trigger};
+
+/// The samples a second that are taken unless told otherwise.
+const USUAL_RATE_HZ: i64 = 1000;
+/// The events that a thread takes on each CPU: samples, the clock beside cycles, its total, its mappings.
+const EVENTS_A_THREAD: u64 = 4;
+/// A process with more threads than this is rare.
+const MANY_THREADS: u64 = 500;
+
+/// All findings about the machine, what counts most first.
+pub(crate) fn section(machine: &Machine) -> Section {
+    let findings = [
+        Some(recording(machine)),
+        Some(perf(machine)),
+        Some(ptrace(machine)),
+        Some(privileges(machine)),
+        Some(paranoid(machine)),
+        seccomp(machine),
+        machine.perf.as_ref().ok().map(trigger),
+        machine.perf.as_ref().ok().map(short_processes),
+        kernel_symbols(machine),
+        locked_memory(machine),
+        descriptors(machine),
+        rate(machine),
+        ptrace_scope(machine),
+    ];
+    let kernel = machine.kernel.as_deref().unwrap_or("of an unknown release");
+    let cpus = crate::number::counted(machine.cpus as u64, "CPU");
+    let name = format!("This machine (Linux {kernel}, {cpus})");
+    Section { kind: "machine", name, findings: findings.into_iter().flatten().collect() }
+}
+
+/// Whether anything can be recorded.
+pub(crate) fn can_record(machine: &Machine) -> bool {
+    machine.perf.is_ok() || machine.ptrace.is_ok()
+}
+
+fn recording(machine: &Machine) -> Finding {
+    const TOPIC: &str = "recording";
+    match (&machine.perf, &machine.ptrace) {
+        (Ok(Perf { kernel: true, .. }), _) => {
+            Finding::ok(TOPIC, "`nyquist record` samples programs by perf_event_open, user and kernel code")
+        }
+        (Ok(Perf { kernel: false, .. }), _) => Finding::better(
+            TOPIC,
+            "`nyquist record` samples programs by perf_event_open, user code only: time in the kernel is one share",
+        )
+        .hint("sudo nyquist setup"),
+        (Err(_), Ok(())) => Finding::better(
+            TOPIC,
+            "`nyquist record` traces programs, as perf_event_open is refused: user code only, by the wall clock",
+        ),
+        (Err(_), Err(_)) => Finding::problem(TOPIC, "nothing can be recorded: both backends are refused"),
+    }
+}
+
+fn perf(machine: &Machine) -> Finding {
+    const TOPIC: &str = "backend.perf";
+    match &machine.perf {
+        Ok(perf) => Finding::ok(
+            TOPIC,
+            format!(
+                "perf: works, with {} kB of each stack and {} kB of buffer a CPU",
+                perf.stack_bytes / 1024,
+                perf.ring_bytes / 1024
+            ),
+        ),
+        Err(refusal) => refused(TOPIC, "perf", refusal).hints(allow_perf(machine)),
+    }
+}
+
+/// Where the setting is what refuses.
+fn allow_perf(machine: &Machine) -> Option<String> {
+    let is_setting = machine.settings.perf_event_paranoid.is_some_and(|level| level > 2);
+    is_setting.then(|| "sudo nyquist setup".to_owned())
+}
+
+fn ptrace(machine: &Machine) -> Finding {
+    const TOPIC: &str = "backend.ptrace";
+    match &machine.ptrace {
+        Ok(()) => Finding::ok(TOPIC, "ptrace: works for programs that are launched"),
+        Err(refusal) => refused(TOPIC, "ptrace", refusal),
+    }
+}
+
+fn refused(topic: &'static str, backend: &str, refusal: &Refusal) -> Finding {
+    Finding::problem(topic, format!("{backend}: {}", refusal.reason)).hints(refusal.advice.iter().cloned())
+}
+
+fn privileges(machine: &Machine) -> Finding {
+    const TOPIC: &str = "privileges";
+    let names: Vec<_> = machine.capabilities.iter().map(|capability| capability.name()).collect();
+    let names = names.join(", ");
+    match (machine.is_root, machine.is_privileged()) {
+        (true, true) => Finding::ok(TOPIC, "you are root: every process can be recorded"),
+        (true, false) => Finding::better(TOPIC, "you are root without its privileges, as in a container")
+            .hint("start the container with --cap-add=PERFMON --cap-add=SYS_PTRACE"),
+        (false, true) if machine.has(Capability::SysPtrace) => {
+            Finding::ok(TOPIC, format!("you have {names}: every process can be recorded"))
+        }
+        (false, _) if !names.is_empty() => Finding::ok(TOPIC, format!("you have {names}")),
+        (false, _) => Finding::better(
+            TOPIC,
+            "you are neither root nor have CAP_PERFMON: only your own processes can be recorded",
+        )
+        .hint(
+            "sudo nyquist record ... (the command still runs as you), or sudo nyquist setup --capabilities",
+        ),
+    }
+}
+
+fn paranoid(machine: &Machine) -> Finding {
+    const TOPIC: &str = "perf_event_paranoid";
+    let Some(level) = machine.settings.perf_event_paranoid else {
+        return Finding::problem(TOPIC, "this kernel was built without perf events");
+    };
+    let allows = match level {
+        ..=-1 => "everything, to everybody",
+        0 => "the whole system to everybody, without raw tracepoints",
+        1 => "user and kernel code of own processes",
+        2 => "user code of own processes",
+        // Only the kernels of some distributions know stricter levels.
+        _ if machine.perf.is_ok() => "user code of own processes, as 2 does",
+        _ => "nothing without privileges",
+    };
+    let text = format!("kernel.perf_event_paranoid is {level}: it allows {allows}");
+    match level {
+        _ if machine.is_privileged() => Finding::ok(TOPIC, format!("{text}; you are above it")),
+        ..=1 => Finding::ok(TOPIC, text),
+        _ if machine.perf.is_ok() => {
+            Finding::better(TOPIC, text).hint("sudo sysctl kernel.perf_event_paranoid=1")
+        }
+        _ => Finding::problem(TOPIC, text).hint("sudo sysctl kernel.perf_event_paranoid=1"),
+    }
+}
+
+/// A filter that refuses nothing of this is none to speak of.
+fn seccomp(machine: &Machine) -> Option<Finding> {
+    (machine.is_filtered && machine.perf.is_err()).then(|| {
+        let text =
+            "a seccomp filter is on this process, as in containers: it may be what refuses perf_event_open";
+        Finding::better("seccomp", text)
+            .hint("start the container with --cap-add=PERFMON, or --security-opt seccomp=unconfined")
+    })
+}
+
+fn trigger(perf: &Perf) -> Finding {
+    const TOPIC: &str = "cycles";
+    match perf.trigger {
+        Trigger::Cycles => Finding::ok(TOPIC, "the CPU counts cycles, and samples are triggered by them"),
+        Trigger::CpuClock => Finding::better(
+            TOPIC,
+            "no cycle counter can be had (usual in virtual machines): the CPU clock triggers samples, up to 20 kHz",
+        )
+        .hint("on your own hypervisor, let the guest have the PMU (QEMU: -cpu host,pmu=on)"),
+    }
+}
+
+/// Processes that live for less than the time between two samples.
+fn short_processes(perf: &Perf) -> Finding {
+    const TOPIC: &str = "short_processes";
+    match perf.coverage {
+        Coverage::Group => {
+            Finding::ok(TOPIC, "short processes are sampled too: the command gets a control group")
+        }
+        Coverage::Cpus => {
+            let why = perf.no_group.as_deref().unwrap_or("none can be made");
+            let text = format!(
+                "the command gets no control group ({why}): whole CPUs are sampled, and what is others' is left out"
+            );
+            Finding::better(TOPIC, text).hint("mount a cgroup2 file system that may be written to (a container: --cgroupns=private, writable /sys/fs/cgroup)")
+        }
+        Coverage::Threads => {
+            let text = "processes that live for less than a millisecond have no samples, their time is shown as [not sampled]";
+            Finding::better(TOPIC, text)
+                .hint("sudo nyquist record ..., or CAP_PERFMON (sudo nyquist setup --capabilities)")
+        }
+    }
+}
+
+/// Only of interest where kernel code is sampled.
+fn kernel_symbols(machine: &Machine) -> Option<Finding> {
+    const TOPIC: &str = "kernel_symbols";
+    let restricted = machine.settings.kptr_restrict;
+    if machine.shows_kernel_addresses {
+        return Some(Finding::ok(TOPIC, "kernel functions have names (/proc/kallsyms)"));
+    }
+    machine.perf.as_ref().ok().filter(|perf| perf.kernel)?;
+    let why = restricted.filter(|level| *level > 0).map(|level| format!("kernel.kptr_restrict is {level}"));
+    let why = why.unwrap_or_else(|| "/proc/kallsyms shows no addresses".to_owned());
+    let finding = Finding::better(TOPIC, format!("kernel functions have no names: {why}"));
+    Some(finding.hint("sudo sysctl kernel.kptr_restrict=0, or record as root"))
+}
+
+fn locked_memory(machine: &Machine) -> Option<Finding> {
+    const TOPIC: &str = "locked_memory";
+    let is_unlimited = machine.has(Capability::IpcLock)
+        || machine.settings.perf_event_paranoid.is_some_and(|level| level < 0)
+        || machine.locked_memory == Some(u64::MAX);
+    if is_unlimited {
+        return Some(Finding::ok(TOPIC, "buffers are not limited"));
+    }
+    let setting = machine.settings.perf_event_mlock_kb?;
+    let for_each = u64::try_from(setting).unwrap_or(0);
+    let once_kb = machine.locked_memory.unwrap_or(0) / 1024;
+    let given = for_each.saturating_add(once_kb / machine.cpus.max(1) as u64);
+    let text = format!(
+        "kernel.perf_event_mlock_kb is {setting} and `ulimit -l` {once_kb}: {given} kB of buffers a CPU"
+    );
+    if given >= machine.wanted_ring_kb {
+        return Some(Finding::ok(TOPIC, text));
+    }
+    let wanted = machine.wanted_ring_kb;
+    let less = format!("{text}, where {wanted} hold whole stacks at any load");
+    Some(Finding::better(TOPIC, less).hint(format!("sudo sysctl kernel.perf_event_mlock_kb={wanted}")))
+}
+
+fn descriptors(machine: &Machine) -> Option<Finding> {
+    const TOPIC: &str = "open_files";
+    let limit = machine.descriptors?;
+    let threads = limit / (EVENTS_A_THREAD * machine.cpus.max(1) as u64);
+    let text =
+        format!("{limit} open files are allowed: a process with some {threads} threads can be attached to");
+    Some(if limit == u64::MAX {
+        Finding::ok(TOPIC, "open files are not limited")
+    } else if threads >= MANY_THREADS {
+        Finding::ok(TOPIC, text)
+    } else {
+        let needed = MANY_THREADS * EVENTS_A_THREAD * machine.cpus as u64;
+        Finding::better(TOPIC, text).hint(format!("ulimit -Hn {needed} (as root), or record as root"))
+    })
+}
+
+/// The kernel lowers this setting by itself where its interrupts took too long.
+fn rate(machine: &Machine) -> Option<Finding> {
+    let most = machine.settings.perf_event_max_sample_rate?;
+    let text = format!("kernel.perf_event_max_sample_rate is {most}");
+    Some(if most >= USUAL_RATE_HZ {
+        Finding::ok("sample_rate", text)
+    } else {
+        Finding::better("sample_rate", format!("{text}, less than the usual {USUAL_RATE_HZ} a second"))
+            .hint("sudo sysctl kernel.perf_event_max_sample_rate=100000")
+    })
+}
+
+fn ptrace_scope(machine: &Machine) -> Option<Finding> {
+    const TOPIC: &str = "ptrace_scope";
+    let scope = machine.settings.ptrace_scope?;
+    let text = format!("kernel.yama.ptrace_scope is {scope}");
+    let is_above = machine.has(Capability::SysPtrace);
+    Some(match scope {
+        ..=0 => Finding::ok(TOPIC, format!("{text}: own processes can be attached to")),
+        1 | 2 if is_above => Finding::ok(TOPIC, format!("{text}; you are above it")),
+        1 => Finding::better(TOPIC, format!("{text}: ptrace takes root to attach; perf is not concerned"))
+            .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
+        2 => Finding::better(TOPIC, format!("{text}: ptrace takes root"))
+            .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
+        _ => Finding::better(TOPIC, format!("{text}: ptrace is off until the machine is started again")),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+    use nyquist_record::linux::machine::Settings;
+
+    /// Kernel code takes what a group or whole CPUs take, as far as these tests go.
+    fn events(trigger: Trigger, coverage: Coverage) -> Perf {
+        let kernel = coverage != Coverage::Threads;
+        Perf { trigger, coverage, no_group: None, kernel, stack_bytes: 32 << 10, ring_bytes: 4 << 20 }
+    }
+
+    /// A plain user of a machine as it is delivered.
+    fn plain() -> Machine {
+        Machine {
+            kernel: Some("6.1.0".to_owned()),
+            is_root: false,
+            capabilities: Vec::new(),
+            settings: Settings {
+                perf_event_paranoid: Some(2),
+                kptr_restrict: Some(0),
+                perf_event_mlock_kb: Some(516),
+                perf_event_max_sample_rate: Some(100_000),
+                ptrace_scope: None,
+            },
+            cpus: 2,
+            locked_memory: Some(8 << 20),
+            descriptors: Some(1 << 20),
+            is_filtered: false,
+            shows_kernel_addresses: false,
+            wanted_ring_kb: 33_324,
+            perf: Ok(events(Trigger::Cycles, Coverage::Threads)),
+            ptrace: Ok(()),
+        }
+    }
+
+    fn root() -> Machine {
+        let capabilities =
+            vec![Capability::Perfmon, Capability::SysPtrace, Capability::SysAdmin, Capability::IpcLock];
+        let perf = events(Trigger::Cycles, Coverage::Group);
+        Machine { is_root: true, capabilities, shows_kernel_addresses: true, perf: Ok(perf), ..plain() }
+    }
+
+    fn refusal(reason: &str) -> Refusal {
+        Refusal { reason: reason.to_owned(), advice: vec!["do this".to_owned()] }
+    }
+
+    fn check(machine: &Machine, topic: &str, level: Level, parts: &[&str]) {
+        let section = section(machine);
+        let found = section.findings.iter().find(|finding| finding.topic == topic);
+        let found = found.unwrap_or_else(|| panic!("nothing about {topic}: {section:?}"));
+        assert_eq!(found.level, level, "{found:?}");
+        let told = format!("{} | {}", found.text, found.hints.join(" | "));
+        for part in parts {
+            assert!(told.contains(part), "{part} is not in {told}");
+        }
+    }
+
+    #[test]
+    fn root_lacks_nothing() {
+        let section = section(&root());
+        assert!(section.findings.iter().all(|finding| finding.level == Level::Ok), "{section:?}");
+        assert!(section.findings.iter().all(|finding| finding.hints.is_empty()), "{section:?}");
+    }
+
+    #[test]
+    fn a_plain_user_hears_what_would_give_more() {
+        let machine = plain();
+        check(&machine, "recording", Level::Better, &["user code only", "sudo nyquist setup"]);
+        check(&machine, "perf_event_paranoid", Level::Better, &["is 2", "perf_event_paranoid=1"]);
+        check(&machine, "privileges", Level::Better, &["only your own", "setup --capabilities"]);
+        check(&machine, "locked_memory", Level::Better, &["4612 kB", "perf_event_mlock_kb=33324"]);
+        assert!(can_record(&machine));
+    }
+
+    #[test]
+    fn each_level_of_paranoid_has_its_meaning() {
+        let at = |level| {
+            let machine = plain();
+            Machine { settings: Settings { perf_event_paranoid: Some(level), ..machine.settings }, ..machine }
+        };
+        check(&at(-1), "perf_event_paranoid", Level::Ok, &["everything"]);
+        check(&at(-1), "locked_memory", Level::Ok, &["not limited"]);
+        check(&at(0), "perf_event_paranoid", Level::Ok, &["the whole system"]);
+        check(&at(1), "perf_event_paranoid", Level::Ok, &["kernel code of own"]);
+        check(&at(3), "perf_event_paranoid", Level::Better, &["is 3", "as 2 does"]);
+        let refused = Machine { perf: Err(refusal("no")), ..at(4) };
+        let parts = ["is 4", "nothing without privileges", "perf_event_paranoid=1"];
+        check(&refused, "perf_event_paranoid", Level::Problem, &parts);
+    }
+
+    #[test]
+    fn a_container_is_recorded_by_ptrace() {
+        let machine = Machine { perf: Err(refusal("a filter forbids it")), is_filtered: true, ..plain() };
+        check(&machine, "recording", Level::Better, &["traces programs"]);
+        check(&machine, "backend.perf", Level::Problem, &["a filter forbids it", "do this"]);
+        check(&machine, "seccomp", Level::Better, &["--cap-add=PERFMON"]);
+        assert!(can_record(&machine));
+    }
+
+    #[test]
+    fn where_both_are_refused_nothing_can_be_recorded() {
+        let machine = Machine { perf: Err(refusal("no")), ptrace: Err(refusal("no")), ..plain() };
+        check(&machine, "recording", Level::Problem, &["nothing can be recorded"]);
+        assert!(!can_record(&machine));
+    }
+
+    #[test]
+    fn a_refusal_by_the_setting_is_mended_by_setup() {
+        let machine = Machine { perf: Err(refusal("no")), ..plain() };
+        let at_3 = Settings { perf_event_paranoid: Some(3), ..machine.settings };
+        check(&Machine { settings: at_3, ..machine }, "backend.perf", Level::Problem, &["nyquist setup"]);
+    }
+
+    #[test]
+    fn a_virtual_machine_has_no_cycles() {
+        let perf = events(Trigger::CpuClock, Coverage::Group);
+        check(
+            &Machine { perf: Ok(perf), ..root() },
+            "cycles",
+            Level::Better,
+            &["virtual machines", "pmu=on"],
+        );
+    }
+
+    #[test]
+    fn short_processes_take_a_group() {
+        let with = |perf| Machine { perf: Ok(perf), ..root() };
+        let none = Perf { no_group: Some("read-only".to_owned()), ..events(Trigger::Cycles, Coverage::Cpus) };
+        check(&with(none), "short_processes", Level::Better, &["(read-only)", "cgroup2"]);
+        check(&plain(), "short_processes", Level::Better, &["[not sampled]", "sudo nyquist record"]);
+        check(&root(), "short_processes", Level::Ok, &["a control group"]);
+    }
+
+    #[test]
+    fn hidden_kernel_addresses_count_where_kernel_code_is_sampled() {
+        let perf = events(Trigger::Cycles, Coverage::Group);
+        let machine = Machine { perf: Ok(perf), ..plain() };
+        let hidden = Settings { kptr_restrict: Some(1), ..machine.settings };
+        let parts = ["kptr_restrict is 1", "kptr_restrict=0"];
+        check(&Machine { settings: hidden, ..machine }, "kernel_symbols", Level::Better, &parts);
+        assert!(section(&plain()).findings.iter().all(|finding| finding.topic != "kernel_symbols"));
+    }
+
+    #[test]
+    fn limits_are_compared_with_what_is_needed() {
+        let few = Machine { descriptors: Some(1024), ..plain() };
+        check(&few, "open_files", Level::Better, &["some 128 threads", "ulimit -Hn 4000"]);
+        check(&plain(), "open_files", Level::Ok, &[]);
+        let machine = plain();
+        let slow = Settings { perf_event_max_sample_rate: Some(400), ..machine.settings };
+        check(&Machine { settings: slow, ..machine }, "sample_rate", Level::Better, &["is 400", "=100000"]);
+    }
+
+    #[test]
+    fn yama_counts_for_ptrace() {
+        let with = |scope, machine: Machine| {
+            let settings = Settings { ptrace_scope: Some(scope), ..machine.settings };
+            Machine { settings, ..machine }
+        };
+        check(&with(0, plain()), "ptrace_scope", Level::Ok, &[]);
+        check(&with(1, plain()), "ptrace_scope", Level::Better, &["ptrace_scope=0"]);
+        check(&with(1, root()), "ptrace_scope", Level::Ok, &["above it"]);
+        check(&with(3, root()), "ptrace_scope", Level::Better, &["until the machine is started again"]);
+    }
+}

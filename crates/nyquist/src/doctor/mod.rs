@@ -1,0 +1,146 @@
+//! `nyquist doctor`: what the machine, a program or a process lacks for good profiles, and what mends it.
+
+mod finding;
+mod libraries;
+mod machine;
+mod module;
+mod process;
+
+use crate::args::DoctorArgs;
+use crate::failure::{FAILED, Failure, io_reason};
+use crate::page;
+use crate::symbolicate::search_paths;
+use crate::text::Screen;
+use finding::{Finding, Report, Section};
+use module::Module;
+use nyquist_convert::event::Pid;
+use nyquist_object::{Elf, FileSource};
+use nyquist_record::linux::machine::Machine;
+use nyquist_record::linux::process::Process;
+use nyquist_symbols::Finder;
+use std::env;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+/// Runs the subcommand and gives back the exit status.
+pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
+    let machine = Machine::look();
+    let mut report =
+        Report { can_record: machine::can_record(&machine), sections: vec![machine::section(&machine)] };
+    let finder = Finder::new(search_paths(&args.symbols));
+    match &args.subject {
+        None => {}
+        Some(subject) => match subject.parse() {
+            Ok(pid) => look_at_process(Pid(pid), &finder, &mut report)?,
+            Err(_) => report.sections.extend(look_at_file(subject, &finder)?),
+        },
+    }
+    if args.json {
+        page::print_json(&report.json())?;
+    } else {
+        page::print(&report.text(Screen::of_stdout(), args.verbosity.verbose))?;
+    }
+    Ok(if report.can_record { 0 } else { FAILED })
+}
+
+fn look_at_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(), Failure> {
+    let process = Process::look(pid).ok_or_else(|| Failure::new(format!("there is no process {}", pid.0)))?;
+    report.can_record = process::can_record(&process);
+    report.sections.push(process::section(&process));
+    report.sections.extend(process::modules(&process, finder));
+    Ok(())
+}
+
+/// The program and, in a line each, the libraries that it needs itself.
+fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure> {
+    let given = in_path(subject);
+    let interpreter = interpreter(&given)?;
+    let path = interpreter.clone().unwrap_or_else(|| given.clone());
+    let cannot_read = |reason: String| Failure::new(format!("cannot look into {}: {reason}", path.display()));
+    let elf = open(&path).map_err(&cannot_read)?;
+    let mut program = Module::look(&path, None, finder).map_err(&cannot_read)?.section("program");
+    if interpreter.is_some() {
+        let text = format!("{} is a script: this is the program that runs it", given.display());
+        program.findings.insert(0, Finding::ok("script", text));
+    }
+    let needed = libraries::needed(&path, &elf);
+    let findings: Vec<_> = needed.iter().map(|(name, path)| library(name, path.as_deref(), finder)).collect();
+    let mut sections = vec![program];
+    if !findings.is_empty() {
+        sections.push(Section {
+            kind: "libraries",
+            name: "The libraries that it needs".to_owned(),
+            findings,
+        });
+    }
+    Ok(sections)
+}
+
+fn library(name: &str, path: Option<&Path>, finder: &Finder) -> Finding {
+    let Some(path) = path else {
+        return Finding::problem("library", format!("{name}: no such library is found"))
+            .hint("install it, or set LD_LIBRARY_PATH");
+    };
+    match Module::look(path, None, finder) {
+        Ok(module) => module.summary(),
+        Err(reason) => Finding::better("library", format!("{}: {reason}", path.display())),
+    }
+}
+
+/// A name without a folder that is no file here is looked for where a shell looks.
+fn in_path(subject: &str) -> PathBuf {
+    let here = PathBuf::from(subject);
+    if subject.contains('/') || here.exists() {
+        return here;
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    let found = env::split_paths(&folders).map(|folder| folder.join(subject)).find(|path| path.is_file());
+    found.unwrap_or(here)
+}
+
+fn open(path: &Path) -> Result<Elf<FileSource>, String> {
+    let file = File::open(path).map_err(|error| io_reason(&error))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err("is a directory".to_owned());
+    }
+    Elf::open(FileSource::new(file)).map_err(|error| error.to_string())
+}
+
+/// The program that runs a script, by its first line (execve(2), "Interpreter scripts"). `env` runs the program that
+/// it is given.
+fn interpreter(path: &Path) -> Result<Option<PathBuf>, Failure> {
+    const LONGEST: u64 = 256;
+    let file = File::open(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
+    let mut line = Vec::new();
+    // What cannot be read is said when it is opened as a program.
+    let _ = BufReader::new(file.take(LONGEST)).read_until(b'\n', &mut line);
+    Ok(interpreter_in(&String::from_utf8_lossy(&line)))
+}
+
+fn interpreter_in(line: &str) -> Option<PathBuf> {
+    let mut words = line.strip_prefix("#!")?.split_ascii_whitespace();
+    let program = words.next()?;
+    if Path::new(program).file_name()? == "env" {
+        return words.find(|word| !word.starts_with('-')).map(in_path);
+    }
+    Some(PathBuf::from(program))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_names_its_interpreter() {
+        let check = |line, expected: Option<&str>| {
+            assert_eq!(interpreter_in(line), expected.map(PathBuf::from), "{line}");
+        };
+        check("#!/bin/bash -e\n", Some("/bin/bash"));
+        check("#! /bin/sh\n", Some("/bin/sh"));
+        check("#!/usr/bin/env -S no-such-program x\n", Some("no-such-program"));
+        check("#!\n", None);
+        check("\u{7f}ELF", None);
+    }
+}

@@ -1,0 +1,314 @@
+//! What a program or library holds for names and stacks, and what its findings are.
+
+use super::finding::{Finding, Level, Section};
+use nyquist_object::elf::Architecture;
+use nyquist_object::{Elf, ObjectError};
+use nyquist_symbols::{Attempt, Contents, Finder, Found, Language, ModuleRequest, OpenFile};
+use std::path::{Path, PathBuf};
+
+/// The facts about a module's files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Module {
+    pub(crate) path: PathBuf,
+    pub(crate) build_id: Option<String>,
+    pub(crate) contents: Contents,
+    /// A separate debug file that was found, with what it holds.
+    pub(crate) debug_file: Option<(PathBuf, Contents)>,
+    /// Whether the package of what was split off the debug info was found.
+    pub(crate) has_package: bool,
+    /// Every path that was tried, in order.
+    pub(crate) tried: Vec<Attempt>,
+}
+
+/// Where names come from, the best first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Names<'a> {
+    DebugInfo(Option<&'a Path>),
+    SymbolTable,
+    MiniDebugInfo,
+    Exports,
+    None,
+}
+
+impl Module {
+    /// Looks for a module's files as a recording does. Fails where the binary cannot be read.
+    pub(crate) fn look(path: &Path, opens_at: Option<&Path>, finder: &Finder) -> Result<Self, String> {
+        let request = ModuleRequest {
+            path: path.to_owned(),
+            alternatives: opens_at.filter(|place| *place != path).map(Path::to_owned).into_iter().collect(),
+            ..ModuleRequest::default()
+        };
+        let Found { binary, debug_file, package, tried, .. } = finder.find(&request);
+        let Some(binary) = binary else {
+            let last = tried.iter().map(|attempt| attempt.outcome.to_string()).next();
+            return Err(last.unwrap_or_else(|| "no such file".to_owned()));
+        };
+        let elf = open(&binary).map_err(|error| error.to_string())?;
+        let debug_file =
+            debug_file.and_then(|file| Some((file.path.clone(), Contents::of(&open(&file).ok()?))));
+        Ok(Self {
+            path: path.to_owned(),
+            build_id: elf.build_id().map(|id| id.to_string()),
+            contents: Contents::of(&elf),
+            debug_file,
+            has_package: package.is_some(),
+            tried,
+        })
+    }
+
+    fn names(&self) -> Names<'_> {
+        let separate = self.debug_file.as_ref();
+        let has = |part: fn(&Contents) -> bool| {
+            part(&self.contents) || separate.is_some_and(|(_, contents)| part(contents))
+        };
+        match separate {
+            _ if self.contents.debug_info => Names::DebugInfo(None),
+            Some((path, contents)) if contents.debug_info => Names::DebugInfo(Some(path)),
+            _ if has(|it| it.symbol_table) => Names::SymbolTable,
+            _ if has(|it| it.mini_debug_info) => Names::MiniDebugInfo,
+            _ if has(|it| it.dynamic_symbols) => Names::Exports,
+            _ => Names::None,
+        }
+    }
+
+    /// All findings, of a program that is asked about.
+    pub(crate) fn section(&self, kind: &'static str) -> Section {
+        let findings = [
+            self.architecture(),
+            Some(self.names_finding().details(self.attempts())),
+            self.split(),
+            Some(self.unwinding()),
+            Some(self.identity()),
+        ];
+        let name = self.path.display().to_string();
+        Section { kind, name, findings: findings.into_iter().flatten().collect() }
+    }
+
+    /// One finding, for a library among many.
+    pub(crate) fn summary(&self) -> Finding {
+        let (names, unwinding) = (self.names_finding(), self.unwinding());
+        let level = if unwinding.level == Level::Ok { names.level } else { unwinding.level };
+        let mut text = format!("{}: {}", self.path.display(), names.text);
+        if unwinding.level != Level::Ok {
+            text = format!("{text}; {}", unwinding.text);
+        }
+        let hints = if names.level == Level::Ok { unwinding.hints } else { vec![package_hint()] };
+        Finding::new("library", level, text).hints(hints).details(self.attempts())
+    }
+
+    fn architecture(&self) -> Option<Finding> {
+        let what = match self.contents.architecture {
+            Architecture::X86_64 => return None,
+            Architecture::X86 => "32-bit x86".to_owned(),
+            Architecture::Aarch64 => "64-bit ARM".to_owned(),
+            Architecture::Other(number) => format!("machine {number}"),
+        };
+        Some(Finding::problem("architecture", format!("this is code for {what}: only 64-bit x86 is unwound")))
+    }
+
+    fn names_finding(&self) -> Finding {
+        const TOPIC: &str = "names";
+        match self.names() {
+            Names::DebugInfo(None) => {
+                Finding::ok(TOPIC, "names, lines and inlined calls from its debug info (DWARF)")
+            }
+            Names::DebugInfo(Some(path)) => {
+                let path = path.display();
+                Finding::ok(TOPIC, format!("names, lines and inlined calls from {path} (DWARF)"))
+            }
+            Names::SymbolTable => Finding::better(
+                TOPIC,
+                "names from the symbol table (.symtab), without lines and inlined calls",
+            )
+            .hint(self.debug_info_hint()),
+            Names::MiniDebugInfo => {
+                Finding::better(TOPIC, "names from .gnu_debugdata, without lines and inlined calls")
+                    .hint(package_hint())
+            }
+            Names::Exports => {
+                Finding::better(TOPIC, "stripped: only exported functions have names (.dynsym)")
+                    .hint(self.stripped_hint())
+            }
+            Names::None => Finding::problem(TOPIC, "stripped: functions have no names, only addresses")
+                .hint(self.stripped_hint()),
+        }
+    }
+
+    fn debug_info_hint(&self) -> String {
+        match self.contents.language {
+            Some(Language::Rust) => {
+                "build with debug = \"line-tables-only\" under [profile.release], or with `cargo nyquist run`"
+            }
+            Some(Language::Go) => "build without -ldflags=-w",
+            None => "build with -g (it changes nothing of the code)",
+        }
+        .to_owned()
+    }
+
+    fn stripped_hint(&self) -> String {
+        match self.contents.language {
+            Some(Language::Rust) => {
+                "build with strip = false and debug = \"line-tables-only\" under [profile.release]".to_owned()
+            }
+            Some(Language::Go) => "build without -ldflags=\"-s -w\"".to_owned(),
+            None => package_hint(),
+        }
+    }
+
+    fn split(&self) -> Option<Finding> {
+        const TOPIC: &str = "split_debug_info";
+        let holder = self.debug_file.as_ref().map_or(&self.contents, |(_, contents)| contents);
+        holder.split.then_some(())?;
+        Some(if self.has_package {
+            Finding::ok(TOPIC, "the debug info that was split off is in a package (.dwp)")
+        } else {
+            Finding::better(TOPIC, "the debug info is split: it is whole only where its .dwo files still are")
+                .hint("pack them beside the program: dwp -e PROGRAM -o PROGRAM.dwp")
+        })
+    }
+
+    fn unwinding(&self) -> Finding {
+        const TOPIC: &str = "unwinding";
+        let in_debug_file = self.debug_file.as_ref().is_some_and(|(_, contents)| contents.debug_frame);
+        if self.contents.eh_frame {
+            Finding::ok(TOPIC, "stacks by its unwind information (.eh_frame)")
+        } else if self.contents.debug_frame || in_debug_file {
+            Finding::ok(TOPIC, "stacks by the unwind information for debuggers (.debug_frame)")
+        } else if self.contents.language == Some(Language::Go) {
+            Finding::ok(TOPIC, "stacks by frame pointers, which Go keeps")
+        } else {
+            Finding::better(
+                TOPIC,
+                "no unwind information: stacks are whole only where frame pointers are kept",
+            )
+            .hint("build with -fasynchronous-unwind-tables, or -fno-omit-frame-pointer")
+        }
+    }
+
+    fn identity(&self) -> Finding {
+        match &self.build_id {
+            Some(id) => Finding::ok("build_id", format!("build id {id}")),
+            None => Finding::better(
+                "build_id",
+                "no build id: separate debug files are found by a debug link alone, and a rebuilt file only on this machine is told apart",
+            )
+            .hint("link with -Wl,--build-id"),
+        }
+    }
+
+    fn attempts(&self) -> impl Iterator<Item = String> {
+        self.tried.iter().map(|attempt| format!("{}: {}", attempt.path.display(), attempt.outcome))
+    }
+}
+
+/// What has the debug file of a file that is not one's own.
+fn package_hint() -> String {
+    "install the debug packages (Debian, Ubuntu: find-dbgsym-packages FILE; Fedora: dnf debuginfo-install PACKAGE), or \
+     give the folder of the debug files with --symbol-dir"
+        .to_owned()
+}
+
+fn open(file: &OpenFile) -> Result<Elf<&nyquist_object::FileSource>, ObjectError> {
+    Elf::open(&*file.source)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOTHING: Contents = Contents {
+        architecture: Architecture::X86_64,
+        debug_info: false,
+        split: false,
+        symbol_table: false,
+        mini_debug_info: false,
+        dynamic_symbols: false,
+        debug_link: false,
+        eh_frame: false,
+        debug_frame: false,
+        language: None,
+    };
+
+    fn module(contents: Contents, debug_file: Option<Contents>) -> Module {
+        Module {
+            path: "/bin/app".into(),
+            build_id: Some("ab12".to_owned()),
+            contents,
+            debug_file: debug_file.map(|contents| ("/debug/app".into(), contents)),
+            has_package: false,
+            tried: Vec::new(),
+        }
+    }
+
+    fn check(module: &Module, topic: &str, level: Level, parts: &[&str]) {
+        let section = module.section("program");
+        let found = section.findings.iter().find(|finding| finding.topic == topic).unwrap();
+        assert_eq!(found.level, level, "{found:?}");
+        let told = format!("{} | {}", found.text, found.hints.join(" | "));
+        assert!(parts.iter().all(|part| told.contains(part)), "{parts:?} are not in {told}");
+    }
+
+    #[test]
+    fn names_come_from_the_best_there_is() {
+        let exports = Contents { dynamic_symbols: true, ..NOTHING };
+        let mini = Contents { mini_debug_info: true, ..exports };
+        let symbols = Contents { symbol_table: true, ..mini };
+        let whole = Contents { debug_info: true, ..symbols };
+        let of = |contents, debug_file, level, parts: &[&str]| {
+            check(&module(contents, debug_file), "names", level, parts);
+        };
+        of(NOTHING, None, Level::Problem, &["have no names", "debug packages"]);
+        of(exports, None, Level::Better, &[".dynsym", "debug packages"]);
+        of(mini, None, Level::Better, &[".gnu_debugdata"]);
+        of(symbols, None, Level::Better, &[".symtab", "build with -g"]);
+        of(whole, None, Level::Ok, &["from its debug info"]);
+        of(exports, Some(whole), Level::Ok, &["from /debug/app"]);
+        of(exports, Some(symbols), Level::Better, &[".symtab"]);
+    }
+
+    #[test]
+    fn each_language_is_built_in_its_own_way() {
+        let of = |language, symbol_table, part| {
+            let contents =
+                Contents { language: Some(language), symbol_table, dynamic_symbols: true, ..NOTHING };
+            check(&module(contents, None), "names", Level::Better, &[part]);
+        };
+        of(Language::Rust, true, "cargo nyquist run");
+        of(Language::Rust, false, "strip = false");
+        of(Language::Go, true, "without -ldflags=-w");
+        of(Language::Go, false, "-s -w");
+    }
+
+    #[test]
+    fn unwinding_takes_information_or_frame_pointers() {
+        let of = |contents, level, part| check(&module(contents, None), "unwinding", level, &[part]);
+        of(NOTHING, Level::Better, "frame pointers are kept");
+        of(Contents { eh_frame: true, ..NOTHING }, Level::Ok, ".eh_frame");
+        of(Contents { debug_frame: true, ..NOTHING }, Level::Ok, ".debug_frame");
+        of(Contents { language: Some(Language::Go), ..NOTHING }, Level::Ok, "which Go keeps");
+    }
+
+    #[test]
+    fn other_machines_code_and_split_debug_info_are_named() {
+        let contents = Contents { architecture: Architecture::X86, split: true, ..NOTHING };
+        check(&module(contents, None), "architecture", Level::Problem, &["32-bit x86"]);
+        check(&module(contents, None), "split_debug_info", Level::Better, &["dwp -e"]);
+        let packed = Module { has_package: true, ..module(contents, None) };
+        check(&packed, "split_debug_info", Level::Ok, &[".dwp"]);
+        let unnamed = Module { build_id: None, ..packed };
+        check(&unnamed, "build_id", Level::Better, &["-Wl,--build-id"]);
+    }
+
+    #[test]
+    fn a_library_has_one_line_with_all_that_is_poor() {
+        let poor = module(Contents { dynamic_symbols: true, ..NOTHING }, None).summary();
+        assert_eq!(poor.level, Level::Better);
+        assert!(
+            poor.text.starts_with("/bin/app: stripped") && poor.text.contains("no unwind"),
+            "{}",
+            poor.text
+        );
+        let fine = module(Contents { debug_info: true, eh_frame: true, ..NOTHING }, None).summary();
+        assert_eq!((fine.level, fine.hints.len()), (Level::Ok, 0));
+    }
+}

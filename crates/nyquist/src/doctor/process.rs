@@ -1,0 +1,160 @@
+//! What the facts about a running process mean for recording it.
+
+use super::finding::{Finding, Section};
+use super::module::Module;
+use crate::number::counted;
+use nyquist_record::linux::machine::Refusal;
+use nyquist_record::linux::process::{self, Process};
+use nyquist_symbols::Finder;
+use std::path::Path;
+
+/// The findings about the process itself: a pure function of the facts.
+pub(crate) fn section(process: &Process) -> Section {
+    let findings = [
+        Some(attaching(process)),
+        process.tracer.map(|tracer| {
+            Finding::better("tracer", format!("it is traced by process {tracer}: ptrace cannot record it"))
+        }),
+        process.has_own_root.then(|| {
+            Finding::ok("namespace", "it has a root of its own: its files are opened through /proc/PID/root")
+        }),
+        process
+            .inner_pid
+            .map(|inner| Finding::ok("namespace", format!("in its own pid namespace it is process {inner}"))),
+        process.modules.is_none().then(|| {
+            Finding::problem(
+                "modules",
+                "its mappings may not be seen: it is another user's, or has more privileges",
+            )
+            .hint("run as root")
+        }),
+    ];
+    let threads = counted(process.threads as u64, "thread");
+    let name = format!("Process {} ({}, {threads})", process.pid.0, process.name);
+    Section { kind: "process", name, findings: findings.into_iter().flatten().collect() }
+}
+
+/// Whether it can be recorded by either backend.
+pub(crate) fn can_record(process: &Process) -> bool {
+    process.perf.is_ok() || process.ptrace.is_ok()
+}
+
+fn attaching(process: &Process) -> Finding {
+    const TOPIC: &str = "attaching";
+    match (&process.perf, &process.ptrace) {
+        (Ok(()), _) => Finding::ok(TOPIC, "it can be attached to by perf_event_open"),
+        (Err(perf), Ok(())) => {
+            Finding::better(TOPIC, format!("it can be attached to by ptrace, not by perf: {}", perf.reason))
+                .hints(perf.advice.iter().cloned())
+        }
+        (Err(perf), Err(ptrace)) => {
+            Finding::problem(TOPIC, format!("it cannot be recorded: {}", reasons(perf, ptrace)))
+                .hints(advice(perf, ptrace))
+        }
+    }
+}
+
+fn reasons(perf: &Refusal, ptrace: &Refusal) -> String {
+    if perf.reason == ptrace.reason {
+        perf.reason.clone()
+    } else {
+        format!("{}, and {}", perf.reason, ptrace.reason)
+    }
+}
+
+fn advice(perf: &Refusal, ptrace: &Refusal) -> Vec<String> {
+    let others = ptrace.advice.iter().filter(|line| !perf.advice.contains(line));
+    perf.advice.iter().chain(others).cloned().collect()
+}
+
+/// The findings about a process's program in full, and about each library in one line.
+pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
+    let program = std::fs::read_link(format!("/proc/{}/exe", process.pid.0)).ok();
+    let is_program = |module: &&process::Module| Some(&module.path) == program.as_ref();
+    let modules = process.modules.iter().flatten();
+    let program = modules.clone().find(is_program).map(|module| look(module, finder));
+    let mut sections: Vec<Section> = program
+        .map(|looked| match looked {
+            Ok(module) => module.section("program"),
+            Err(finding) => Section { kind: "program", name: "Program".to_owned(), findings: vec![finding] },
+        })
+        .into_iter()
+        .collect();
+    let libraries = modules.filter(|module| !is_program(module));
+    let findings: Vec<_> = libraries
+        .map(|module| look(module, finder).map_or_else(|finding| finding, |module| module.summary()))
+        .collect();
+    if !findings.is_empty() {
+        sections.push(Section { kind: "libraries", name: "Its libraries".to_owned(), findings });
+    }
+    sections
+}
+
+fn look(module: &process::Module, finder: &Finder) -> Result<Module, Finding> {
+    let opens_at = module.opens_at.as_deref().ok_or_else(|| gone(&module.path))?;
+    Module::look(&module.path, Some(opens_at), finder)
+        .map_err(|reason| Finding::better("library", format!("{}: {reason}", module.path.display())))
+}
+
+fn gone(path: &Path) -> Finding {
+    let text =
+        format!("{}: deleted or replaced since it was mapped, its functions have no names", path.display());
+    Finding::better("library", text).hint("root can still open it; or start the process anew")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+    use nyquist_convert::event::Pid;
+    use nyquist_record::linux::machine::Refusal;
+
+    fn process() -> Process {
+        Process {
+            pid: Pid(7),
+            name: "app".to_owned(),
+            threads: 3,
+            tracer: None,
+            inner_pid: None,
+            has_own_root: false,
+            modules: Some(Vec::new()),
+            perf: Ok(()),
+            ptrace: Ok(()),
+        }
+    }
+
+    fn refusal(reason: &str) -> Refusal {
+        Refusal { reason: reason.to_owned(), advice: vec!["be root".to_owned()] }
+    }
+
+    fn check(process: &Process, level: Level, expected: &str) {
+        let section = section(process);
+        let told: Vec<_> =
+            section.findings.iter().map(|it| format!("{} ({})", it.text, it.hints.join(", "))).collect();
+        assert_eq!(
+            section.findings.iter().map(|it| it.level).max_by_key(|it| *it as u8),
+            Some(level),
+            "{told:?}"
+        );
+        assert!(told.iter().any(|told| told.contains(expected)), "{expected} is not in {told:?}");
+    }
+
+    #[test]
+    fn attaching_takes_one_backend() {
+        check(&process(), Level::Ok, "can be attached to by perf_event_open ()");
+        let by_ptrace = Process { perf: Err(refusal("a filter")), ..process() };
+        check(&by_ptrace, Level::Better, "by ptrace, not by perf: a filter (be root)");
+        assert!(can_record(&by_ptrace));
+        let neither = Process { ptrace: Err(refusal("a filter")), ..by_ptrace };
+        check(&neither, Level::Problem, "cannot be recorded: a filter (be root)");
+        assert!(!can_record(&neither));
+    }
+
+    #[test]
+    fn what_is_special_about_a_process_is_said() {
+        check(&Process { tracer: Some(4711), ..process() }, Level::Better, "traced by process 4711");
+        check(&Process { has_own_root: true, ..process() }, Level::Ok, "/proc/PID/root");
+        check(&Process { inner_pid: Some(1), ..process() }, Level::Ok, "it is process 1");
+        check(&Process { modules: None, ..process() }, Level::Problem, "(run as root)");
+    }
+}

@@ -1,0 +1,78 @@
+//! Carrying out the changes, below a root folder that is `/` but for tests.
+
+use super::plan::Change;
+use crate::failure::{Failure, io_reason};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The file of lasting settings, below the root folder.
+pub(crate) const LASTING: &str = "etc/sysctl.d/60-nyquist.conf";
+
+/// Sets each setting until reboot.
+pub(crate) fn set(root: &Path, changes: &[Change]) -> Result<(), Failure> {
+    changes.iter().try_for_each(|change| {
+        let path = root.join("proc/sys/kernel").join(change.name);
+        fs::write(&path, change.to.to_string()).map_err(|error| cannot_write(&path, &error))
+    })
+}
+
+/// Writes the file that the system reads when it starts. It appears whole.
+pub(crate) fn make_last(root: &Path, text: &str) -> Result<PathBuf, Failure> {
+    let path = root.join(LASTING);
+    let part = path.with_extension("conf.part");
+    let write = || {
+        fs::create_dir_all(path.parent().unwrap_or(root))?;
+        fs::write(&part, text)?;
+        fs::rename(&part, &path)
+    };
+    write().map_err(|error| cannot_write(&path, &error))?;
+    Ok(path)
+}
+
+fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
+    let failure = Failure::new(format!("cannot write {}: {}", path.display(), io_reason(error)));
+    match error.kind() {
+        std::io::ErrorKind::ReadOnlyFilesystem => {
+            failure.hint("in a container this is set on the host, or use --capabilities")
+        }
+        _ => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn root(name: &str) -> PathBuf {
+        let root = std::env::temp_dir().join(format!("nyquist-setup-{name}-{}", std::process::id()));
+        fs::create_dir_all(root.join("proc/sys/kernel")).unwrap();
+        root
+    }
+
+    const CHANGE: Change = Change { name: "kptr_restrict", from: 1, to: 0, meaning: "" };
+
+    #[test]
+    fn settings_are_written() {
+        let root = root("settings");
+        set(&root, &[CHANGE]).unwrap();
+        assert_eq!(fs::read_to_string(root.join("proc/sys/kernel/kptr_restrict")).unwrap(), "0");
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn the_lasting_file_replaces_an_earlier_one() {
+        let root = root("lasting");
+        for text in ["one", "two"] {
+            let path = make_last(&root, text).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            assert_eq!(fs::read_dir(path.parent().unwrap()).unwrap().count(), 1);
+        }
+        fs::remove_dir_all(root).unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_named() {
+        let failure = set(Path::new("/no/such/root"), &[CHANGE]).unwrap_err();
+        assert!(failure.message.contains("/no/such/root/proc/sys/kernel/kptr_restrict"), "{failure:?}");
+    }
+}

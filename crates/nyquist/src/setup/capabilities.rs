@@ -1,0 +1,54 @@
+//! Giving this program's file the privileges to record (capabilities(7), "File capabilities"), by setcap(8).
+
+use crate::failure::{Failure, io_reason};
+use std::env;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What the file is given: to sample everything, and to attach to and read any process.
+pub(crate) const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace+ep";
+
+/// The file of this program.
+pub(crate) fn own_program() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|error| Failure::because("cannot find the file of this program", &error))
+}
+
+/// What is shown before it is done.
+pub(crate) fn shown(program: &Path) -> String {
+    let program = program.display();
+    format!(
+        "  {program}: {CAPABILITIES}\n      every user who may run this file can record every process, and so see into its memory;\n      \
+         to allow it to a group alone: chgrp GROUP {program} && chmod 750 {program}\n      \
+         a new version of the file has to be given them again\n"
+    )
+}
+
+/// Runs setcap.
+pub(crate) fn give(program: &Path) -> Result<(), Failure> {
+    let setcap = find_setcap().ok_or_else(|| {
+        Failure::new("setcap is not installed, and it is what gives capabilities to files")
+            .hint("Debian, Ubuntu: sudo apt install libcap2-bin; Fedora, Arch: libcap; Alpine: libcap-setcap")
+    })?;
+    let output = Command::new(&setcap).arg(CAPABILITIES).arg(program).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| cannot_run(&setcap, &error))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let failure =
+        Failure::new(format!("setcap refused {}: {}", program.display(), said.lines().next().unwrap_or("")));
+    Err(failure
+        .hint("the file system must keep extended attributes, and the kernel know CAP_PERFMON (Linux 5.8)"))
+}
+
+fn cannot_run(setcap: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot run {}: {}", setcap.display(), io_reason(error)))
+}
+
+/// setcap, also where it is not in the PATH of plain users.
+fn find_setcap() -> Option<PathBuf> {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    folders.map(|folder| folder.join("setcap")).find(|file| file.is_file())
+}

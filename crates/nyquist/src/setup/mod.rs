@@ -1,0 +1,109 @@
+//! `nyquist setup`: shows what would let more be recorded, asks, and does it. Nothing is changed without being asked.
+
+mod apply;
+mod capabilities;
+mod plan;
+
+use crate::args::SetupArgs;
+use crate::failure::Failure;
+use crate::page;
+use nyquist_record::linux::machine::{Settings, is_root, wanted_ring_kb};
+use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::path::Path;
+
+/// Runs the subcommand and gives back the exit status.
+pub(crate) fn run(args: SetupArgs) -> Result<u8, Failure> {
+    if args.capabilities { give_capabilities(args) } else { change_settings(args) }?;
+    Ok(0)
+}
+
+fn change_settings(args: SetupArgs) -> Result<(), Failure> {
+    let settings = Settings::now();
+    if settings.perf_event_paranoid.is_none() {
+        return Err(Failure::new("this kernel was built without perf events: no setting changes that")
+            .hint("programs are recorded by ptrace: nyquist record --backend ptrace"));
+    }
+    let changes = plan::changes(&settings, wanted_ring_kb());
+    if changes.is_empty() && !args.lasting {
+        return page::print("Nothing is to be changed: the settings allow all that recording needs.\n");
+    }
+    let until = if args.lasting { "for good" } else { "until the machine is started again" };
+    let mut shown = format!("These settings are changed, {until}:\n{}", plan::shown(&changes));
+    let file = plan::lasting(&settings, wanted_ring_kb());
+    if args.lasting {
+        let lines = file.lines().map(|line| format!("      {line}\n"));
+        shown.extend([format!("  /{} is written:\n", apply::LASTING)].into_iter().chain(lines));
+    }
+    if !wants(args, &shown)? {
+        return Ok(());
+    }
+    apply::set(Path::new("/"), &changes)?;
+    if args.lasting {
+        apply::make_last(Path::new("/"), &file)?;
+    }
+    page::print("Done.\n")
+}
+
+fn give_capabilities(args: SetupArgs) -> Result<(), Failure> {
+    let program = capabilities::own_program()?;
+    let shown = format!("This file is given capabilities:\n{}", capabilities::shown(&program));
+    if wants(args, &shown)? {
+        capabilities::give(&program)?;
+        page::print("Done.\n")?;
+    }
+    Ok(())
+}
+
+/// Shows what would be done, and whether it is to be. Without root it fails with the command that would do it.
+fn wants(args: SetupArgs, shown: &str) -> Result<bool, Failure> {
+    page::print(shown)?;
+    if args.dry_run {
+        return page::print("Nothing was changed (--dry-run).\n").map(|()| false);
+    }
+    if !is_root() {
+        let program = capabilities::own_program()?;
+        let options = [(args.lasting, " --lasting"), (args.capabilities, " --capabilities")];
+        let options: String = options.iter().filter(|(given, _)| *given).map(|(_, option)| *option).collect();
+        return Err(Failure::new("only root may change this")
+            .hint(format!("sudo {} setup{options}", program.display())));
+    }
+    if args.yes {
+        return Ok(true);
+    }
+    if !io::stdin().is_terminal() {
+        return Err(
+            Failure::new("nobody can be asked: the standard input is no terminal").hint("-y does not ask")
+        );
+    }
+    let agreed = ask("Do it? [y/N] ").map_err(|error| Failure::because("cannot ask", &error))?;
+    if !agreed {
+        page::print("Nothing was changed.\n")?;
+    }
+    Ok(agreed)
+}
+
+fn ask(question: &str) -> io::Result<bool> {
+    write!(io::stderr(), "{question}")?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(is_yes(&answer))
+}
+
+fn is_yes(answer: &str) -> bool {
+    matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_clear_yes_is_one() {
+        let check = |answer, expected| assert_eq!(is_yes(answer), expected, "{answer:?}");
+        check("y\n", true);
+        check("Yes\n", true);
+        check("\n", false);
+        check("", false);
+        check("no, y\n", false);
+    }
+}

@@ -1,0 +1,211 @@
+//! `nyquist doctor` and `nyquist setup`: what the machine, a program or a process lacks is found, and only what was agreed
+//! to is changed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
+use super::harness::Test;
+use super::invocation::{Finished, Invocation, Running};
+use super::json_docs::Documents;
+use super::permissions::at_paranoid;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("root_lacks_no_permission", root).quick().parallel(),
+    Test::new("a_plain_user_hears_what_would_allow_more", plain_user).quick(),
+    Test::new("at_paranoid_1_the_setting_is_fine", at_1),
+    Test::new("a_refused_perf_event_open_is_found_out", refused).parallel(),
+    Test::new("a_programs_names_have_their_source", names).quick().parallel(),
+    Test::new("a_debug_file_is_found_and_where_it_was_looked_for_is_told", debug_file).parallel(),
+    Test::new("a_running_process_is_looked_at", process).quick().parallel(),
+    Test::new("a_process_in_another_root_has_its_own_files", own_root).parallel(),
+    Test::new("another_users_process_cannot_be_recorded", foreign).parallel(),
+    Test::new("what_is_not_there_is_an_error", missing).parallel(),
+    Test::new("doctors_json_is_documented", json).parallel(),
+    Test::new("setup_changes_nothing_without_leave", no_leave).quick(),
+    Test::new("setup_gives_capabilities_when_asked", capabilities).quick(),
+];
+
+/// A look that finds that recording is possible.
+fn doctor(call: Invocation<'_>, options: &[&str]) -> Result<String, anyhow::Error> {
+    Ok(call.args(options).run()?.succeeded()?.stdout_text())
+}
+
+fn of_file(test: &Context<'_>, path: &Path, options: &[&str]) -> Result<String, anyhow::Error> {
+    doctor(test.nyquist(&["doctor"]).path(path), options)
+}
+
+fn root(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let told = doctor(test.nyquist(&["doctor"]), &[])?;
+    for part in ["user and kernel code", "every process can be recorded", "ptrace: works"] {
+        expect_contains("what is told", &told, part)?;
+    }
+    expect(!told.contains("problem"), format_args!("root has a problem: {told}"))
+}
+
+fn plain_user(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let told = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
+    for part in ["user code only", "neither root nor", "hint: sudo sysctl kernel.perf_event_paranoid=1"] {
+        expect_contains("what is told", &told, part)?;
+    }
+    Ok(())
+}
+
+fn at_1(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(1)?;
+    let told = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
+    expect_contains("what is told", &told, "ok       kernel.perf_event_paranoid is 1")?;
+    expect_contains("what is told", &told, "user and kernel code")
+}
+
+fn refused(test: &Context<'_>) -> Verdict {
+    let filter = test.workload("deny_perf").display().to_string();
+    let told = doctor(test.nyquist(&["doctor"]).under(&[&filter]), &[])?;
+    for part in ["traces programs", "problem  perf: perf_event_open is refused", "--cap-add=PERFMON"] {
+        expect_contains("what is told", &told, part)?;
+    }
+    Ok(())
+}
+
+fn names(test: &Context<'_>) -> Verdict {
+    let told = of_file(test, &test.workload("shares"), &[])?;
+    expect_contains(
+        "of the whole program",
+        &told,
+        "ok       names, lines and inlined calls from its debug info",
+    )?;
+    expect_contains("of the whole program", &told, "(.eh_frame)")?;
+    expect_contains("of its libraries", &told, "libc.so.6")?;
+    let told = of_file(test, &test.workload("shares-stripped"), &[])?;
+    expect_contains("of the stripped program", &told, "better   stripped: only exported functions")?;
+    expect_contains("of the stripped program", &told, "hint: ")?;
+    let told = of_file(test, &test.workload("inlines-v0"), &[])?;
+    expect_contains("of the Rust program", &told, "names, lines")
+}
+
+fn debug_file(test: &Context<'_>) -> Verdict {
+    let program = test.workload("shares-build-id");
+    let told = of_file(test, &program, &[])?;
+    expect_contains("without the folder", &told, ".debug: no such file")?;
+    let folder = program.parent().unwrap_or(&program).display().to_string();
+    let told = of_file(test, &program, &["--symbol-dir", &folder, "-v"])?;
+    expect_contains("with the folder", &told, "names, lines and inlined calls from ")?;
+    expect_contains("with the folder", &told, ".debug: used")
+}
+
+/// Starts a program that runs until it is killed.
+fn endless<'a>(
+    test: &'a Context<'a>,
+    adapt: impl FnOnce(Invocation<'a>) -> Invocation<'a>,
+) -> Result<Running<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("endless")).args(&["2"]);
+    let running = adapt(call.env("WORKLOAD_READY", ready.display().to_string())).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+fn end(target: Running<'_>) -> Verdict {
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+fn process(test: &Context<'_>) -> Verdict {
+    let target = endless(test, |call| call)?;
+    let told = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
+    end(target)?;
+    for part in ["(endless, ", "it can be attached to", "names, lines and inlined calls", "libc"] {
+        expect_contains("what is told", &told, part)?;
+    }
+    Ok(())
+}
+
+fn own_root(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let target = endless(test, |call| call.under(&["unshare", "--mount", "--"]))?;
+    let told = doctor(test.nyquist(&["doctor", &target.pid().to_string()]), &[])?;
+    end(target)?;
+    expect_contains("what is told", &told, "it has a root of its own")?;
+    expect_contains("what is told", &told, "names, lines and inlined calls")
+}
+
+fn foreign(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let target = endless(test, |call| call)?;
+    let finished = test.nyquist(&["doctor", &target.pid().to_string()]).by_plain_user().run()?;
+    end(target)?;
+    expect_eq("the status", finished.status.code(), Some(1))?;
+    expect_contains("what is told", &finished.stdout_text(), "problem  it cannot be recorded")
+}
+
+fn missing(test: &Context<'_>) -> Verdict {
+    let check = |words: &[&str], part: &str| -> Verdict {
+        let finished = test.nyquist(&["doctor"]).args(words).run()?;
+        expect_eq("the status", finished.status.code(), Some(1))?;
+        expect_contains("stderr", &finished.stderr, part)
+    };
+    // Linux has no process of a higher number (PID_MAX_LIMIT).
+    check(&["4194305"], "there is no process 4194305")?;
+    check(&["./no-such-file"], "no such file")?;
+    check(&["/etc/passwd"], "not an ELF file")?;
+    check(&["/"], "directory")
+}
+
+fn json(test: &Context<'_>) -> Verdict {
+    let told = of_file(test, &test.workload("shares"), &["--json"])?;
+    let json: Value = serde_json::from_str(&told)?;
+    Documents::read()?.hold(&["doctor"], &json)?;
+    let kinds: Vec<_> =
+        json["sections"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str()).collect();
+    expect_eq("the sections", kinds, vec!["machine", "program", "libraries"])
+}
+
+fn setting() -> Result<String, anyhow::Error> {
+    Ok(fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")?.trim().to_owned())
+}
+
+fn no_leave(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let shown = "kernel.perf_event_paranoid: 2 -> 1";
+    let check = |finished: &Finished, status: i32, part: &str| -> Verdict {
+        expect_eq("the status", finished.status.code(), Some(status))?;
+        let told = format!("{}{}", finished.stdout_text(), finished.stderr);
+        expect_contains("what is told", &told, shown)?;
+        expect_contains("what is told", &told, part)?;
+        expect_eq("the setting", setting()?, "2".to_owned())
+    };
+    check(&test.nyquist(&["setup", "--dry-run", "--lasting"]).run()?, 0, "/etc/sysctl.d/60-nyquist.conf")?;
+    check(&test.nyquist(&["setup", "--lasting"]).by_plain_user().run()?, 1, "setup --lasting")?;
+    check(&test.nyquist(&["setup"]).run()?, 1, "-y does not ask")?;
+    expect(!Path::new("/etc/sysctl.d/60-nyquist.conf").exists(), "the lasting file was written")
+}
+
+/// A copy of the program under test, to be given capabilities.
+fn copied(test: &Context<'_>) -> Result<PathBuf, anyhow::Error> {
+    let copy = test.path("nyquist");
+    fs::copy(test.nyquist_path(), &copy)?;
+    Ok(copy)
+}
+
+fn capabilities(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    if !["/usr/sbin/setcap", "/sbin/setcap"].iter().any(|path| Path::new(path).exists()) {
+        return skip("needs setcap");
+    }
+    let copy = copied(test)?;
+    let look = || doctor(test.program(&copy).args(&["doctor"]).by_plain_user(), &[]);
+    let mut asked = test.program(&copy).args(&["setup", "--capabilities"]).on_terminal().start()?;
+    asked.type_line("n")?;
+    asked.wait()?.succeeded()?;
+    expect_contains("after a no", &look()?, "neither root nor")?;
+    test.program(&copy).args(&["setup", "--capabilities", "-y"]).run()?.succeeded()?;
+    let told = look()?;
+    expect_contains("after a yes", &told, "you have CAP_PERFMON, CAP_SYS_PTRACE")?;
+    expect_contains("after a yes", &told, "user and kernel code")
+}
