@@ -34,6 +34,7 @@ mod rules;
 mod server;
 mod signals;
 mod stacks;
+mod walkthrough;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -62,4 +63,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
+    ("walkthrough", walkthrough::TESTS),
 ];
