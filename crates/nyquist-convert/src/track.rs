@@ -20,6 +20,7 @@ pub(crate) struct Tracker {
 
 /// One process.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that happened to the process")]
 pub(crate) struct Process {
     pub(crate) name: String,
     pub(crate) start: Timestamp,
@@ -44,6 +45,8 @@ pub(crate) struct Process {
     became_another_program: bool,
     /// Whether the name still is the one that the kernel cut to 15 bytes.
     name_may_be_cut: bool,
+    /// Whether it is one of the processes that were asked for, or was born from one.
+    pub(crate) in_family: bool,
 }
 
 /// One thread.
@@ -114,6 +117,7 @@ impl Process {
             unprepared: Vec::new(),
             became_another_program: false,
             name_may_be_cut: false,
+            in_family: false,
         }
     }
 
@@ -265,6 +269,7 @@ impl Tracker {
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
         child.jit = parent.jit.for_child();
+        child.in_family = parent.in_family;
         child.add_thread(tid, &parent.name, now);
         self.processes.insert(pid, child)
     }

@@ -36,7 +36,7 @@ fn run() -> Result<u8, Failure> {
     }
     match pid {
         Some(pid) => {
-            let perf = Perf::open(Target::Attach(pid), &options)?;
+            let perf = Perf::open(Target::Attach(vec![pid]), &options)?;
             consume(&perf.outcome().clone(), perf.record()?)?;
             Ok(0)
         }

@@ -50,6 +50,10 @@ impl Recorded {
         Duration::from_nanos(counts.values().sum())
     }
 
+    fn total(&self) -> Duration {
+        Duration::from_nanos(self.summary.total_cpu_time_ns.unwrap())
+    }
+
     fn used(&self) -> Duration {
         self.ended.map(|ended| ended.user + ended.system).unwrap()
     }
@@ -126,7 +130,7 @@ fn samples_and_counts_tell_the_cpu_time_used() {
     let Some(recorded) = record(WORK) else { return };
     assert_eq!(recorded.summary.reason, EndReason::Exited);
     assert_eq!(recorded.lost(), 0);
-    let total = Duration::from_nanos(recorded.summary.total_cpu_time_ns);
+    let total = recorded.total();
     assert_close(total, recorded.used(), 2, "total");
     if recorded.outcome.exact_cpu_time {
         assert_close(recorded.counted(), recorded.used(), 2, "counted by thread");
@@ -140,7 +144,7 @@ fn kernel_time_is_counted_where_it_is_not_sampled() {
     let Some(recorded) = record("dd if=/dev/zero of=/dev/null bs=64k count=30000 2>/dev/null") else {
         return;
     };
-    let total = Duration::from_nanos(recorded.summary.total_cpu_time_ns);
+    let total = recorded.total();
     assert_close(total, recorded.used(), 5, "total");
     let in_kernel = recorded.samples().filter(|(_, sample)| sample.in_kernel).count();
     if recorded.outcome.kernel {
@@ -163,7 +167,7 @@ fn children_are_recorded_and_told_apart() {
     assert!(processes.len() >= 3, "{processes:?}");
     let forks = recorded.events.iter().filter(|event| matches!(event.kind, EventKind::Fork { .. })).count();
     assert_eq!(forks, 3);
-    assert_close(Duration::from_nanos(recorded.summary.total_cpu_time_ns), recorded.used(), 2, "total");
+    assert_close(recorded.total(), recorded.used(), 2, "total");
 }
 
 #[test]
@@ -255,7 +259,7 @@ impl Drop for Other {
 fn a_running_process_is_attached_to() {
     let mut other = Other::new("while :; do :; done");
     let pid = Pid(other.0.id());
-    let Some(perf) = open(Target::Attach(pid), &Options::default()) else { return };
+    let Some(perf) = open(Target::Attach(vec![pid]), &Options::default()) else { return };
     let mut recording = perf.record().unwrap();
     let mut events = Vec::new();
     let is_sample = |event: &Event| matches!(event.kind, EventKind::Sample(_));
@@ -279,7 +283,7 @@ fn a_process_that_does_not_exist_is_an_error() {
     let mut gone = Other::new("exit");
     let pid = Pid(gone.0.id());
     gone.0.wait().unwrap();
-    match Perf::open(Target::Attach(pid), &Options::default()) {
+    match Perf::open(Target::Attach(vec![pid]), &Options::default()) {
         Err(error @ OpenError::NoSuchProcess { .. }) => {
             assert_eq!(error.to_string(), format!("there is no process {}", pid.0));
         }

@@ -1,6 +1,6 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
-use crate::args::RecordArgs;
+use crate::args::{RecordArgs, TargetArgs};
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::markers;
@@ -13,14 +13,14 @@ use crate::serve::serve;
 use crate::symbolicate::symbolicate;
 use crate::{flamegraph, machine, summary};
 use nyquist_convert::event::Pid;
-use nyquist_convert::{Converter, Finished, Options};
+use nyquist_convert::{Converter, Filter, Finished, NamePattern, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, OpenError, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{self, Ended, LaunchError, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, EndReason, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
-use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user};
+use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user, processes_named};
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
@@ -81,13 +81,7 @@ struct Recorded {
     status: u8,
 }
 
-/// The recorded program, before it runs.
-enum Program {
-    Launched(Suspended),
-    Attached(Pid),
-}
-
-/// Records the command, as often as it shall run, or the process.
+/// Records the command, as often as it shall run, or what runs already.
 fn record(
     args: &RecordArgs,
     printer: Printer,
@@ -112,7 +106,8 @@ fn record(
         let former = summary;
         (converter, summary, status) =
             record_once(args, left, printer, control, (user, owner), Some(converter))?;
-        summary.total_cpu_time_ns += former.total_cpu_time_ns;
+        summary.total_cpu_time_ns =
+            summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
         summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
     }
     if let Some(lost) = summary.lost_samples {
@@ -130,39 +125,39 @@ fn record_once(
     (user, owner): (Option<&Credentials>, Option<Owner>),
     converter: Option<Converter>,
 ) -> Result<(Converter, Summary, u8), Failure> {
-    let mut markers = markers::listen(args.pid, user, printer);
-    let program = match args.pid {
-        Some(pid) => Program::Attached(Pid(pid)),
-        None => Program::Launched(prepare(args, user, markers.as_ref())?),
-    };
-    let target = match &program {
-        Program::Launched(child) => Target::Child(child.pid()),
-        Program::Attached(pid) => Target::Attach(*pid),
+    let running = running_target(&args.target)?;
+    let mut markers = markers::listen(args.target.pid.first().copied(), user, printer);
+    let (child, target) = match running {
+        Some(target) => (None, target),
+        None => {
+            let child = prepare(args, user, markers.as_ref())?;
+            let target = Target::Child(child.pid());
+            (Some(child), target)
+        }
     };
     let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
-    let options = perf::Options { rate_hz: args.rate, duration };
-    let loses_privileges = match &program {
-        Program::Launched(child) => child.loses_privileges(),
-        Program::Attached(_) => None,
-    };
+    let cpus = args.cpu.clone().unwrap_or_default().0;
+    let options = perf::Options { rate_hz: args.rate, duration, cpus };
+    let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
     let backend = Backend::open(args.backend.into(), target, &options, loses_privileges);
     let backend = backend.map_err(|error| open_failure(&error))?;
     let outcome = backend.outcome();
+    let is_first_run = converter.is_none();
     let options = converter_options(args, &outcome);
     let (meta, start) = (options.meta.clone(), options.start);
     let mut converter = converter.unwrap_or_else(|| {
-        summary::print_outcome(printer, &outcome);
         Converter::new(options).shaped(args.shape.into()).unlinking_jitdumps(args.shape.unlink_aux_files)
     });
+    converter.keep_only(wanted_samples(&args.target, &backend));
     if let Some(markers) = &mut markers {
         markers.begin_at(nyquist_record::linux::now());
     }
     let mut recording = backend.record().map_err(|error| open_failure(&error))?;
     let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording)).transpose()?;
-    let command = match program {
-        Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
-        Program::Attached(_) => None,
-    };
+    let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
+    if is_first_run {
+        summary::print_outcome(printer, &outcome);
+    }
     let signaller = command.as_ref().map(Running::signaller);
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
     convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
@@ -176,6 +171,38 @@ fn record_once(
         markers::finish(markers, &mut converter, printer);
     }
     Ok((converter, summary, status))
+}
+
+/// What is recorded where it runs already.
+fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
+    if let Some(path) = &args.cgroup {
+        return Ok(Some(Target::Cgroup(path.clone())));
+    }
+    if args.all_cpus {
+        return Ok(Some(Target::System));
+    }
+    let mut pids: Vec<_> = args.pid.iter().copied().map(Pid).collect();
+    for name in &args.name {
+        let pattern = NamePattern::new(name);
+        let named = processes_named(|name| pattern.matches(name));
+        if named.is_empty() {
+            let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
+            return Err(Failure::new(format!("no process is named `{name}`")).hint(hint));
+        }
+        pids.extend(named);
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
+}
+
+/// Which samples are kept of those that come.
+fn wanted_samples(args: &TargetArgs, backend: &Backend) -> Filter {
+    if args.all_cpus && !args.name.is_empty() {
+        Filter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
+    } else {
+        backend.filter()
+    }
 }
 
 fn prepare(
@@ -226,15 +253,9 @@ fn convert(
 
 fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
-    let target = match args.pid {
-        Some(pid) => {
-            std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned()
-        }
-        None => program_name(args),
-    };
     let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let mut meta = Meta {
-        product: args.profile_name.clone().unwrap_or(target),
+        product: args.profile_name.clone().unwrap_or_else(|| target_name(args)),
         interval: 1_000_000_000 / u64::from(outcome.rate_hz().max(1)),
         start_time: start_time.as_micros() as u64,
         has_cpu_deltas: true,
@@ -245,6 +266,21 @@ fn converter_options(args: &RecordArgs, outcome: &Outcome) -> Options {
     };
     machine::describe(&mut meta);
     Options { start: nyquist_record::linux::now(), kernel_permitted: outcome.samples_all_cpu_time(), meta }
+}
+
+/// What is recorded, in a few words.
+fn target_name(args: &RecordArgs) -> String {
+    let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;
+    match (pid.first(), cgroup) {
+        (Some(pid), _) => {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().to_owned()
+        }
+        (None, Some(cgroup)) => cgroup.display().to_string(),
+        (None, None) if !name.is_empty() => name.join(", "),
+        (None, None) if *all_cpus => "the whole system".to_owned(),
+        (None, None) => program_name(args),
+    }
 }
 
 /// The command's name without its folder.

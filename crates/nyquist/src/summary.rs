@@ -1,16 +1,16 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
 use crate::failure::without_error_numbers;
-use crate::number::counted;
+use crate::number::{counted, grouped};
 use crate::printer::Printer;
 use crate::report::shares;
 use crate::scale::Scale;
 use crate::text::{Names, cut};
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
-use nyquist_profile::{ExtraInfo, Profile, well_known};
+use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
-use nyquist_record::linux::perf::{self, Trigger};
+use nyquist_record::linux::perf::{self, Coverage, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::path::Path;
 
@@ -37,12 +37,32 @@ fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
 fn print_perf(printer: Printer, outcome: &perf::Outcome) {
     let code = if outcome.kernel { "user and kernel code" } else { "user code" };
     printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
+    printer.detail(coverage(outcome.coverage));
+    if let Some(attached) = outcome.attached {
+        printer.detail(format_args!(
+            "Attached to {} of {} process{} in {:.1} ms, without stopping them",
+            counted(attached.threads as u64, "thread"),
+            grouped(attached.processes as u64),
+            if attached.processes == 1 { "" } else { "es" },
+            attached.took.as_secs_f64() * 1000.0
+        ));
+    }
     printer.detail(format_args!(
         "Copying {} kB of each stack into rings of {} kB on each of {} CPUs",
         outcome.stack_bytes.div_ceil(1024),
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
+}
+
+fn coverage(coverage: Coverage) -> &'static str {
+    match coverage {
+        Coverage::Threads => {
+            "Each thread has its own clock: one that lives for less than an interval is not sampled"
+        }
+        Coverage::Group => "The clocks are those of a control group: its shortest processes are sampled, too",
+        Coverage::Cpus => "The clocks are those of the CPUs",
+    }
 }
 
 fn trigger(trigger: Trigger) -> &'static str {
@@ -97,6 +117,21 @@ fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
     ));
 }
 
+/// What the samples stand for whose stacks are wanted, in nanoseconds of CPU time.
+fn time_of(profile: &Profile, is_wanted: impl Fn(Option<StackId>) -> bool) -> u64 {
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let on_cpu = samples.filter(|sample| !sample.off_cpu && is_wanted(sample.stack));
+    on_cpu.map(|sample| u64::from(sample.weight)).sum::<u64>() * profile.meta().interval
+}
+
+/// Whether a stack stands for time of which there is no sample.
+fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
+    profile
+        .stack_frames(stack)
+        .next()
+        .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
+}
+
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
@@ -109,14 +144,18 @@ pub(crate) fn print(
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
+    let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
         "Recorded {duration:.2} s with {:.2} s of CPU time{}: {}",
-        seconds(summary.total_cpu_time_ns),
+        seconds(cpu_time),
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
     if let Some(holds) = &summary.holds {
         print_holds(printer, holds, duration);
+    }
+    if summary.left_running {
+        printer.say("Processes that were started in the recording run on, and are no longer recorded");
     }
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
@@ -130,6 +169,14 @@ pub(crate) fn print(
         let verb =
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         printer.say(format_args!("{} {verb}", counted(statistics.truncated, "stack")));
+    }
+    let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
+    // Less than a hundredth is the last interval of some threads.
+    if not_sampled * 100 > cpu_time {
+        printer.say(format_args!(
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came",
+            seconds(not_sampled)
+        ));
     }
     if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");

@@ -34,6 +34,8 @@ mod rules;
 mod server;
 mod signals;
 mod stacks;
+mod storms;
+mod targets;
 mod walkthrough;
 
 pub(crate) use harness::{Plan, list, run, wanted};
@@ -49,6 +51,8 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
+    ("targets", targets::TESTS),
+    ("storms", storms::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),

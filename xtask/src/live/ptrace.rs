@@ -278,6 +278,13 @@ fn cpu_time(pid: u32) -> u64 {
     text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or_default()
 }
 
+/// The CPU time of the thread of a process that has used least.
+fn least_cpu_time(pid: u32) -> u64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let times = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).map(cpu_time);
+    times.min().unwrap_or_default()
+}
+
 fn job_control(test: &Context<'_>) -> Verdict {
     let ready = test.path("ready");
     let prepared = record(test, &["shares", "1500"]).prepare();
@@ -358,9 +365,8 @@ fn attach(test: &Context<'_>) -> Verdict {
     let output = test.path("attached.json.gz");
     let recorder = attached(test, target.pid(), &output).start()?;
     recorder.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
-    let before = cpu_time(target.pid());
-    recorder
-        .wait_until("the program to run for a second", || cpu_time(target.pid()) > before + 600_000_000)?;
+    let before = least_cpu_time(target.pid());
+    recorder.wait_until("both threads to run", || least_cpu_time(target.pid()) > before + 300_000_000)?;
     recorder.signal(libc::SIGINT)?;
     recorder.wait()?.succeeded()?;
     expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
@@ -371,11 +377,16 @@ fn attach(test: &Context<'_>) -> Verdict {
     let profile = Profile::read(&output)?;
     for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
         let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
-        expect(weight > 100.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
+        expect(weight > 20.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
         expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
     }
     let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
-    expect(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
+    // A thread that waits for a CPU at the end leaves time for which it was not seen to run.
+    let sampled = 1.0 - profile.total_share("[not sampled]");
+    expect(
+        whole > 0.97 * sampled,
+        format_args!("{whole:.3} of {sampled:.3} stacks are whole: {:?}", profile.roots()),
+    )
 }
 
 fn attached_ends(test: &Context<'_>) -> Verdict {

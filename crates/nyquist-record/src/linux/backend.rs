@@ -3,10 +3,11 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use nyquist_convert::Filter;
 use thiserror::Error;
 
 use super::perf::{self, EndReason, Options, StopHandle, Target};
-use super::ptrace::{self, Circumstances};
+use super::ptrace::{self, Circumstances, Subject};
 use crate::{Chunk, Source};
 
 /// Which backend to record with.
@@ -25,7 +26,7 @@ pub enum Choice {
 #[derive(Debug)]
 pub enum Backend {
     /// By `perf_event_open`.
-    Perf(perf::Perf),
+    Perf(Box<perf::Perf>),
     /// By ptrace.
     Ptrace(ptrace::Ptrace),
 }
@@ -78,6 +79,9 @@ pub enum OpenError {
     /// Not with ptrace.
     #[error(transparent)]
     Ptrace(#[from] ptrace::OpenError),
+    /// ptrace was asked for, and it cannot do this.
+    #[error("ptrace records a command or one process, not several and not the whole machine")]
+    TooMuchForPtrace,
     /// Not with either.
     #[error("{perf}, and {ptrace}")]
     Both {
@@ -94,6 +98,7 @@ impl OpenError {
         let advice = match self {
             Self::Perf(error) => [error.advice(), None],
             Self::Ptrace(error) => [error.advice(), None],
+            Self::TooMuchForPtrace => [None, None],
             Self::Both { perf, ptrace } => [perf.advice(), ptrace.advice()],
         };
         advice.into_iter().flatten().collect()
@@ -111,22 +116,26 @@ impl Backend {
         loses_privileges: Option<PathBuf>,
     ) -> Result<Self, OpenError> {
         let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
-        match choice {
-            Choice::Perf => Ok(Self::Perf(perf::Perf::open(target, options)?)),
-            Choice::Ptrace => Ok(Self::Ptrace(ptrace::Ptrace::open(target, options, circumstances)?)),
-            Choice::Auto => match perf::Perf::open(target, options) {
-                Ok(perf) => Ok(Self::Perf(perf)),
-                Err(error) if is_of_the_machine(&error) => {
-                    Self::instead_of_perf(error, target, options, circumstances)
+        let subject = Subject::of(&target);
+        match (choice, subject) {
+            (Choice::Ptrace, Some(subject)) => {
+                Ok(Self::Ptrace(ptrace::Ptrace::open(subject, options, circumstances)?))
+            }
+            (Choice::Ptrace, None) => Err(OpenError::TooMuchForPtrace),
+            (Choice::Perf, _) => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
+            (Choice::Auto, _) => match (perf::Perf::open(target, options), subject) {
+                (Ok(perf), _) => Ok(Self::Perf(Box::new(perf))),
+                (Err(error), Some(subject)) if is_of_the_machine(&error) => {
+                    Self::instead_of_perf(error, subject, options, circumstances)
                 }
-                Err(error) => Err(error.into()),
+                (Err(error), _) => Err(error.into()),
             },
         }
     }
 
     fn instead_of_perf(
         perf: perf::OpenError,
-        target: Target,
+        subject: Subject,
         options: &Options,
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
@@ -135,7 +144,7 @@ impl Backend {
             None => perf.to_string(),
         };
         let circumstances = Circumstances { instead_of_perf: Some(why), ..circumstances };
-        match ptrace::Ptrace::open(target, options, circumstances) {
+        match ptrace::Ptrace::open(subject, options, circumstances) {
             Ok(ptrace) => Ok(Self::Ptrace(ptrace)),
             Err(error @ ptrace::OpenError::NoSuchProcess { .. }) => Err(error.into()),
             Err(ptrace) => Err(OpenError::Both { perf, ptrace }),
@@ -150,10 +159,18 @@ impl Backend {
         }
     }
 
+    /// Which of the samples that come are those of the target: to be told to the converter.
+    pub fn filter(&self) -> Filter {
+        match self {
+            Self::Perf(perf) => perf.filter(),
+            Self::Ptrace(_) => Filter::default(),
+        }
+    }
+
     /// Begins to record: an attached process at once, a child when it calls exec.
     pub fn record(self) -> Result<Recording, OpenError> {
         Ok(match self {
-            Self::Perf(perf) => Recording::Perf(perf.record()?),
+            Self::Perf(perf) => Recording::Perf(Box::new(perf.record()?)),
             Self::Ptrace(ptrace) => Recording::Ptrace(ptrace.record()),
         })
     }
@@ -168,7 +185,7 @@ fn is_of_the_machine(error: &perf::OpenError) -> bool {
 #[derive(Debug)]
 pub enum Recording {
     /// By `perf_event_open`.
-    Perf(perf::Recording),
+    Perf(Box<perf::Recording>),
     /// By ptrace.
     Ptrace(ptrace::Recording),
 }
@@ -178,8 +195,10 @@ pub enum Recording {
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
-    /// The CPU time of all threads together, user and kernel, in nanoseconds.
-    pub total_cpu_time_ns: u64,
+    /// The CPU time of all threads together, user and kernel, in nanoseconds; `None` where it was counted with others'.
+    pub total_cpu_time_ns: Option<u64>,
+    /// Whether processes that descend from what was recorded live on.
+    pub left_running: bool,
     /// How many samples were dropped, where that is counted apart from the events.
     pub lost_samples: Option<u64>,
     /// For how long threads were held, where they were.
@@ -212,12 +231,19 @@ impl Recording {
     pub fn finish(self) -> Summary {
         match self {
             Self::Perf(recording) => {
-                let perf::Summary { reason, total_cpu_time_ns, lost_samples } = recording.finish();
-                Summary { reason, total_cpu_time_ns, lost_samples, holds: None }
+                let perf::Summary { reason, total_cpu_time_ns, left_running, lost_samples } =
+                    recording.finish();
+                Summary { reason, total_cpu_time_ns, left_running, lost_samples, holds: None }
             }
             Self::Ptrace(recording) => {
                 let ptrace::Summary { reason, total_cpu_time_ns, lost_samples, holds } = recording.finish();
-                Summary { reason, total_cpu_time_ns, lost_samples: Some(lost_samples), holds: Some(holds) }
+                Summary {
+                    reason,
+                    total_cpu_time_ns: Some(total_cpu_time_ns),
+                    left_running: false,
+                    lost_samples: Some(lost_samples),
+                    holds: Some(holds),
+                }
             }
         }
     }

@@ -102,6 +102,46 @@ impl Allowance {
     }
 }
 
+/// What it takes to attach to threads one by one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttachCost {
+    /// The CPUs on which each thread gets its events.
+    pub(crate) cpus: usize,
+    pub(crate) threads: usize,
+    /// Whether a clock counts beside the event that samples.
+    pub(crate) clock_beside: bool,
+}
+
+/// The descriptors that are left for all else: the files that are mapped, the output, the server.
+const OTHER_DESCRIPTORS: u64 = 512;
+/// The events that are opened at most where a clock on each CPU would do as well. The kernel needs a kilobyte and more
+/// for each, and some microseconds.
+const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
+
+impl AttachCost {
+    /// The events: on each CPU, for each thread, one that samples, one that counts and one for mappings and names.
+    pub(crate) fn events(&self) -> u64 {
+        let each = 3 + u64::from(self.clock_beside);
+        each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
+    }
+
+    /// The descriptors that have to be allowed.
+    pub(crate) fn descriptors(&self) -> u64 {
+        self.events().saturating_add(OTHER_DESCRIPTORS)
+    }
+
+    /// Whether the threads get events of their own, given how many descriptors are allowed, and whether whole CPUs may
+    /// be sampled instead. `None` where neither can be.
+    pub(crate) fn by_thread(&self, descriptors: u64, cpus_may_be_watched: bool) -> Option<bool> {
+        let fits = self.descriptors() <= descriptors;
+        if cpus_may_be_watched {
+            Some(fits && self.events() <= MOST_EVENTS_BY_CHOICE)
+        } else {
+            fits.then_some(true)
+        }
+    }
+}
+
 /// The largest power of two within `room`, but never less than `least` nor more than `most`.
 fn power_of_two_within(room: u64, least: u64, most: u64) -> u64 {
     let room = room.clamp(least, most.max(least));
@@ -158,6 +198,28 @@ mod tests {
             let allowance = allowance(cpus, Some((516 * cpus as u64 + 8192) << 10), 1000);
             assert!(locked(&allowance, allowance.plan()) * 2 > allowance.bytes.unwrap(), "{cpus} CPUs");
         }
+    }
+
+    #[test]
+    fn threads_get_events_of_their_own_as_long_as_there_are_descriptors() {
+        let check = |cpus, threads, descriptors, watched, expected| {
+            let cost = AttachCost { cpus, threads, clock_beside: true };
+            assert_eq!(cost.by_thread(descriptors, watched), expected, "{cpus} CPUs, {threads} threads");
+        };
+        check(2, 500, 1 << 20, false, Some(true));
+        check(2, 500, 4096, false, None);
+        check(2, 500, 4096, true, Some(false));
+        check(2, 400, 4096, true, Some(true));
+        check(128, 1000, 524_288, false, Some(true));
+        check(128, 1000, 524_288, true, Some(false));
+        check(128, 1100, 524_288, false, None);
+        check(8192, usize::MAX, u64::MAX - 1, true, Some(false));
+    }
+
+    #[test]
+    fn a_thread_costs_three_events_a_cpu_and_one_more_beside_cycles() {
+        let events = |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside }.events();
+        assert_eq!([false, true].map(events), [384_000, 512_000]);
     }
 
     #[test]

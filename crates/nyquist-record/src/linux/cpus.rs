@@ -13,8 +13,8 @@ pub(crate) fn online() -> io::Result<Vec<u32>> {
 /// More CPUs than any kernel can be built for (8,192), so that a list that lies stays small.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Reads a list as the kernel writes it: `0-3,8,10-11`.
-pub(crate) fn parse_list(list: &str) -> Option<Vec<u32>> {
+/// Reads a list of CPUs as the kernel writes it: `0-3,8,10-11`; `None` where it is none.
+pub fn parse_list(list: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in list.trim().split(',') {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -27,9 +27,25 @@ pub(crate) fn parse_list(list: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
+/// Writes a list as the kernel does; `cpus` are ascending.
+pub(crate) fn format_list(cpus: &[u32]) -> String {
+    let ranges =
+        cpus.chunk_by(|cpu, next| cpu + 1 == *next).filter_map(|range| Some((range.first()?, range.last()?)));
+    let texts =
+        ranges.map(|(first, last)| if first == last { first.to_string() } else { format!("{first}-{last}") });
+    texts.collect::<Vec<_>>().join(",")
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parse_list;
+    use super::{format_list, parse_list};
+
+    #[test]
+    fn lists_of_cpus_are_written_as_they_are_read() {
+        for list in ["0", "0-3", "0-1,4,6-7"] {
+            assert_eq!(format_list(&parse_list(list).unwrap()), list);
+        }
+    }
 
     #[test]
     fn lists_of_cpus_are_read() {

@@ -21,6 +21,11 @@ pub(crate) fn original_descriptor_limit() -> Option<Limit> {
     ORIGINAL_DESCRIPTORS.get().copied()
 }
 
+/// The number of descriptors that this process may have now.
+pub(crate) fn descriptor_limit() -> u64 {
+    descriptors().map_or(1024, |limit| limit.soft)
+}
+
 /// A number in `/proc/sys/kernel`; `None` where it cannot be read.
 pub(crate) fn kernel_setting(name: &str) -> Option<i64> {
     fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()

@@ -2,6 +2,7 @@
 
 pub mod backend;
 mod budget;
+mod cgroup;
 mod command;
 mod cpus;
 mod kernel;
@@ -18,6 +19,8 @@ mod sudo;
 mod sys;
 
 pub use command::{Command, Credentials};
+pub use cpus::parse_list as parse_cpu_list;
+pub use proc::named as processes_named;
 pub use sudo::{invoking_environment, invoking_user};
 
 /// The point in time that is now, on the clock of every event.

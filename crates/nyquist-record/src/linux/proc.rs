@@ -1,10 +1,13 @@
 //! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::{fs, io};
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
 use nyquist_object::{Avma, FileOffset};
+
+/// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
+const MAX_COMM: usize = 15;
 
 /// The threads of a process.
 pub(crate) fn threads(pid: Pid) -> io::Result<Vec<u32>> {
@@ -25,19 +28,22 @@ pub(crate) fn cpu_times(pid: Pid) -> Vec<(u32, u64)> {
     threads(pid).unwrap_or_default().into_iter().filter_map(time).collect()
 }
 
-/// A process and all that descend from it, itself first. Takes a look at every process that there is.
-pub(crate) fn family(pid: Pid) -> Vec<u32> {
+/// Processes and all that descend from them, each once and before those that descend from it. Takes a look at every
+/// process that there is.
+pub(crate) fn families(pids: &[Pid]) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for other in all_processes() {
         if let Some(parent) = parent(other) {
             children.entry(parent).or_default().push(other);
         }
     }
-    let mut family = vec![pid.0];
+    let mut family: Vec<u32> = Vec::new();
+    let mut known = HashSet::new();
+    family.extend(pids.iter().map(|pid| pid.0).filter(|pid| known.insert(*pid)));
     let mut at = 0;
-    // Taking the children out ends the loop even if numbers were reused while `/proc` was read.
     while let Some(member) = family.get(at) {
-        family.extend(children.remove(member).unwrap_or_default());
+        let children = children.remove(member).unwrap_or_default();
+        family.extend(children.into_iter().filter(|child| known.insert(*child)));
         at += 1;
     }
     family
@@ -56,9 +62,26 @@ pub(crate) fn tracer(tid: u32) -> Option<u32> {
     Some(status_number(tracer, "Tgid").unwrap_or(tracer))
 }
 
-fn all_processes() -> impl Iterator<Item = u32> {
+/// The numbers of all processes.
+pub(crate) fn all_processes() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The processes whose name is as wanted, but for this one: the name of the main thread, or that of the program's file
+/// where the kernel has cut it.
+pub fn named(is_wanted: impl Fn(&str) -> bool) -> Vec<Pid> {
+    let others = all_processes().filter(|pid| *pid != std::process::id());
+    others.filter(|pid| process_names(*pid).iter().any(|name| is_wanted(name))).map(Pid).collect()
+}
+
+fn process_names(pid: u32) -> Vec<String> {
+    let comm = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let comm = String::from_utf8_lossy(&comm).trim_end_matches('\n').to_owned();
+    let program = fs::read_link(format!("/proc/{pid}/exe")).ok();
+    let file = program.and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    let whole = file.filter(|file| comm.len() >= MAX_COMM && file.starts_with(&comm));
+    if comm.is_empty() { Vec::new() } else { [Some(comm), whole].into_iter().flatten().collect() }
 }
 
 fn parent(pid: u32) -> Option<u32> {

@@ -5,6 +5,7 @@ use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
 use nyquist_record::linux::backend::Choice;
+use nyquist_record::linux::parse_cpu_list;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,10 +13,10 @@ use std::time::Duration;
 /// `nyquist record`
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
-       nyquist record [OPTIONS] -p PID")]
+       nyquist record [OPTIONS] (-p PID,... | --name NAME,... | -a | --cgroup PATH)")]
 #[command(
     after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
-was not found and 126 where it could not be run. Of an attached process it is 0.
+was not found and 126 where it could not be run. Of processes that ran before it is 0.
 
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
 the command. SIGTERM is passed on to the command and the profile is saved."
@@ -27,9 +28,11 @@ pub(crate) struct RecordArgs {
     /// How to sample: by perf_event_open, by ptrace where that is refused, or by what works best
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]
     pub(crate) backend: Backend,
-    /// Record this running process, with all of its threads
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "iteration_count"])]
-    pub(crate) pid: Option<u32>,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Sample on these CPUs only, as 0-3,8
+    #[arg(long, value_name = "LIST", value_parser = cpu_list)]
+    pub(crate) cpu: Option<CpuList>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) duration: Option<Duration>,
@@ -72,9 +75,35 @@ pub(crate) struct RecordArgs {
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "COMMAND",
-        required_unless_present = "pid"
+        required_unless_present_any = ["pid", "name", "all_cpus", "cgroup"]
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// What is recorded instead of a command.
+#[derive(Debug, Default, Args)]
+pub(crate) struct TargetArgs {
+    /// Record these running processes, with all their threads and children
+    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with_all = ["command", "iteration_count"])]
+    pub(crate) pid: Vec<u32>,
+    /// Record the running processes of these names ("*" and "?" as in a shell), with all their threads and children;
+    /// with -a: only processes of these names, as they come and go
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["command", "iteration_count"])]
+    pub(crate) name: Vec<String>,
+    /// Record every process of the machine
+    #[arg(short, long, conflicts_with_all = ["command", "pid", "iteration_count"])]
+    pub(crate) all_cpus: bool,
+    /// Record the processes of this control group: its path, as /proc/PID/cgroup shows it
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid", "name", "all_cpus", "iteration_count"])]
+    pub(crate) cgroup: Option<PathBuf>,
+}
+
+/// CPUs, by their numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CpuList(pub(crate) Vec<u32>);
+
+fn cpu_list(text: &str) -> Result<CpuList, String> {
+    parse_cpu_list(text).map(CpuList).ok_or_else(|| "not a list of CPUs, as 0-3,8".to_owned())
 }
 
 /// How often the command runs.
@@ -202,7 +231,30 @@ mod tests {
         let nothing = record(&[]).unwrap_err().to_string();
         assert!(nothing.contains("COMMAND") && !nothing.contains("--pid <PID>"), "{nothing}");
         assert!(record(&["-p", "1", "ls"]).is_err());
-        assert_eq!(record(&["-p", "17"]).unwrap().pid, Some(17));
+        assert_eq!(record(&["-p", "17"]).unwrap().target.pid, [17]);
+    }
+
+    #[test]
+    fn several_processes_are_named_in_one_word_or_in_many() {
+        assert_eq!(record(&["-p", "1,2", "-p", "3"]).unwrap().target.pid, [1, 2, 3]);
+        assert_eq!(record(&["--name", "cc1*,ld"]).unwrap().target.name, ["cc1*", "ld"]);
+        assert!(record(&["-p", "1,x"]).is_err());
+    }
+
+    #[test]
+    fn one_thing_is_recorded_at_a_time() {
+        for words in
+            [&["-a", "ls"][..], &["-a", "-p", "1"], &["--cgroup", "/x", "ls"], &["--name", "x", "ls"]]
+        {
+            assert!(record(words).is_err(), "{words:?}");
+        }
+        assert!(record(&["-a", "--name", "x"]).unwrap().target.all_cpus);
+    }
+
+    #[test]
+    fn cpus_are_a_list() {
+        assert_eq!(record(&["--cpu", "0-2,5", "ls"]).unwrap().cpu.unwrap().0, [0, 1, 2, 5]);
+        assert!(record(&["--cpu", "2-1", "ls"]).is_err());
     }
 
     #[test]

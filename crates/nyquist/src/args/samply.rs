@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn wrappers_are_understood() {
         let hotpath = record("record --pid 77 --save-only -o /tmp/hp.json.gz");
-        assert_eq!(hotpath.pid, Some(77));
+        assert_eq!(hotpath.target.pid, [77]);
         assert!(hotpath.save_only && !hotpath.serve);
         assert_eq!(hotpath.output, Path::new("/tmp/hp.json.gz"));
         let cargo_samply = record("record -- target/samply/app -s -p 3");

@@ -68,7 +68,7 @@ fn nodes(asked: &Asked<'_>, transforms: Vec<Transform>, root: Option<FuncId>, pe
 }
 
 /// The heaviest nodes, in the order in which they are. A node is no heavier than the one above it, which comes first.
-fn heaviest<'v>(nodes: Vec<(usize, TreeNode<'v>)>, limit: usize) -> Vec<(usize, TreeNode<'v>)> {
+fn heaviest(nodes: Vec<(usize, TreeNode<'_>)>, limit: usize) -> Vec<(usize, TreeNode<'_>)> {
     let mut order: Vec<usize> = (0..nodes.len()).collect();
     order.sort_by_key(|&index| (std::cmp::Reverse(nodes[index].1.total.weight), index));
     let kept: std::collections::HashSet<usize> = order.into_iter().take(limit).collect();

@@ -65,10 +65,36 @@ impl Features {
             Self { .. } => None,
         }
     }
+}
+
+/// How far an event reaches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reach {
+    /// A thread on a CPU, with all threads and processes that are born from it.
+    Thread {
+        /// Whether it begins when the process calls exec, and not when it is switched on.
+        from_exec: bool,
+    },
+    /// Whatever runs on a CPU, or what of it belongs to a control group.
+    Cpu,
+}
+
+/// What all events of a recording have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Common {
+    pub(crate) features: Features,
+    pub(crate) reach: Reach,
+}
+
+impl Common {
+    /// Whether samples come with what their thread has used. The count of a CPU is no thread's.
+    pub(crate) fn reads_threads(self) -> bool {
+        self.features.read && matches!(self.reach, Reach::Thread { .. })
+    }
 
     /// Whether a clock must count beside the event that samples: cycles are no time.
     pub(crate) fn clock_beside(self) -> bool {
-        self.trigger == Trigger::Cycles
+        self.features.trigger == Trigger::Cycles && matches!(self.reach, Reach::Thread { .. })
     }
 
     /// The layout of the records of all events.
@@ -82,11 +108,11 @@ impl Features {
             .with(SampleType::CALLCHAIN)
             .with(SampleType::REGS_USER)
             .with(SampleType::STACK_USER);
-        if self.read {
+        if self.reads_threads() {
             sample_type = sample_type.with(SampleType::READ);
         }
         let mut read_format = ReadFormat::ID;
-        if self.lost {
+        if self.features.lost {
             read_format = read_format.with(ReadFormat::LOST);
         }
         if self.clock_beside() {
@@ -111,14 +137,12 @@ pub(crate) struct Sampling {
     pub(crate) wake_at: u32,
     /// The counting unit of the CPU's kind of core, where there are several kinds.
     pub(crate) unit: Option<u32>,
-    /// Whether sampling begins when the process calls exec, and not when it is switched on.
-    pub(crate) from_exec: bool,
 }
 
 /// The event that samples.
-pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_attr {
-    let mut attr = common(features, sampling.from_exec);
-    match features.trigger {
+pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
+    let mut attr = begin(common);
+    match common.features.trigger {
         Trigger::Cycles => {
             attr.type_ = PERF_TYPE_HARDWARE;
             // The unit's number goes into the upper half (`PERF_PMU_TYPE_SHIFT`).
@@ -131,6 +155,8 @@ pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_att
             attr.type_ = PERF_TYPE_SOFTWARE;
             attr.config = u64::from(PERF_COUNT_SW_CPU_CLOCK);
             attr.__bindgen_anon_1.sample_period = period_ns(sampling.rate_hz);
+            // An idle CPU uses no time; its clock ticks all the same, as no counter of cycles does.
+            attr.set_exclude_idle(u64::from(common.reach == Reach::Cpu));
         }
     }
     attr.sample_stack_user = sampling.stack_bytes;
@@ -139,8 +165,9 @@ pub(crate) fn sampling(features: Features, sampling: Sampling) -> perf_event_att
 }
 
 /// The clock that counts beside cycles, in their group: it is switched with them, and never samples.
-pub(crate) fn clock(features: Features) -> perf_event_attr {
-    let mut attr = common(features, false);
+pub(crate) fn clock(common: Common) -> perf_event_attr {
+    let mut attr = begin(common);
+    attr.set_enable_on_exec(0);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_TASK_CLOCK);
     attr.sample_stack_user = LEAST_STACK;
@@ -148,28 +175,29 @@ pub(crate) fn clock(features: Features) -> perf_event_attr {
     attr
 }
 
-/// The clock whose count the kernel writes down for every thread that ends.
+/// The clock that counts. Of a thread, the kernel writes its count down for every one that ends that was born from it.
 ///
 /// It is an event of its own, with a ring of its own: the kernel writes these records from the CPU on which the
 /// thread ends into the rings of all CPUs, which are not made for writers on other CPUs. A ring can then stop for
 /// good, and with it every sample that would have gone there.
-pub(crate) fn totals(features: Features, from_exec: bool, wake_at: u32) -> perf_event_attr {
-    let mut attr = common(features, from_exec);
+pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
+    let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
-    attr.config = match features.trigger {
-        Trigger::Cycles => u64::from(PERF_COUNT_SW_TASK_CLOCK),
-        Trigger::CpuClock => u64::from(PERF_COUNT_SW_CPU_CLOCK),
+    attr.config = if common.clock_beside() {
+        u64::from(PERF_COUNT_SW_TASK_CLOCK)
+    } else {
+        u64::from(PERF_COUNT_SW_CPU_CLOCK)
     };
     attr.sample_stack_user = LEAST_STACK;
-    attr.set_inherit_stat(1);
+    attr.set_inherit_stat(attr.inherit());
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
 }
 
 /// The event that counts nothing and tells of mappings, names and tasks. Every record of it wakes its reader, so
 /// that files can be opened while the process that maps them lives.
-pub(crate) fn sideband(features: Features, from_exec: bool) -> perf_event_attr {
-    let mut attr = common(features, from_exec);
+pub(crate) fn sideband(common: Common) -> perf_event_attr {
+    let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_DUMMY);
     attr.sample_stack_user = LEAST_STACK;
@@ -180,7 +208,7 @@ pub(crate) fn sideband(features: Features, from_exec: bool) -> perf_event_attr {
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
-    attr.set_build_id(u64::from(features.build_id));
+    attr.set_build_id(u64::from(common.features.build_id));
     attr.__bindgen_anon_2.wakeup_watermark = 1;
     attr
 }
@@ -194,8 +222,9 @@ pub(crate) fn period_ns(rate_hz: u32) -> u64 {
     1_000_000_000 / u64::from(rate_hz.max(1))
 }
 
-fn common(features: Features, from_exec: bool) -> perf_event_attr {
-    let format = features.format();
+fn begin(common: Common) -> perf_event_attr {
+    let Common { features, reach } = common;
+    let format = common.format();
     let mut attr = perf_event_attr {
         sample_type: format.sample_type.0,
         read_format: format.read_format.0,
@@ -204,8 +233,8 @@ fn common(features: Features, from_exec: bool) -> perf_event_attr {
         ..perf_event_attr::default()
     };
     attr.set_disabled(1);
-    attr.set_inherit(1);
-    attr.set_enable_on_exec(u64::from(from_exec));
+    attr.set_inherit(u64::from(reach != Reach::Cpu));
+    attr.set_enable_on_exec(u64::from(reach == Reach::Thread { from_exec: true }));
     attr.set_exclude_kernel(u64::from(!features.kernel));
     attr.set_exclude_hv(u64::from(!features.kernel));
     attr.set_exclude_callchain_user(1);
@@ -259,11 +288,23 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_counts_beside_cycles_only() {
-        let group = |trigger| {
-            let format = Features { trigger, ..Features::ALL }.format();
+    fn a_clock_counts_beside_the_cycles_of_threads_only() {
+        let group = |(trigger, reach)| {
+            let format = Common { features: Features { trigger, ..Features::ALL }, reach }.format();
             format.read_format.contains(ReadFormat::GROUP)
         };
-        assert_eq!([Trigger::Cycles, Trigger::CpuClock].map(group), [true, false]);
+        let threads = Reach::Thread { from_exec: true };
+        let cases = [(Trigger::Cycles, threads), (Trigger::CpuClock, threads), (Trigger::Cycles, Reach::Cpu)];
+        assert_eq!(cases.map(group), [true, false, false]);
+    }
+
+    #[test]
+    fn samples_of_a_cpu_do_not_say_what_a_thread_has_used() {
+        let reads = |reach| {
+            let format = Common { features: Features::ALL, reach }.format();
+            format.sample_type.contains(SampleType::READ)
+        };
+        assert!(reads(Reach::Thread { from_exec: false }));
+        assert!(!reads(Reach::Cpu));
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 use nyquist_perf::file::WrittenEvent;
 use nyquist_perf::{AttrFlags, EventAttr, ReadFormat, SampleType};
 
-use super::attr::{Features, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::attr::{Common, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
 use super::events::{Events, Role};
 use super::outcome::Outcome;
 use crate::linux::sys::event::perf_event_attr;
@@ -13,7 +13,7 @@ use crate::linux::sys::event::perf_event_attr;
 /// What the events were opened with.
 #[derive(Debug)]
 pub(crate) struct Described {
-    pub(crate) features: Features,
+    pub(crate) common: Common,
     pub(crate) outcome: Outcome,
 }
 
@@ -38,7 +38,13 @@ impl Described {
     }
 
     fn attr(&self, role: Role) -> EventAttr {
-        let Self { features, outcome } = self;
+        let Self { common, outcome } = self;
+        // When the events were switched on is nothing to whoever reads the file.
+        let reach = match common.reach {
+            Reach::Thread { .. } => Reach::Thread { from_exec: false },
+            reach @ Reach::Cpu => reach,
+        };
+        let common = Common { reach, ..*common };
         file_attr(&match role {
             Role::Sampling => {
                 let rate = Sampling {
@@ -46,20 +52,19 @@ impl Described {
                     stack_bytes: outcome.stack_bytes,
                     wake_at: 1,
                     unit: None,
-                    from_exec: false,
                 };
-                (sampling(*features, rate), sample_period(*features, outcome.rate_hz))
+                (sampling(common, rate), sample_period(common, outcome.rate_hz))
             }
-            Role::Clock => (clock(*features), 0),
-            Role::Totals => (totals(*features, false, 1), 0),
-            Role::Sideband => (sideband(*features, false), 0),
+            Role::Clock => (clock(common), 0),
+            Role::Totals => (totals(common, 1), 0),
+            Role::Sideband => (sideband(common), 0),
         })
     }
 }
 
 /// The period, or the frequency, of the event that samples.
-fn sample_period(features: Features, rate_hz: u32) -> u64 {
-    match features.trigger {
+fn sample_period(common: Common, rate_hz: u32) -> u64 {
+    match common.features.trigger {
         Trigger::Cycles => u64::from(rate_hz),
         Trigger::CpuClock => super::attr::period_ns(rate_hz),
     }

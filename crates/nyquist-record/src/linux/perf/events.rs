@@ -118,6 +118,25 @@ impl Events {
         }
     }
 
+    /// Whether all threads have ended whose events were opened, and all that were born from them.
+    pub(crate) fn all_have_ended(&self) -> bool {
+        self.counters.iter().all(|counter| self.has_ended(counter))
+    }
+
+    /// The events that sample: their numbers, and the threads that they were opened for.
+    pub(crate) fn sampled_threads(&self) -> io::Result<Vec<(u64, u32)>> {
+        let sampled = |counter: &Counter| {
+            let fd = self.fds.get(counter.sampling).ok_or(io::ErrorKind::NotFound)?;
+            Ok((event::id(fd.as_fd())?, counter.tid))
+        };
+        self.counters.iter().map(sampled).collect()
+    }
+
+    /// The events that sample.
+    pub(crate) fn sampling(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.counters.iter().filter_map(|counter| self.fds.get(counter.sampling))
+    }
+
     /// Whether the thread of a counter has ended, and all that were born from it.
     pub(crate) fn has_ended(&self, counter: &Counter) -> bool {
         let Some(fd) = self.raw_fd(counter.place) else { return false };

@@ -23,7 +23,10 @@
 mod attr;
 mod described;
 mod events;
+mod jitter;
+mod lineage;
 mod open;
+mod opener;
 mod outcome;
 mod pool;
 mod reader;
@@ -33,7 +36,7 @@ mod totals;
 
 pub use attr::Trigger;
 pub use open::{Options, Perf, Target};
-pub use outcome::{Notice, OpenError, Outcome};
+pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};
 pub(crate) use pool::{Filling, Need, Pool};
 pub use reader::EndReason;
 pub use recording::{Recording, StopHandle, Summary};

@@ -1,5 +1,7 @@
 //! What came of opening the events: what the machine allowed, and what it did not.
 
+use std::path::PathBuf;
+use std::time::Duration;
 use std::{fmt, io};
 
 use nyquist_convert::event::Pid;
@@ -8,9 +10,38 @@ use thiserror::Error;
 use super::attr::Trigger;
 use crate::linux::limits::kernel_setting;
 
+/// What the events cover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coverage {
+    /// Threads, each with events of its own that what is born from it inherits. The clock of a thread begins anew with
+    /// it: what lives for less than an interval is never sampled, but its time is known.
+    Threads,
+    /// A control group: one clock on each CPU, which runs while something of the group does.
+    Group,
+    /// Whole CPUs: one clock on each, which runs always.
+    Cpus,
+}
+
+/// What was attached to. Nothing of it was stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attached {
+    /// The threads that were found, those that ended meanwhile among them.
+    pub threads: usize,
+    /// The processes that lived in the end.
+    pub processes: usize,
+    /// How many looks at the threads it took until one found no new thread.
+    pub rounds: u32,
+    /// How long it took.
+    pub took: Duration,
+}
+
 /// What is being recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
+    /// What was attached to, thread by thread.
+    pub attached: Option<Attached>,
+    /// What the events cover.
+    pub coverage: Coverage,
     /// What triggers a sample.
     pub trigger: Trigger,
     /// Samples for every second of a thread's CPU time.
@@ -57,6 +88,20 @@ pub enum Notice {
     },
     /// Mappings, names and tasks share the ring for samples.
     SharedRings,
+    /// The command could not be given a control group of its own, so whole CPUs are sampled and what others do is
+    /// left out.
+    NoGroup {
+        /// Why not.
+        reason: String,
+    },
+    /// The threads attached to are too many for events of their own, so whole CPUs are sampled and what others do is
+    /// left out.
+    ManyThreads {
+        /// The threads.
+        threads: usize,
+        /// The events that they would need.
+        events: u64,
+    },
     /// Kernel addresses are hidden (`kernel.kptr_restrict`), so kernel code cannot be named.
     KernelAddressesHidden,
 }
@@ -90,6 +135,14 @@ impl fmt::Display for Notice {
             Self::SharedRings => {
                 write!(f, "too little memory can be locked for buffers of their own for mappings and names")
             }
+            Self::NoGroup { reason } => write!(
+                f,
+                "the command cannot be given a control group ({reason}), so whole CPUs are sampled and what is not the command's is left out: a program that works in the rhythm of the clock can get some percent too much or too little"
+            ),
+            Self::ManyThreads { threads, events } => write!(
+                f,
+                "{threads} threads would need {events} events, so whole CPUs are sampled and what is not theirs is left out"
+            ),
             Self::KernelAddressesHidden => {
                 write!(f, "kernel functions have no names: kernel.kptr_restrict hides their addresses")
             }
@@ -112,6 +165,25 @@ pub enum OpenError {
         /// The process.
         pid: Pid,
     },
+    /// There is no such CPU, or it is offline.
+    #[error("there is no CPU {cpu}: online are {online}")]
+    NoSuchCpu {
+        /// The CPU.
+        cpu: u32,
+        /// Those that are online, as a list.
+        online: String,
+    },
+    /// There is no such control group.
+    #[error("there is no control group {}: {source}", path.display())]
+    NoSuchGroup {
+        /// The group as it was named.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// What others do may not be seen.
+    #[error("recording the whole system, or a control group, is not permitted")]
+    OthersNotAllowed,
     /// The kernel, or a filter before it, refuses `perf_event_open` altogether.
     #[error("perf_event_open is refused: {source}")]
     Refused {
@@ -125,6 +197,14 @@ pub enum OpenError {
     Descriptors {
         /// How many could be opened.
         events: usize,
+    },
+    /// There are not enough descriptors to attach to so many threads.
+    #[error("attaching to {threads} threads takes {needed} open files, and fewer are allowed")]
+    TooFewDescriptors {
+        /// The threads.
+        threads: usize,
+        /// The descriptors that would be needed.
+        needed: u64,
     },
     /// Not even the smallest rings can be mapped.
     #[error("no buffers can be mapped for {cpus} CPUs: {source}")]
@@ -148,11 +228,21 @@ impl OpenError {
     /// What to do about it.
     pub fn advice(&self) -> Option<String> {
         match self {
-            Self::NoSuchProcess { .. } | Self::System { .. } => None,
+            Self::NoSuchProcess { .. } | Self::NoSuchCpu { .. } | Self::System { .. } => None,
+            Self::NoSuchGroup { .. } => {
+                Some("`cat /proc/PID/cgroup` shows the control group of a process".to_owned())
+            }
+            Self::OthersNotAllowed => Some(
+                "root can, and so can whoever has CAP_PERFMON; `sudo sysctl kernel.perf_event_paranoid=0` allows it to everybody"
+                    .to_owned(),
+            ),
             Self::AnotherUsers { .. } => {
                 Some("root can, and so can whoever has CAP_PERFMON and CAP_SYS_PTRACE".to_owned())
             }
             Self::Refused { hint, .. } => Some(hint.to_string()),
+            Self::TooFewDescriptors { needed, .. } => {
+                Some(format!("raise the limit (`ulimit -n {needed}`), or record on fewer CPUs (--cpu)"))
+            }
             Self::Descriptors { .. } => Some("raise the limit of open files (`ulimit -n`)".to_owned()),
             Self::Rings { .. } => Some("raise `ulimit -l` or kernel.perf_event_mlock_kb".to_owned()),
         }

@@ -11,13 +11,15 @@ use nyquist_perf::Header;
 use nyquist_perf::abi::record;
 
 use super::events::Events;
+use super::jitter::Jitter;
+use super::lineage::Lineage;
 use super::pool::{Filling, Need, Pool};
 use super::skim::{SampleLayout, skim};
 use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::{PollSet, process_descriptor};
-use crate::linux::sys::process::prefer_this_thread;
+use crate::linux::sys::process::Preference;
 use crate::linux::sys::ring::Ring;
 
 /// What the reader hands over: filled memory, and how far the past is complete.
@@ -33,12 +35,14 @@ pub(crate) struct End {
     pub(crate) reason: EndReason,
     /// What threads had used that no record tells.
     pub(crate) totals: Vec<Event>,
+    /// Whether threads lived on when the recording ended whose events were opened one by one.
+    pub(crate) threads_live: bool,
 }
 
 /// Why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndReason {
-    /// The process ended.
+    /// The command, or every process that was attached to, ended.
     Exited,
     /// It was stopped.
     Stopped,
@@ -67,9 +71,12 @@ pub(crate) struct Reader {
     pub(crate) out: SyncSender<Filled>,
     pub(crate) layout: SampleLayout,
     pub(crate) stop: Arc<OwnedFd>,
-    pub(crate) pid: u32,
+    /// The processes with whose end the recording ends; none where it goes on without them.
+    pub(crate) watched: Vec<u32>,
     pub(crate) duration: Option<Duration>,
     pub(crate) totals: ThreadTotals,
+    pub(crate) jitter: Option<Jitter>,
+    pub(crate) lineage: Option<Lineage>,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
@@ -85,21 +92,49 @@ pub(crate) struct RingSource {
 struct Waiting {
     poll: PollSet,
     stop: usize,
-    exit: Option<usize>,
-    /// The descriptor behind `exit`, which must stay open.
-    _process: Option<OwnedFd>,
+    /// The processes that have not ended yet.
+    living: Vec<Living>,
     /// For every ring its place, and which of its wakers is waited for there.
     rings: Vec<(usize, usize)>,
 }
 
+/// A process that is watched.
+struct Living {
+    pid: u32,
+    /// Its place and its descriptor, which must stay open; `None` where the kernel has no descriptors for processes.
+    descriptor: Option<(usize, OwnedFd)>,
+}
+
+impl Living {
+    fn has_ended(&self, poll: &PollSet) -> bool {
+        match &self.descriptor {
+            Some((place, _)) => poll.ready(*place).readable,
+            None => proc::has_ended(self.pid),
+        }
+    }
+}
+
 impl Waiting {
     /// How long to wait at most; `None` for ever.
-    fn timeout_ms(&self, deadline: Option<u64>, blocked: bool) -> Option<u32> {
-        let left =
-            deadline.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
+    fn timeout_ms(&self, deadlines: [Option<u64>; 2], blocked: bool) -> Option<u32> {
+        let left = deadlines.into_iter().flatten().min();
+        let left = left.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let retry = blocked.then_some(POOL_RETRY_MS);
-        let check = self.exit.is_none().then_some(EXIT_CHECK_MS);
+        let check = self.living.iter().any(|process| process.descriptor.is_none()).then_some(EXIT_CHECK_MS);
         [left, retry, check].into_iter().flatten().min()
+    }
+
+    /// Forgets the processes that have ended. Returns whether they were the last ones.
+    fn forget_ended(&mut self) -> bool {
+        let before = self.living.len();
+        let (ended, living) = std::mem::take(&mut self.living)
+            .into_iter()
+            .partition::<Vec<_>, _>(|process| process.has_ended(&self.poll));
+        for (place, _) in ended.iter().filter_map(|process| process.descriptor.as_ref()) {
+            self.poll.replace(*place, None);
+        }
+        self.living = living;
+        before > 0 && self.living.is_empty()
     }
 }
 
@@ -107,19 +142,23 @@ impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
     pub(crate) fn run(mut self) -> End {
         // A reader that comes too late loses samples, and it needs the CPU for a moment only.
-        prefer_this_thread();
+        let _preference = Preference::of_this_thread();
         let mut waiting = self.prepare_to_wait();
         let deadline =
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
         let mut progress = Progress::default();
         let reason = loop {
-            let timeout = waiting.timeout_ms(deadline, progress.blocked);
+            let change = self.jitter.as_ref().map(Jitter::next_ns);
+            let timeout = waiting.timeout_ms([deadline, change], progress.blocked);
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
             }
             progress.spread_rounds();
-            let ended = self.end_reason(&waiting, deadline);
+            if let Some(jitter) = &mut self.jitter {
+                jitter.change(&self.events, monotonic_ns());
+            }
+            let ended = end_reason(&mut waiting, deadline);
             self.drain(&mut progress);
             self.replace_ended_wakers(&mut waiting);
             if let Some(reason) = ended {
@@ -127,38 +166,26 @@ impl Reader {
             }
         };
         let living = self.totals.of_living(&self.events);
+        let threads_live = !self.events.all_have_ended();
         self.events.disable();
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
         let totals = self.totals.finish(&self.events, living, Timestamp(monotonic_ns()));
-        End { reason, totals }
+        End { reason, totals, threads_live }
     }
 
     fn prepare_to_wait(&self) -> Waiting {
         let mut poll = PollSet::default();
         let stop = poll.add(self.stop.as_fd().as_raw_fd());
-        let process = process_descriptor(self.pid).ok();
-        let exit = process.as_ref().map(|process| poll.add(process.as_raw_fd()));
+        let living = self.watched.iter().map(|pid| {
+            let descriptor = process_descriptor(*pid).ok();
+            Living { pid: *pid, descriptor: descriptor.map(|fd| (poll.add(fd.as_raw_fd()), fd)) }
+        });
+        let living = living.collect();
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.rings.iter().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
-        Waiting { poll, stop, exit, _process: process, rings }
-    }
-
-    fn end_reason(&self, waiting: &Waiting, deadline: Option<u64>) -> Option<EndReason> {
-        let exited = match waiting.exit {
-            Some(place) => waiting.poll.ready(place).readable,
-            None => proc::has_ended(self.pid),
-        };
-        if exited {
-            Some(EndReason::Exited)
-        } else if waiting.poll.ready(waiting.stop).readable {
-            Some(EndReason::Stopped)
-        } else if deadline.is_some_and(|deadline| monotonic_ns() >= deadline) {
-            Some(EndReason::Duration)
-        } else {
-            None
-        }
+        Waiting { poll, stop, living, rings }
     }
 
     /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another
@@ -184,6 +211,7 @@ impl Reader {
                 out: &self.out,
                 progress,
                 totals: &mut self.totals,
+                lineage: self.lineage.as_mut(),
             };
             drain.ring(ring);
         }
@@ -194,6 +222,18 @@ impl Reader {
         }
         progress.send(&self.out);
         !progress.blocked
+    }
+}
+
+fn end_reason(waiting: &mut Waiting, deadline: Option<u64>) -> Option<EndReason> {
+    if waiting.forget_ended() {
+        Some(EndReason::Exited)
+    } else if waiting.poll.ready(waiting.stop).readable {
+        Some(EndReason::Stopped)
+    } else if deadline.is_some_and(|deadline| monotonic_ns() >= deadline) {
+        Some(EndReason::Duration)
+    } else {
+        None
     }
 }
 
@@ -249,6 +289,7 @@ struct Drain<'a> {
     out: &'a SyncSender<Filled>,
     progress: &'a mut Progress,
     totals: &'a mut ThreadTotals,
+    lineage: Option<&'a mut Lineage>,
 }
 
 impl Drain<'_> {
@@ -270,10 +311,14 @@ impl Drain<'_> {
             };
             let room = filling.room();
             let len = skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
+            let copied = room.get(..len).unwrap_or_default();
             if header.kind == record::READ {
-                self.totals.add_ended(room.get(..len).unwrap_or_default());
+                self.totals.add_ended(copied);
             }
-            filling.advance(len);
+            let task = || self.totals.task(copied);
+            if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
+                filling.advance(len);
+            }
             at += u64::from(header.size);
             ring.release(at);
         }

@@ -13,6 +13,7 @@ use nyquist_perf::file::WrittenEvent;
 use super::described::Described;
 use super::events::Events;
 use super::reader::{End, EndReason, Filled};
+use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
 use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
@@ -24,19 +25,23 @@ pub struct Recording {
     pub(crate) chunks: Receiver<Filled>,
     pub(crate) format: PerfEvents,
     pub(crate) reader: Option<JoinHandle<End>>,
-    pub(crate) reason: Option<EndReason>,
+    pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
     pub(crate) counts_lost: bool,
     pub(crate) described: Described,
+    /// Whether what the events have counted is the CPU time of what was recorded.
+    pub(crate) counts_time: bool,
+    /// The command's own control group.
+    pub(crate) leaf: Option<Leaf>,
 }
 
 /// What was there before the first record.
 #[derive(Debug, Default)]
 pub(crate) struct Initial {
     pub(crate) time: Timestamp,
-    /// The names and mappings of an attached process.
-    pub(crate) process: Vec<EventKind>,
+    /// The names and mappings of the processes that run already.
+    pub(crate) processes: Vec<EventKind>,
     /// Whether the kernel's mappings are wanted.
     pub(crate) kernel: bool,
 }
@@ -44,7 +49,7 @@ pub(crate) struct Initial {
 impl Initial {
     fn events(self) -> Vec<Event> {
         let kernel = if self.kernel { kernel::mappings() } else { Vec::new() };
-        let kinds = kernel.into_iter().chain(self.process);
+        let kinds = kernel.into_iter().chain(self.processes);
         kinds.map(|kind| Event { time: self.time, cpu: None, kind }).collect()
     }
 }
@@ -67,8 +72,12 @@ impl StopHandle {
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
-    /// The CPU time of all threads together, user and kernel, in nanoseconds, as the events have counted it.
-    pub total_cpu_time_ns: u64,
+    /// The CPU time of all threads together, user and kernel, in nanoseconds, as the events have counted it; `None`
+    /// where they have counted what others used, too.
+    pub total_cpu_time_ns: Option<u64>,
+    /// Whether the recording ended with the command, or the processes attached to, while others lived that descend
+    /// from them.
+    pub left_running: bool,
     /// How many samples the kernel dropped, where it counts them (Linux 6.0).
     pub lost_samples: Option<u64>,
 }
@@ -111,10 +120,16 @@ impl Recording {
     /// Where the events cannot be read any more, their sums are 0: what was recorded is worth more than they are.
     pub fn finish(mut self) -> Summary {
         self.join();
-        let reason = self.reason.unwrap_or(EndReason::Stopped);
+        let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
+        let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, Leaf::has_processes);
         let total = self.events.total().unwrap_or_default();
         let lost_samples = self.counts_lost.then_some(total.lost);
-        Summary { reason, total_cpu_time_ns: total.value, lost_samples }
+        Summary {
+            reason,
+            total_cpu_time_ns: self.counts_time.then_some(total.value),
+            left_running: live && reason == EndReason::Exited,
+            lost_samples,
+        }
     }
 
     /// Ends the reader, if it has not ended; `None` where that was done before.
@@ -124,7 +139,7 @@ impl Recording {
         // The reader waits for memory that is in chunks that nobody will take.
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
-        self.reason = Some(end.reason);
+        self.end = Some((end.reason, end.threads_live));
         Some(end)
     }
 }

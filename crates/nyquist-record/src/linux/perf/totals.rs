@@ -7,23 +7,23 @@
 use std::collections::{HashMap, HashSet};
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
-use nyquist_perf::{Body, RecordFormat, parse_record};
+use nyquist_perf::{Body, RecordFormat, Task, parse_record};
 
 use super::events::{Counter, Events};
-use super::open::Target;
 use crate::linux::proc;
 
 /// What is known of the threads' CPU time while they are recorded.
 #[derive(Debug)]
 pub(crate) struct ThreadTotals {
-    pid: Pid,
+    /// The processes that are recorded with all that descend from them; none where threads are not counted one by one.
+    roots: Vec<Pid>,
     format: RecordFormat,
     /// What inherited counters had counted when their threads ended, by the number of the event that was opened.
     ended: HashMap<u64, u64>,
+    /// The processes of the threads that were there at the beginning.
+    processes: HashMap<u32, Pid>,
     /// What threads had used before they were recorded.
     before: HashMap<u32, u64>,
-    /// Processes born from the one that is attached to before it was: they are not recorded.
-    foreign: HashSet<u32>,
 }
 
 /// What a living thread has used since it was recorded, in nanoseconds.
@@ -36,15 +36,14 @@ pub(crate) struct Living {
 
 impl ThreadTotals {
     /// Begins with what is there before the events are switched on.
-    pub(crate) fn new(target: Target, format: RecordFormat) -> Self {
-        let pid = target.pid();
-        let before = proc::cpu_times(pid).into_iter().collect();
-        let foreign = match target {
-            // It has not begun to run.
-            Target::Child(_) => HashSet::new(),
-            Target::Attach(pid) => proc::family(pid).into_iter().filter(|other| *other != pid.0).collect(),
-        };
-        Self { pid, format, ended: HashMap::new(), before, foreign }
+    pub(crate) fn new(roots: &[Pid], format: RecordFormat) -> Self {
+        let family = if roots.is_empty() { Vec::new() } else { proc::families(roots) };
+        let before = family.iter().flat_map(|pid| proc::cpu_times(Pid(*pid))).collect();
+        let processes = family.iter().flat_map(|pid| {
+            let threads = proc::threads(Pid(*pid)).unwrap_or_default();
+            threads.into_iter().map(move |tid| (tid, Pid(*pid)))
+        });
+        Self { processes: processes.collect(), roots: roots.to_vec(), format, ended: HashMap::new(), before }
     }
 
     /// Takes note of a record that says what an inherited counter has counted.
@@ -56,14 +55,22 @@ impl ThreadTotals {
         }
     }
 
+    /// The thread that a record says was born or has ended.
+    pub(crate) fn task(&self, bytes: &[u8]) -> Option<Task> {
+        match parse_record(bytes, &self.format).ok()?.body {
+            Body::Fork(task) | Body::Exit(task) => Some(task),
+            _ => None,
+        }
+    }
+
     /// What the threads have used that live at this moment. To be asked before the events are switched off.
     pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
         // A look at every process takes longer than all else at the end of a recording.
-        if events.counters().iter().all(|counter| events.has_ended(counter)) {
+        if self.roots.is_empty() || events.all_have_ended() {
             return Vec::new();
         }
-        let family = proc::family(self.pid).into_iter().filter(|pid| !self.foreign.contains(pid));
-        let threads = family.flat_map(|pid| {
+        let family = proc::families(&self.roots);
+        let threads = family.into_iter().flat_map(|pid| {
             proc::cpu_times(Pid(pid)).into_iter().map(move |(tid, time)| (Pid(pid), tid, time))
         });
         let used = |(pid, tid, time): (Pid, u32, u64)| {
@@ -92,7 +99,8 @@ impl ThreadTotals {
                 own = own.min(*left);
                 *left -= own;
             }
-            totals.push(total(self.pid, counter.tid, Some(counter.cpu), own));
+            let Some(pid) = self.processes.get(&counter.tid) else { continue };
+            totals.push(total(*pid, counter.tid, Some(counter.cpu), own));
         }
         // A process that has ended and was not waited for is still found in `/proc`.
         let living = living.into_iter().filter(|thread| !ended.contains(&thread.tid));
@@ -100,12 +108,12 @@ impl ThreadTotals {
         totals
     }
 
-    /// What the scheduler says that the process's threads have used, in nanoseconds: of a launched command that has
+    /// What the scheduler says that the processes' threads have used, in nanoseconds: of a launched command that has
     /// ended, the main thread is still there. Where the kernel dropped records of threads that ended, this keeps
     /// their time from being taken for the main thread's.
     fn scheduled_times(&self) -> HashMap<u32, u64> {
         let before = |tid: u32| self.before.get(&tid).copied().unwrap_or_default();
-        let times = proc::cpu_times(self.pid).into_iter();
+        let times = self.roots.iter().flat_map(|pid| proc::cpu_times(*pid));
         times.map(|(tid, time)| (tid, time.saturating_sub(before(tid)))).collect()
     }
 

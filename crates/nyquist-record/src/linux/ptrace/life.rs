@@ -1,5 +1,6 @@
 //! What happens to traced threads: births, exec, signals, stops and ends, each of which they wait to be let go from.
 
+use super::open::Subject;
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::registers::Stopped;
@@ -7,7 +8,6 @@ use super::restart::{Signals, repeat_interrupted_call};
 use super::stop::Stop;
 use super::task::{Activity, Repeated, Task};
 use super::tracer::{Process, Tracer};
-use crate::linux::perf::Target;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Waited};
@@ -165,11 +165,18 @@ impl Tracer {
             let _ = ptrace::resume(tid, 0);
             return;
         };
-        task.activity = Activity::Aside;
+        let now = monotonic_ns();
         task.asked = None;
-        let pid = task.pid;
-        if task.has_run {
-            self.refresh_name(tid, monotonic_ns());
+        let (pid, has_run) = (task.pid, task.has_run);
+        if let Some(schedule) = task.files.schedule() {
+            task.account(schedule, now);
+        }
+        self.tell_waiting(tid, now);
+        if let Some(task) = self.tasks.get_mut(tid) {
+            task.activity = Activity::Aside;
+        }
+        if has_run {
+            self.refresh_name(tid, now);
         }
         if self.processes.get(&pid).is_some_and(|process| process.has_samples) {
             self.refresh_maps(pid, false);
@@ -184,7 +191,7 @@ impl Tracer {
         if is_target {
             self.has_ended = true;
         }
-        if self.target != Target::Child(Pid(tid)) {
+        if self.target != Subject::Child(Pid(tid)) {
             ptrace::reap(tid);
         }
     }

@@ -19,7 +19,7 @@ mod stop;
 mod task;
 mod tracer;
 
-pub use open::{Circumstances, Ptrace};
+pub use open::{Circumstances, Ptrace, Subject};
 pub use outcome::{Notice, OpenError, Outcome};
 pub use pace::HoldSummary;
 pub use recording::{Recording, Summary};

@@ -9,6 +9,8 @@ use std::{fs, io};
 use super::outcome::{Notice, OpenError, Outcome};
 use super::recording::Recording;
 use super::tracer::{End, Plan, Tracer};
+use nyquist_convert::event::Pid;
+
 use crate::Chunk;
 use crate::linux::perf::{Options, StopHandle, Target};
 use crate::linux::sys::poll;
@@ -34,10 +36,38 @@ pub struct Ptrace {
     recording: Recording,
 }
 
+/// What is traced: one process, with all that it starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A child that waits to call exec: what it becomes.
+    Child(Pid),
+    /// A process that runs.
+    Attach(Pid),
+}
+
+impl Subject {
+    /// What a target is to ptrace; `None` where it is more than a command or a process.
+    pub fn of(target: &Target) -> Option<Self> {
+        match target {
+            Target::Child(pid) => Some(Self::Child(*pid)),
+            Target::Attach(pids) => match pids[..] {
+                [pid] => Some(Self::Attach(pid)),
+                _ => None,
+            },
+            Target::System | Target::Cgroup(_) => None,
+        }
+    }
+
+    pub(super) fn pid(self) -> Pid {
+        let (Self::Child(pid) | Self::Attach(pid)) = self;
+        pid
+    }
+}
+
 impl Ptrace {
     /// Becomes the tracer of a process. It goes on running all the while.
     ///
-    pub fn open(target: Target, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
+    pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
         check_machine()?;
         // Each thread that is traced takes two descriptors.
         limits::raise_descriptor_limit();

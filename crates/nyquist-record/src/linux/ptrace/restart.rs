@@ -74,6 +74,11 @@ pub(crate) fn repeat_interrupted_call(stopped: &mut Stopped, signals: &Signals, 
     true
 }
 
+/// What may lie between the begin of a call and the look that has seen it.
+const UNCERTAINTY_MS: i32 = 20;
+/// A call that has waited for less has begun where it is known to.
+const DOUBTFUL_MS: i32 = 5;
+
 /// What is left of a timeout in milliseconds, which is negative where the call waits for ever. A call that seems to have
 /// waited for longer is another one than the one that was seen to begin.
 fn timeout_left(milliseconds: u64, waited_ns: u64) -> u64 {
@@ -82,7 +87,13 @@ fn timeout_left(milliseconds: u64, waited_ns: u64) -> u64 {
         return milliseconds;
     }
     let waited = i32::try_from(waited_ns / 1_000_000).unwrap_or(i32::MAX);
-    if waited >= timeout { milliseconds } else { u64::from((timeout - waited).cast_unsigned()) }
+    // It may have ended meanwhile, and been made again by the program: its begin is known to a few milliseconds only.
+    let is_doubtful = waited >= DOUBTFUL_MS && waited.saturating_add(UNCERTAINTY_MS) >= timeout;
+    if waited >= timeout || is_doubtful {
+        milliseconds
+    } else {
+        u64::from((timeout - waited).cast_unsigned())
+    }
 }
 
 #[cfg(test)]
@@ -126,6 +137,8 @@ mod tests {
         check(none, 100, 0, Some(100));
         check(none, 100, 30, Some(70));
         check(none, 100, 200, Some(100));
+        check(none, 100, 90, Some(100));
+        check(none, 10, 3, Some(7));
         check(pending(libc::SIGCHLD), -1, 0, Some(-1));
         check(Signals { blocked: bit(libc::SIGTERM), ..pending(libc::SIGTERM) }, -1, 0, Some(-1));
         check(pending(libc::SIGTERM), -1, 0, None);

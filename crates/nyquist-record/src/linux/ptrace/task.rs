@@ -148,6 +148,8 @@ impl Task {
             Activity::Waiting(waited) => waited.since,
             Activity::Running | Activity::Aside => self.looked_at,
         };
+        // It got a CPU more often than to be stopped: whatever it is in has begun since.
+        let seen = if schedule.turns > self.schedule.turns + 1 { now } else { seen };
         let Some(Repeated { at, schedule: before, timeout: set }) = self.repeated else {
             return now.saturating_sub(seen);
         };
@@ -315,6 +317,7 @@ mod tests {
     #[test]
     fn a_call_that_is_made_again_and_again_has_waited_since_the_last_time() {
         let mut task = Task::new(0, 1, 7_000);
+        task.schedule = of(100, 0, 11);
         assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
         task.repeated = Some(Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5 });
         assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);

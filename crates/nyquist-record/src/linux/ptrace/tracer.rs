@@ -1,6 +1,7 @@
 //! The thread that traces: it waits for what happens to the traced threads, looks at them from time to time, and hands
 //! over what it has seen.
 
+use super::open::Subject;
 use std::collections::HashMap;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -16,11 +17,11 @@ use super::outcome::OpenError;
 use super::pace::{Budget, HoldSummary, Holds, Ticks};
 use super::task::{Activity, Task, Tasks};
 use crate::Chunk;
-use crate::linux::perf::{EndReason, Target};
+use crate::linux::perf::EndReason;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::PollSet;
-use crate::linux::sys::process::prefer_this_thread;
+use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::{self, Patience, Ticker};
 
 /// How often what was seen is handed over, and mappings and names are looked at.
@@ -37,7 +38,7 @@ fn is_traced_by_us(tid: u32) -> bool {
 
 /// What to trace, and how.
 pub(super) struct Plan {
-    pub(super) target: Target,
+    pub(super) target: Subject,
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
     pub(super) cpus: usize,
@@ -68,7 +69,7 @@ pub(super) struct Process {
 
 /// The state of the tracing thread.
 pub(super) struct Tracer {
-    pub(super) target: Target,
+    pub(super) target: Subject,
     pub(super) interval_ns: u64,
     duration: Option<Duration>,
     stop: Arc<OwnedFd>,
@@ -116,7 +117,7 @@ impl Tracer {
             turn: None,
             scratch: vec![0; LARGEST_COPY].into(),
             ended_cpu_ns: 0,
-            awaits_exec: matches!(plan.target, Target::Child(_)),
+            awaits_exec: matches!(plan.target, Subject::Child(_)),
             has_ended: false,
             sent_at: now,
         };
@@ -164,9 +165,9 @@ impl Tracer {
     /// Traces until the recording ends.
     pub(super) fn run(mut self) -> End {
         // A thread is held until this one has the CPU.
-        prefer_this_thread();
+        let _preference = Preference::of_this_thread();
         let now = monotonic_ns();
-        if let Target::Attach(pid) = self.target {
+        if let Subject::Attach(pid) = self.target {
             self.describe(pid, now);
         }
         let deadline = self.duration.map(|duration| now.saturating_add(duration.as_nanos() as u64));

@@ -8,20 +8,35 @@ pub(crate) use perf_event_open_sys::bindings::perf_event_attr;
 
 use super::check;
 
-/// Opens an event for a thread on a CPU.
+/// Whose doings an event counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Subject<'a> {
+    /// A thread's.
+    Thread(u32),
+    /// Those of all processes in a control group and below it, named by its folder.
+    Group(BorrowedFd<'a>),
+    /// Everybody's.
+    Everyone,
+}
+
+/// Opens an event on a CPU.
 pub(crate) fn open(
     mut attr: perf_event_attr,
-    tid: u32,
+    subject: Subject<'_>,
     cpu: u32,
     group: Option<BorrowedFd<'_>>,
 ) -> io::Result<OwnedFd> {
     attr.size = size_of::<perf_event_attr>() as u32;
     let group = group.map_or(-1, |fd| fd.as_raw_fd());
-    let flags = libc::c_ulong::from(perf::bindings::PERF_FLAG_FD_CLOEXEC);
+    let (number, flag) = match subject {
+        Subject::Thread(tid) => (tid as libc::pid_t, 0),
+        Subject::Group(folder) => (folder.as_raw_fd(), perf::bindings::PERF_FLAG_PID_CGROUP),
+        Subject::Everyone => (-1, 0),
+    };
+    let flags = libc::c_ulong::from(perf::bindings::PERF_FLAG_FD_CLOEXEC | flag);
     // SAFETY: `attr` is a valid attribute of the size that it states; the kernel writes at most into it.
-    let fd = check(unsafe {
-        perf::perf_event_open(&raw mut attr, tid as libc::pid_t, cpu as libc::c_int, group, flags)
-    })?;
+    let fd =
+        check(unsafe { perf::perf_event_open(&raw mut attr, number, cpu as libc::c_int, group, flags) })?;
     // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -36,6 +51,14 @@ pub(crate) fn enable(event: BorrowedFd<'_>) -> io::Result<()> {
 pub(crate) fn disable(event: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: the descriptor is an open perf event, and the call takes no pointer.
     check(unsafe { perf::ioctls::DISABLE(event.as_raw_fd(), 0) }).map(|_| ())
+}
+
+/// Changes the time between two samples of a clock event, and begins an interval anew.
+pub(crate) fn set_period(event: BorrowedFd<'_>, period_ns: u64) -> io::Result<()> {
+    // The call wants the value's address (`_IOW('$', 4, __u64)`), whatever the binding's type says.
+    let address = (&raw const period_ns) as u64;
+    // SAFETY: the descriptor is an open perf event, and the call reads the live u64 at the address.
+    check(unsafe { perf::ioctls::PERIOD(event.as_raw_fd(), address) }).map(|_| ())
 }
 
 /// Sends an event's records into the ring of another one on the same CPU.

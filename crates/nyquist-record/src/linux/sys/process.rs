@@ -338,9 +338,30 @@ pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid as libc::pid_t, signal) }).map(|_| ())
 }
 
-/// Lets this thread run before others that want the CPU too, where this process may ask for that.
-pub(crate) fn prefer_this_thread() {
-    const NICENESS: libc::c_int = -15;
-    // SAFETY: the call takes no pointers; on Linux, 0 names the calling thread alone.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS) };
+/// Lets a thread run before others that want the CPU too, where this process may ask for that, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Preference {
+    thread: libc::id_t,
+    niceness: libc::c_int,
+}
+
+impl Preference {
+    /// Prefers the calling thread.
+    pub(crate) fn of_this_thread() -> Self {
+        const NICENESS: libc::c_int = -15;
+        // SAFETY: the calls take no pointers; on Linux, the number of a thread names it alone.
+        unsafe {
+            let thread = libc::gettid() as libc::id_t;
+            let niceness = libc::getpriority(libc::PRIO_PROCESS, thread);
+            libc::setpriority(libc::PRIO_PROCESS, thread, NICENESS);
+            Self { thread, niceness }
+        }
+    }
+}
+
+impl Drop for Preference {
+    fn drop(&mut self) {
+        // SAFETY: the call takes no pointers.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, self.thread, self.niceness) };
+    }
 }

@@ -1,0 +1,533 @@
+//! What profiles come of events.
+
+use super::*;
+use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, UserStack};
+use nyquist_object::{Avma, FileOffset};
+use nyquist_profile as profile;
+
+const MS: u64 = 1_000_000;
+
+fn converter(kernel_permitted: bool) -> Converter {
+    let meta = Meta { interval: MS, ..Meta::default() };
+    Converter::new(Options { start: Timestamp(0), kernel_permitted, meta })
+}
+
+fn at(time_ms: u64, kind: EventKind) -> Event {
+    Event { time: Timestamp(time_ms * MS), cpu: Some(0), kind }
+}
+
+fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
+    EventKind::Sample(Sample {
+        pid: Pid(pid),
+        tid: Tid(tid),
+        in_kernel: false,
+        state: SampleState::Clocked,
+        period_ns: MS,
+        cpu_time_ns: used_ms.map(|used| used * MS),
+        kernel_stack: Vec::new(),
+        user: UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect()),
+    })
+}
+
+/// Each sample of each thread as "outermost;...;innermost weight".
+fn folded(profile: &Profile) -> Vec<String> {
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let line = |sample: &profile::Sample| {
+        let mut names: Vec<_> = sample
+            .stack
+            .into_iter()
+            .flat_map(|stack| profile.stack_frames(stack))
+            .map(|frame| profile.func_name(frame.func))
+            .collect();
+        names.reverse();
+        format!("{} {}", names.join(";"), sample.weight)
+    };
+    samples.map(line).collect()
+}
+
+fn name(pid: u32, tid: u32, name: &str, exec: bool) -> EventKind {
+    EventKind::Name { pid: Pid(pid), tid: Tid(tid), name: name.to_owned(), exec }
+}
+
+fn fork(pid: u32, tid: u32, parent: u32) -> EventKind {
+    EventKind::Fork { pid: Pid(pid), tid: Tid(tid), parent_pid: Pid(parent), parent_tid: Tid(parent) }
+}
+
+fn exit(pid: u32, tid: u32) -> EventKind {
+    EventKind::Exit { pid: Pid(pid), tid: Tid(tid) }
+}
+
+/// The profile of these events, one each millisecond: each row as "process.thread samples start-end".
+fn rows(shape: Shape, events: Vec<EventKind>) -> Vec<String> {
+    let mut converter = converter(true).shaped(shape);
+    for (time, event) in (1..).zip(events) {
+        converter.push(at(time, event));
+    }
+    let profile = converter.finish().profile;
+    let row = |thread: &profile::Thread| {
+        let process = &profile.process(thread.process).name;
+        let end = thread.end.map_or_else(String::new, |end| (end / MS).to_string());
+        format!("{process}.{} {} {}-{end}", thread.name, thread.samples.len(), thread.start / MS)
+    };
+    profile.threads().iter().map(row).collect()
+}
+
+const REUSE: Shape = Shape {
+    reuse_threads: true,
+    fold_recursive_prefix: false,
+    cpu_threads: false,
+    main_threads_only: false,
+    program_arguments: 0,
+};
+
+#[test]
+fn threads_of_one_name_share_a_row_where_they_do_not_overlap() {
+    let events = || {
+        let mut events = vec![name(1, 1, "app", true), sample(1, 1, None, &[1])];
+        for tid in [2, 3] {
+            events.extend([fork(1, tid, 1), name(1, tid, "worker", false), sample(1, tid, None, &[2])]);
+        }
+        events.extend([exit(1, 3), fork(1, 4, 1), name(1, 4, "worker", false), sample(1, 4, None, &[3])]);
+        events
+    };
+    assert_eq!(rows(Shape::default(), events()).len(), 4);
+    assert_eq!(
+        rows(REUSE, events()),
+        ["app.app 1 1-", "worker.worker 1 3-", "worker.worker 2 6-"]
+            .map(|row| row.replace("worker.", "app."))
+    );
+}
+
+#[test]
+fn processes_of_one_name_share_a_row_where_they_do_not_overlap() {
+    let mut events = vec![name(1, 1, "sh", true)];
+    for pid in [2, 3] {
+        events.extend([fork(pid, pid, 1), name(pid, pid, "true", true), sample(pid, pid, None, &[1])]);
+        events.push(exit(pid, pid));
+    }
+    // Nothing was sampled while it lived.
+    events.extend([fork(4, 4, 1), name(4, 4, "true", true), exit(4, 4)]);
+    events.push(EventKind::Total { pid: Pid(4), tid: Tid(4), cpu_time_ns: 3 * MS });
+    assert_eq!(rows(REUSE, events), ["true.true 3 2-12"]);
+}
+
+#[test]
+fn a_row_is_left_to_its_name_when_the_name_changes() {
+    let mut events = vec![name(1, 1, "sh", true), sample(1, 1, None, &[1])];
+    for (pid, program) in [(2, "ls"), (3, "cat")] {
+        // The child is a shell until it becomes another program.
+        events.extend([fork(pid, pid, 1), sample(pid, pid, None, &[1])]);
+        events.extend([name(pid, pid, program, true), sample(pid, pid, None, &[2]), exit(pid, pid)]);
+    }
+    assert_eq!(rows(REUSE, events), ["sh.sh 1 1-", "ls.ls 2 3-7", "cat.cat 2 8-12"]);
+}
+
+#[test]
+fn only_main_threads_where_they_alone_are_wanted() {
+    let events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
+    let shape = Shape { main_threads_only: true, ..Shape::default() };
+    assert_eq!(rows(shape, events).len(), 2);
+}
+
+#[test]
+fn the_base_of_a_recursion_is_folded() {
+    let check = |stack: &[u64], expected: &str| {
+        let mut converter = converter(true).shaped(Shape { fold_recursive_prefix: true, ..Shape::default() });
+        converter.push(at(1, sample(1, 1, None, stack)));
+        assert_eq!(folded(&converter.finish().profile), [expected]);
+    };
+    check(&[0x30, 0x11, 0x11, 0x11], "0x10;0x30 1");
+    check(&[0x30, 0x11, 0x11, 0x21], "0x20;0x10;0x10;0x30 1");
+    check(&[0x11], "0x11 1");
+}
+
+#[test]
+fn a_cpu_has_what_ran_on_it() {
+    let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
+    converter.push(at(0, name(1, 1, "app", true)));
+    for (time, cpu) in [(1, 0), (2, 3), (3, 0)] {
+        converter.push(Event { cpu: Some(cpu), ..at(time, sample(1, 1, None, &[0x10])) });
+    }
+    let profile = converter.finish().profile;
+    let rows: Vec<_> = profile
+        .threads()
+        .iter()
+        .map(|thread| {
+            (profile.process(thread.process).name.as_str(), thread.name.as_str(), thread.samples.len())
+        })
+        .collect();
+    assert_eq!(rows, [("app", "app", 3), ("CPU", "All CPUs", 3), ("CPU", "CPU 0", 2), ("CPU", "CPU 3", 1)]);
+    assert_eq!(folded(&profile)[3], "app (process 1, thread 1);0x10 1");
+}
+
+#[test]
+fn the_last_sample_lies_before_the_end() {
+    let mut converter = converter(true);
+    converter.push(at(7, sample(1, 1, None, &[0x10])));
+    let profile = converter.finish().profile;
+    let last = profile.threads()[0].samples[0].time;
+    assert!(profile.meta().profiling_end > Some(last));
+}
+
+#[test]
+fn return_addresses_are_looked_up_a_byte_earlier() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 1, None, &[0x30, 0x20, 0x10])));
+    assert_eq!(folded(&converter.finish().profile), ["0xf;0x1f;0x30 1"]);
+}
+
+#[test]
+fn kernel_frames_are_on_top_of_user_frames() {
+    let mut converter = converter(true);
+    let EventKind::Sample(mut both) = sample(1, 1, None, &[0x10]) else { unreachable!() };
+    both.kernel_stack = vec![Avma(0xffff_0000_0000_0010), Avma(0xffff_0000_0000_0021)];
+    converter.push(at(1, EventKind::Sample(both)));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x10;0xffff000000000020;0xffff000000000010 1"]);
+    let categories: Vec<_> = profile
+        .frames()
+        .iter()
+        .map(|frame| profile.category(frame.category.unwrap().category).name.as_str())
+        .collect();
+    assert_eq!(categories, ["User", "Kernel", "Kernel"]);
+}
+
+#[test]
+fn samples_are_of_the_thread_that_they_name_and_processes_have_lifetimes() {
+    let mut converter = converter(true);
+    let name =
+        |pid, name: &str| EventKind::Name { pid: Pid(pid), tid: Tid(pid), name: name.to_owned(), exec: true };
+    let fork = EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
+    converter.push(at(0, name(1, "parent")));
+    converter.push(at(2, fork));
+    converter.push(at(3, name(2, "child")));
+    converter.push(at(4, sample(2, 2, None, &[1])));
+    converter.push(at(5, EventKind::Exit { pid: Pid(2), tid: Tid(2) }));
+    converter.push(at(6, sample(1, 1, None, &[2])));
+    let profile = converter.finish().profile;
+    let processes: Vec<_> = profile
+        .processes()
+        .iter()
+        .map(|process| (process.name.as_str(), process.start / MS, process.end.map(|end| end / MS)))
+        .collect();
+    assert_eq!(processes, [("child", 2, Some(5)), ("parent", 0, None)]);
+}
+
+#[test]
+fn a_number_that_is_used_again_gives_two_processes() {
+    let mut converter = converter(true);
+    let fork = || EventKind::Fork { pid: Pid(2), tid: Tid(2), parent_pid: Pid(1), parent_tid: Tid(1) };
+    converter.push(at(1, fork()));
+    converter.push(at(2, sample(2, 2, None, &[1])));
+    converter.push(at(3, EventKind::Exit { pid: Pid(2), tid: Tid(2) }));
+    converter.push(at(4, fork()));
+    converter.push(at(5, sample(2, 2, None, &[1])));
+    let profile = converter.finish().profile;
+    let pids: Vec<_> = profile.processes().iter().map(|process| process.pid.as_str()).collect();
+    assert_eq!(pids, ["2", "2.1"]);
+    assert_eq!(profile.processes()[0].end, Some(3 * MS));
+}
+
+#[test]
+fn cpu_time_without_samples_is_the_kernels_where_it_may_not_be_sampled() {
+    let mut converter = converter(false);
+    converter.push(at(1, sample(1, 1, Some(1), &[1])));
+    converter.push(at(9, sample(1, 1, Some(6), &[1])));
+    converter.push(at(12, EventKind::Total { pid: Pid(1), tid: Tid(1), cpu_time_ns: 9 * MS }));
+    let profile = converter.finish().profile;
+    assert_eq!(
+        folded(&profile),
+        ["0x1 1", "[kernel: not permitted] 4", "0x1 1", "[kernel: not permitted] 3"]
+    );
+    let deltas: Vec<_> = profile.threads()[0].samples.iter().map(|sample| sample.cpu_delta / MS).collect();
+    assert_eq!(deltas, [1, 4, 1, 3]);
+}
+
+#[test]
+fn a_thread_that_was_never_sampled_shows_up_by_its_total() {
+    let mut converter = converter(false);
+    converter.push(at(5, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
+    converter.push(at(5, EventKind::Total { pid: Pid(7), tid: Tid(7), cpu_time_ns: 2 * MS + 1 }));
+    assert_eq!(folded(&converter.finish().profile), ["[kernel: not permitted] 2"]);
+}
+
+#[test]
+fn where_the_kernel_is_sampled_a_sample_stands_for_the_time_since_the_last() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 1, Some(1), &[1])));
+    converter.push(at(9, sample(1, 1, Some(6), &[1])));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x1 1", "0x1 5"]);
+    assert_eq!(profile.threads()[0].samples[1].cpu_delta, 5 * MS);
+}
+
+#[test]
+fn looks_by_the_wall_clock_keep_running_and_waiting_apart() {
+    use SampleState::{Running, Waiting};
+    let mut converter = converter(true);
+    let look = |used_ms, state, address| {
+        let EventKind::Sample(sample) = sample(1, 1, Some(used_ms), &[address]) else { unreachable!() };
+        EventKind::Sample(Sample { state, ..sample })
+    };
+    converter.push(at(1, look(1, Running { waited_ns: 0 }, 1)));
+    // It has run and blocked since: that time is the next running sample's.
+    converter.push(at(9, look(3, Waiting { waited_ns: 6 * MS }, 2)));
+    converter.push(at(10, look(4, Running { waited_ns: 0 }, 3)));
+    // It seems to run, but has waited for a CPU.
+    converter.push(at(12, look(4, Running { waited_ns: 2 * MS }, 4)));
+    // Neither is worth a sample yet.
+    converter.push(at(12, look(4, Running { waited_ns: 1 }, 5)));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x1 1", "0x2 6", "0x3 3", "0x4 2"]);
+    let samples = &profile.threads()[0].samples;
+    let off_cpu: Vec<_> = samples.iter().map(|sample| sample.off_cpu).collect();
+    assert_eq!(off_cpu, [false, true, false, true]);
+    let deltas: Vec<_> = samples.iter().map(|sample| sample.cpu_delta / MS).collect();
+    assert_eq!(deltas, [1, 2, 1, 0]);
+}
+
+#[test]
+fn processes_too_short_for_a_sample_show_up_together() {
+    let mut converter = converter(true);
+    for pid in 10..20 {
+        let name = EventKind::Name { pid: Pid(pid), tid: Tid(pid), name: "true".to_owned(), exec: true };
+        converter.push(at(1, name));
+        let total = EventKind::Total { pid: Pid(pid), tid: Tid(pid), cpu_time_ns: MS * 7 / 10 };
+        converter.push(at(2, total));
+    }
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), vec!["[not sampled] 1"; 7]);
+    assert!(profile.processes().iter().all(|process| process.name == "true"));
+}
+
+#[test]
+fn a_stack_that_cannot_be_finished_says_why() {
+    let mut converter = converter(true);
+    let mapping = Mapping {
+        pid: Some(Pid(1)),
+        start: Avma(0x1000),
+        len: 0x1000,
+        offset: FileOffset(0),
+        path: "//anon".to_owned(),
+        identity: MappedFile::Unknown,
+    };
+    converter.push(at(0, EventKind::Map(mapping)));
+    let mut registers = [0; 17];
+    registers[16] = 0x1234;
+    let EventKind::Sample(mut cut) = sample(1, 1, None, &[]) else { unreachable!() };
+    cut.user = UserStack::Copied {
+        registers: Box::new(Registers::X86_64(registers)),
+        stack: bytes::Bytes::new(),
+        limited: false,
+    };
+    converter.push(at(1, EventKind::Sample(cut)));
+    let finished = converter.finish();
+    assert_eq!(folded(&finished.profile), ["(truncated: no unwind information);0x1234 1"]);
+    assert_eq!(finished.statistics.truncated, 1);
+}
+
+#[test]
+fn in_the_middle_of_exec_there_is_no_user_stack() {
+    let mut converter = converter(true);
+    let exec = EventKind::Name { pid: Pid(1), tid: Tid(1), name: "new".to_owned(), exec: true };
+    converter.push(at(1, exec));
+    let mut registers = [0; 17];
+    registers[16] = 0x1234;
+    let EventKind::Sample(mut sample) = sample(1, 1, None, &[]) else { unreachable!() };
+    sample.in_kernel = true;
+    sample.kernel_stack = vec![Avma(0xffff_0000_0000_0010)];
+    sample.user = UserStack::Copied {
+        registers: Box::new(Registers::X86_64(registers)),
+        stack: bytes::Bytes::from_static(&[0; 8]),
+        limited: false,
+    };
+    converter.push(at(2, EventKind::Sample(sample)));
+    assert_eq!(folded(&converter.finish().profile), ["0xffff000000000010 1"]);
+}
+
+#[test]
+fn a_snapshot_is_the_profile_so_far() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 1, None, &[1])));
+    converter.push(at(5, sample(1, 1, None, &[2])));
+    converter.advance(Timestamp(2 * MS));
+    assert_eq!(folded(&converter.snapshot()), ["0x1 1"]);
+    assert_eq!(folded(&converter.finish().profile), ["0x1 1", "0x2 1"]);
+}
+
+#[test]
+fn evicting_forgets_old_samples_and_their_stacks() {
+    let mut converter = converter(true);
+    for time in 1..10 {
+        converter.push(at(time, sample(1, 1, None, &[time, 0x101])));
+    }
+    converter.advance(Timestamp(100 * MS));
+    converter.evict(Timestamp(8 * MS));
+    converter.push(at(100, sample(1, 1, None, &[3, 0x101])));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x100;0x8 1", "0x100;0x9 1", "0x100;0x3 1"]);
+    assert_eq!(profile.stacks().len(), 4);
+}
+
+#[test]
+fn what_was_lost_is_in_the_profile() {
+    let mut converter = converter(true);
+    converter.push(at(1, EventKind::Lost { records: 3 }));
+    converter.push(at(2, EventKind::Lost { records: 4 }));
+    let finished = converter.finish();
+    assert_eq!(finished.statistics.lost, 7);
+    assert_eq!(finished.profile.meta().lost_samples, 7);
+}
+
+fn leave(pid: u32, stack: &[u64]) -> EventKind {
+    let EventKind::Sample(sample) = sample(pid, pid, None, stack) else { unreachable!() };
+    EventKind::SwitchOut(sample)
+}
+
+#[test]
+fn waiting_is_apart_from_cpu_time() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 1, None, &[0x10])));
+    converter.push(at(2, leave(1, &[0x20])));
+    converter.push(at(7, EventKind::SwitchIn { tid: Tid(1) }));
+    converter.push(at(8, leave(1, &[0x30])));
+    converter.push(at(10, sample(1, 1, None, &[0x10])));
+    converter.push(at(11, leave(2, &[0x40])));
+    converter.push(at(15, sample(1, 1, None, &[0x10])));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x10 1", "0x20 5", "0x30 2", "0x10 1", "0x10 1", "0x40 4"]);
+    let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let waits: Vec<_> = samples.map(|sample| (sample.off_cpu, sample.time / MS)).collect();
+    assert_eq!(waits, [(false, 1), (true, 2), (true, 8), (false, 10), (false, 15), (true, 11)]);
+}
+
+#[test]
+fn short_waits_add_up() {
+    let mut converter = converter(true);
+    for time in 0..10 {
+        let leave = Event { time: Timestamp(time * MS), ..at(0, leave(1, &[0x20])) };
+        let back = EventKind::SwitchIn { tid: Tid(1) };
+        converter.push(leave);
+        converter.push(Event { time: Timestamp(time * MS + MS * 3 / 10), ..at(0, back) });
+    }
+    assert_eq!(folded(&converter.finish().profile), ["0x20 1"; 3]);
+}
+
+#[test]
+fn only_samples_that_are_wanted_are_converted() {
+    let check = |selection: Selection, expected: &[&str]| {
+        let mut converter = converter(true).with_selection(selection);
+        let name = |pid, tid, name: &str| EventKind::Name {
+            pid: Pid(pid),
+            tid: Tid(tid),
+            name: name.to_owned(),
+            exec: false,
+        };
+        converter.push(at(0, name(1, 1, "server")));
+        converter.push(at(0, name(1, 2, "worker")));
+        converter.push(at(0, name(3, 3, "client")));
+        converter.push(at(1, sample(1, 1, None, &[1])));
+        converter.push(at(2, sample(1, 2, None, &[2])));
+        converter.push(Event { cpu: Some(4), ..at(3, sample(3, 3, None, &[3])) });
+        assert_eq!(folded(&converter.finish().profile), expected);
+    };
+    check(Selection::default(), &["0x1 1", "0x2 1", "0x3 1"]);
+    check(Selection { pids: vec![Pid(1)], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+    check(Selection { tids: vec![Tid(2), Tid(3)], ..Selection::default() }, &["0x2 1", "0x3 1"]);
+    check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
+    check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
+    check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
+    let time = Some(crate::TimeRange { start: 2 * MS, end: 3 * MS });
+    check(Selection { time, ..Selection::default() }, &["0x2 1"]);
+    check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
+}
+
+#[test]
+fn losses_without_a_record_of_their_own_are_in_the_profile() {
+    for (noted, expected) in [(2, 3), (9, 9)] {
+        let mut converter = converter(true);
+        converter.push(at(1, EventKind::Lost { records: 3 }));
+        converter.advance(Timestamp(100 * MS));
+        converter.note_lost(noted);
+        let finished = converter.finish();
+        assert_eq!((finished.statistics.lost, finished.profile.meta().lost_samples), (expected, expected));
+    }
+}
+
+fn exec(time: u64, pid: u32, name: &str) -> Event {
+    let name = name.to_owned();
+    at(time, EventKind::Name { pid: Pid(pid), tid: Tid(pid), name, exec: true })
+}
+
+fn born(time: u64, pid: u32, parent: u32) -> Event {
+    let (pid, tid) = (Pid(pid), Tid(pid));
+    at(time, EventKind::Fork { pid, tid, parent_pid: Pid(parent), parent_tid: Tid(parent) })
+}
+
+/// The samples that a filter keeps, each by its address.
+fn kept(filter: Filter, events: impl IntoIterator<Item = Event>) -> Vec<String> {
+    let mut converter = converter(true);
+    converter.keep_only(filter);
+    for event in events {
+        converter.push(event);
+    }
+    folded(&converter.finish().profile)
+}
+
+#[test]
+fn a_thread_that_has_given_its_number_back_is_the_last_that_ended_there() {
+    let mut converter = converter(true);
+    converter.push(exec(1, 7, "seven"));
+    converter.push(at(2, sample(u32::MAX, u32::MAX, None, &[1])));
+    converter.push(at(3, EventKind::Exit { pid: Pid(7), tid: Tid(7) }));
+    converter.push(at(4, sample(u32::MAX, u32::MAX, None, &[2])));
+    let profile = converter.finish().profile;
+    assert_eq!(folded(&profile), ["0x2 1"]);
+    assert_eq!(profile.processes()[0].name, "seven");
+}
+
+#[test]
+fn an_idle_cpu_is_nobodys_doing() {
+    assert_eq!(kept(Filter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
+}
+
+#[test]
+fn what_a_process_does_before_its_exec_is_not_the_commands() {
+    let events = [
+        at(1, sample(7, 7, None, &[1])),
+        at(1, sample(8, 8, None, &[2])),
+        exec(2, 7, "x"),
+        at(3, sample(7, 7, None, &[3])),
+    ];
+    assert_eq!(kept(Filter::FromExec(Pid(7)), events), ["0x2 1", "0x3 1"]);
+}
+
+#[test]
+fn a_family_is_what_descends_from_a_process() {
+    let events = [
+        at(1, sample(7, 7, None, &[1])),
+        exec(2, 7, "x"),
+        born(3, 8, 7),
+        born(4, 9, 8),
+        born(4, 10, 1),
+        at(5, sample(7, 7, None, &[7])),
+        at(6, sample(9, 9, None, &[9])),
+        at(6, sample(10, 10, None, &[10])),
+        born(7, 7, 1),
+        exec(8, 7, "another"),
+        at(9, sample(7, 7, None, &[11])),
+    ];
+    assert_eq!(kept(Filter::Family(vec![Pid(7)]), events), ["0x7 1", "0x9 1"]);
+}
+
+#[test]
+fn processes_are_kept_by_the_names_that_they_have_at_the_time() {
+    let events = [
+        exec(1, 7, "cc1plus"),
+        at(2, sample(7, 7, None, &[1])),
+        exec(3, 7, "ld"),
+        at(4, sample(7, 7, None, &[2])),
+    ];
+    let filter = Filter::Named(vec![crate::NamePattern::new("cc1*")]);
+    assert_eq!(kept(filter, events), ["0x1 1"]);
+}

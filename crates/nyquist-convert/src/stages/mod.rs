@@ -1,0 +1,304 @@
+//! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
+
+mod rows;
+mod samples;
+mod stacks;
+
+use crate::account::Leftovers;
+use crate::converter::{Options, Statistics};
+use crate::cpus::Cpus;
+use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
+use crate::evict;
+use crate::filter::Filter;
+use crate::intern::Interner;
+use crate::jit::JitDumps;
+
+use crate::markers::{self, Markers};
+use crate::modules::{LibSource, ModuleStore};
+use crate::program_arguments::ProgramArguments;
+use crate::reuse::Pool;
+use crate::select::Selection;
+use crate::shape::Shape;
+use crate::track::{Thread, Tracker};
+use crate::waits::Waits;
+use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
+use nyquist_unwind::{FrameAddress, Unwinder};
+use rows::name_process;
+use rustc_hash::FxHashMap;
+use stacks::{Place, Waiting};
+use std::collections::VecDeque;
+
+/// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
+/// must outweigh what adding up times in milliseconds rounds.
+const BEYOND_LAST: u64 = 1_000;
+
+/// The process that the kernel names where a thread has given its number back: -1.
+const NAMELESS: Pid = Pid(u32::MAX);
+
+/// What comes after the order stage.
+#[derive(Debug)]
+pub(crate) struct Stages {
+    options: Options,
+    tracker: Tracker,
+    pub(crate) modules: ModuleStore,
+    pub(crate) dumps: JitDumps,
+    /// Samples that wait for a jitdump to be written, by time.
+    waiting: VecDeque<Waiting>,
+    unwinder: Unwinder,
+    interner: Interner,
+    markers: Markers,
+    pub(crate) builder: ProfileBuilder,
+    pub(crate) statistics: Statistics,
+    leftovers: Leftovers,
+    pub(crate) filter: Filter,
+    /// The thread that has ended last on each CPU.
+    last_exits: FxHashMap<u32, (Pid, Tid)>,
+    pub(crate) shape: Shape,
+    /// Rows of threads that have ended; empty unless the shape says that rows are used again.
+    pool: Pool,
+    cpus: Cpus,
+    pub(crate) program_arguments: ProgramArguments,
+    pub(crate) selection: Selection,
+    waits: Waits,
+    /// The frames of the sample at hand, innermost first; kept to save its memory.
+    frames: Vec<FrameAddress>,
+    /// Where its frames are, outermost first; kept to save its memory.
+    places: Vec<Place>,
+    last_time: Timestamp,
+}
+
+impl Stages {
+    /// Stages that have seen nothing.
+    pub(crate) fn new(options: Options) -> Self {
+        let mut builder = ProfileBuilder::new(options.meta.clone());
+        let interner = Interner::new(&mut builder);
+        Self {
+            last_time: options.start,
+            options,
+            tracker: Tracker::default(),
+            modules: ModuleStore::default(),
+            dumps: JitDumps::default(),
+            waiting: VecDeque::new(),
+            unwinder: Unwinder::new(),
+            interner,
+            markers: Markers::default(),
+            builder,
+            statistics: Statistics::default(),
+            leftovers: Leftovers::default(),
+            filter: Filter::All,
+            last_exits: FxHashMap::default(),
+            shape: Shape::default(),
+            pool: Pool::default(),
+            cpus: Cpus::default(),
+            program_arguments: ProgramArguments::default(),
+            selection: Selection::default(),
+            waits: Waits::default(),
+            frames: Vec::new(),
+            places: Vec::new(),
+        }
+    }
+
+    /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
+    /// may end, or the file go away.
+    pub(crate) fn note_mapping(&mut self, event: &Event) {
+        if let EventKind::Map(mapping) = &event.kind {
+            self.dumps.open(mapping, &mut self.modules);
+            self.modules.of_mapping(mapping);
+        }
+    }
+
+    pub(crate) fn convert(&mut self, event: Event) {
+        let (now, cpu) = (event.time, event.cpu);
+        self.last_time = self.last_time.max(now);
+        match event.kind {
+            EventKind::Sample(mut sample) => {
+                if self.name_nameless(&mut sample, cpu)
+                    && self.is_kept(sample.pid, now)
+                    && self.wants((sample.pid, sample.tid), cpu, now)
+                {
+                    self.sample(now, cpu, &sample);
+                }
+            }
+            EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
+            EventKind::SwitchIn { tid } => self.end_wait(tid, now),
+            EventKind::Map(mapping) => self.map(&mapping, now),
+            EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
+            EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
+                if let Some(process) = replaced {
+                    name_process(&mut self.builder, &process, self.options.start);
+                }
+            }
+            EventKind::Name { pid, tid, name, exec } => {
+                self.name(now, (pid, tid), &name, exec);
+                self.filter_from(pid, exec, now);
+            }
+            EventKind::Exit { pid, tid } => {
+                self.exit(now, (pid, tid));
+                if let Some(cpu) = cpu {
+                    self.last_exits.insert(cpu, (pid, tid));
+                }
+            }
+            EventKind::Total { pid, tid, cpu_time_ns } => {
+                if self.wants((pid, tid), cpu, now) {
+                    self.total(now, cpu, (pid, tid), cpu_time_ns);
+                }
+            }
+            EventKind::Lost { records } => {
+                self.statistics.lost += records;
+                self.builder.meta_mut().lost_samples += records;
+            }
+            EventKind::Throttled => self.statistics.throttled += 1,
+            EventKind::Marker(marker) => {
+                let tid = match marker.track {
+                    Track::Thread(tid) => tid,
+                    Track::Named(_) => Tid(marker.pid.0),
+                };
+                if self.wants((marker.pid, tid), cpu, now) {
+                    self.marker(now, &marker);
+                }
+            }
+            EventKind::Counter(counter) => {
+                if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
+                    self.counter(now, &counter);
+                }
+            }
+        }
+    }
+
+    /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
+    /// one that has ended last on its CPU. Returns whether the thread is known.
+    fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
+        if sample.pid != NAMELESS {
+            return true;
+        }
+        let ended = cpu.and_then(|cpu| self.last_exits.get(&cpu));
+        if let Some((pid, tid)) = ended {
+            (sample.pid, sample.tid) = (*pid, *tid);
+        }
+        ended.is_some()
+    }
+
+    /// Whether samples of a process are wanted. Number 0 is the idle CPU's.
+    fn is_kept(&mut self, pid: Pid, now: Timestamp) -> bool {
+        pid.0 != 0
+            && match &self.filter {
+                Filter::All => true,
+                Filter::FromExec(waiting) => *waiting != pid,
+                Filter::Family(_) => self.tracker.process(pid, now).in_family,
+                Filter::Named(names) => {
+                    let name = &self.tracker.process(pid, now).name;
+                    names.iter().any(|pattern| pattern.matches(name))
+                }
+            }
+    }
+
+    /// A process has a name, by exec or as it was found.
+    fn filter_from(&mut self, pid: Pid, exec: bool, now: Timestamp) {
+        match &mut self.filter {
+            Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
+            Filter::Family(pids) => {
+                // Who has the number later is another process.
+                if let Some(at) = pids.iter().position(|member| *member == pid) {
+                    pids.swap_remove(at);
+                    self.tracker.process(pid, now).in_family = true;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn map(&mut self, mapping: &Mapping, now: Timestamp) {
+        self.tracker.map(mapping, now, &mut self.modules);
+        if let Some(pid) = mapping.pid
+            && let Some(dump) = self.dumps.open(mapping, &mut self.modules)
+        {
+            self.tracker.process(pid, now).jit.dumps.push(dump);
+        }
+    }
+
+    fn name(&mut self, now: Timestamp, (pid, tid): (Pid, Tid), name: &str, exec: bool) {
+        self.pool.before_new_name(self.tracker.process(pid, now), (pid, tid));
+        self.tracker.name(pid, tid, name, exec, now);
+        if let Some(arguments) = self.program_arguments.take(pid, now) {
+            self.tracker.process(pid, now).arguments = arguments;
+        }
+    }
+
+    fn exit(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) {
+        if !self.shape.reuse_threads {
+            return self.tracker.exit(pid, tid, now);
+        }
+        let thread = self.tracker.process(pid, now).threads.get(&tid);
+        let ends_now = thread.is_some_and(|thread| thread.end.is_none());
+        self.tracker.exit(pid, tid, now);
+        let process = self.tracker.process(pid, now);
+        if ends_now {
+            self.pool.give_back_thread(process, (pid, tid));
+        }
+        if ends_now && process.end.is_some() {
+            self.pool.give_back_process(process);
+        }
+    }
+
+    pub(super) fn wants(&mut self, id: (Pid, Tid), cpu: Option<u32>, now: Timestamp) -> bool {
+        let selection = &self.selection;
+        if !selection.wants(id, cpu, now.0.saturating_sub(self.options.start.0)) {
+            return false;
+        }
+        if !selection.looks_at_names() {
+            return true;
+        }
+        let process = self.tracker.process(id.0, now);
+        let thread = process.threads.get(&id.1).map_or("", |thread| &thread.name);
+        selection.wants_name(&process.name, thread)
+    }
+
+    pub(super) fn interval(&self) -> u64 {
+        self.options.meta.interval.max(1)
+    }
+
+    pub(super) fn profile_time(&self, time: Timestamp) -> u64 {
+        time.0.saturating_sub(self.options.start.0)
+    }
+
+    pub(super) fn thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> &mut Thread {
+        self.tracker.process(pid, now).thread(tid, now)
+    }
+
+    pub(crate) fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
+        let source = |module| self.modules.get(module).source(&self.dumps);
+        let mut sources: Vec<_> = self.interner.libs().map(|(lib, module)| (lib, source(module))).collect();
+        sources.sort_by_key(|(lib, _)| *lib);
+        sources
+    }
+
+    /// Gives the processes and threads of a profile the names and lifetimes that are known by now.
+    pub(crate) fn named_builder(&self, mut builder: ProfileBuilder) -> ProfileBuilder {
+        let mut processes: Vec<_> = self.tracker.processes().map(|(_, process)| process).collect();
+        // Of several that share a row, the last one says when it ended.
+        processes.sort_unstable_by_key(|process| process.start);
+        for process in processes {
+            name_process(&mut builder, process, self.options.start);
+        }
+        markers::drop_lonely_flows(&mut builder);
+        let meta = builder.meta_mut();
+        meta.profiling_start = Some(0);
+        meta.profiling_end = Some(self.profile_time(self.last_time) + BEYOND_LAST);
+        meta.extra.push(ExtraInfo {
+            section: "Recording".to_owned(),
+            label: "Lost samples".to_owned(),
+            value: self.statistics.lost.to_string(),
+        });
+        builder
+    }
+
+    pub(crate) fn evict(&mut self, before: Timestamp) {
+        // Their stacks are numbers of the tables that are made anew.
+        self.end_all_waits();
+        let before = self.profile_time(before);
+        let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
+        self.builder = evict::samples_before(old, before);
+        self.interner.forget_frames();
+    }
+}

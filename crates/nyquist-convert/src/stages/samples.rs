@@ -1,0 +1,194 @@
+//! Samples: what each stands for, and what stands for time without one.
+
+use super::Stages;
+use super::stacks::{Place, Waiting};
+use crate::account::Balance;
+use crate::event::{Pid, Sample, SampleState, Tid, Timestamp};
+use crate::intern::Mode;
+use crate::waits::Wait;
+use nyquist_profile::{self as profile, CategoryColor, ThreadIndex, well_known};
+
+/// What a sample stands for.
+struct Share {
+    weight: u32,
+    cpu_delta: u64,
+    off_cpu: bool,
+}
+
+/// A sample without its stack, and where it goes.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub(super) thread: ThreadIndex,
+    /// The CPU that has a track of its own, and what the sample is called there.
+    pub(super) on_cpu: Option<(u32, String)>,
+    pub(super) sample: profile::Sample,
+}
+
+impl Stages {
+    pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
+        let id = (sample.pid, sample.tid);
+        if self.shape.main_threads_only && id.0.0 != id.1.0 {
+            return;
+        }
+        let period = sample.period_ns.max(1);
+        let used = match sample.cpu_time_ns {
+            Some(total) => self.thread(now, id).cpu_delta(cpu, total),
+            None => period,
+        };
+        let Some(Share { weight, cpu_delta, off_cpu }) = self.share(now, sample, used) else { return };
+        let truncated = self.walk_user_stack(now, sample);
+        self.statistics.truncated += u64::from(truncated.is_some());
+        self.place_frames(now, sample, truncated);
+        self.statistics.samples += 1;
+        let thread = self.profile_thread(now, id);
+        let row = Row {
+            thread,
+            on_cpu: self.cpu_track(now, cpu, id),
+            sample: profile::Sample { time: self.profile_time(now), cpu_delta, stack: None, weight, off_cpu },
+        };
+        let dumps = &self.tracker.process(sample.pid, now).jit.dumps;
+        if self.places.iter().any(Place::is_unknown) && !self.dumps.are_read_up_to(dumps, now) {
+            let (dumps, places) = (dumps.clone(), self.places.clone());
+            self.waiting.push_back(Waiting { time: now, row, places, dumps });
+        } else {
+            self.add_row(row);
+        }
+    }
+
+    /// The CPU that has a track of its own, and what the sample is called there.
+    fn cpu_track(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid)) -> Option<(u32, String)> {
+        let cpu = cpu.filter(|_| self.shape.cpu_threads)?;
+        Some((cpu, cpu_label(&self.thread(now, id).name, id)))
+    }
+
+    /// Adds a sample with the stack that `places` are.
+    pub(super) fn add_row(&mut self, row: Row) {
+        let sample = profile::Sample { stack: self.intern_places(), ..row.sample };
+        self.builder.add_sample(row.thread, sample);
+        if let Some((cpu, label)) = row.on_cpu {
+            self.cpus.add_sample(&mut self.builder, cpu, &label, sample);
+        }
+    }
+
+    /// What a sample stands for after `used` nanoseconds of CPU time; `None` where that is nothing yet.
+    fn share(&mut self, now: Timestamp, sample: &Sample, used: u64) -> Option<Share> {
+        let id = (sample.pid, sample.tid);
+        let interval = self.interval();
+        let waited = match sample.state {
+            SampleState::Clocked => return Some(self.clocked_share(now, sample, used)),
+            SampleState::Running { waited_ns } | SampleState::Waiting { waited_ns } => waited_ns,
+        };
+        let thread = self.thread(now, id);
+        thread.unsampled.add(used);
+        thread.waited.add(waited);
+        thread.unshown_ns += used;
+        let ran = matches!(sample.state, SampleState::Running { .. });
+        let on_cpu = if ran { thread.unsampled.take_nearest(interval) } else { 0 };
+        // A thread that has hardly run waits for a CPU, whatever it seemed to do.
+        let weight = if on_cpu > 0 { on_cpu } else { thread.waited.take_nearest(interval) };
+        (weight > 0).then(|| Share {
+            weight,
+            cpu_delta: std::mem::take(&mut thread.unshown_ns),
+            off_cpu: on_cpu == 0,
+        })
+    }
+
+    /// What a sample stands for that its thread's own clock has triggered.
+    fn clocked_share(&mut self, now: Timestamp, sample: &Sample, used: u64) -> Share {
+        let id = (sample.pid, sample.tid);
+        let (interval, period) = (self.interval(), sample.period_ns.max(1));
+        let (weight, cpu_delta) = if self.options.kernel_permitted {
+            (self.thread(now, id).unsampled.weigh(used, interval), used)
+        } else {
+            // What is beyond the sample's own period was spent in the kernel.
+            self.thread(now, id).unsampled.add(used.saturating_sub(period));
+            let shown = self.show_not_permitted(now, id);
+            (Balance::default().weigh(period, interval), used.saturating_sub(shown))
+        };
+        Share { weight, cpu_delta, off_cpu: false }
+    }
+
+    /// A thread has left the CPU. What left it before and was not seen to come back must have come back.
+    pub(super) fn switch_out(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
+        self.end_wait(sample.tid, now);
+        if self.wants((sample.pid, sample.tid), cpu, now) {
+            let truncated = self.walk_user_stack(now, sample);
+            self.place_frames(now, sample, truncated);
+            let stack = self.intern_places();
+            self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
+        }
+    }
+
+    /// A thread is on a CPU again: if it waited, that becomes a sample.
+    pub(super) fn end_wait(&mut self, tid: Tid, now: Timestamp) {
+        if let Some(wait) = self.waits.end(tid) {
+            self.add_wait(tid, wait, now);
+        }
+    }
+
+    pub(crate) fn end_all_waits(&mut self) {
+        for (tid, wait) in self.waits.end_all() {
+            self.add_wait(tid, wait, self.last_time);
+        }
+    }
+
+    /// Adds a sample for the intervals that a thread has waited, at the beginning of its wait.
+    fn add_wait(&mut self, tid: Tid, wait: Wait, end: Timestamp) {
+        let (interval, id) = (self.interval(), (wait.pid, tid));
+        let waited = &mut self.thread(wait.since, id).waited;
+        waited.add(end.0.saturating_sub(wait.since.0));
+        let weight = waited.take_nearest(interval);
+        if weight > 0 {
+            let thread = self.profile_thread(wait.since, id);
+            let time = self.profile_time(wait.since);
+            let row = profile::Sample { time, cpu_delta: 0, stack: wait.stack, weight, off_cpu: true };
+            self.builder.add_sample(thread, row);
+        }
+    }
+
+    /// A thread has ended: what it used since its last sample was never sampled.
+    pub(super) fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
+        let used = self.thread(now, id).cpu_delta(cpu, total);
+        self.thread(now, id).unsampled.add(used);
+        if !self.options.kernel_permitted {
+            self.show_not_permitted(now, id);
+        }
+        let interval = self.interval();
+        let process = self.tracker.process(id.0, now);
+        let program = std::mem::take(&mut process.name);
+        let left = self.leftovers.settle(&program, &mut process.thread(id.1, now).unsampled, interval);
+        process.name = program;
+        self.add_stand_in(now, id, well_known::NOT_SAMPLED, left);
+    }
+
+    /// Adds a sample for the thread's whole intervals without one, which it spent in the kernel. Gives back how
+    /// much CPU time that is.
+    fn show_not_permitted(&mut self, now: Timestamp, id: (Pid, Tid)) -> u64 {
+        let interval = self.interval();
+        let intervals = self.thread(now, id).unsampled.take_intervals(interval);
+        self.add_stand_in(now, id, well_known::KERNEL_NOT_PERMITTED, intervals);
+        u64::from(intervals) * interval
+    }
+
+    /// Adds a sample whose stack is only a name.
+    fn add_stand_in(&mut self, now: Timestamp, id: (Pid, Tid), label: &str, weight: u32) {
+        if weight == 0 {
+            return;
+        }
+        let thread = self.profile_thread(now, id);
+        let category = match label {
+            well_known::KERNEL_NOT_PERMITTED => self.interner.category(Mode::Kernel),
+            _ => self.builder.add_category(well_known::OTHER, CategoryColor::Grey),
+        };
+        let stack = Some(self.builder.intern_label(None, label, Some(category)));
+        let cpu_delta = u64::from(weight) * self.interval();
+        let time = self.profile_time(now);
+        self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight, off_cpu: false });
+    }
+}
+
+/// The root of a stack on a CPU's thread: whose it is.
+fn cpu_label(name: &str, (pid, tid): (Pid, Tid)) -> String {
+    format!("{name} (process {}, thread {})", pid.0, tid.0)
+}

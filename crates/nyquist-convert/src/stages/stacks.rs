@@ -1,0 +1,207 @@
+//! Stacks: walked, looked up, and interned.
+
+use super::Stages;
+use super::samples::Row;
+use crate::event::{Pid, Registers, Sample, Timestamp, UserStack};
+use crate::intern::Mode;
+use crate::jit::{DumpIndex, JitDumps};
+use crate::mappings::{Mappings, Range};
+use crate::modules::ModuleStore;
+use crate::track::Process;
+use nyquist_object::Avma;
+use nyquist_profile::{StackId, well_known};
+use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, WalkEnd};
+
+/// One frame of the sample at hand.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    /// The root of a stack that could not be finished, for this reason.
+    Truncated(String),
+    /// Code that cannot be looked into, by what it is called.
+    Named(&'static str),
+    /// An address, and the memory that holds it, where that is known.
+    Code(Option<Range>, Avma, Mode),
+}
+
+impl Place {
+    /// Whether nobody has said yet what the code at a user's address is.
+    pub(super) fn is_unknown(&self) -> bool {
+        matches!(self, Self::Code(None, _, Mode::User))
+    }
+}
+
+/// A sample in code whose jitdump has not yet been written up to its time.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    pub(super) time: Timestamp,
+    pub(super) row: Row,
+    pub(super) places: Vec<Place>,
+    pub(super) dumps: Vec<DumpIndex>,
+}
+
+/// A copy of a stack, and the code of the files that are mapped.
+struct CopyAndCode<'a> {
+    copy: StackCopy<'a>,
+    mappings: Mappings,
+    modules: &'a ModuleStore,
+}
+
+impl StackMemory for CopyAndCode<'_> {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        self.copy.read_u64(address)
+    }
+
+    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
+        let module = self.mappings.find(address).and_then(|range| range.module);
+        module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
+    }
+}
+
+impl Stages {
+    /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
+    /// kernel's.
+    pub(super) fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
+        if self.shape.fold_recursive_prefix {
+            fold_recursive_prefix(&mut self.frames);
+        }
+        self.places.clear();
+        self.places.extend(truncated.map(Place::Truncated));
+        if let UserStack::Named(name) = sample.user {
+            self.places.push(Place::Named(name));
+        }
+        let process = self.tracker.process(sample.pid, now);
+        for frame in self.frames.iter().rev() {
+            let address = frame.lookup_address();
+            let range = process.find(address).copied();
+            let range = match range {
+                Some(Range { module: Some(_), .. }) => range,
+                _ => find_made_code(process, &mut self.dumps, &mut self.modules, (sample.pid, address, now)),
+            };
+            self.places.push(Place::Code(range, address, Mode::User));
+        }
+        for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
+            let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
+            self.places.push(Place::Code(self.tracker.find_kernel(address).copied(), address, Mode::Kernel));
+        }
+    }
+
+    /// The stack that `places` are.
+    pub(super) fn intern_places(&mut self) -> Option<StackId> {
+        let mut stack = None;
+        for place in &self.places {
+            stack = Some(match place {
+                Place::Truncated(reason) => {
+                    let category = self.interner.category(Mode::User);
+                    self.builder.intern_label(stack, &well_known::truncated(reason), Some(category))
+                }
+                Place::Named(name) => {
+                    let category = self.interner.category(Mode::User);
+                    self.builder.intern_label(stack, name, Some(category))
+                }
+                Place::Code(range, address, mode) => {
+                    let place = (range.as_ref(), *address);
+                    self.interner.push(&mut self.builder, &self.modules, stack, place, *mode)
+                }
+            });
+        }
+        stack
+    }
+
+    /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.
+    pub(crate) fn release_waiting(&mut self, is_end: bool) {
+        let is_ready = |dumps: &JitDumps, waiting: &mut Waiting| {
+            is_end || dumps.are_read_up_to(&waiting.dumps, waiting.time)
+        };
+        while let Some(waiting) = self.waiting.pop_front_if(|waiting| is_ready(&self.dumps, waiting)) {
+            let Waiting { time, row, places, dumps } = waiting;
+            self.places = places;
+            for place in &mut self.places {
+                if let Place::Code(range, address, Mode::User) = place
+                    && range.is_none()
+                {
+                    *range = self.dumps.find(&dumps, *address, time);
+                }
+            }
+            self.add_row(row);
+        }
+    }
+
+    /// Puts the frames of the user's part of the stack into `frames`, innermost first. Gives back why the walk
+    /// could not reach the root.
+    pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<String> {
+        self.frames.clear();
+        match &sample.user {
+            UserStack::None | UserStack::Named(_) => None,
+            UserStack::Walked(addresses) => {
+                let (first, rest) = addresses.split_first()?;
+                self.frames.push(FrameAddress::InstructionPointer(*first));
+                self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
+                None
+            }
+            UserStack::Copied { registers, stack, limited } => {
+                let registers = match **registers {
+                    Registers::X86_64(values) => nyquist_unwind::Registers::X86_64(values),
+                    Registers::X86_64Partial { values, known } => {
+                        nyquist_unwind::Registers::X86_64Partial { values, known }
+                    }
+                    Registers::X86 { ip } => {
+                        self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
+                        return Some("32-bit code is not unwound".to_owned());
+                    }
+                    Registers::Aarch64(_) => return Some("this architecture is not unwound".to_owned()),
+                };
+                let process = self.tracker.process(sample.pid, now);
+                if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
+                    return None;
+                }
+                let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+                let (modules, dumps) = (&self.modules, &self.dumps);
+                let frames = &mut self.frames;
+                let mut push = |frame| frames.push(frame);
+                let end = if let nyquist_unwind::Registers::X86_64Partial { .. } = registers {
+                    let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
+                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &memory, &mut push)
+                } else {
+                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
+                };
+                truncation(end, *limited, stack.len())
+            }
+        }
+    }
+}
+
+/// The range of code that was made while the program ran, and that no file holds.
+fn find_made_code(
+    process: &mut Process,
+    dumps: &mut JitDumps,
+    modules: &mut ModuleStore,
+    (pid, address, now): (Pid, Avma, Timestamp),
+) -> Option<Range> {
+    if process.jit.dumps.is_empty() {
+        if !modules.knows_processes() {
+            return None;
+        }
+        return process.jit.find_in_map(pid, address, now, modules);
+    }
+    dumps.find(&process.jit.dumps, address, now)
+}
+
+/// Leaves one of equal frames at the root: those of a recursion whose beginning is not there.
+fn fold_recursive_prefix(frames: &mut Vec<FrameAddress>) {
+    while let [.., before, root] = frames.as_slice()
+        && before.lookup_address() == root.lookup_address()
+    {
+        frames.pop();
+    }
+}
+
+/// Why a walk did not reach the root, in words.
+fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<String> {
+    match end {
+        WalkEnd::Root => None,
+        WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded) if limited => {
+            Some(format!("stack copy ended after {} kB", stack_len / 1024))
+        }
+        WalkEnd::Truncated(reason) => Some(reason.to_string()),
+    }
+}

@@ -1,0 +1,273 @@
+//! Control groups, by which the kernel filters events: finding them, and a transient one for the command alone
+//! (cgroups(7)).
+
+use std::fs::{self, File, TryLockError};
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::Duration;
+use std::{ffi::OsString, io};
+
+use super::sys::clock::monotonic_ns;
+
+/// How the names of our own groups begin.
+const PREFIX: &str = "nyquist-";
+/// The file that lists a group's processes, and takes in one whose number is written to it.
+const PROCESSES: &str = "cgroup.procs";
+/// How often a group is tried to be removed whose last processes are still ending, and how long lies in between.
+const REMOVALS: u32 = 50;
+const BETWEEN_REMOVALS: Duration = Duration::from_millis(2);
+
+/// Where the hierarchy is mounted that filters perf events, and where in it this process is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Hierarchy {
+    mount: PathBuf,
+    own: PathBuf,
+}
+
+impl Hierarchy {
+    fn of_this_process() -> io::Result<Self> {
+        let mounts = fs::read("/proc/self/mountinfo")?;
+        let groups = fs::read("/proc/self/cgroup")?;
+        Self::parse(&mounts, &groups).ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::NotFound,
+                "no cgroup file system is mounted that filters perf events",
+            )
+        })
+    }
+
+    /// Finds the hierarchy in `/proc/self/mountinfo` and `/proc/self/cgroup`. Where a version 1 hierarchy has the
+    /// `perf_event` controller, the one of version 2 does not filter perf events.
+    fn parse(mounts: &[u8], groups: &[u8]) -> Option<Self> {
+        let lines = || mounts.split(|byte| *byte == b'\n').filter_map(Mount::parse);
+        let version_1 =
+            lines().find(|mount| mount.kind == b"cgroup" && has_word(mount.options, b"perf_event"));
+        let mount = version_1.or_else(|| lines().find(|mount| mount.kind == b"cgroup2"))?;
+        let is_ours = |controllers: &[u8]| match mount.kind {
+            b"cgroup2" => controllers.is_empty(),
+            _ => has_word(controllers, b"perf_event"),
+        };
+        let own = groups.split(|byte| *byte == b'\n').find_map(|line| {
+            let mut fields = line.splitn(3, |byte| *byte == b':').skip(1);
+            let controllers = fields.next()?;
+            is_ours(controllers).then_some(fields.next()?)
+        })?;
+        // What is mounted may be a part of the hierarchy only. Where this process is not in it, nothing can be done.
+        let below = Path::new(&path(own)).strip_prefix(path(mount.root)).ok()?.to_owned();
+        let below = below.strip_prefix("/").unwrap_or(&below);
+        let escapes = below.components().any(|part| part.as_os_str() == "..");
+        let point = PathBuf::from(path(mount.point));
+        (!escapes).then(|| Self { own: point.join(below), mount: point })
+    }
+}
+
+/// A line of mountinfo (proc_pid_mountinfo(5)).
+struct Mount<'a> {
+    root: &'a [u8],
+    point: &'a [u8],
+    kind: &'a [u8],
+    options: &'a [u8],
+}
+
+impl<'a> Mount<'a> {
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let mut fields = line.split(|byte| *byte == b' ').skip(3);
+        let (root, point) = (fields.next()?, fields.next()?);
+        let mut rest = fields.skip_while(|field| field != b"-").skip(1);
+        let kind = rest.next()?;
+        Some(Self { root, point, kind, options: rest.nth(1)? })
+    }
+}
+
+fn has_word(list: &[u8], word: &[u8]) -> bool {
+    list.split(|byte| *byte == b',').any(|part| part == word)
+}
+
+/// A path in which the kernel writes blanks, tabs, newlines and backslashes as three octal digits.
+fn path(escaped: &[u8]) -> OsString {
+    let mut bytes = Vec::with_capacity(escaped.len());
+    let mut rest = escaped;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits =
+            after.first_chunk::<3>().filter(|digits| byte == b'\\' && digits.iter().all(u8::is_ascii_digit));
+        let number = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        bytes.push(number.unwrap_or(byte));
+        rest = if number.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(bytes)
+}
+
+/// Opens the folder of a group: a path in the hierarchy, as `/proc/PID/cgroup` shows it, or in the file system.
+pub(crate) fn open(group: &Path) -> io::Result<(PathBuf, File)> {
+    let mount = Hierarchy::of_this_process()?.mount;
+    let in_hierarchy = mount.join(group.strip_prefix("/").unwrap_or(group));
+    let folder = if group.starts_with(&mount) { group.to_owned() } else { in_hierarchy };
+    if !folder.join(PROCESSES).exists() {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    let file = File::open(&folder)?;
+    Ok((folder, file))
+}
+
+/// The processes of a group and of all groups below it.
+pub(crate) fn processes(folder: &Path) -> Vec<u32> {
+    with_descendants(folder).iter().flat_map(|group| own_processes(group)).collect()
+}
+
+fn own_processes(folder: &Path) -> Vec<u32> {
+    let list = fs::read_to_string(folder.join(PROCESSES)).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// A group and all below it, each before those below it.
+fn with_descendants(folder: &Path) -> Vec<PathBuf> {
+    let mut groups = vec![folder.to_owned()];
+    let mut at = 0;
+    while let Some(group) = groups.get(at) {
+        let entries = fs::read_dir(group).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        let folders: Vec<_> = folders.map(|entry| entry.path()).collect();
+        groups.extend(folders);
+        at += 1;
+    }
+    groups
+}
+
+/// A group for one command, below the group of this process. Dropping it removes it; processes that are still in it
+/// go where they would have been without it.
+///
+/// Its folder is locked for as long as the recorder lives, however that ends, so that the next recorder can tell what
+/// one that crashed has left behind.
+#[derive(Debug)]
+pub(crate) struct Leaf {
+    folder: PathBuf,
+    file: File,
+}
+
+impl Leaf {
+    /// Makes the group, and removes those that earlier recorders have left behind.
+    pub(crate) fn create() -> io::Result<Self> {
+        let parent = Hierarchy::of_this_process()?.own;
+        remove_stale(&parent);
+        let folder = parent.join(format!("{PREFIX}{}-{}", std::process::id(), monotonic_ns()));
+        fs::create_dir(&folder)?;
+        let locked = File::open(&folder).and_then(|file| file.try_lock().map(|()| file).map_err(Into::into));
+        match locked {
+            Ok(file) => Ok(Self { folder, file }),
+            Err(error) => {
+                remove(&folder);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes a process in.
+    pub(crate) fn admit(&self, pid: u32) -> io::Result<()> {
+        fs::write(self.folder.join(PROCESSES), pid.to_string())
+    }
+
+    /// Whether processes are in the group, or in one below it.
+    pub(crate) fn has_processes(&self) -> bool {
+        !processes(&self.folder).is_empty()
+    }
+
+    /// The folder, by which events name the group.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+impl Drop for Leaf {
+    fn drop(&mut self) {
+        remove(&self.folder);
+    }
+}
+
+/// Removes the groups whose recorder lives no longer.
+fn remove_stale(parent: &Path) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        if entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes())
+            && let Ok(folder) = File::open(entry.path())
+            && !matches!(folder.try_lock(), Err(TryLockError::WouldBlock))
+        {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Moves a group's processes up and removes it. Groups that the command has made below it are removed where they are
+/// empty; with one that is not, the group stays until a later recorder finds it empty.
+fn remove(folder: &Path) {
+    let Some(parent) = folder.parent() else { return };
+    for _ in 0..REMOVALS {
+        for pid in own_processes(folder) {
+            // A process that has ended meanwhile need not be moved.
+            let _ = fs::write(parent.join(PROCESSES), pid.to_string());
+        }
+        for below in with_descendants(folder).iter().skip(1).rev() {
+            let _ = fs::remove_dir(below);
+        }
+        match fs::remove_dir(folder) {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => sleep(BETWEEN_REMOVALS),
+            _ => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(mounts: &str, groups: &str, expected: Option<(&str, &str)>) {
+        let found = Hierarchy::parse(mounts.as_bytes(), groups.as_bytes());
+        let expected = expected.map(|(mount, own)| Hierarchy { mount: mount.into(), own: own.into() });
+        assert_eq!(found, expected, "{mounts}");
+    }
+
+    const UNIFIED: &str = "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
+    const HYBRID: &str = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw,mode=755\n\
+                          32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
+                          41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
+
+    #[test]
+    fn the_own_group_is_found_wherever_the_hierarchy_is_mounted() {
+        check(
+            UNIFIED,
+            "0::/user.slice/a.scope\n",
+            Some(("/sys/fs/cgroup", "/sys/fs/cgroup/user.slice/a.scope")),
+        );
+        check(UNIFIED, "0::/\n", Some(("/sys/fs/cgroup", "/sys/fs/cgroup/")));
+        let groups = "9:name=systemd:/x\n1:cpu:/y\n0::/z\n";
+        check(HYBRID, groups, Some(("/sys/fs/cgroup/unified", "/sys/fs/cgroup/unified/z")));
+    }
+
+    #[test]
+    fn where_version_1_filters_perf_events_its_hierarchy_counts() {
+        let mounts =
+            format!("{HYBRID}50 31 0:40 / /sys/fs/cgroup/perf_event rw - cgroup cgroup rw,perf_event\n");
+        let groups = "3:cpu,perf_event:/job\n0::/z\n";
+        check(&mounts, groups, Some(("/sys/fs/cgroup/perf_event", "/sys/fs/cgroup/perf_event/job")));
+        check(&mounts, "0::/z\n", None);
+    }
+
+    #[test]
+    fn a_container_sees_a_part_of_the_hierarchy() {
+        let mounts = "1 2 0:26 /docker/abc /cg\\040v2 ro - cgroup2 cgroup2 rw\n";
+        check(mounts, "0::/docker/abc/job\n", Some(("/cg v2", "/cg v2/job")));
+        check(mounts, "0::/elsewhere\n", None);
+        check(UNIFIED, "0::/../sibling\n", None);
+    }
+
+    #[test]
+    fn without_a_hierarchy_there_is_none() {
+        check("", "0::/\n", None);
+        check("31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\nnonsense - -\n", "0::/\n", None);
+    }
+
+    #[test]
+    fn escapes_are_what_they_stand_for() {
+        assert_eq!(path(b"/a\\040b\\134c\\9"), "/a b\\c\\9");
+        assert_eq!(path(b"\\777"), "\\777");
+    }
+}

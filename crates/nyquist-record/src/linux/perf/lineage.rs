@@ -1,0 +1,128 @@
+//! Which of several events a thread's samples come from, where it has more than its own: a thread that is born while
+//! events are opened inherits those of the thread that it was born from, all of them or some, and then gets its own.
+
+use std::collections::HashMap;
+
+use nyquist_perf::abi::record;
+use nyquist_perf::{Header, Task};
+
+/// Where a sample says which opened event it comes from (`PERF_SAMPLE_IDENTIFIER`), and of which thread it is
+/// (`PERF_SAMPLE_TID`, after the instruction pointer).
+const EVENT_AT: usize = Header::LEN;
+const THREAD_AT: usize = Header::LEN + 20;
+
+/// For each thread, whose events sample it. All others that do are left out, so that none is sampled twice.
+#[derive(Debug)]
+pub(crate) struct Lineage {
+    /// The thread that an event was opened for.
+    opened_for: HashMap<u64, u32>,
+    /// The thread whose events sample a thread.
+    owners: HashMap<u32, u32>,
+}
+
+impl Lineage {
+    /// Begins with events, by their numbers, and the threads that they were opened for.
+    pub(crate) fn new(opened: impl IntoIterator<Item = (u64, u32)>) -> Self {
+        let opened_for: HashMap<u64, u32> = opened.into_iter().collect();
+        let owners = opened_for.values().map(|tid| (*tid, *tid)).collect();
+        Self { opened_for, owners }
+    }
+
+    /// Whether a record is to be kept. Takes note of threads that are born and that end.
+    pub(crate) fn keeps(
+        &mut self,
+        header: Header,
+        bytes: &[u8],
+        task: impl FnOnce() -> Option<Task>,
+    ) -> bool {
+        match header.kind {
+            record::SAMPLE => self.keeps_sample(bytes).unwrap_or(true),
+            record::FORK => {
+                if let Some(task) = task() {
+                    self.note_birth(task.tid, task.parent_tid);
+                }
+                true
+            }
+            record::EXIT => {
+                if let Some(task) = task() {
+                    self.owners.remove(&task.tid);
+                }
+                true
+            }
+            _ => true,
+        }
+    }
+
+    fn keeps_sample(&mut self, bytes: &[u8]) -> Option<bool> {
+        let event = u64::from_ne_bytes(*bytes.get(EVENT_AT..)?.first_chunk()?);
+        let thread = u32::from_ne_bytes(*bytes.get(THREAD_AT..)?.first_chunk()?);
+        let opened_for = *self.opened_for.get(&event)?;
+        // Of a thread of which nothing else is known, the first event that samples it says whose it is.
+        Some(*self.owners.entry(thread).or_insert(opened_for) == opened_for)
+    }
+
+    fn note_birth(&mut self, thread: u32, parent: u32) {
+        match self.owners.get(&parent).copied() {
+            Some(owner) => self.owners.insert(thread, owner),
+            None => self.owners.remove(&thread),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(event: u64, thread: u32) -> Vec<u8> {
+        let words = [0, event, 0x1234, u64::from(thread) << 32 | 7];
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn header(kind: u32) -> Header {
+        Header { kind, misc: 0, size: 32 }
+    }
+
+    fn keeps(lineage: &mut Lineage, event: u64, thread: u32) -> bool {
+        lineage.keeps(header(record::SAMPLE), &sample(event, thread), || None)
+    }
+
+    fn task(lineage: &mut Lineage, kind: u32, tid: u32, parent_tid: u32) {
+        let task = Task { pid: 7, parent_pid: 7, tid, parent_tid, time: 0 };
+        assert!(lineage.keeps(header(kind), &[], || Some(task)));
+    }
+
+    #[test]
+    fn a_thread_with_events_of_its_own_is_not_sampled_by_those_that_it_inherited() {
+        let mut lineage = Lineage::new([(100, 1), (200, 2)]);
+        assert!(keeps(&mut lineage, 100, 1));
+        assert!(keeps(&mut lineage, 200, 2));
+        assert!(!keeps(&mut lineage, 100, 2));
+    }
+
+    #[test]
+    fn what_is_born_from_it_is_sampled_by_one_of_both() {
+        let mut lineage = Lineage::new([(100, 1), (200, 2)]);
+        task(&mut lineage, record::FORK, 3, 2);
+        assert!(!keeps(&mut lineage, 100, 3));
+        assert!(keeps(&mut lineage, 200, 3));
+        // Nobody has heard of the birth of 9.
+        assert!(keeps(&mut lineage, 100, 9));
+        assert!(!keeps(&mut lineage, 200, 9));
+    }
+
+    #[test]
+    fn a_number_that_is_used_again_is_another_thread() {
+        let mut lineage = Lineage::new([(100, 1), (200, 2)]);
+        task(&mut lineage, record::EXIT, 2, 2);
+        task(&mut lineage, record::FORK, 2, 1);
+        assert!(keeps(&mut lineage, 100, 2));
+        assert!(!keeps(&mut lineage, 200, 2));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_kept() {
+        let mut lineage = Lineage::new([(100, 1)]);
+        assert!(keeps(&mut lineage, 555, 1));
+        assert!(lineage.keeps(header(record::SAMPLE), &[0; 9], || None));
+    }
+}

@@ -1,0 +1,340 @@
+//! Opening the events of a recording and mapping their rings: with all that the kernel grants, and less where it
+//! must be.
+
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use nyquist_convert::event::Pid;
+
+use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::events::{Events, Role};
+use super::outcome::{Attached, Hint, OpenError};
+use super::pool::Need;
+use super::reader::RingSource;
+use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
+use crate::linux::pmu::CoreUnits;
+use crate::linux::proc;
+use crate::linux::sys::event::{self, Subject};
+use crate::linux::sys::limits::page_size;
+use crate::linux::sys::ring::Ring;
+
+/// Whose doings are recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Scope<'a> {
+    /// Those of a process from its next exec on, with all that is born from it.
+    Child(Pid),
+    /// Those of all threads of processes that run, of all that descend from them, and of all that will.
+    Running(&'a [Pid]),
+    /// Those of a control group, named by its folder.
+    Group(BorrowedFd<'a>),
+    /// Everybody's.
+    Everyone,
+}
+
+impl<'a> Scope<'a> {
+    pub(crate) fn reach(self) -> Reach {
+        match self {
+            Self::Child(_) => Reach::Thread { from_exec: true },
+            Self::Running(_) => Reach::Thread { from_exec: false },
+            Self::Group(_) | Self::Everyone => Reach::Cpu,
+        }
+    }
+
+    /// What the events with the rings count.
+    fn first(self) -> Subject<'a> {
+        match self {
+            Self::Child(_) | Self::Running(_) => Subject::Thread(self.pid().0),
+            Self::Group(folder) => Subject::Group(folder),
+            Self::Everyone => Subject::Everyone,
+        }
+    }
+
+    /// The process that errors are about.
+    fn pid(self) -> Pid {
+        match self {
+            Self::Child(pid) => pid,
+            Self::Running(pids) => pids.first().copied().unwrap_or(Pid(0)),
+            Self::Group(_) | Self::Everyone => Pid(0),
+        }
+    }
+}
+
+/// Events and rings.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) events: Events,
+    pub(crate) rings: Vec<RingSource>,
+    /// What the kernel granted.
+    pub(crate) common: Common,
+    pub(crate) plan: RingPlan,
+    /// What was attached to.
+    pub(crate) attached: Option<Attached>,
+    /// Whether threads were found after events of others were open: they may have inherited these.
+    pub(crate) late_threads: bool,
+}
+
+impl Opened {
+    /// Sends the records of an event into a ring that another one has.
+    fn redirect(&self, event: &OwnedFd, ring: usize) -> io::Result<()> {
+        let owner = self.rings.get(ring).and_then(|ring| ring.wakers.first());
+        match owner.and_then(|owner| self.events.get(*owner)) {
+            Some(owner) => event::set_output(event.as_fd(), owner.as_fd()),
+            None => Ok(()),
+        }
+    }
+
+    /// Lets an event whose records go into a ring wake the reader, when those before it have ended.
+    fn add_waker(&mut self, event: usize, ring: usize) {
+        if let Some(ring) = self.rings.get_mut(ring) {
+            ring.wakers.push(event);
+        }
+    }
+}
+
+/// Opens events with the features that the kernel grants.
+pub(crate) struct Opener<'a> {
+    scope: Scope<'a>,
+    common: Common,
+    rate_hz: u32,
+    cpus: &'a [u32],
+    units: CoreUnits,
+}
+
+impl<'a> Opener<'a> {
+    /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
+    pub(crate) fn probe(scope: Scope<'a>, cpus: &'a [u32], rate_hz: u32) -> Result<Self, OpenError> {
+        let common = Common { features: Features::ALL, reach: scope.reach() };
+        let mut opener = Self { scope, common, rate_hz, cpus, units: CoreUnits::of_machine() };
+        loop {
+            let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
+                return Ok(opener);
+            };
+            let less = error.raw_os_error().and_then(|errno| opener.common.features.after(errno));
+            opener.common.features = less.ok_or_else(|| open_error(error, scope))?;
+        }
+    }
+
+    /// Whether a clock counts beside each event that samples.
+    pub(crate) fn has_clock_beside(&self) -> bool {
+        self.common.clock_beside()
+    }
+
+    /// Opens a CPU's events and closes them again.
+    fn try_cpu(&self, cpu: u32) -> io::Result<()> {
+        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
+        let subject = self.scope.first();
+        let sampling = self.open_sampling(subject, cpu, smallest)?;
+        self.open_clock(subject, cpu, &sampling)?;
+        self.open_totals(subject, cpu)?;
+        self.open_sideband(subject, cpu).map(drop)
+    }
+
+    /// Opens all events and maps all rings, smaller ones for as long as there is no memory for them.
+    pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<Opened, OpenError> {
+        let mut plan = allowance.plan();
+        loop {
+            match self.open_with(plan) {
+                Err(OpenError::Rings { source, cpus }) => match allowance.smaller(plan) {
+                    Some(smaller) => plan = smaller,
+                    None => return Err(OpenError::Rings { source, cpus }),
+                },
+                result => return result,
+            }
+        }
+    }
+
+    fn open_with(&self, plan: RingPlan) -> Result<Opened, OpenError> {
+        let events = Events::new(self.common.clock_beside());
+        let mut opened = Opened {
+            events,
+            rings: Vec::new(),
+            common: self.common,
+            plan,
+            attached: None,
+            late_threads: false,
+        };
+        let mut rings = Vec::new();
+        for cpu in self.cpus {
+            rings.push(self.open_cpu(&mut opened, *cpu, plan)?);
+        }
+        if let Scope::Running(pids) = self.scope {
+            self.open_threads(&mut opened, pids, &rings)?;
+        }
+        Ok(opened)
+    }
+
+    /// Opens the first events on a CPU, and maps that CPU's rings.
+    fn open_cpu(&self, opened: &mut Opened, cpu: u32, plan: RingPlan) -> Result<CpuRings, OpenError> {
+        let fail = |source| open_error(source, self.scope);
+        let subject = self.scope.first();
+        let sampling = self.open_sampling(subject, cpu, plan).map_err(fail)?;
+        let clock = self.open_clock(subject, cpu, &sampling).map_err(fail)?;
+        let totals = self.open_totals(subject, cpu).map_err(fail)?;
+        let sideband = self.open_sideband(subject, cpu).map_err(fail)?;
+        let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
+        let samples = Ring::map(sampling.as_fd(), plan.sample_pages).map_err(no_ring)?;
+        let totals_ring = Ring::map(totals.as_fd(), TOTALS_PAGES).map_err(no_ring)?;
+        let sideband_ring = plan
+            .sideband_pages
+            .map(|pages| Ring::map(sideband.as_fd(), pages).map_err(no_ring))
+            .transpose()?;
+        if sideband_ring.is_none() {
+            event::set_output(sideband.as_fd(), sampling.as_fd()).map_err(fail)?;
+        }
+        if let Some(clock) = &clock {
+            event::set_output(clock.as_fd(), sampling.as_fd()).map_err(fail)?;
+        }
+        let added = opened.events.add_thread(sampling, clock, totals, (self.scope.pid().0, cpu));
+        let (sampling, totals) = added.map_err(fail)?;
+        let sideband = opened.events.add(sideband, Role::Sideband);
+        // The sideband's rings come first, so that a mapping is handed out before the samples in it.
+        let sideband_at = sideband_ring.map(|ring| {
+            opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
+            opened.rings.len() - 1
+        });
+        let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
+        opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
+        let sample_at = opened.rings.len() - 1;
+        opened.rings.push(RingSource { ring: totals_ring, need: Need::Sideband, wakers: vec![totals] });
+        let totals_at = opened.rings.len() - 1;
+        Ok(CpuRings { cpu, sample_at, totals_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
+    }
+
+    /// Opens the events of all other threads, of those of all that descend from the processes, and of those that are
+    /// born meanwhile, until a look at the threads finds no new one. Their records go into the rings that are there.
+    fn open_threads(&self, opened: &mut Opened, pids: &[Pid], rings: &[CpuRings]) -> Result<(), OpenError> {
+        let began = Instant::now();
+        let mut known = HashSet::from([self.scope.pid().0]);
+        // The events of the first thread are open already.
+        let mut rounds = 1;
+        loop {
+            if let Some(pid) = pids.iter().find(|pid| proc::has_ended(pid.0)) {
+                return Err(OpenError::NoSuchProcess { pid: *pid });
+            }
+            let processes = proc::families(pids);
+            let threads = processes.iter().flat_map(|pid| proc::threads(Pid(*pid)).unwrap_or_default());
+            let new: Vec<u32> = threads.filter(|tid| known.insert(*tid)).collect();
+            if new.is_empty() {
+                let (threads, processes) = (known.len(), processes.len());
+                opened.attached = Some(Attached { threads, processes, rounds, took: began.elapsed() });
+                return Ok(());
+            }
+            for tid in new {
+                match self.open_thread(opened, tid, rings) {
+                    // A thread that has ended meanwhile is none to record.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    Err(error) => return Err(self.thread_error(error, opened)),
+                    Ok(()) => opened.late_threads = true,
+                }
+            }
+            rounds += 1;
+        }
+    }
+
+    fn open_thread(&self, opened: &mut Opened, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
+        let subject = Subject::Thread(tid);
+        for ring in rings {
+            let sampling = self.open_sampling(subject, ring.cpu, ring.plan)?;
+            let clock = self.open_clock(subject, ring.cpu, &sampling)?;
+            opened.redirect(&sampling, ring.sample_at)?;
+            if let Some(clock) = &clock {
+                opened.redirect(clock, ring.sample_at)?;
+            }
+            let totals = self.open_totals(subject, ring.cpu)?;
+            opened.redirect(&totals, ring.totals_at)?;
+            let (sampling, totals) = opened.events.add_thread(sampling, clock, totals, (tid, ring.cpu))?;
+            opened.add_waker(sampling, ring.sample_at);
+            opened.add_waker(totals, ring.totals_at);
+            let sideband = self.open_sideband(subject, ring.cpu)?;
+            opened.redirect(&sideband, ring.sideband_at)?;
+            let sideband = opened.events.add(sideband, Role::Sideband);
+            opened.add_waker(sideband, ring.sideband_at);
+        }
+        Ok(())
+    }
+
+    fn open_sampling(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<OwnedFd> {
+        let wake_at = if plan.sideband_pages.is_some() { plan.sample_pages * page_size() / 4 } else { 1 };
+        let attr = sampling(
+            self.common,
+            Sampling {
+                rate_hz: self.rate_hz,
+                stack_bytes: plan.stack_bytes,
+                wake_at: wake_at as u32,
+                unit: self.units.kind_of(cpu),
+            },
+        );
+        event::open(attr, subject, cpu, None)
+    }
+
+    /// The clock beside an event that counts something else.
+    fn open_clock(&self, subject: Subject<'_>, cpu: u32, leader: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+        if !self.common.clock_beside() {
+            return Ok(None);
+        }
+        event::open(clock(self.common), subject, cpu, Some(leader.as_fd())).map(Some)
+    }
+
+    fn open_totals(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
+        let wake_at = TOTALS_PAGES * page_size() / 4;
+        event::open(totals(self.common, wake_at as u32), subject, cpu, None)
+    }
+
+    fn open_sideband(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
+        event::open(sideband(self.common), subject, cpu, None)
+    }
+
+    fn thread_error(&self, source: io::Error, opened: &Opened) -> OpenError {
+        match source.raw_os_error() {
+            Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: opened.events.len() },
+            _ => open_error(source, self.scope),
+        }
+    }
+}
+
+/// The places of a CPU's rings.
+struct CpuRings {
+    cpu: u32,
+    sample_at: usize,
+    totals_at: usize,
+    sideband_at: usize,
+    plan: RingPlan,
+}
+
+/// What the kernel's refusal to open an event means.
+pub(crate) fn open_error(source: io::Error, scope: Scope<'_>) -> OpenError {
+    let by_cpu = scope.reach() == Reach::Cpu;
+    match source.raw_os_error() {
+        Some(libc::ESRCH) => OpenError::NoSuchProcess { pid: scope.pid() },
+        Some(libc::EMFILE | libc::ENFILE) => OpenError::Descriptors { events: 0 },
+        Some(libc::EACCES | libc::EPERM) if own_events_are_allowed() => {
+            if by_cpu {
+                OpenError::OthersNotAllowed
+            } else {
+                OpenError::AnotherUsers { pid: scope.pid() }
+            }
+        }
+        _ => {
+            let hint = Hint::for_error(&source);
+            OpenError::Refused { source, hint }
+        }
+    }
+}
+
+/// The least that can be asked for.
+const NOTHING: Features =
+    Features { trigger: Trigger::CpuClock, kernel: false, read: false, lost: false, build_id: false };
+
+/// Whether this thread may at least count its own clock.
+fn own_events_are_allowed() -> bool {
+    let common = Common { features: NOTHING, reach: Reach::Thread { from_exec: false } };
+    event::open(sideband(common), Subject::Thread(0), 0, None).is_ok()
+}
+
+/// Whether this process may see what others do on a CPU.
+pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
+    let features = Features { kernel: true, ..NOTHING };
+    event::open(sideband(Common { features, reach: Reach::Cpu }), Subject::Everyone, cpu, None).is_ok()
+}

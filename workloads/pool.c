@@ -1,0 +1,41 @@
+// Many threads that all live at once: each works for so long, and none ends before all have worked. Arguments: ms of
+// CPU time of each, how many. Its truth is the time that the threads used themselves.
+#include "work.h"
+#include <pthread.h>
+
+static pthread_barrier_t all_have_worked;
+static uint64_t used_by_all;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+NOINLINE uint64_t pool_work(long ms) {
+    uint64_t used;
+    SPIN(ms, used);
+    return used;
+}
+
+static void *work(void *ms) {
+    uint64_t used = pool_work((long)(intptr_t)ms);
+    pthread_mutex_lock(&lock);
+    used_by_all += used;
+    pthread_mutex_unlock(&lock);
+    pthread_barrier_wait(&all_have_worked);
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    long ms = argument(argc, argv, 1, 5), count = argument(argc, argv, 2, 500);
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 << 10);
+    pthread_barrier_init(&all_have_worked, NULL, (unsigned)count + 1);
+    for (long i = 0; i < count; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &small, work, (void *)(intptr_t)ms) != 0) return 98;
+        // Who attaches finds some threads there, and others that are born meanwhile.
+        if (i == count / 2) ready();
+    }
+    pthread_barrier_wait(&all_have_worked);
+    truth_part("pool_work", used_by_all);
+    truth_write("pool");
+    return 0;
+}

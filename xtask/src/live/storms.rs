@@ -1,0 +1,206 @@
+//! Hard cases: very many threads, very short processes, numbers that are used again, code that comes and goes.
+
+use std::fs;
+use std::path::Path;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq, expect_share, expect_within, need_root};
+use super::harness::Test;
+use super::invocation::Invocation;
+use super::profile::Profile;
+use super::profile::Thread;
+use super::recorded::Recorded;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("five_thousand_short_processes_are_counted", |test| storm(test, &["vfork", "5000"])),
+    Test::new("short_processes_that_never_exec_are_counted", |test| storm(test, &["fork", "4000"])),
+    Test::new("an_exec_storm_is_counted", |test| storm(test, &["exec", "3000"])),
+    Test::new("a_shell_loop_has_the_time_of_its_commands", shell_loop),
+    Test::new("a_parallel_make_has_the_time_of_its_compilers", parallel_make),
+    Test::new("a_cargo_build_has_the_time_of_its_compilers", cargo_build),
+    Test::new("as_a_plain_user_what_was_not_sampled_of_short_processes_is_said", unprivileged),
+    Test::new("five_hundred_threads_are_recorded", many_threads),
+    Test::new("a_number_that_is_used_again_is_another_process", pid_reuse),
+    Test::new("libraries_that_take_each_others_place_are_told_apart", plugin_loop),
+    Test::new("a_program_that_closes_all_descriptors_is_recorded", closer),
+    Test::new("a_program_that_is_stopped_and_continued_is_recorded", stopped),
+];
+
+/// That the samples stand for the CPU time that was used, in seconds.
+fn expect_time(profile: &Profile, used: f64) -> Verdict {
+    expect_within("CPU milliseconds by samples", profile.total(), used * 1000.0, 0.05)
+}
+
+/// What a process used with all its children, by its own word.
+fn storm(test: &Context<'_>, words: &[&str]) -> Verdict {
+    need_root()?;
+    let words: Vec<&str> = ["storm"].iter().chain(words).copied().collect();
+    let recorded = test.record(&words).run_well()?;
+    expect_time(&recorded.profile, recorded.truth()?.part("all")?)?;
+    // The names of all of them are known: none is left with a number for a name.
+    let nameless = recorded.profile.threads.iter().find(|thread| thread.process != "storm");
+    expect(nameless.is_none(), format_args!("a process is named {:?}", nameless.map(|it| &it.process)))?;
+    let work = recorded.profile.total_share("storm_work");
+    expect(work > 0.2, format_args!("storm_work has a share of {work:.3}"))
+}
+
+/// Records a command between which and the recorder another program measures it.
+fn measured(test: &Context<'_>, command: &[&str]) -> Result<(Recorded, f64), anyhow::Error> {
+    let (measured, figures) = (test.workload("measured"), test.fresh("figures"));
+    let (measured, path) = (measured.display().to_string(), figures.display().to_string());
+    let words: Vec<&str> = [measured.as_str(), &path].into_iter().chain(command.iter().copied()).collect();
+    let recorded = test.record_command(&words).run_well()?;
+    let figures: serde_json::Value = serde_json::from_str(&fs::read_to_string(&figures)?)?;
+    Ok((recorded, figures["cpu_ns"].as_f64().unwrap_or_default() / 1e9))
+}
+
+fn shell_loop(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let script = "for i in $(seq 3000); do /bin/true; done";
+    let (recorded, used) = measured(test, &["bash", "-c", script])?;
+    expect_time(&recorded.profile, used)?;
+    let commands = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
+    let weight: f64 = commands.map(Thread::total).sum();
+    let all = recorded.profile.total();
+    expect(weight > 0.4 * all, format_args!("{weight} of {all} samples are those of true"))
+}
+
+/// A source file that keeps a compiler busy for some tenths of a second.
+fn source(number: usize) -> String {
+    let function = |index: usize| {
+        format!(
+            "double f{number}_{index}(double *x, int n) {{ double s = {index}; for (int i = 1; i < n; i++) \
+             {{ s += x[i] * x[i - 1] / (s + {index}.5); if (s > 1e{index}) s -= x[i]; }} return s; }}\n"
+        )
+    };
+    (0..150).map(function).collect()
+}
+
+fn parallel_make(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let folder = test.path("project");
+    fs::create_dir_all(&folder)?;
+    let objects: Vec<String> = (0..16).map(|number| format!("f{number}.o")).collect();
+    for number in 0..16 {
+        fs::write(folder.join(format!("f{number}.c")), source(number))?;
+    }
+    let makefile = format!("all: {}\n\n%.o: %.c\n\tgcc -O2 -g -c -o $@ $<\n", objects.join(" "));
+    fs::write(folder.join("Makefile"), makefile)?;
+    let folder = folder.display().to_string();
+    let (recorded, used) = measured(test, &["make", "-s", "-j2", "-C", &folder])?;
+    expect_time(&recorded.profile, used)?;
+    let compilers = recorded.profile.threads.iter().filter(|thread| thread.process == "cc1");
+    expect_eq("compilers", compilers.count(), 16)
+}
+
+fn cargo_build(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let folder = test.path("crate");
+    fs::create_dir_all(folder.join("src"))?;
+    fs::write(folder.join("Cargo.toml"), "[package]\nname = \"built\"\nedition = \"2021\"\n\n[workspace]\n")?;
+    let functions = (0..400).map(|number| {
+        format!(
+            "pub fn f{number}(words: &[String]) -> Vec<String> {{ let mut w: Vec<_> = words.iter().map(|w| \
+             format!(\"{{w}}{number}\")).collect(); w.sort_by_key(|w| w.len() * {number}); w }}\n"
+        )
+    });
+    fs::write(folder.join("src/lib.rs"), functions.collect::<String>())?;
+    let manifest = folder.join("Cargo.toml").display().to_string();
+    // As cargo itself says, for a proxy of it may look for its settings in the home folder.
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let rustc = Path::new(&cargo).with_file_name("rustc").display().to_string();
+    let rustc = format!("RUSTC={rustc}");
+    let build = ["env", &rustc, &cargo, "build", "-q", "--offline", "--manifest-path", &manifest];
+    let (recorded, used) = measured(test, &build)?;
+    expect_time(&recorded.profile, used)?;
+    let names = recorded.profile.thread_names();
+    let compilers = recorded.profile.threads.iter().filter(|thread| thread.process == "rustc");
+    expect(compilers.count() > 0, format_args!("no rustc among {names:?}"))
+}
+
+/// Without the privilege a short process has no sample, but its time is known.
+fn unprivileged(test: &Context<'_>) -> Verdict {
+    let _held = super::permissions::at_paranoid(1)?;
+    let recorded = test.record(&["storm", "vfork", "1500"]).by_plain_user().run_well()?;
+    expect_time(&recorded.profile, recorded.truth()?.part("all")?)?;
+    let share = recorded.profile.total_share("[not sampled]");
+    expect(share > 0.1, format_args!("[not sampled] has a share of {share:.3}"))?;
+    let text = &recorded.finished.stderr;
+    expect(text.contains("not sampled"), format_args!("the summary does not say so: {text}"))
+}
+
+fn many_threads(test: &Context<'_>) -> Verdict {
+    for adapt in [|call| call, Invocation::by_plain_user] {
+        let _held = super::permissions::at_paranoid(2)?;
+        let recorded = test.record(&["pool", "6", "500"]).with(adapt).run_well()?;
+        expect_time(&recorded.profile, recorded.truth()?.cpu)?;
+        let sampled = recorded.profile.threads.iter().filter(|thread| thread.total() > 0.0).count();
+        expect(sampled >= 500, format_args!("only {sampled} of 500 threads have samples"))?;
+    }
+    Ok(())
+}
+
+fn pid_reuse(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = test.record(&["pid_reuse", "400"]).run_well()?;
+    let (first, second) = (recorded.truth_of("first")?, recorded.truth_of("second")?);
+    expect_eq("the second's number", second.pid, first.pid)?;
+    let lives = [("first_life", first.pid.to_string()), ("second_life", format!("{}.1", first.pid))];
+    for (function, pid) in lives {
+        let thread = recorded.profile.threads.iter().find(|thread| thread.pid == pid);
+        let stacks = thread.into_iter().flat_map(Thread::stacks);
+        let (mut own, mut all) = (0.0, 0.0);
+        for (stack, weight) in stacks {
+            all += weight;
+            own += if stack.iter().any(|frame| frame.function == function) { weight } else { 0.0 };
+        }
+        expect(own > 350.0, format_args!("{function} has {own} samples of {all} in process {pid}"))?;
+    }
+    Ok(())
+}
+
+fn plugin_loop(test: &Context<'_>) -> Verdict {
+    let libraries = ["libplugin.so", "libother.so"].map(|name| test.workload(name).display().to_string());
+    let [first, second] = &libraries;
+    let recorded = test.record(&["plugin_loop", "900", first, second]).run_well()?;
+    let profile = &recorded.profile;
+    for (function, lib) in [("plugin_inner", "libplugin.so"), ("other_inner", "libother.so")] {
+        expect_share(
+            function,
+            profile.total_share(function),
+            recorded.true_share(function)?,
+            profile.count(),
+        )?;
+        let frame = profile.frame_of(|frame| frame.function == function);
+        expect_eq("its lib", frame.and_then(|frame| frame.lib), Some(lib.to_owned()))?;
+    }
+    Ok(())
+}
+
+fn closer(test: &Context<'_>) -> Verdict {
+    for adapt in [|call| call, Invocation::by_plain_user] {
+        let _held = super::permissions::at_paranoid(2)?;
+        let recorded = test.record(&["closer", "400"]).with(adapt).run_well()?;
+        let wanted = recorded.true_share("work_without_files")?;
+        let profile = &recorded.profile;
+        expect_share("its work", profile.total_share("work_without_files"), wanted, profile.count())?;
+    }
+    Ok(())
+}
+
+fn stopped(test: &Context<'_>) -> Verdict {
+    let program = test.workload("shares").display().to_string();
+    let script = format!("{program} 700 & sleep 0.2; kill -STOP $!; sleep 0.3; kill -CONT $!; wait $!");
+    let recorded = test.record_command(&["bash", "-c", &script]).run_well()?;
+    let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
+    let weight: f64 = own.map(Thread::total).sum();
+    expect_within("samples of the stopped program", weight, recorded.truth()?.cpu * 1000.0, 0.05)?;
+    nothing_left_behind(test.workload("shares").as_path())
+}
+
+/// No process of a program is left.
+fn nothing_left_behind(program: &Path) -> Verdict {
+    let entries = fs::read_dir("/proc")?.flatten();
+    let mut programs = entries.filter_map(|entry| fs::read_link(entry.path().join("exe")).ok());
+    expect(programs.all(|other| other != program), "the program runs on")
+}

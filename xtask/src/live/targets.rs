@@ -1,0 +1,414 @@
+//! What is recorded: the command in a control group of its own, processes with their families, groups, the machine.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_within, need_root, skip};
+use super::harness::Test;
+use super::invocation::{Invocation, Running};
+use super::profile::Profile;
+use super::profile::Thread;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
+    Test::new("what_the_command_leaves_running_is_said_and_moved_up", left_running),
+    Test::new("the_group_of_a_recorder_that_crashed_is_removed_by_the_next", crashed),
+    Test::new("nobody_elses_stacks_are_recorded", nobody_else),
+    Test::new("without_a_control_group_the_commands_samples_are_picked_out", no_group),
+    Test::new("several_processes_are_attached_to", several),
+    Test::new("children_that_run_already_are_attached_to", running_children),
+    Test::new("five_hundred_threads_are_attached_to_as_they_are_born", born_meanwhile),
+    Test::new("a_thread_that_ends_while_attached_to_is_no_error", ending_threads),
+    Test::new("processes_are_attached_to_by_name", by_name),
+    Test::new("the_whole_system_is_recorded_by_process", whole_system),
+    Test::new("of_the_whole_system_processes_are_picked_by_name", system_by_name),
+    Test::new("a_control_group_is_recorded", named_group),
+    Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
+    Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", namespaces),
+    Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
+    Test::new("what_cannot_be_recorded_is_said_in_one_sentence", refusals).parallel(),
+    Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
+];
+
+/// The folder of this process's control group in the hierarchy of version 2.
+fn own_group() -> Result<PathBuf, Stop> {
+    let groups = fs::read_to_string("/proc/self/cgroup")?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
+    let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
+    let mount = mounts.into_iter().find(|mount| mount.join("cgroup.controllers").exists());
+    let Some(mount) = mount else { return skip("no cgroup file system of version 2 is mounted") };
+    let folder = mount.join(own);
+    let probe = folder.join("probe-of-the-tests");
+    if fs::create_dir(&probe).is_err() {
+        return skip("the cgroup file system cannot be written to");
+    }
+    fs::remove_dir(&probe)?;
+    Ok(folder)
+}
+
+/// The groups that recorders have made and not removed.
+fn leaves() -> Result<Vec<PathBuf>, Stop> {
+    let entries = fs::read_dir(own_group()?)?.flatten().map(|entry| entry.path());
+    Ok(entries.filter(|path| path.display().to_string().contains("/nyquist-")).collect())
+}
+
+fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
+    let list = fs::read_to_string(group.join("cgroup.procs"))?;
+    list.lines().map(|line| line.parse().map_err(Into::into)).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
+}
+
+/// Starts a program and waits until it works.
+fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload(words[0])).args(&words[1..]);
+    let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+fn end(target: Running<'_>) -> Verdict {
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+/// Records what runs already.
+fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
+    let output = test.fresh("profile.json.gz");
+    test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).run()?.succeeded()?;
+    Profile::read(&output)
+}
+
+/// The weight of a process.
+fn weight_of(profile: &Profile, pid: u32) -> f64 {
+    let pid = pid.to_string();
+    profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
+}
+
+fn group_is_removed(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    own_group()?;
+    let recorded = test.record_command(&["cat", "/proc/self/cgroup"]).run_well()?;
+    expect_contains("the command's group", &recorded.finished.stdout_text(), "/nyquist-")?;
+    expect_eq("groups that are left", leaves()?, Vec::new())
+}
+
+/// The daemon goes where it would have been, and does not keep the recorder.
+fn left_running(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let own = own_group()?;
+    let recorded = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & echo $!"]).run_well()?;
+    let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
+    expect(is_alive(pid), "the daemon was ended")?;
+    expect(processes_of(&own)?.contains(&pid), "the daemon is not in the recorder's group")?;
+    expect_eq("groups that are left", leaves()?, Vec::new())?;
+    expect_contains("stderr", &recorded.finished.stderr, "run on")
+}
+
+fn crashed(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    own_group()?;
+    let ready = test.fresh("ready");
+    let prepared = test.record(&["endless", "1"]).prepare();
+    let recorder = prepared.call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    recorder.wait_for_file(&ready)?;
+    let [leaf] = &leaves()?[..] else { return expect(false, "there is not one group") };
+    let command = processes_of(leaf)?;
+    end(recorder)?;
+    expect(leaf.exists(), "there is nothing to be removed")?;
+    test.record(&["shares", "50"]).run_well()?;
+    expect_eq("groups that are left", leaves()?, Vec::new())?;
+    expect(command.iter().all(|pid| is_alive(*pid)), "the command was ended")
+}
+
+fn nobody_else(test: &Context<'_>) -> Verdict {
+    let other = working(test, &["endless", "2"])?;
+    let recorded = test.record(&["storm", "vfork", "800"]).run_well()?;
+    end(other)?;
+    let names: Vec<_> = recorded.profile.threads.iter().map(|thread| &thread.process).collect();
+    expect(names.iter().all(|name| *name == "storm"), format_args!("{names:?}"))?;
+    let wanted = recorded.truth()?.part("all")? * 1000.0;
+    expect_within("its samples", recorded.profile.total(), wanted, 0.05)
+}
+
+/// As in a container: the privilege is there, and the cgroup file systems are read-only.
+fn no_group(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let own = own_group()?;
+    let mount = own.ancestors().filter(|folder| folder.join("cgroup.procs").exists()).last().unwrap_or(&own);
+    let script = format!("mount -o remount,bind,ro {} && exec \"$@\"", mount.display());
+    let other = working(test, &["endless", "1"])?;
+    for (words, part) in [(&["storm", "vfork", "1500"][..], "all"), (&["ticks", "900"], "tick_work")] {
+        let under = ["unshare", "-m", "sh", "-c", &script, "sh"];
+        let recorded = test.record(words).with(|call| call.under(&under)).run_well()?;
+        let named = recorded.profile.threads.iter().all(|thread| thread.process == words[0]);
+        expect(named, format_args!("others are in it: {:?}", recorded.profile.thread_names()))?;
+        let wanted = recorded.truth()?.part(part)? * 1000.0;
+        expect_within(words[0], recorded.profile.total(), wanted, 0.08)?;
+        expect_contains("stderr", &recorded.finished.stderr, "some percent")?;
+    }
+    end(other)
+}
+
+fn several(test: &Context<'_>) -> Verdict {
+    let targets = [working(test, &["endless", "1"])?, working(test, &["endless", "2"])?];
+    let other = working(test, &["endless", "1"])?;
+    let pids = targets.each_ref().map(|target| target.pid().to_string());
+    for options in [
+        vec!["-p".to_owned(), pids.join(",")],
+        vec!["-p".into(), pids[0].clone(), "-p".into(), pids[1].clone()],
+    ] {
+        let options: Vec<&str> = options.iter().map(String::as_str).chain(["-d", "1"]).collect();
+        let profile = record_running(test, &options)?;
+        for target in &targets {
+            let weight = weight_of(&profile, target.pid());
+            expect(weight > 50.0, format_args!("{} has {weight} samples", target.pid()))?;
+        }
+        expect(weight_of(&profile, other.pid()) < 1.0, "another process is in it")?;
+    }
+    for target in targets.into_iter().chain([other]) {
+        expect(is_alive(target.pid()), "a process did not survive")?;
+        end(target)?;
+    }
+    Ok(())
+}
+
+fn running_children(test: &Context<'_>) -> Verdict {
+    let ready = test.fresh("ready");
+    let program = test.workload("endless").display().to_string();
+    let script = format!("({program} 1; true) & while :; do sleep 0.05; done");
+    let shell = test.program("bash").args(&["-c", &script]);
+    let shell = shell.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    shell.wait_for_file(&ready)?;
+    let profile = record_running(test, &["-v", "-d", "1", "-p", &shell.pid().to_string()])?;
+    end(shell)?;
+    let grandchild = profile.threads.iter().find(|thread| thread.process == "endless");
+    let weight = grandchild.map_or(0.0, Thread::total);
+    expect(
+        weight > 100.0,
+        format_args!("the grandchild has {weight} samples: {:?}", profile.thread_names()),
+    )?;
+    let share = profile.total_share("main_loop");
+    expect(share > 0.5, format_args!("main_loop has a share of {share:.3}"))
+}
+
+/// The threads are born while they are attached to: none is missed, and none sampled twice.
+fn born_meanwhile(test: &Context<'_>) -> Verdict {
+    let truth = test.fresh("truth");
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("pool")).args(&["30", "500"]);
+    let call = call.env("WORKLOAD_TRUTH", truth.display().to_string());
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let output = test.path("attached.json.gz");
+    let pid = target.pid().to_string();
+    let recorder = test.nyquist(&["record", "-v", "-s", "-p", &pid, "-o"]).path(&output).start()?;
+    target.wait()?;
+    let finished = recorder.wait()?.succeeded()?;
+    expect_contains("stderr", &finished.stderr, "Attached to ")?;
+    let profile = Profile::read(&output)?;
+    let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
+    expect(profile.total() < used * 1.02, format_args!("{} samples for {used:.0} ms", profile.total()))?;
+    // Each thread works for 30 ms. How much of it comes before the recorder has begun is the machine's business.
+    let totals = profile.threads.iter().filter(|thread| !thread.is_main).map(Thread::total);
+    let most = totals.clone().fold(0.0, f64::max);
+    expect(most < 45.0, format_args!("a thread of 30 ms has {most} samples"))?;
+    let sampled = totals.filter(|total| *total > 0.0).count();
+    expect(sampled > 400, format_args!("only {sampled} of 500 threads have samples"))
+}
+
+fn ending_threads(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["churn", "1000000"])?;
+    for _ in 0..5 {
+        let profile = record_running(test, &["-d", "0.3", "-p", &target.pid().to_string()])?;
+        let worker: f64 = profile.threads_named("worker").map(Thread::total).sum();
+        expect(
+            (20.0..330.0).contains(&worker),
+            format_args!("the busy thread has {worker} samples in 0.3 s"),
+        )?;
+    }
+    expect(is_alive(target.pid()), "the process did not survive")?;
+    end(target)
+}
+
+fn by_name(test: &Context<'_>) -> Verdict {
+    let targets = [working(test, &["endless", "1"])?, working(test, &["endless", "1"])?];
+    let profile = record_running(test, &["-d", "1", "--name", "endl*s"])?;
+    for target in targets {
+        let weight = weight_of(&profile, target.pid());
+        expect(weight > 50.0, format_args!("{} has {weight} samples", target.pid()))?;
+        end(target)?;
+    }
+    let others = profile.threads.iter().filter(|thread| thread.process != "endless").count();
+    expect_eq("threads of other processes", others, 0)
+}
+
+fn whole_system(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let target = working(test, &["endless", "1"])?;
+    let profile = record_running(test, &["-a", "-d", "1"])?;
+    let weight = weight_of(&profile, target.pid());
+    end(target)?;
+    // On a machine that is busy otherwise it gets a small part of two seconds.
+    expect(weight > 20.0, format_args!("the busy process has {weight} samples"))?;
+    let share = profile.total_share("main_loop") * profile.total();
+    expect(share > 0.9 * weight, format_args!("main_loop has {share} of {weight} samples"))?;
+    let idle =
+        profile.threads.iter().any(|thread| thread.pid == "0" || thread.process.starts_with("swapper"));
+    expect(!idle, "the idle CPUs are in it")?;
+    let nameless: Vec<_> = profile.threads.iter().filter(|thread| thread.process.starts_with('<')).collect();
+    expect(nameless.is_empty(), format_args!("processes without names: {:?}", profile.thread_names()))?;
+    let cpus = std::thread::available_parallelism()?.get();
+    expect(profile.total() < 1150.0 * cpus as f64, format_args!("{} samples in 1 s", profile.total()))
+}
+
+/// Also one that starts after the recording has begun.
+fn system_by_name(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let output = test.path("named.json.gz");
+    let call = test.nyquist(&["record", "-s", "-a", "--name", "shares", "-d", "3", "-o"]).path(&output);
+    let recorder = call.start()?;
+    recorder.wait_until_sampling()?;
+    recorder.wait_until("the first line", || recorder.stderr_so_far().contains("Sampling"))?;
+    let other = working(test, &["endless", "1"])?;
+    test.program(test.workload("shares")).args(&["200"]).run()?.succeeded()?;
+    recorder.wait()?.succeeded()?;
+    end(other)?;
+    let profile = Profile::read(&output)?;
+    let named = profile.threads.iter().all(|thread| thread.process == "shares");
+    expect(named, format_args!("others are in it: {:?}", profile.thread_names()))?;
+    expect_within("its samples", profile.total(), 200.0, 0.15)
+}
+
+fn named_group(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let own = own_group()?;
+    let group = own.join(format!("tests-{}", std::process::id()));
+    fs::create_dir(&group)?;
+    let inside = working(test, &["endless", "1"])?;
+    let outside = working(test, &["endless", "1"])?;
+    fs::write(group.join("cgroup.procs"), inside.pid().to_string())?;
+    let name = fs::read_to_string(format!("/proc/{}/cgroup", inside.pid()))?;
+    let name = name.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default().to_owned();
+    for path in [name, group.display().to_string()] {
+        let profile = record_running(test, &["--cgroup", &path, "-d", "1"])?;
+        let weight = weight_of(&profile, inside.pid());
+        expect(weight > 100.0, format_args!("the group's process has {weight} samples by {path}"))?;
+        expect_within("all samples", profile.total(), weight, 0.001)?;
+        let share = profile.total_share("main_loop");
+        expect(share > 0.9, format_args!("main_loop has a share of {share:.3}"))?;
+    }
+    end(inside)?;
+    end(outside)?;
+    Ok(fs::remove_dir(&group)?)
+}
+
+fn chosen_cpus(test: &Context<'_>) -> Verdict {
+    if std::thread::available_parallelism()?.get() < 2 {
+        return skip("the machine has one CPU");
+    }
+    let program = test.workload("shares").display().to_string();
+    for (cpu, wanted) in [("0", 300.0), ("1", 0.0)] {
+        let command = ["taskset", "-c", "0", &program, "300"];
+        let recorded = test.record_command(&command).options(&["--cpu", cpu]).run_well()?;
+        let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
+        let weight: f64 = own.map(Thread::total).sum();
+        expect(
+            (weight - wanted).abs() < 30.0,
+            format_args!("{weight} samples on CPU {cpu}, wanted {wanted}"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The same path holds one library for the process, and another for the recorder; its number is another one, too.
+fn namespaces(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let (host, library) = (test.path("plugin_host"), test.path("library.so"));
+    fs::copy(test.workload("plugin_host"), &host)?;
+    fs::copy(test.workload("libplugin.so"), &library)?;
+    let (inner, outer) = (test.workload("libother.so"), library.display().to_string());
+    let script = format!("mount --bind {} {outer} && exec {} 900 {outer}", inner.display(), host.display());
+    let unshare = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", &script];
+    let launched = test.record_command(&unshare).run_well()?;
+    expect_inner(&launched.profile)?;
+    let ready = test.fresh("ready");
+    let call = test.program(unshare[0]).args(&unshare[1..]);
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let profile = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()])?;
+    target.wait()?;
+    expect_inner(&profile)
+}
+
+fn expect_inner(profile: &Profile) -> Verdict {
+    let (inner, outer) = (profile.total_share("other_inner"), profile.total_share("plugin_inner"));
+    expect(inner > 0.5, format_args!("the library's function has a share of {inner:.3}"))?;
+    expect(outer == 0.0, format_args!("a function of the other library has a share of {outer:.3}"))
+}
+
+/// A rebuild while the program runs: another program has its path.
+fn replaced(test: &Context<'_>) -> Verdict {
+    let (program, other) = (test.path("program"), test.path("rebuilt"));
+    fs::copy(test.workload("endless"), &program)?;
+    fs::copy(test.workload("shares-O0"), &other)?;
+    let ready = test.fresh("ready");
+    let call = test.program(&program).args(&["1"]).env("WORKLOAD_READY", ready.display().to_string());
+    let target = call.start()?;
+    target.wait_for_file(&ready)?;
+    fs::rename(&other, &program)?;
+    let profile = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()])?;
+    end(target)?;
+    let share = profile.total_share("main_loop");
+    let functions = profile.functions();
+    expect(share > 0.9 || !crate::sys::is_root(), format_args!("main_loop has a share of {share:.3}"))?;
+    expect(!functions.contains_key("alpha"), "names are those of the program that took its place")
+}
+
+/// One sentence, a hint or two, and no profile; a command is not started.
+fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&str]) -> Verdict {
+    let output = test.fresh("nothing.json.gz");
+    let finished = call.args(&["-s", "-o"]).path(&output).run()?;
+    let text = &finished.stderr;
+    expect(!finished.status.success(), format_args!("it was accepted: {text}"))?;
+    for part in says {
+        expect_contains("stderr", text, part)?;
+    }
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("hint:")).count();
+    expect(lines == 1 && !text.contains("panicked"), format_args!("not one sentence: {text}"))?;
+    expect(!output.exists(), "a profile of nothing was left behind")
+}
+
+fn refusals(test: &Context<'_>) -> Verdict {
+    let ended = test.program("true").start()?;
+    let (pid, own) = (ended.pid().to_string(), std::process::id().to_string());
+    ended.wait()?;
+    let several = format!("{own},{pid}");
+    expect_refused(test, test.nyquist(&["record", "-p", &pid]), &["no process", &pid])?;
+    expect_refused(test, test.nyquist(&["record", "-p", &several]), &["no process", &pid])?;
+    expect_refused(test, test.nyquist(&["record", "--name", "no-such-name*"]), &["no-such-name*"])?;
+    expect_refused(test, test.nyquist(&["record", "--cgroup", "/no/such"]), &["control group", "/no/such"])?;
+    expect_refused(test, test.nyquist(&["record", "-p", &own, "--cpu", "4095"]), &["no CPU 4095"])?;
+    let started = test.path("started");
+    let command = ["record", "--cpu", "4095", "-s", "-o", "x", "--", "touch", &started.display().to_string()];
+    let finished = test.nyquist(&command).run()?;
+    expect(!finished.status.success() && !started.exists(), "the command was started")?;
+    let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;
+    let said = missing.stderr.lines().count();
+    expect_eq("lines about a command that is not there", said, 1)
+}
+
+fn not_permitted(test: &Context<'_>) -> Verdict {
+    let _held = super::permissions::at_paranoid(2)?;
+    own_group()?;
+    for words in [&["record", "-a"][..], &["record", "--cgroup", "/"]] {
+        expect_refused(test, test.nyquist(words).by_plain_user(), &["not permitted", "CAP_PERFMON"])?;
+    }
+    Ok(())
+}
