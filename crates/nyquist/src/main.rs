@@ -13,6 +13,7 @@ mod flamegraph;
 mod functions;
 mod import;
 mod input;
+mod launch_advice;
 mod load;
 mod machine;
 mod markers;
@@ -38,7 +39,7 @@ mod text;
 mod top;
 
 use args::{Cli, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use failure::Failure;
 use std::io;
 use std::process::ExitCode;
@@ -58,7 +59,7 @@ fn command_line() -> Result<Cli, Failure> {
     if std::env::args_os().next().is_some_and(|name| args::samply::is_samply(&name)) {
         return args::samply::parse(std::env::args_os());
     }
-    Ok(Cli::parse())
+    Ok(args::parse())
 }
 
 fn run(command: Command) -> Result<u8, Failure> {

@@ -11,7 +11,7 @@ use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, machine, summary};
+use crate::{flamegraph, launch_advice, machine, summary};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Filter, Finished, NamePattern, Options};
 use nyquist_profile::Meta;
@@ -323,7 +323,8 @@ fn shell_code(ended: &io::Result<Ended>) -> u8 {
 }
 
 pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
-    Failure::new(error.to_string()).status(error.exit_code())
+    let failure = Failure::new(error.to_string()).status(error.exit_code());
+    launch_advice::advice(error).into_iter().fold(failure, Failure::hint)
 }
 
 pub(crate) fn open_failure(error: &OpenError) -> Failure {

@@ -8,8 +8,8 @@ mod bad_input;
 mod cargo;
 mod context;
 mod diff;
-mod emulator;
 mod doctor;
+mod emulator;
 mod exit_status;
 mod expect;
 mod formats;
@@ -39,6 +39,7 @@ mod stacks;
 mod storms;
 mod targets;
 mod top;
+mod walkthrough;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -71,4 +72,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
+    ("walkthrough", walkthrough::TESTS),
 ];
