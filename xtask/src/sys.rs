@@ -22,14 +22,15 @@ pub(crate) fn signal_process(pid: u32, signal: i32) -> io::Result<()> {
 /// A new terminal: the side that a person sits at, and the side that a program sees.
 pub(crate) fn open_terminal() -> io::Result<(File, File)> {
     let (mut person, mut program) = (-1, -1);
-    // SAFETY: the two integers are live; no name, settings or size are asked for.
+    let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: the two integers and the size are live; no name or settings are asked for.
     check(unsafe {
         libc::openpty(
             &raw mut person,
             &raw mut program,
             std::ptr::null_mut(),
             std::ptr::null(),
-            std::ptr::null(),
+            &raw const size,
         )
     })?;
     // SAFETY: openpty succeeded, so both are open descriptors that nobody else owns.
@@ -39,6 +40,17 @@ pub(crate) fn open_terminal() -> io::Result<(File, File)> {
         check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) })?;
     }
     Ok((File::from(person), File::from(program)))
+}
+
+/// The modes of a terminal: input, output, control and local.
+pub(crate) fn terminal_settings(terminal: &File) -> io::Result<[u32; 4]> {
+    // SAFETY: a termios is plain numbers, for which zeros are valid; the call writes it, and the descriptor is open.
+    let settings = unsafe {
+        let mut settings: libc::termios = std::mem::zeroed();
+        check(libc::tcgetattr(terminal.as_raw_fd(), &raw mut settings))?;
+        settings
+    };
+    Ok([settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag])
 }
 
 /// Makes the command's standard input its controlling terminal, in a session of its own.

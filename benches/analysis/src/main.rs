@@ -1,5 +1,6 @@
 //! Makes a large profile and times every kind of question to it.
 
+mod files;
 #[path = "../../../crates/nyquist-analysis/tests/generated/generator.rs"]
 mod generator;
 mod questions;
@@ -15,10 +16,15 @@ use generator::{Shape, generate};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [mode, path] = &*arguments
+        && mode == files::LOAD
+    {
+        return files::load(path.as_ref());
+    }
     let number = |place: usize, usual: usize| {
         arguments
             .get(place)
-            .map_or(usual, |text| text.parse().expect("arguments are SAMPLES STACKS ROUNDS ONLY"))
+            .map_or(usual, |text| text.parse().expect("arguments are SAMPLES STACKS ROUNDS ONLY FOLDER"))
     };
     let shape = Shape {
         samples: number(0, 20_000_000),
@@ -33,6 +39,10 @@ fn main() {
     let (profile, took) = timed(|| generate(&shape));
     describe(&profile);
     println!("made in {:.1} s; memory {} MB\n", took.as_secs_f64(), memory_mb());
+
+    if let Some(folder) = arguments.get(4) {
+        files::save_and_load(&profile, folder.as_ref());
+    }
 
     let cpu_before = cpu_time();
     let (index, took) = timed(|| Index::new(&profile));

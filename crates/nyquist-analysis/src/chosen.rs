@@ -13,7 +13,7 @@ pub(crate) struct Chosen<'p> {
     profile: &'p Profile,
     pub(crate) threads: Vec<ThreadIndex>,
     range: Range<u64>,
-    state: SampleState,
+    pub(crate) state: SampleState,
 }
 
 /// A chosen sample.

@@ -2,7 +2,13 @@
 
 use std::borrow::Cow;
 
-use crate::forest::{Forest, NONE};
+use nyquist_profile::CategoryPair;
+
+use crate::forest::{self, Forest, NONE};
+use crate::parallel;
+
+/// Fewer nodes than this are gone through by one CPU.
+const NODES_WORTH_SHARING: usize = 100_000;
 
 /// What becomes of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,20 +72,74 @@ impl<'a> Derived<'a> {
     }
 
     /// The same, with other functions at the nodes that stay.
-    pub(crate) fn apply_and_rename(&mut self, fates: &[Fate], renamed: impl Fn(u32) -> u32) {
+    pub(crate) fn apply_and_rename(&mut self, fates: &[Fate], renamed: impl Fn(u32) -> u32 + Send) {
         let old = &*self.forest;
-        let mut new = Forest::with_capacity(fates.iter().filter(|fate| **fate == Fate::Keep).count());
+        let (columns, links) = parallel::both(
+            old.len() >= NODES_WORTH_SHARING,
+            || Columns::kept(old, fates, renamed),
+            || Links::kept(old, fates),
+        );
+        self.forest = Cow::Owned(Forest {
+            parent: links.parent,
+            end: links.end,
+            func: columns.func,
+            stack: columns.stack,
+            category: columns.category,
+        });
+        self.move_samples(links.target);
+    }
+
+    /// Puts the nodes under other parents, each of which precedes its children.
+    pub(crate) fn reparent(&mut self, parents: &[u32]) {
+        let (forest, position) = self.forest.with_parents(parents);
+        self.forest = Cow::Owned(forest);
+        self.move_samples(position);
+    }
+}
+
+/// What the nodes that stay are themselves.
+struct Columns {
+    func: Vec<u32>,
+    stack: Vec<u32>,
+    category: Vec<Option<CategoryPair>>,
+}
+
+impl Columns {
+    fn kept(old: &Forest, fates: &[Fate], renamed: impl Fn(u32) -> u32) -> Self {
+        let count = fates.iter().filter(|fate| **fate == Fate::Keep).count();
+        let mut kept = Self {
+            func: Vec::with_capacity(count),
+            stack: Vec::with_capacity(count),
+            category: Vec::with_capacity(count),
+        };
+        for (node, _) in fates.iter().enumerate().filter(|(_, fate)| **fate == Fate::Keep) {
+            kept.func.push(renamed(old.func[node]));
+            kept.stack.push(old.stack[node]);
+            kept.category.push(old.category[node]);
+        }
+        kept
+    }
+}
+
+/// How the nodes that stay hang together, and where the samples of all nodes go.
+struct Links {
+    parent: Vec<u32>,
+    end: Vec<u32>,
+    target: Vec<u32>,
+}
+
+impl Links {
+    fn kept(old: &Forest, fates: &[Fate]) -> Self {
+        let mut parent = Vec::with_capacity(fates.len());
         // For each old node, the nearest of it and its callers that stays; and where its samples go.
         let mut nearest = Vec::with_capacity(old.len());
         let mut target = Vec::with_capacity(old.len());
-        for (node, &fate) in fates.iter().enumerate() {
-            let caller = match old.parent[node] {
-                NONE => NONE,
-                parent => nearest[parent as usize],
-            };
+        for (&fate, &old_parent) in fates.iter().zip(&old.parent) {
+            let caller = if old_parent == NONE { NONE } else { nearest[old_parent as usize] };
             let (here, samples) = match fate {
                 Fate::Keep => {
-                    let kept = new.push(caller, renamed(old.func[node]), old.stack[node], old.category[node]);
+                    parent.push(caller);
+                    let kept = parent.len() as u32 - 1;
                     (kept, kept)
                 }
                 Fate::Merge => (caller, caller),
@@ -88,15 +148,7 @@ impl<'a> Derived<'a> {
             nearest.push(here);
             target.push(samples);
         }
-        new.settle_ends();
-        self.forest = Cow::Owned(new);
-        self.move_samples(target);
-    }
-
-    /// Puts the nodes under other parents, each of which precedes its children.
-    pub(crate) fn reparent(&mut self, parents: &[u32]) {
-        let (forest, position) = self.forest.with_parents(parents);
-        self.forest = Cow::Owned(forest);
-        self.move_samples(position);
+        let end = forest::ends(&parent);
+        Self { parent, end, target }
     }
 }

@@ -47,7 +47,7 @@ impl<'a> View<'a> {
         let mut stack = Vec::new();
         for span in self.spans_of(thread).filter(|_| is_chosen) {
             stack.clear();
-            let nodes = span.node.into_iter().flat_map(|node| self.forest().ancestors(node));
+            let nodes = self.node_of_span(&span).into_iter().flat_map(|node| self.forest().ancestors(node));
             stack.extend(nodes.map(|node| self.forest().func[node as usize]));
             stack.reverse();
             stack.truncate(options.max_depth);

@@ -46,17 +46,6 @@ impl Forest {
         (forest, order.position)
     }
 
-    /// No nodes, and room for some.
-    pub(crate) fn with_capacity(count: usize) -> Self {
-        Self {
-            parent: Vec::with_capacity(count),
-            end: Vec::with_capacity(count),
-            func: Vec::with_capacity(count),
-            stack: Vec::with_capacity(count),
-            category: Vec::with_capacity(count),
-        }
-    }
-
     fn with_len(len: usize) -> Self {
         Self {
             parent: vec![NONE; len],
@@ -72,27 +61,15 @@ impl Forest {
         self.parent.len()
     }
 
-    /// Appends a node; its end is settled by [`settle_ends`](Self::settle_ends).
-    pub(crate) fn push(&mut self, parent: u32, func: u32, stack: u32, category: Option<CategoryPair>) -> u32 {
+    /// Appends a node without callees, which is a root.
+    pub(crate) fn push_root(&mut self, func: u32, stack: u32, category: Option<CategoryPair>) -> u32 {
         let node = self.len() as u32;
-        self.parent.push(parent);
+        self.parent.push(NONE);
         self.end.push(node + 1);
         self.func.push(func);
         self.stack.push(stack);
         self.category.push(category);
         node
-    }
-
-    /// Gives every node its end, from the parents of nodes that were pushed in depth-first order.
-    pub(crate) fn settle_ends(&mut self) {
-        for node in (0..self.len()).rev() {
-            let parent = self.parent[node];
-            if parent != NONE {
-                let end = self.end[node];
-                let of_parent = &mut self.end[parent as usize];
-                *of_parent = end.max(*of_parent);
-            }
-        }
     }
 
     /// The same nodes under other parents (each before its children), and at which node of the new forest each is.
@@ -129,6 +106,16 @@ impl Forest {
             Some(self.parent[node as usize]).filter(|&parent| parent != NONE)
         })
     }
+}
+
+/// Where the subtree of each node ends, from the parents of nodes in depth-first order.
+pub(crate) fn ends(parents: &[u32]) -> Vec<u32> {
+    let mut ends: Vec<u32> = (1..=parents.len() as u32).collect();
+    for (node, &parent) in parents.iter().enumerate().rev().filter(|(_, parent)| **parent != NONE) {
+        let of_parent = ends[parent as usize].max(ends[node]);
+        ends[parent as usize] = of_parent;
+    }
+    ends
 }
 
 /// Nodes of one parent.

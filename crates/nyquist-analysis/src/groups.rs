@@ -83,9 +83,15 @@ impl<'a> View<'a> {
         let row = |&id: &ThreadIndex| {
             let thread = profile.thread(id);
             let (mut amount, mut samples) = (Amount::default(), 0);
-            self.samples_of(id).for_each(|(chosen, _)| {
-                amount += chosen.amount;
-                samples += 1;
+            self.index.go_through(id, self.chosen.range_of(id), self.chosen.state, |node, of_sample| {
+                let stays = match node {
+                    Some(node) => self.derived.target(node).is_some(),
+                    None => self.derived.keeps_stackless,
+                };
+                if stays {
+                    amount += of_sample;
+                    samples += 1;
+                }
             });
             let pid = &profile.process(thread.process).pid;
             ThreadRow {

@@ -21,6 +21,25 @@ pub(crate) fn pieces<T: Send>(len: usize, least: usize, work: impl Fn(Range<usiz
     })
 }
 
+/// Does two things at once, where that is worth starting a thread.
+pub(crate) fn both<A: Send, B>(
+    is_worth_it: bool,
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B,
+) -> (A, B) {
+    if !is_worth_it {
+        return (first(), second());
+    }
+    thread::scope(|scope| {
+        let first = scope.spawn(first);
+        let second = second();
+        match first.join() {
+            Ok(first) => (first, second),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

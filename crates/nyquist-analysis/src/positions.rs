@@ -1,5 +1,6 @@
 //! Self and total amounts by source line and by instruction.
 
+use std::cmp::Ordering;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
@@ -8,6 +9,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
+use crate::forest::NONE;
 use crate::once::{self, SelfAndTotal};
 use crate::view::View;
 
@@ -60,20 +62,27 @@ impl<'a> View<'a> {
             let source: Option<SourceId> = profile.func(frame.func).source;
             Some((source, frame.line))
         };
-        let amounts = self.by_position(code, position).into_iter();
-        let mut lines: Vec<_> = amounts
-            .map(|((source, line), amounts)| Line {
-                file: source.map(|source| profile.string(profile.source(source).filename)),
-                line,
-                self_amount: amounts.own,
-                total: amounts.total,
-            })
-            .collect();
-        lines.sort_by(|a, b| {
-            let by_amount = (b.self_amount, b.total).cmp(&(a.self_amount, a.total));
-            by_amount.then_with(|| (a.file, a.line).cmp(&(b.file, b.line)))
+        let file = |source: SourceId| profile.string(profile.source(source).filename);
+        let mut amounts = self.by_position(code, position);
+        amounts.sort_unstable_by(|((a_source, a_line), a), ((b_source, b_line), b)| {
+            let by_amount = (b.own, b.total).cmp(&(a.own, a.total));
+            // Most lines with the same amounts are in the same file, whose path need not be looked at.
+            let by_file = || {
+                if a_source == b_source {
+                    Ordering::Equal
+                } else {
+                    a_source.map(file).cmp(&b_source.map(file))
+                }
+            };
+            by_amount.then_with(by_file).then_with(|| a_line.cmp(b_line))
         });
-        lines
+        let lines = amounts.into_iter().map(|((source, line), amounts)| Line {
+            file: source.map(file),
+            line,
+            self_amount: amounts.own,
+            total: amounts.total,
+        });
+        lines.collect()
     }
 
     /// What each instruction takes, the one with the greatest self weight first. O(nodes + frames).
@@ -114,19 +123,23 @@ impl<'a> View<'a> {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 positions.push(position);
-                *entry.insert(positions.len() - 1)
+                *entry.insert(positions.len() as u32 - 1)
             }
         };
         let frames = profile.frames().iter();
-        let key_of_frame: Vec<Option<usize>> =
-            frames.map(|frame| position(frame).filter(|_| is_asked(frame)).map(&mut key_of)).collect();
+        // As small as possible, since it is looked up for every node.
+        let key_of_frame: Vec<u32> = frames
+            .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
+            .collect();
         let forest = self.forest();
         let func_count = profile.funcs().len();
         let amounts = once::by_key(self, positions.len(), |node| {
             // A collapsed lib is at no line.
             let is_func = (forest.func[node] as usize) < func_count;
             let stack = &profile.stacks()[forest.stack[node] as usize];
-            key_of_frame[stack.frame.index()].filter(|_| is_func)
+            Some(key_of_frame[stack.frame.index()])
+                .filter(|&key| is_func && key != NONE)
+                .map(|key| key as usize)
         });
         let sampled = positions.into_iter().zip(amounts);
         sampled.filter(|(_, amounts)| !amounts.total.is_zero()).collect()

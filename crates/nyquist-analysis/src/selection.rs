@@ -71,7 +71,10 @@ impl Selection {
     ) -> impl Iterator<Item = (ThreadIndex, &'p Thread)> + use<'p, '_> {
         let ids = (0..).map(ThreadIndex::from_index);
         let unlisted = self.threads.is_none() && self.processes.is_none();
-        let repeats = |thread: &Thread| profile.process(thread.process).pid == well_known::CPU_PROCESS_ID;
+        let repeats = |thread: &Thread| {
+            let process = profile.process(thread.process);
+            process.pid == well_known::CPU_PROCESS_ID && process.name == well_known::CPU_PROCESS
+        };
         ids.zip(profile.threads())
             .filter(move |(id, thread)| self.accepts_thread(*id, thread) && !(unlisted && repeats(thread)))
     }

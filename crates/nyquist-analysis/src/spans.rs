@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use nyquist_profile::ThreadIndex;
+use nyquist_profile::{StackId, ThreadIndex};
 
 use crate::chosen::ChosenSample;
 use crate::view::View;
@@ -14,8 +14,8 @@ pub(crate) struct Span {
     pub(crate) times: Range<u64>,
     /// How much of that the thread ran, or waited, in ns.
     pub(crate) ns: u64,
-    /// The node that it is at; none where it has no stack.
-    pub(crate) node: Option<u32>,
+    /// The stack that it had before filters and transforms, which [`View::node_of_span`] looks up.
+    stack: Option<StackId>,
 }
 
 impl View<'_> {
@@ -47,13 +47,28 @@ impl View<'_> {
             let is_noise = start.saturating_sub(last) < self.profile().meta().interval / 2;
             let start = if is_noise { last } else { start.max(last) };
             last = end;
-            let node = match chosen.sample.stack {
-                None if self.derived.keeps_stackless => None,
-                None => return None,
-                Some(stack) => Some(self.derived.target(self.index.node_of_stack[stack.index()])?),
-            };
-            Some(Span { times: start..end, ns, node })
+            let stack = chosen.sample.stack;
+            self.keeps(stack).then_some(Span { times: start..end, ns, stack })
         })
+    }
+
+    /// Whether filters and transforms leave samples with that stack. Where there are none, no node is looked up: that is
+    /// most of the time that going through many samples takes.
+    fn keeps(&self, stack: Option<StackId>) -> bool {
+        match stack {
+            None => self.derived.keeps_stackless,
+            Some(_) if self.derived.map.is_none() => true,
+            Some(stack) => self.node_of(stack).is_some(),
+        }
+    }
+
+    fn node_of(&self, stack: StackId) -> Option<u32> {
+        self.derived.target(self.index.node_of_stack[stack.index()])
+    }
+
+    /// The node that a span is at; none where it has no stack.
+    pub(crate) fn node_of_span(&self, span: &Span) -> Option<u32> {
+        span.stack.and_then(|stack| self.node_of(stack))
     }
 
     fn length(&self, chosen: &ChosenSample<'_>) -> u64 {

@@ -229,20 +229,33 @@ impl<'i> Plan<'i> {
 
     /// Goes through the samples of some of the parts.
     fn go_through(&self, parts: Range<usize>, mut take: impl FnMut(Option<u32>, Amount)) {
-        let profile = self.index.profile;
         for (thread, range) in &self.parts[parts] {
-            if let Some(column) = &self.index.sums.columns[thread.index()] {
-                for sample in column[range.clone()].iter().filter(|sample| sample.is_in(self.state)) {
-                    take(sample.node(), sample.amount());
-                }
-                continue;
+            self.index.go_through(*thread, range.clone(), self.state, &mut take);
+        }
+    }
+}
+
+impl Index<'_> {
+    /// Goes through some of a thread's samples, those in one state (or both), with the nodes that they are at before
+    /// filters and transforms.
+    pub(crate) fn go_through(
+        &self,
+        thread: ThreadIndex,
+        range: Range<usize>,
+        state: SampleState,
+        mut take: impl FnMut(Option<u32>, Amount),
+    ) {
+        if let Some(column) = &self.sums.columns[thread.index()] {
+            for sample in column[range].iter().filter(|sample| sample.is_in(state)) {
+                take(sample.node(), sample.amount());
             }
-            let samples = &profile.thread(*thread).samples[range.clone()];
-            for (sample, position) in samples.iter().zip(range.start..) {
-                if self.state.accepts(sample) {
-                    let node = sample.stack.map(|stack| self.index.node_of_stack[stack.index()]);
-                    take(node, Amount::of_sample(profile, sample, position == 0));
-                }
+            return;
+        }
+        let samples = &self.profile.thread(thread).samples[range.clone()];
+        for (sample, position) in samples.iter().zip(range.start..) {
+            if state.accepts(sample) {
+                let node = sample.stack.map(|stack| self.node_of_stack[stack.index()]);
+                take(node, Amount::of_sample(self.profile, sample, position == 0));
             }
         }
     }

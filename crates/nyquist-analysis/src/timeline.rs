@@ -47,10 +47,11 @@ pub struct CategoryTimeline<'a> {
 impl<'a> View<'a> {
     /// The CPU use of each selected thread over time. O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
-        let scale = Scale { times: self.times(), parts };
+        let scale = Scale::new(self.times(), parts);
         let row = |&thread: &ThreadIndex| {
             let mut parts_ns = vec![0; parts];
-            self.spans_of(thread).for_each(|span| scale.add(&span, &mut parts_ns));
+            let mut cursor = scale.cursor();
+            self.spans_of(thread).for_each(|span| cursor.add(&span, &mut parts_ns));
             ThreadTimeline { thread, name: &self.profile().thread(thread).name, parts_ns }
         };
         let threads = &self.chosen.threads;
@@ -61,15 +62,16 @@ impl<'a> View<'a> {
 
     /// The time in each category that has any, over time. O(samples + categories × parts).
     pub fn category_timeline(&self, parts: usize) -> Timeline<CategoryTimeline<'a>> {
-        let scale = Scale { times: self.times(), parts };
+        let scale = Scale::new(self.times(), parts);
         let categories = self.profile().categories();
-        // The number after all categories stands for none.
-        let mut amounts = vec![vec![0; parts]; categories.len() + 1];
-        for span in self.chosen.threads.iter().flat_map(|&thread| self.spans_of(thread)) {
-            let category = span.node.and_then(|node| self.forest().category[node as usize]);
-            let row = category.map_or(categories.len(), |pair| pair.category.index());
-            scale.add(&span, &mut amounts[row]);
-        }
+        let threads = &self.chosen.threads;
+        let pieces = parallel::pieces(threads.len(), 1, |range| self.by_category_of(&threads[range], &scale));
+        let amounts = pieces.into_iter().reduce(|mut sum, piece| {
+            let parts = sum.iter_mut().flatten().zip(piece.into_iter().flatten());
+            parts.for_each(|(sum, ns)| *sum += ns);
+            sum
+        });
+        let amounts = amounts.unwrap_or_default();
         let rows = amounts.into_iter().enumerate().filter(|(_, parts)| parts.iter().any(|&ns| ns > 0));
         let rows = rows.map(|(index, parts_ns)| {
             let category = categories.get(index);
@@ -82,55 +84,91 @@ impl<'a> View<'a> {
         });
         scale.timeline(rows.collect())
     }
+
+    /// What some threads have in each category and each part. The row after all categories stands for none.
+    fn by_category_of(&self, threads: &[ThreadIndex], scale: &Scale) -> Vec<Vec<u64>> {
+        let none = self.profile().categories().len();
+        let mut amounts = vec![vec![0; scale.parts()]; none + 1];
+        for &thread in threads {
+            let mut cursor = scale.cursor();
+            for span in self.spans_of(thread) {
+                let category =
+                    self.node_of_span(&span).and_then(|node| self.forest().category[node as usize]);
+                let row = category.map_or(none, |pair| pair.category.index());
+                cursor.add(&span, &mut amounts[row]);
+            }
+        }
+        amounts
+    }
 }
 
 /// Equal parts of a time.
 struct Scale {
     times: Range<u64>,
-    parts: usize,
+    /// Where each part begins, and where the last one ends.
+    bounds: Vec<u64>,
 }
 
 impl Scale {
+    fn new(times: Range<u64>, parts: usize) -> Self {
+        let length = u128::from(times.end - times.start);
+        let bound = |part: usize| times.start + (length * part as u128).div_ceil(parts.max(1) as u128) as u64;
+        let bounds = (0..=parts).map(bound).collect();
+        Self { times, bounds }
+    }
+
+    fn parts(&self) -> usize {
+        self.bounds.len() - 1
+    }
+
+    fn cursor(&self) -> Cursor<'_> {
+        Cursor { scale: self, part: 0 }
+    }
+
     fn timeline<Row>(&self, rows: Vec<Row>) -> Timeline<Row> {
         Timeline { start_ns: self.times.start, end_ns: self.times.end, rows }
     }
+}
 
+/// Where the next span begins: those of a thread come in order, so that no part has to be looked for.
+struct Cursor<'a> {
+    scale: &'a Scale,
+    /// The part that the last span began in.
+    part: usize,
+}
+
+impl Cursor<'_> {
     /// Shares what a span stands for out to the parts that it covers. What is before the first part is left out.
-    fn add(&self, span: &Span, parts_ns: &mut [u64]) {
-        let length = span.times.end - span.times.start;
-        let (start, end) = (span.times.start.max(self.times.start), span.times.end.min(self.times.end));
+    fn add(&mut self, span: &Span, parts_ns: &mut [u64]) {
+        let Scale { times, bounds } = self.scale;
+        let (start, end) = (span.times.start.max(times.start), span.times.end.min(times.end));
         if start >= end || parts_ns.is_empty() {
             return;
         }
-        // What was used up to a time, so that rounding loses nothing.
-        let used_until = |time: u64| {
-            (u128::from(span.ns) * u128::from(time - span.times.start) / u128::from(length)) as u64
-        };
-        let mut from = start;
+        while bounds[self.part + 1] <= start {
+            self.part += 1;
+        }
         // Most spans are in one part.
-        if span.times.end <= self.start_of(self.part_at(start) + 1) && span.times.start == start {
-            parts_ns[self.part_at(start)] += span.ns;
+        if span.times.end <= bounds[self.part + 1] && span.times.start == start {
+            parts_ns[self.part] += span.ns;
             return;
         }
-        let (first, last) = (self.part_at(start), self.part_at(end - 1));
-        for (part, part_ns) in parts_ns.iter_mut().enumerate().take(last + 1).skip(first) {
-            let to = self.start_of(part + 1).min(end);
-            *part_ns += used_until(to) - used_until(from);
+        let mut from = start;
+        for (part_ns, &bound) in parts_ns[self.part..].iter_mut().zip(&bounds[self.part + 1..]) {
+            let to = bound.min(end);
+            *part_ns += used_until(span, to) - used_until(span, from);
+            if to == end {
+                break;
+            }
             from = to;
         }
     }
+}
 
-    /// The part that a time within the scale is in.
-    fn part_at(&self, time: u64) -> usize {
-        let length = u128::from(self.times.end - self.times.start);
-        (u128::from(time - self.times.start) * self.parts as u128 / length) as usize
-    }
-
-    /// The first time of a part.
-    fn start_of(&self, part: usize) -> u64 {
-        let length = u128::from(self.times.end - self.times.start);
-        self.times.start + (length * part as u128).div_ceil(self.parts as u128) as u64
-    }
+/// What was used up to a time, so that rounding loses nothing.
+fn used_until(span: &Span, time: u64) -> u64 {
+    let length = span.times.end - span.times.start;
+    (u128::from(span.ns) * u128::from(time - span.times.start) / u128::from(length)) as u64
 }
 
 #[cfg(test)]

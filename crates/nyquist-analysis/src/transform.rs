@@ -102,7 +102,7 @@ fn focus_function(derived: &mut Derived<'_>, func: u32) {
 fn focus_self(derived: &mut Derived<'_>, func: u32) {
     let forest = &*derived.forest;
     let mut roots = Forest::default();
-    let mut root = |node: usize| roots.push(NONE, func, forest.stack[node], forest.category[node]);
+    let mut root = |node: usize| roots.push_root(func, forest.stack[node], forest.category[node]);
     let target =
         (0..forest.len()).map(|node| if forest.func[node] == func { root(node) } else { NONE }).collect();
     derived.forest = std::borrow::Cow::Owned(roots);

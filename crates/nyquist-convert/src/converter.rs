@@ -135,6 +135,24 @@ impl Converter {
         self.stages.evict(before);
     }
 
+    /// Keeps of everything before a point in time no more than it sums to: of the samples of a thread with the same
+    /// stack one, and no markers. What remains of the past then grows with the variety of stacks, and not with time.
+    /// Costs a look at every sample.
+    pub fn condense(&mut self, before: Timestamp) {
+        self.stages.condense(before);
+    }
+
+    /// How many stacks a [`snapshot`](Self::snapshot) has, which is what its size grows with.
+    pub fn stack_count(&self) -> usize {
+        self.stages.builder.profile().stacks().len()
+    }
+
+    /// Where the symbols of the libs of a [`snapshot`](Self::snapshot) come from. Libs keep their ids from one snapshot
+    /// to the next.
+    pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
+        self.stages.lib_sources()
+    }
+
     /// What was counted so far.
     pub fn statistics(&self) -> Statistics {
         Statistics { late: self.order.late(), ..self.stages.statistics }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod condense;
 mod converter;
 mod cpus;
 pub mod event;
@@ -41,4 +42,4 @@ pub use modules::LibSource;
 pub use recorded_files::RecordedFiles;
 pub use select::{Selection, TimeRange};
 pub use shape::Shape;
-pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};
+pub use symbolicate::{LibReport, Progress, Symbolicated, Symbolicator, Symbols, symbolicate};

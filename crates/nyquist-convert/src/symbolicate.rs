@@ -70,46 +70,161 @@ pub fn symbolicate(
     symbols: Symbols<'_>,
     progress: &Progress,
 ) -> Symbolicated {
-    let addresses = addresses_by_lib(&profile);
-    let total = sources.iter().filter_map(|(lib, _)| addresses.get(lib)).map(Vec::len).sum();
-    progress.total.store(total, Ordering::Relaxed);
-    let ((mut infos, libs), kernel) = thread::scope(|scope| {
+    Symbolicator::new(symbols).symbolicate(profile, sources, progress)
+}
+
+/// Gives names to the snapshots of one recording, one after the other: it keeps the modules that it has opened and what
+/// it has found, so that of each snapshot only the addresses are looked up that no one before it had.
+#[derive(Debug)]
+pub struct Symbolicator<'a> {
+    symbols: Symbols<'a>,
+    modules: FxHashMap<LibId, Opened>,
+    kernel: Kernel,
+    infos: Infos,
+}
+
+/// The symbols of the running kernel, which are read when they are first needed.
+#[derive(Debug)]
+enum Kernel {
+    Unread,
+    Unreadable,
+    Read(KernelSymbols),
+}
+
+impl<'a> Symbolicator<'a> {
+    /// A symbolicator that has looked up nothing yet.
+    pub fn new(symbols: Symbols<'a>) -> Self {
+        Self { symbols, modules: FxHashMap::default(), kernel: Kernel::Unread, infos: Infos::default() }
+    }
+
+    /// Gives the frames of a snapshot their names, as [`symbolicate()`] does. Libs must have the ids that they had in
+    /// the snapshots before. [`Symbolicated::libs`] are those that were looked for now.
+    pub fn symbolicate(
+        &mut self,
+        profile: Profile,
+        sources: &[(LibId, LibSource)],
+        progress: &Progress,
+    ) -> Symbolicated {
+        let addresses = self.new_addresses(&profile);
+        let total = sources.iter().filter_map(|(lib, _)| addresses.get(lib)).map(Vec::len).sum();
+        progress.total.store(total, Ordering::Relaxed);
         let has_kernel = |(lib, source): &(LibId, LibSource)| {
             matches!(source, LibSource::Kernel(_)) && addresses.contains_key(lib)
         };
-        let kernel = sources.iter().any(has_kernel).then(|| scope.spawn(symbols.kernel));
-        let found = look_up(sources, &addresses, symbols, progress);
-        (found, kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic))))
-    });
-    let kernel_error = match kernel {
-        Some(Ok(kernel)) => {
-            add_kernel_infos(&mut infos, sources, &addresses, &kernel);
-            None
+        let reads_kernel = matches!(self.kernel, Kernel::Unread) && sources.iter().any(has_kernel);
+        let read_kernel = self.symbols.kernel;
+        let (libs, kernel) = thread::scope(|scope| {
+            let kernel = reads_kernel.then(|| scope.spawn(read_kernel));
+            let libs = self.look_up(sources, &addresses, progress);
+            (libs, kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic))))
+        });
+        let kernel_error = kernel.and_then(|kernel| self.take_kernel(kernel));
+        if let Kernel::Read(kernel) = &self.kernel {
+            add_kernel_infos(&mut self.infos, sources, &addresses, kernel);
         }
-        other => other.and_then(Result::err),
-    };
-    let (mut builder, code) = ProfileBuilder::rebuild(profile);
-    for report in &libs {
-        if let Some(path) = &report.symbols_from {
-            let path = path.to_string_lossy();
-            if !path.starts_with("/proc/") {
-                builder.set_debug_path(report.lib, path);
+        let profile = self.rebuild(profile, sources, !progress.cancel.load(Ordering::Relaxed));
+        Symbolicated { profile, libs, kernel_error }
+    }
+
+    /// The addresses of each lib's frames of which nothing is known yet, each once, in order.
+    fn new_addresses(&self, profile: &Profile) -> Addresses {
+        let mut addresses = Addresses::default();
+        for frame in profile.frames() {
+            if let (Some(address), Some(lib)) = (frame.address, profile.func(frame.func).lib)
+                && !self.infos.contains_key(&(lib, address))
+            {
+                addresses.entry(lib).or_default().push(RelativeAddress(address));
+            }
+        }
+        for addresses in addresses.values_mut() {
+            addresses.sort_unstable();
+            addresses.dedup();
+        }
+        addresses
+    }
+
+    /// Opens the modules of all libs that have new addresses, and looks up these together. Says what was found of the
+    /// libs that it opened.
+    fn look_up(
+        &mut self,
+        sources: &[(LibId, LibSource)],
+        addresses: &Addresses,
+        progress: &Progress,
+    ) -> Vec<LibReport> {
+        let reports = self.open(sources, addresses, progress);
+        let modules = &self.modules;
+        let opened: Vec<_> = sources
+            .iter()
+            .filter_map(|(lib, _)| Some((*lib, modules.get(lib)?.module.as_ref()?, addresses.get(lib)?)))
+            .collect();
+        let batches: Vec<_> =
+            opened.iter().map(|&(_, module, addresses)| Batch { module, addresses }).collect();
+        let answers =
+            nyquist_symbols::symbolicate(&batches, self.symbols.threads, &progress.cancel, &progress.done);
+        for ((lib, _, addresses), answers) in opened.into_iter().zip(answers) {
+            self.infos.extend(addresses.iter().zip(answers).map(|(address, info)| ((lib, address.0), info)));
+        }
+        reports
+    }
+
+    fn open(
+        &mut self,
+        sources: &[(LibId, LibSource)],
+        addresses: &Addresses,
+        progress: &Progress,
+    ) -> Vec<LibReport> {
+        let is_new = |lib: &LibId| addresses.contains_key(lib) && !self.modules.contains_key(lib);
+        let wanted: Vec<_> = sources.iter().filter(|(lib, _)| is_new(lib)).collect();
+        let found = open_all(&wanted, self.symbols, progress);
+        let mut reports = Vec::new();
+        for ((lib, _), mut opened) in wanted.into_iter().zip(found) {
+            let tried = opened.tried.take();
+            let symbols_from = opened.symbols_from.clone();
+            reports.extend(tried.map(|tried| LibReport { lib: *lib, symbols_from, tried }));
+            self.modules.insert(*lib, opened);
+        }
+        reports
+    }
+
+    /// Keeps the kernel's symbols, or says why there are none.
+    fn take_kernel(&mut self, read: Result<KernelSymbols, KernelError>) -> Option<KernelError> {
+        match read {
+            Ok(kernel) => {
+                self.kernel = Kernel::Read(kernel);
+                None
+            }
+            Err(error) => {
+                self.kernel = Kernel::Unreadable;
+                Some(error)
             }
         }
     }
-    let names = Names { infos, jit: jit_libs(sources) };
-    let map = rebuild_stacks(&mut builder, &code, &names);
-    builder.remap_stacks(|stack| map.get(stack.index()).copied());
-    builder.meta_mut().symbolicated = !progress.cancel.load(Ordering::Relaxed);
-    Symbolicated { profile: builder.finish(), libs, kernel_error }
+
+    /// The profile with the names that are known.
+    fn rebuild(&self, profile: Profile, sources: &[(LibId, LibSource)], is_complete: bool) -> Profile {
+        let (mut builder, code) = ProfileBuilder::rebuild(profile);
+        for (lib, opened) in &self.modules {
+            if let Some(path) = &opened.symbols_from {
+                let path = path.to_string_lossy();
+                if !path.starts_with("/proc/") {
+                    builder.set_debug_path(*lib, path);
+                }
+            }
+        }
+        let names = Names { infos: &self.infos, jit: jit_libs(sources) };
+        let map = rebuild_stacks(&mut builder, &code, &names);
+        builder.remap_stacks(|stack| map.get(stack.index()).copied());
+        builder.meta_mut().symbolicated = is_complete;
+        builder.finish()
+    }
 }
 
 type Addresses = FxHashMap<LibId, Vec<RelativeAddress>>;
 type Infos = FxHashMap<(LibId, u32), AddressInfo>;
 
 /// What gives frames their names.
-struct Names {
-    infos: Infos,
+struct Names<'a> {
+    infos: &'a Infos,
     /// The libs of code that was made while the program ran.
     jit: FxHashMap<LibId, JitSymbols>,
 }
@@ -122,66 +237,24 @@ fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
     libs.collect()
 }
 
-/// The addresses of each lib's frames, each once, in order.
-fn addresses_by_lib(profile: &Profile) -> Addresses {
-    let mut addresses = Addresses::default();
-    for frame in profile.frames() {
-        if let (Some(address), Some(lib)) = (frame.address, profile.func(frame.func).lib) {
-            addresses.entry(lib).or_default().push(RelativeAddress(address));
-        }
-    }
-    for addresses in addresses.values_mut() {
-        addresses.sort_unstable();
-        addresses.dedup();
-    }
-    addresses
-}
-
-/// Opens the modules of all libs that have addresses, and looks up these together.
-fn look_up(
-    sources: &[(LibId, LibSource)],
-    addresses: &Addresses,
-    symbols: Symbols<'_>,
-    progress: &Progress,
-) -> (Infos, Vec<LibReport>) {
-    let wanted: Vec<_> =
-        sources.iter().filter_map(|(lib, source)| Some((*lib, source, addresses.get(lib)?))).collect();
-    let found = open_all(&wanted, symbols, progress);
-    let mut opened = Vec::new();
-    let mut reports = Vec::new();
-    for ((lib, _, addresses), Opened { module, report }) in wanted.iter().zip(found) {
-        reports.extend(report.map(|(symbols_from, tried)| LibReport { lib: *lib, symbols_from, tried }));
-        opened.extend(module.map(|module| (*lib, module, *addresses)));
-    }
-    let batches: Vec<_> = opened.iter().map(|(_, module, addresses)| Batch { module, addresses }).collect();
-    let answers = nyquist_symbols::symbolicate(&batches, symbols.threads, &progress.cancel, &progress.done);
-    let mut infos = Infos::default();
-    for ((lib, _, addresses), answers) in opened.iter().zip(answers) {
-        infos.extend(addresses.iter().zip(answers).map(|(address, info)| ((*lib, address.0), info)));
-    }
-    (infos, reports)
-}
-
 /// What came of opening one lib.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Opened {
     module: Option<ModuleSymbols>,
-    /// Where its symbols are, and where they were looked for.
-    report: Option<(Option<PathBuf>, Vec<Attempt>)>,
+    /// Where its symbols are.
+    symbols_from: Option<PathBuf>,
+    /// Where they were looked for, until that is reported.
+    tried: Option<Vec<Attempt>>,
 }
 
 /// Finds and opens the modules of libs, each thread one after the other: some have to be decompressed first.
 /// Those whose turn has not come when it is ended early stay closed.
-fn open_all<T: Sync>(
-    wanted: &[(LibId, &LibSource, T)],
-    symbols: Symbols<'_>,
-    progress: &Progress,
-) -> Vec<Opened> {
+fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Progress) -> Vec<Opened> {
     let (opened, next) = (vec_of_locks(wanted.len()), AtomicUsize::new(0));
     let work = || {
         let numbers = || Some(next.fetch_add(1, Ordering::Relaxed));
-        for (lock, (_, source, _)) in
-            std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(wanted.get(n)))
+        for (lock, (_, source)) in
+            std::iter::from_fn(numbers).map_while(|n| opened.get(n).zip(wanted.get(n).copied()))
         {
             if !progress.cancel.load(Ordering::Relaxed) {
                 lock.get_or_init(|| Opened::from(source, symbols.finder));
@@ -207,11 +280,14 @@ impl Opened {
             LibSource::File(request) => {
                 let found = finder.find(request);
                 let file = found.debug_file.as_ref().or(found.binary.as_ref());
-                let report = Some((file.map(|file| file.path.clone()), found.tried.clone()));
-                Self { module: ModuleSymbols::open(&found).ok(), report }
+                Self {
+                    module: ModuleSymbols::open(&found).ok(),
+                    symbols_from: file.map(|file| file.path.clone()),
+                    tried: Some(found.tried.clone()),
+                }
             }
             LibSource::Image(image) => {
-                Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), report: None }
+                Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), ..Self::default() }
             }
             LibSource::Kernel(_) | LibSource::Jit(_) | LibSource::Unknown => Self::default(),
         }
@@ -234,7 +310,7 @@ fn add_kernel_infos(
 }
 
 /// Interns every stack again with the frames that each of its frames has become. Gives back the new id of each.
-fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names) -> Vec<StackId> {
+fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names<'_>) -> Vec<StackId> {
     let frames: Vec<Vec<FrameId>> =
         code.frames.iter().map(|frame| named_frames(builder, code, frame, names)).collect();
     let mut map: Vec<StackId> = Vec::with_capacity(code.stacks.len());
@@ -254,7 +330,7 @@ fn named_frames(
     builder: &mut ProfileBuilder,
     code: &CodeTables,
     frame: &Frame,
-    names: &Names,
+    names: &Names<'_>,
 ) -> Vec<FrameId> {
     let func = code.funcs[frame.func.index()];
     if let Some(lib) = func.lib
@@ -298,4 +374,54 @@ fn named_frames(
         })
     });
     named.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_profile::{Lib, Meta, Process, Sample, Thread};
+
+    const BASE: u64 = 0xffff_ffff_8100_0000;
+
+    static READ: AtomicUsize = AtomicUsize::new(0);
+
+    fn kernel() -> Result<KernelSymbols, KernelError> {
+        READ.fetch_add(1, Ordering::Relaxed);
+        let symbols = "ffffffff81000100 T first\nffffffff81000200 T second\nffffffff81000300 T third\n";
+        KernelSymbols::parse(symbols.as_bytes(), std::io::empty(), &[])
+    }
+
+    fn snapshot(addresses: &[u32]) -> Profile {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        let lib = builder.add_lib(Lib { name: "[kernel]".into(), ..Lib::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        for (time, &address) in (0..).zip(addresses) {
+            let name = builder.intern_string("?");
+            let func =
+                builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+            let frame = builder.intern_frame(Frame { address: Some(address), ..Frame::label(func) });
+            let stack = builder.intern_stack(None, frame);
+            builder.add_sample(thread, Sample::new(time, Some(stack), 1));
+        }
+        builder.finish()
+    }
+
+    #[test]
+    fn of_a_later_snapshot_only_new_addresses_are_looked_up() {
+        let finder = Finder::default();
+        let mut symbolicator =
+            Symbolicator::new(Symbols { finder: &finder, kernel, threads: NonZeroUsize::MIN });
+        let sources = [(LibId::from_index(0), LibSource::Kernel(Avma(BASE)))];
+        let mut check = |addresses: &[u32], names: &[&str], looked_up| {
+            let progress = Progress::default();
+            let profile = symbolicator.symbolicate(snapshot(addresses), &sources, &progress).profile;
+            let found: Vec<_> = profile.funcs().iter().map(|func| profile.string(func.name)).collect();
+            assert_eq!((found.as_slice(), progress.total.into_inner()), (names, looked_up));
+        };
+        check(&[0x104, 0x204], &["first", "second"], 2);
+        check(&[0x204, 0x304, 0x104], &["second", "third", "first"], 1);
+        check(&[0x104], &["first"], 0);
+        assert_eq!(READ.load(Ordering::Relaxed), 1, "the kernel's symbols are read once");
+    }
 }

@@ -3,10 +3,11 @@
 #![cfg(target_os = "linux")]
 
 use std::fs;
+use std::os::fd::AsFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use nyquist_record::linux::launch::{Ended, ExitStatus, LaunchError, prepare};
+use nyquist_record::linux::launch::{Ended, ExitStatus, LaunchError, prepare, prepare_apart};
 use nyquist_record::linux::{Command, Credentials};
 
 /// A folder of its own for a test, removed afterwards.
@@ -51,6 +52,17 @@ fn output_of(name: &str, script: &str) -> String {
         run(&words(&[&format!("OUT={out}"), "sh", "-c", &format!("{{ {script}; }} > $OUT")])).unwrap();
     assert_eq!(ended.status, ExitStatus::Code(0));
     fs::read_to_string(&out).unwrap()
+}
+
+#[test]
+fn a_command_apart_prints_elsewhere_and_reads_nothing() {
+    let folder = Folder::new("apart");
+    let path = folder.file("out", "", 0o666);
+    let output = fs::File::options().write(true).open(&path).unwrap();
+    let command = words(&["sh", "-c", "cat; echo printed; echo complained >&2"]);
+    let ended = prepare_apart(&command, output.as_fd()).unwrap().start().unwrap().wait().unwrap();
+    assert_eq!(ended.status, ExitStatus::Code(0));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "printed\ncomplained\n");
 }
 
 #[test]

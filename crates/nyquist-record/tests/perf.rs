@@ -238,6 +238,31 @@ fn a_recording_ends_when_its_time_is_over() {
     running.wait().unwrap();
 }
 
+/// A few samples would lie in the rings until the end: nothing else wakes the reader while the process is stopped.
+#[test]
+fn few_samples_are_handed_over_in_time_where_that_is_asked_for() {
+    let options = Options {
+        duration: Some(Duration::from_secs(30)),
+        hand_over_every: Some(Duration::from_millis(20)),
+        ..Options::default()
+    };
+    let script = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; kill -STOP $$";
+    let child = prepare(&Command::from_words(["sh", "-c", script].map(Into::into)).unwrap()).unwrap();
+    let Some(perf) = open(Target::Child(child.pid()), &options) else { return };
+    let began = now();
+    let mut recording = perf.record().unwrap();
+    let running = child.start().unwrap();
+    let mut events = Vec::new();
+    let has_samples = |events: &[Event]| events.iter().any(|it| matches!(it.kind, EventKind::Sample(_)));
+    while !has_samples(&events) {
+        let Some(chunk) = recording.next() else { break };
+        chunk.decode(&mut events);
+    }
+    assert!(has_samples(&events) && now().0 - began.0 < 15_000_000_000);
+    running.signaller().send(9).unwrap();
+    running.wait().unwrap();
+}
+
 /// A process that runs already, killed at the end.
 struct Other(Child);
 

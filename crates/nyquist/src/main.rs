@@ -13,6 +13,7 @@ mod flamegraph;
 mod functions;
 mod import;
 mod input;
+mod launch_advice;
 mod load;
 mod machine;
 mod markers;
@@ -35,9 +36,10 @@ mod setup;
 mod summary;
 mod symbolicate;
 mod text;
+mod top;
 
 use args::{Cli, Command};
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 use failure::Failure;
 use std::io;
 use std::process::ExitCode;
@@ -57,7 +59,7 @@ fn command_line() -> Result<Cli, Failure> {
     if std::env::args_os().next().is_some_and(|name| args::samply::is_samply(&name)) {
         return args::samply::parse(std::env::args_os());
     }
-    Ok(Cli::parse())
+    Ok(args::parse())
 }
 
 fn run(command: Command) -> Result<u8, Failure> {
@@ -72,6 +74,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
         Command::Script(args) => script::run(&args).map(|()| 0),
+        Command::Top(args) => top::run(&args),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(args),

@@ -89,5 +89,10 @@ fn prefix(input: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)))
+    let failure = Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)));
+    // Nobody has to have typed this name: it is taken where none is given.
+    if error.kind() == io::ErrorKind::NotFound && path == Path::new("profile.json.gz") {
+        return failure.hint("record a program first: nyquist record -s ./app");
+    }
+    failure
 }

@@ -11,7 +11,7 @@ use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, machine, summary};
+use crate::{flamegraph, launch_advice, machine, summary};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Filter, Finished, NamePattern, Options};
 use nyquist_profile::Meta;
@@ -21,6 +21,7 @@ use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, EndReason, Target};
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user, processes_named};
+use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
@@ -137,7 +138,7 @@ fn record_once(
     };
     let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
     let cpus = args.cpu.clone().unwrap_or_default().0;
-    let options = perf::Options { rate_hz: args.rate, duration, cpus };
+    let options = perf::Options { rate_hz: args.rate, duration, cpus, ..perf::Options::default() };
     let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
     let backend = Backend::open(args.backend.into(), target, &options, loses_privileges);
     let backend = backend.map_err(|error| open_failure(&error))?;
@@ -210,7 +211,14 @@ fn prepare(
     user: Option<&Credentials>,
     markers: Option<&Markers>,
 ) -> Result<Suspended, Failure> {
-    let command = Command::from_words(args.command.iter().cloned());
+    let mut command = command_of(&args.command, user)?;
+    command.env.extend(markers.map(Markers::variable));
+    launch::prepare(&command).map_err(|error| launch_failure(&error))
+}
+
+/// The command of a command line, to be run as this user.
+pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Result<Command, Failure> {
+    let command = Command::from_words(words.iter().cloned());
     let mut command =
         command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
     if let Some(user) = user {
@@ -218,8 +226,7 @@ fn prepare(
         command.env.splice(0..0, invoking_environment(user.uid));
         command.run_as = Some(user.clone());
     }
-    command.env.extend(markers.map(Markers::variable));
-    launch::prepare(&command).map_err(|error| launch_failure(&error))
+    Ok(command)
 }
 
 /// Takes over everything that is recorded, until the recording ends.
@@ -315,10 +322,11 @@ fn shell_code(ended: &io::Result<Ended>) -> u8 {
     ended.as_ref().map_or(FAILED, |ended| ended.status.shell_code())
 }
 
-fn launch_failure(error: &LaunchError) -> Failure {
-    Failure::new(error.to_string()).status(error.exit_code())
+pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
+    let failure = Failure::new(error.to_string()).status(error.exit_code());
+    launch_advice::advice(error).into_iter().fold(failure, Failure::hint)
 }
 
-fn open_failure(error: &OpenError) -> Failure {
+pub(crate) fn open_failure(error: &OpenError) -> Failure {
     error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
 }

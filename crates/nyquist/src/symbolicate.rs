@@ -75,7 +75,7 @@ pub(crate) fn search_paths(args: &SymbolArgs) -> SearchPaths {
     }
 }
 
-fn running_kernel() -> Result<KernelSymbols, KernelError> {
+pub(crate) fn running_kernel() -> Result<KernelSymbols, KernelError> {
     let kallsyms = BufReader::new(File::open("/proc/kallsyms")?);
     let modules = std::fs::read("/proc/modules").unwrap_or_default();
     let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();

@@ -1,5 +1,7 @@
 //! `cargo xtask bench analysis`: questions to a large profile, in the workspace `benches/analysis`.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 
 use crate::steps::{cargo, succeeds};
@@ -19,6 +21,9 @@ pub(crate) struct Options {
     /// Only the questions whose name contains this
     #[arg(long, default_value = "")]
     only: String,
+    /// The folder that the profile is saved to and loaded from, which needs 1 GB; without it that is left out
+    #[arg(long)]
+    folder: Option<PathBuf>,
 }
 
 /// Builds and runs the benchmark, which prints its table.
@@ -26,6 +31,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
     command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
     let numbers = [options.samples, options.stacks, options.rounds].map(|number| number.to_string());
-    command.args(numbers).arg(&options.only);
+    command.args(numbers).arg(&options.only).args(&options.folder);
     succeeds(command)
 }

@@ -161,6 +161,30 @@ impl Running<'_> {
         terminal.person.write_all(format!("{line}\n").as_bytes()).context("cannot type at the terminal")
     }
 
+    /// Types at its terminal.
+    pub(crate) fn press(&mut self, keys: &str) -> Result<()> {
+        let terminal = self.terminal.as_mut().context("it has no terminal")?;
+        terminal.person.write_all(keys.as_bytes()).context("cannot type at the terminal")
+    }
+
+    /// What its terminal has shown so far.
+    pub(crate) fn shown_so_far(&self) -> String {
+        self.terminal.as_ref().map(|terminal| terminal.screen.text()).unwrap_or_default()
+    }
+
+    /// Waits until a text is on the screen of its terminal.
+    pub(crate) fn wait_until_on_screen(&self, text: &str) -> Result<()> {
+        let screen = || super::emulator::screen(&self.shown_so_far()).join("\n");
+        let waited = self.wait_until(&format!("{text:?} on the screen"), || screen().contains(text));
+        waited.with_context(|| format!("the screen shows:\n{}", screen()))
+    }
+
+    /// The settings of its terminal, to be compared.
+    pub(crate) fn terminal_settings(&self) -> String {
+        let settings = self.terminal.as_ref().map(|terminal| sys::terminal_settings(&terminal.person));
+        format!("{settings:?}")
+    }
+
     /// What it has written to its standard error so far.
     pub(crate) fn stderr_so_far(&self) -> String {
         read_lossy(&self.err)

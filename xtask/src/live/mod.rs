@@ -9,6 +9,7 @@ mod cargo;
 mod context;
 mod diff;
 mod doctor;
+mod emulator;
 mod exit_status;
 mod expect;
 mod formats;
@@ -37,6 +38,8 @@ mod signals;
 mod stacks;
 mod storms;
 mod targets;
+mod top;
+mod walkthrough;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -62,10 +65,12 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("annotate", annotate::TESTS),
     ("diff", diff::TESTS),
     ("query", query::TESTS),
+    ("top", top::TESTS),
     ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
+    ("walkthrough", walkthrough::TESTS),
 ];

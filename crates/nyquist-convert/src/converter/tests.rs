@@ -370,6 +370,20 @@ fn evicting_forgets_old_samples_and_their_stacks() {
 }
 
 #[test]
+fn condensing_keeps_the_sums_of_what_is_old() {
+    let mut converter = converter(true);
+    for time in 1..10 {
+        converter.push(at(time, sample(1, 1, None, &[time % 2, 0x101])));
+    }
+    converter.advance(Timestamp(100 * MS));
+    converter.condense(Timestamp(7 * MS));
+    assert_eq!(
+        folded(&converter.snapshot()),
+        ["0x100;0x1 1", "0x100;0x0 3", "0x100;0x1 2", "0x100;0x1 1", "0x100;0x0 1", "0x100;0x1 1"]
+    );
+}
+
+#[test]
 fn what_was_lost_is_in_the_profile() {
     let mut converter = converter(true);
     converter.push(at(1, EventKind::Lost { records: 3 }));

@@ -5,6 +5,7 @@ mod samples;
 mod stacks;
 
 use crate::account::Leftovers;
+use crate::condense;
 use crate::converter::{Options, Statistics};
 use crate::cpus::Cpus;
 use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
@@ -291,6 +292,11 @@ impl Stages {
             value: self.statistics.lost.to_string(),
         });
         builder
+    }
+
+    pub(crate) fn condense(&mut self, before: Timestamp) {
+        let before = self.profile_time(before);
+        condense::samples_before(&mut self.builder, before);
     }
 
     pub(crate) fn evict(&mut self, before: Timestamp) {

@@ -10,6 +10,7 @@ mod gecko;
 mod json;
 mod raw;
 mod read;
+mod read_ahead;
 mod read_meta;
 mod read_tables;
 mod read_thread;

@@ -9,6 +9,7 @@ use serde_json::error::Category;
 
 use super::gecko::{self, RawProcess};
 use super::raw::RawProfile;
+use super::read_ahead::{Chunks, parse_ahead};
 use super::read_meta::{read_categories, read_marker_schemas, read_meta};
 use super::read_tables::{SharedTables, add_libs};
 use super::read_thread::{Processes, ThreadReader, read_counter};
@@ -108,8 +109,8 @@ impl fmt::Display for Inconsistency {
 
 impl std::error::Error for Inconsistency {}
 
-/// Reads a profile, compressed with gzip or not. `input` need not be buffered. Memory is linear in the
-/// uncompressed document.
+/// Reads a profile, compressed with gzip or not. `input` need not be buffered. It is read and decompressed on the
+/// calling thread and parsed on another. Memory is linear in the uncompressed document.
 ///
 /// # Errors
 /// As [`ReadError`] tells apart. Whatever the input, there is no panic.
@@ -119,19 +120,18 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
         [] => return Err(ReadError::Empty),
         start => start.starts_with(&[0x1f, 0x8b]),
     };
-    let raw = if is_gzip {
-        parse_gzip(BufReader::with_capacity(256 * 1024, MultiGzDecoder::new(input)))?
+    if is_gzip {
+        parse_ahead(MultiGzDecoder::new(input), |input| convert(parse_gzip(input)?))
     } else {
-        parse(input, ReadError::Io)?
-    };
-    convert(raw)
+        parse_ahead(input, |input| convert(parse(input, ReadError::Io)?))
+    }
 }
 
-fn parse_gzip(mut input: impl Read) -> Result<RawProfile, ReadError> {
-    let parsed = parse(&mut input, gzip_error);
+fn parse_gzip(input: &mut Chunks) -> Result<RawProfile, ReadError> {
+    let parsed = parse(input, gzip_error);
     if let Err(ReadError::NotJson(_)) = parsed {
         // Damaged data may decompress to anything; the checksum at the end tells it from what was never JSON.
-        io::copy(&mut input, &mut io::sink()).map_err(gzip_error)?;
+        io::copy(input, &mut io::sink()).map_err(gzip_error)?;
     }
     parsed
 }
@@ -144,9 +144,10 @@ fn gzip_error(error: io::Error) -> ReadError {
     }
 }
 
-fn parse(input: impl Read, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
+fn parse(input: &mut Chunks, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
     let mut raw = RawProfile::default();
-    let mut json = serde_json::Deserializer::from_reader(input);
+    // The parser takes one byte after another, which only an owned buffered reader makes fast.
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(input));
     let parsed = Document(&mut raw).deserialize(&mut json).and_then(|()| json.end());
     match parsed {
         Ok(()) => check_version(&raw).map(|()| raw),

@@ -178,7 +178,11 @@ impl Backend {
 
 /// Whether the machine is the reason, and not the process that was asked for.
 fn is_of_the_machine(error: &perf::OpenError) -> bool {
-    !matches!(error, perf::OpenError::NoSuchProcess { .. } | perf::OpenError::AnotherUsers { .. })
+    use perf::OpenError::{Descriptors, Refused, Rings, System, TooFewDescriptors};
+    matches!(
+        error,
+        Refused { .. } | Descriptors { .. } | TooFewDescriptors { .. } | Rings { .. } | System { .. }
+    )
 }
 
 /// A recording that runs: an iterator over what it records. Dropping it ends it.

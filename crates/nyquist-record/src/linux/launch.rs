@@ -1,7 +1,9 @@
 //! Launching the command: it is forked first, sampled from the very start, and then let go.
 
 use std::ffi::CString;
+use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, RawFd};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -75,12 +77,25 @@ pub struct Suspended {
 /// It has the default signal mask and actions (what was ignored before this program began stays so), and of
 /// this process's descriptors those that are inherited across exec.
 pub fn prepare(command: &Command) -> Result<Suspended, LaunchError> {
+    prepare_with(command, None)
+}
+
+/// As [`prepare`], for a command that has the terminal not to itself: what it prints goes to `output`, and there is
+/// nothing that it could read.
+pub fn prepare_apart(command: &Command, output: BorrowedFd<'_>) -> Result<Suspended, LaunchError> {
+    let program = command.program.to_string_lossy().into_owned();
+    let nothing = File::open("/dev/null").map_err(|source| LaunchError::Fork { program, source })?;
+    prepare_with(command, Some([nothing.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]))
+}
+
+fn prepare_with(command: &Command, streams: Option<[RawFd; 3]>) -> Result<Suspended, LaunchError> {
     let plan = Plan {
         candidates: command.candidates()?,
         args: command.arguments()?,
         env: command.environment()?,
         run_as: command.run_as.clone().map(|user| Ids { uid: user.uid, gid: user.gid, groups: user.groups }),
         descriptors: original_descriptor_limit(),
+        streams,
     };
     let program = command.program.to_string_lossy().into_owned();
     let uid = command.run_as.as_ref().map_or(0, |user| user.uid);

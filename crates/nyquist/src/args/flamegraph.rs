@@ -17,7 +17,7 @@ pub(crate) struct FlamegraphArgs {
     /// The profile, or a recording (perf.data)
     #[arg(default_value = "profile.json.gz")]
     pub(crate) file: PathBuf,
-    /// Write the picture there (\"-\": standard output)
+    /// Write the picture there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "flamegraph.svg")]
     pub(crate) output: PathBuf,
     #[command(flatten)]

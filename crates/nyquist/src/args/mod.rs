@@ -15,6 +15,7 @@ mod report;
 pub(crate) mod samply;
 mod script;
 mod setup;
+mod top;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
@@ -29,7 +30,10 @@ pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use setup::SetupArgs;
+pub(crate) use top::TopArgs;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -41,15 +45,34 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
+  nyquist top ./app                    Watch it live
   nyquist report profile.json.gz       Show where the time went, in the terminal
   nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
   nyquist flamegraph profile.json.gz   Draw it as an SVG
   nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
-  nyquist load perf.data               Open what `perf record` has recorded")]
+  nyquist load perf.data               Open what `perf record` has recorded
+
+`cargo nyquist` builds and records a Rust program.")]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// Parses the command line, or says what is wrong with it and ends.
+pub(crate) fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| with_tip(error).exit())
+}
+
+/// Says how a program is recorded to those who left out `record`.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && error.get(ContextKind::SuggestedSubcommand).is_none()
+    {
+        let tip = StyledStr::from(format!("to record a program, type: nyquist record {word}"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+    }
+    error
 }
 
 /// The subcommands.
@@ -61,7 +84,7 @@ pub(crate) enum Command {
     Load(LoadArgs),
     /// Convert a recording (perf.data) to a profile, save it and open it
     Import(ImportArgs),
-    /// Show where the time went, as text or JSON
+    /// Show where the time went, in the terminal or as JSON
     Report(ReportArgs),
     /// Build something with cargo and record it: what `cargo nyquist` runs
     #[command(hide = true, disable_help_flag = true)]
@@ -80,6 +103,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print one sample after another as text, as `perf script` does
     Script(ScriptArgs),
+    /// Watch a program (or a running process) live, in the terminal: its functions, call tree and threads
+    Top(TopArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Check what the machine, a program or a process lacks for good profiles, and what mends it
@@ -139,5 +164,16 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_first_word_gets_a_tip() {
+        let check = |word: &str, tip: &str| {
+            let error = with_tip(Cli::try_parse_from(["nyquist", word]).unwrap_err()).to_string();
+            let tips: Vec<_> = error.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
+            assert_eq!(tips, [tip], "{error}");
+        };
+        check("./app", "to record a program, type: nyquist record ./app");
+        check("recrod", "a similar subcommand exists: 'record'");
     }
 }

@@ -70,7 +70,7 @@ pub(crate) struct RecordArgs {
     pub(crate) server: ServerArgs,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
-    /// The command, its environment before it and its arguments behind it
+    /// The program to record, with its arguments; NAME=VALUE before it sets its environment
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,

@@ -58,13 +58,16 @@ pub struct Options {
     pub rate_hz: u32,
     /// How long to record, where it should end before the process does.
     pub duration: Option<Duration>,
+    /// How long what was sampled may lie in the rings. `None` leaves it there until they are worth a look, which may
+    /// take seconds: the least work for a recording that nobody watches.
+    pub hand_over_every: Option<Duration>,
     /// The CPUs on which samples are taken; all that are online where none is named.
     pub cpus: Vec<u32>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate_hz: 1000, duration: None, cpus: Vec::new() }
+        Self { rate_hz: 1000, duration: None, hand_over_every: None, cpus: Vec::new() }
     }
 }
 
@@ -167,6 +170,7 @@ impl Perf {
             stop: Arc::clone(&stop),
             watched,
             duration: self.options.duration,
+            hand_over_every: self.options.hand_over_every,
             totals,
             jitter,
             lineage,

@@ -14,6 +14,9 @@ pub(crate) const BUFFERS: usize = 256;
 /// The buffers that samples may not take.
 const KEPT_FOR_SIDEBAND: usize = 16;
 
+/// The buffers that only what is older than all else may take.
+const KEPT_FOR_OLDEST: usize = 8;
+
 /// The reader's end: buffers to fill.
 #[derive(Debug)]
 pub(crate) struct Pool {
@@ -29,6 +32,9 @@ pub(crate) enum Need {
     Samples,
     /// Mappings, names and tasks: without them, all samples that follow are worth little.
     Sideband,
+    /// What is older than all that waits in the rings. Whoever takes the records gives memory back when nothing older
+    /// can come any more, so that only this gets a full pool moving again.
+    Oldest,
 }
 
 impl Pool {
@@ -40,7 +46,11 @@ impl Pool {
 
     /// Takes a buffer, if there is one for this need.
     pub(crate) fn take(&self, need: Need) -> Option<Filling> {
-        let kept = if need == Need::Samples { KEPT_FOR_SIDEBAND } else { 0 };
+        let kept = match need {
+            Need::Samples => KEPT_FOR_OLDEST + KEPT_FOR_SIDEBAND,
+            Need::Sideband => KEPT_FOR_OLDEST,
+            Need::Oldest => 0,
+        };
         // Only this thread takes buffers, so there cannot be fewer than it has seen.
         if self.count.load(Ordering::Acquire) <= kept {
             return None;
@@ -118,25 +128,27 @@ mod tests {
     #[test]
     fn filled_bytes_come_out_and_their_memory_comes_back() {
         let pool = Pool::new();
-        let taken: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Sideband)).collect();
+        let taken: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
         assert_eq!(taken.len(), BUFFERS);
         let mut bytes: Vec<Bytes> = taken.into_iter().map(|filling| fill(filling, b"record")).collect();
-        assert!(pool.take(Need::Sideband).is_none());
+        assert!(pool.take(Need::Oldest).is_none());
         let slice = bytes.pop().unwrap().slice(2..4);
         assert_eq!(slice, b"co"[..]);
-        assert!(pool.take(Need::Sideband).is_none(), "a slice of the buffer is still there");
+        assert!(pool.take(Need::Oldest).is_none(), "a slice of the buffer is still there");
         drop(slice);
-        assert!(pool.take(Need::Sideband).is_some_and(|filling| filling.is_empty()));
+        assert!(pool.take(Need::Oldest).is_some_and(|filling| filling.is_empty()));
     }
 
     #[test]
-    fn samples_leave_memory_to_the_sideband() {
+    fn samples_leave_memory_to_the_sideband_and_both_to_what_is_oldest() {
         let pool = Pool::new();
         let samples: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Samples)).collect();
-        assert_eq!(samples.len(), BUFFERS - KEPT_FOR_SIDEBAND);
+        assert_eq!(samples.len(), BUFFERS - KEPT_FOR_SIDEBAND - KEPT_FOR_OLDEST);
         let sideband: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Sideband)).collect();
         assert_eq!(sideband.len(), KEPT_FOR_SIDEBAND);
-        drop((samples, sideband));
+        let oldest: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
+        assert_eq!(oldest.len(), KEPT_FOR_OLDEST);
+        drop((samples, sideband, oldest));
         assert!(pool.take(Need::Samples).is_some());
     }
 

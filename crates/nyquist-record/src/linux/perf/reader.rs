@@ -14,7 +14,7 @@ use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
 use super::pool::{Filling, Need, Pool};
-use super::skim::{SampleLayout, skim};
+use super::skim::{SampleLayout, skim, time};
 use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -25,7 +25,8 @@ use crate::linux::sys::ring::Ring;
 /// What the reader hands over: filled memory, and how far the past is complete.
 #[derive(Debug)]
 pub(crate) struct Filled {
-    pub(crate) buffer: Filling,
+    /// Nothing where only the past has become complete.
+    pub(crate) buffer: Option<Filling>,
     pub(crate) complete_before: Timestamp,
 }
 
@@ -59,6 +60,9 @@ const POOL_RETRY_MS: u32 = 2;
 /// How often a process is looked at where the kernel has no descriptors for processes.
 const EXIT_CHECK_MS: u32 = 100;
 
+/// How much is copied out of the ring with the oldest record before the others are compared again.
+const PIECE_BYTES: u64 = 128 << 10;
+
 /// The longest record: its size is a `u16`.
 const LONGEST_RECORD: usize = 1 << 16;
 
@@ -74,6 +78,7 @@ pub(crate) struct Reader {
     /// The processes with whose end the recording ends; none where it goes on without them.
     pub(crate) watched: Vec<u32>,
     pub(crate) duration: Option<Duration>,
+    pub(crate) hand_over_every: Option<Duration>,
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) lineage: Option<Lineage>,
@@ -96,6 +101,8 @@ struct Waiting {
     living: Vec<Living>,
     /// For every ring its place, and which of its wakers is waited for there.
     rings: Vec<(usize, usize)>,
+    /// How long the rings may stay without a look, in ms.
+    look_every: Option<u32>,
 }
 
 /// A process that is watched.
@@ -121,7 +128,7 @@ impl Waiting {
         let left = left.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let retry = blocked.then_some(POOL_RETRY_MS);
         let check = self.living.iter().any(|process| process.descriptor.is_none()).then_some(EXIT_CHECK_MS);
-        [left, retry, check].into_iter().flatten().min()
+        [left, retry, check, self.look_every].into_iter().flatten().min()
     }
 
     /// Forgets the processes that have ended. Returns whether they were the last ones.
@@ -185,7 +192,8 @@ impl Reader {
         let living = living.collect();
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.rings.iter().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
-        Waiting { poll, stop, living, rings }
+        let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
+        Waiting { poll, stop, living, rings, look_every }
     }
 
     /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another
@@ -204,23 +212,29 @@ impl Reader {
     fn drain(&mut self, progress: &mut Progress) -> bool {
         let started = monotonic_ns();
         progress.blocked = false;
-        for ring in &mut self.rings {
-            let mut drain = Drain {
-                layout: &self.layout,
-                pool: &self.pool,
-                out: &self.out,
-                progress,
-                totals: &mut self.totals,
-                lineage: self.lineage.as_mut(),
-            };
-            drain.ring(ring);
+        let mut drain = Drain {
+            layout: &self.layout,
+            pool: &self.pool,
+            out: &self.out,
+            progress,
+            totals: &mut self.totals,
+            lineage: self.lineage.as_mut(),
+        };
+        for RingSource { ring, need, .. } in &mut self.rings {
+            drain.ring(ring, *need, u64::MAX);
         }
+        let oldest = if drain.progress.blocked { drain.oldest_first(&mut self.rings) } else { None };
+        let settled = started.saturating_sub(SETTLING_NS);
+        let complete = match oldest {
+            None => progress.round_started.min(settled),
+            Some(oldest) => oldest.saturating_sub(1).min(settled),
+        };
+        let is_news = complete > progress.complete_before;
+        progress.complete_before = progress.complete_before.max(complete);
         if !progress.blocked {
-            let settled = progress.round_started.min(started.saturating_sub(SETTLING_NS));
-            progress.complete_before = progress.complete_before.max(settled);
             progress.round_started = started;
         }
-        progress.send(&self.out);
+        progress.send(&self.out, is_news && progress.blocked);
         !progress.blocked
     }
 }
@@ -258,11 +272,10 @@ impl Progress {
         }
     }
 
-    /// Hands over what was filled.
-    fn send(&mut self, out: &SyncSender<Filled>) {
-        if let Some(buffer) = self.filling.take()
-            && !buffer.is_empty()
-        {
+    /// Hands over what was filled; or the news alone that more of the past is complete.
+    fn send(&mut self, out: &SyncSender<Filled>, is_news: bool) {
+        let buffer = self.filling.take().filter(|buffer| !buffer.is_empty());
+        if buffer.is_some() || is_news {
             let complete_before = Timestamp(self.complete_before);
             // The channel has room for every buffer that there is. Where nobody listens any more, the buffer
             // goes back to the pool.
@@ -273,7 +286,7 @@ impl Progress {
     /// Memory with room for a record of any length.
     fn room(&mut self, pool: &Pool, need: Need, out: &SyncSender<Filled>) -> Option<&mut Filling> {
         if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
-            self.send(out);
+            self.send(out, false);
         }
         if self.filling.is_none() {
             self.filling = pool.take(need);
@@ -293,10 +306,12 @@ struct Drain<'a> {
 }
 
 impl Drain<'_> {
-    fn ring(&mut self, RingSource { ring, need, .. }: &mut RingSource) {
+    /// Copies out what is in a ring, up to the first record beyond `most` bytes.
+    fn ring(&mut self, ring: &mut Ring, need: Need, most: u64) {
         let head = ring.head();
         let mut at = ring.tail();
-        while at < head {
+        let enough = at.saturating_add(most);
+        while at < head && at < enough {
             let mut header = [0; Header::LEN];
             ring.copy(at, &mut header);
             let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
@@ -305,7 +320,7 @@ impl Drain<'_> {
                 ring.release(head);
                 return;
             };
-            let Some(filling) = self.progress.room(self.pool, *need, self.out) else {
+            let Some(filling) = self.progress.room(self.pool, need, self.out) else {
                 self.progress.blocked = true;
                 return;
             };
@@ -323,4 +338,37 @@ impl Drain<'_> {
             ring.release(at);
         }
     }
+
+    /// Goes on where there is hardly any memory left: with what is oldest in all rings, piece by piece. Gives back the
+    /// time of the oldest record that stays.
+    ///
+    /// What was copied out of one ring waits until nothing older can come from another. Were the memory filled with the
+    /// new records of some rings while old ones stay in others, nothing would ever come back.
+    fn oldest_first(&mut self, rings: &mut [RingSource]) -> Option<u64> {
+        loop {
+            let times = rings
+                .iter()
+                .enumerate()
+                .filter_map(|(at, source)| Some((first_time(&source.ring, self.layout)?, at)));
+            let (time, at) = times.min()?;
+            self.progress.blocked = false;
+            self.ring(&mut rings.get_mut(at)?.ring, Need::Oldest, PIECE_BYTES);
+            if self.progress.blocked {
+                return Some(time);
+            }
+        }
+    }
+}
+
+/// The time of the first record in a ring.
+fn first_time(ring: &Ring, layout: &SampleLayout) -> Option<u64> {
+    let (at, head) = (ring.tail(), ring.head());
+    let mut header = [0; Header::LEN];
+    if at >= head {
+        return None;
+    }
+    ring.copy(at, &mut header);
+    let header = Header::parse(&header).ok()?;
+    // A record without a time is as old as can be.
+    Some(time(|position, out| ring.copy(position, out), at, header, layout).unwrap_or(0))
 }

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
 use super::described::Described;
 use super::events::Events;
+use super::pool::Filling;
 use super::reader::{End, EndReason, Filled};
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
@@ -90,7 +92,7 @@ impl Iterator for Recording {
             return Some(Chunk::events(initial.events(), Timestamp(0)));
         }
         if let Ok(filled) = self.chunks.recv() {
-            let bytes = filled.buffer.into_bytes();
+            let bytes = filled.buffer.map_or_else(Bytes::new, Filling::into_bytes);
             return Some(Chunk::records(bytes, self.format.clone(), filled.complete_before));
         }
         let end = self.join()?;

@@ -9,6 +9,10 @@ use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
 /// Where a sample's fields are, as far as they are at fixed places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleLayout {
+    /// The place of the time.
+    time_at: usize,
+    /// How far from the end the time of another record is: in its trailer, `struct sample_id`.
+    trailer_time: usize,
     /// The place of the counter's value, or of the number of a group's counters.
     counters_at: usize,
     /// The bytes of a counter with what belongs to it; 0 where samples have none.
@@ -32,16 +36,43 @@ impl SampleLayout {
             SampleType::PERIOD,
         ];
         let has = |bit: &&SampleType| format.sample_type.contains(**bit);
+        let trailer = [
+            SampleType::TIME,
+            SampleType::ID,
+            SampleType::STREAM_ID,
+            SampleType::CPU,
+            SampleType::IDENTIFIER,
+        ];
         let counters = format.sample_type.contains(SampleType::READ);
         let extra = [ReadFormat::ID, ReadFormat::LOST];
         let counter_words = 1 + extra.iter().filter(|bit| format.read_format.contains(**bit)).count();
         Self {
+            time_at: Header::LEN + 8 * words[..3].iter().filter(has).count(),
+            trailer_time: 8 * trailer.iter().filter(has).count(),
             counters_at: Header::LEN + 8 * words.iter().filter(has).count(),
             counter_bytes: if counters { 8 * counter_words } else { 0 },
             group: counters && format.read_format.contains(ReadFormat::GROUP),
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
     }
+}
+
+/// The time of the record at `position`, in ns. `read` copies bytes from a position of the ring on.
+pub(crate) fn time(
+    read: impl Fn(u64, &mut [u8]),
+    position: u64,
+    header: Header,
+    layout: &SampleLayout,
+) -> Option<u64> {
+    let size = usize::from(header.size);
+    let at =
+        if header.kind == record::SAMPLE { layout.time_at } else { size.checked_sub(layout.trailer_time)? };
+    if at < Header::LEN || at + 8 > size {
+        return None;
+    }
+    let mut bytes = [0; 8];
+    read(position + at as u64, &mut bytes);
+    Some(u64::from_le_bytes(bytes))
 }
 
 /// Copies the record at `position` to the start of `out`, which has room for it, and says how long the copy is.

@@ -24,6 +24,8 @@ pub(crate) struct Plan {
     pub(crate) env: Vec<CString>,
     pub(crate) run_as: Option<Ids>,
     pub(crate) descriptors: Option<Limit>,
+    /// What becomes its standard input, output and error, where these are not this process's. They must be above 2.
+    pub(crate) streams: Option<[RawFd; 3]>,
 }
 
 /// The user that the child becomes.
@@ -160,6 +162,11 @@ unsafe fn child(
         if let Some(limit) = plan.descriptors {
             let limit = libc::rlimit { rlim_cur: limit.soft, rlim_max: limit.hard };
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+        for (stream, descriptor) in (0..).zip(plan.streams.into_iter().flatten()) {
+            if libc::dup2(descriptor, stream) < 0 {
+                fail(failure, 1, *libc::__errno_location());
+            }
         }
         if let Some(ids) = &plan.run_as
             && become_user(ids) < 0

@@ -1,0 +1,83 @@
+//! Condensing: of what is old, only the sums are kept, so that what lasts for days fits into memory.
+
+use nyquist_profile::{CounterId, ProfileBuilder, Sample, StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+
+/// Makes one sample of all samples of a thread before `before` (nanoseconds since the profile's zero) that have the
+/// same stack, at the time of the first of them. Markers that begin before it and the values of counters are dropped.
+/// Linear in the number of samples.
+pub(crate) fn samples_before(builder: &mut ProfileBuilder, before: u64) {
+    for index in 0..builder.profile().threads().len() {
+        let thread = builder.thread_mut(ThreadIndex::from_index(index));
+        condense(&mut thread.samples, before);
+        thread.markers.retain(|marker| marker.timing.first() >= before);
+    }
+    for index in 0..builder.profile().counters().len() {
+        builder.counter_mut(CounterId::from_index(index)).samples.retain(|sample| sample.time >= before);
+    }
+}
+
+fn condense(samples: &mut Vec<Sample>, before: u64) {
+    let old = samples.partition_point(|sample| sample.time < before);
+    // What a thread's first sample has used has no meaning, so that nothing may be added to it.
+    let first = old.min(1);
+    let mut kept = first;
+    let mut places: FxHashMap<(Option<StackId>, bool), usize> = FxHashMap::default();
+    for at in first..old {
+        let sample = samples[at];
+        let mut place = places.entry((sample.stack, sample.off_cpu));
+        if let Entry::Occupied(entry) = &mut place
+            && let Some(weight) = samples[*entry.get()].weight.checked_add(sample.weight)
+        {
+            let sum = &mut samples[*entry.get()];
+            sum.weight = weight;
+            sum.cpu_delta = sum.cpu_delta.saturating_add(sample.cpu_delta);
+            continue;
+        }
+        place.insert_entry(kept);
+        samples[kept] = sample;
+        kept += 1;
+    }
+    samples.drain(kept..old);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(time: u64, stack: usize, weight: u32, off_cpu: bool) -> Sample {
+        let stack = Some(StackId::from_index(stack));
+        Sample { time, cpu_delta: u64::from(weight) * 10, stack, weight, off_cpu }
+    }
+
+    fn check(samples: &[(u64, usize, u32, bool)], before: u64, expected: &[(u64, usize, u32, bool)]) {
+        let mut samples: Vec<_> =
+            samples.iter().map(|&(time, stack, weight, off)| sample(time, stack, weight, off)).collect();
+        condense(&mut samples, before);
+        let expected: Vec<_> =
+            expected.iter().map(|&(time, stack, weight, off)| sample(time, stack, weight, off)).collect();
+        assert_eq!(samples, expected);
+    }
+
+    #[test]
+    fn old_samples_of_a_stack_become_one() {
+        let all = [(1, 0, 1, false), (2, 7, 1, false), (3, 8, 2, false), (4, 7, 4, false), (5, 7, 8, false)];
+        check(&all, 5, &[(1, 0, 1, false), (2, 7, 5, false), (3, 8, 2, false), (5, 7, 8, false)]);
+        check(&all, 0, &all);
+        check(&all, 9, &[(1, 0, 1, false), (2, 7, 13, false), (3, 8, 2, false)]);
+        check(&[], 9, &[]);
+    }
+
+    #[test]
+    fn waiting_stays_apart_from_running() {
+        let all = [(1, 0, 1, false), (2, 7, 1, false), (3, 7, 2, true), (4, 7, 4, true)];
+        check(&all, 9, &[(1, 0, 1, false), (2, 7, 1, false), (3, 7, 6, true)]);
+    }
+
+    #[test]
+    fn a_sum_too_great_for_a_weight_becomes_two() {
+        let all = [(1, 0, 1, false), (2, 7, u32::MAX, false), (3, 7, 2, false), (4, 7, 4, false)];
+        check(&all, 9, &[(1, 0, 1, false), (2, 7, u32::MAX, false), (3, 7, 6, false)]);
+    }
+}

@@ -1,0 +1,106 @@
+//! What `nyquist top` can be asked for.
+
+use crate::args::{SortBy, SymbolArgs, Verbosity};
+use clap::Args;
+use std::ffi::OsString;
+use std::time::Duration;
+
+/// `nyquist top`
+#[derive(Debug, Args)]
+#[command(override_usage = "nyquist top [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
+       nyquist top [OPTIONS] -p PID")]
+#[command(
+    after_help = "What a launched command prints does not disturb the screen: its last lines are view 4, and where it \
+fails they are repeated in the end. It has nothing to read. It gets SIGTERM when top is quit; an attached process is \
+left alone. Press ? for the keys.
+
+The exit status is 0 after q, 128 + the signal after a signal, and the command's own where it has ended by itself."
+)]
+pub(crate) struct TopArgs {
+    /// Watch this running process, with all of its threads
+    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    pub(crate) pid: Option<u32>,
+    /// Samples a second, of each running thread
+    #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) rate: u32,
+    /// How many of the last seconds are shown beside the whole (keys + and -)
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    pub(crate) window: u64,
+    /// Show what is new every so many seconds
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// What functions are ordered by (key s)
+    #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
+    pub(crate) sort: SortBy,
+    /// Show names with their generic arguments and parameters
+    #[arg(long)]
+    pub(crate) full_names: bool,
+    /// Print a table every interval, as is done where the standard output is no terminal
+    #[arg(short, long)]
+    pub(crate) batch: bool,
+    /// End after so many tables
+    #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) iterations: Option<u64>,
+    /// Print so many functions a table (0: all)
+    #[arg(long, value_name = "N", default_value_t = 20, requires = "batch")]
+    pub(crate) limit: usize,
+    /// Under sudo, run the command as root and not as the user who typed it
+    #[arg(long)]
+    pub(crate) as_root: bool,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+    /// The command, its environment before it and its arguments behind it
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND",
+        required_unless_present = "pid"
+    )]
+    pub(crate) command: Vec<OsString>,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.1..=3600.0).contains(&seconds) {
+        return Err("not from 0.1 to 3600".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    fn top(words: &[&str]) -> Result<TopArgs, clap::Error> {
+        let words = ["nyquist", "top"].iter().chain(words);
+        Cli::try_parse_from(words).map(|cli| match cli.command {
+            Command::Top(args) => args,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    #[test]
+    fn everything_after_the_command_belongs_to_it() {
+        let args = top(&["-w", "10", "A=1", "./app", "-p", "3", "--batch"]).unwrap();
+        assert_eq!(args.command, ["A=1", "./app", "-p", "3", "--batch"]);
+        assert_eq!((args.window, args.pid, args.batch), (10, None, false));
+    }
+
+    #[test]
+    fn a_command_or_a_pid_is_needed_and_not_both() {
+        assert!(top(&[]).is_err() && top(&["-p", "1", "ls"]).is_err());
+        assert_eq!(top(&["-p", "17"]).unwrap().pid, Some(17));
+    }
+
+    #[test]
+    fn values_that_make_no_sense_are_refused() {
+        for words in [["-w", "0"], ["--interval", "0"], ["--interval", "nan"], ["-n", "3"], ["-r", "0"]] {
+            assert!(top(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
+        }
+        assert!(top(&["-b", "-n", "0", "ls"]).is_err());
+    }
+}

@@ -1,0 +1,69 @@
+//! What to do about a command that cannot be started.
+
+use nyquist_record::linux::launch::LaunchError;
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// A line on what to do, where that can be guessed.
+pub(crate) fn advice(error: &LaunchError) -> Option<String> {
+    match error {
+        LaunchError::Exec { program, source } => about(program, source.kind(), Path::new(".")),
+        _ => None,
+    }
+}
+
+/// Advice on a program that was typed in this folder.
+fn about(program: &str, kind: ErrorKind, folder: &Path) -> Option<String> {
+    let file = folder.join(program);
+    match kind {
+        _ if program.starts_with('-') => {
+            Some(format!("there is no option `{program}`: `nyquist record --help` lists them"))
+        }
+        ErrorKind::NotFound if program.contains('/') => not_there(&file, folder),
+        ErrorKind::NotFound if file.is_file() => {
+            Some(format!("the program in this folder is called ./{program}"))
+        }
+        ErrorKind::NotFound => {
+            Some("it is in no folder of PATH; one in another folder needs its path, as ./app".to_owned())
+        }
+        ErrorKind::PermissionDenied if file.is_dir() => Some("it is a folder".to_owned()),
+        ErrorKind::PermissionDenied if file.is_file() => {
+            Some(format!("you may not execute this file; if it is a program: chmod +x {program}"))
+        }
+        _ => None,
+    }
+}
+
+fn not_there(file: &Path, folder: &Path) -> Option<String> {
+    if file.is_file() {
+        return Some("the file is there, but the interpreter that its first line names is not".to_owned());
+    }
+    let is_package = folder.join("Cargo.toml").is_file();
+    is_package.then(|| "to build the package in this folder and record its program: cargo nyquist".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn common_mistakes_get_advice() {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let check = |program: &str, kind: ErrorKind, expected: Option<&str>| {
+            let advice = about(program, kind, package);
+            let fits = match expected {
+                Some(part) => advice.as_deref().is_some_and(|advice| advice.contains(part)),
+                None => advice.is_none(),
+            };
+            assert!(fits, "{program}: {advice:?}");
+        };
+        check("--savee", ErrorKind::NotFound, Some("no option `--savee`"));
+        check("./target/app", ErrorKind::NotFound, Some("cargo nyquist"));
+        check("./Cargo.toml", ErrorKind::NotFound, Some("interpreter"));
+        check("Cargo.toml", ErrorKind::NotFound, Some("./Cargo.toml"));
+        check("ap", ErrorKind::NotFound, Some("PATH"));
+        check("src", ErrorKind::PermissionDenied, Some("a folder"));
+        check("./Cargo.toml", ErrorKind::PermissionDenied, Some("chmod +x ./Cargo.toml"));
+        check("./app", ErrorKind::OutOfMemory, None);
+    }
+}

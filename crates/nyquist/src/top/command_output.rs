@@ -1,0 +1,90 @@
+//! What the watched command prints: the screen is not its own, so its last lines are kept to be shown.
+
+use crate::failure::Failure;
+use std::collections::VecDeque;
+use std::io::{self, BufRead as _, BufReader, PipeWriter, Read as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// How many lines are kept.
+const LINES: usize = 500;
+
+/// The longest line, in bytes; what is longer goes on in the next.
+const LINE: u64 = 4096;
+
+/// The last lines that a command has printed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct CommandOutput {
+    lines: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl CommandOutput {
+    /// Collects what is written to the pipe that is given back, until all of its writers are closed.
+    pub(super) fn collect() -> Result<(Self, PipeWriter), Failure> {
+        let (reader, writer) = io::pipe()
+            .map_err(|error| Failure::because("no pipe can be made for what the command prints", &error))?;
+        let output = Self::default();
+        let collected = output.clone();
+        thread::spawn(move || {
+            let mut reader = BufReader::new(reader);
+            while let Some(line) = next_line(&mut reader) {
+                collected.add(line);
+            }
+        });
+        Ok((output, writer))
+    }
+
+    /// The last lines, at most so many.
+    pub(super) fn last(&self, count: usize) -> Vec<String> {
+        let lines = self.lock();
+        lines.iter().skip(lines.len().saturating_sub(count)).cloned().collect()
+    }
+
+    /// All lines that are kept.
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.last(LINES)
+    }
+
+    fn add(&self, line: String) {
+        let mut lines = self.lock();
+        if lines.len() == LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The next line without its end; `None` at the end or where nothing can be read.
+fn next_line(reader: &mut impl io::BufRead) -> Option<String> {
+    let mut bytes = Vec::new();
+    reader.take(LINE).read_until(b'\n', &mut bytes).ok().filter(|&count| count > 0)?;
+    let text = String::from_utf8_lossy(&bytes);
+    // A tab is the only sign of control that has a meaning in a line alone.
+    Some(text.trim_end_matches(['\n', '\r']).replace('\t', "    "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_split_and_long_ones_go_on() {
+        let long = "x".repeat(5000);
+        let text = format!("one\r\n\ttwo\n{long}\nlast");
+        let mut reader = text.as_bytes();
+        let lines: Vec<_> = std::iter::from_fn(|| next_line(&mut reader)).collect();
+        assert_eq!(lines, ["one", "    two", &long[..4096], &long[4096..], "last"]);
+    }
+
+    #[test]
+    fn only_the_last_lines_are_kept() {
+        let output = CommandOutput::default();
+        (0..LINES + 3).for_each(|number| output.add(number.to_string()));
+        assert_eq!((output.lines().len(), output.lines()[0].as_str()), (LINES, "3"));
+        assert_eq!(output.last(2), ["501", "502"]);
+    }
+}

@@ -1,0 +1,283 @@
+//! Drawing what is looked at: a title, the views, headings, rows and keys.
+
+use super::page::{Cell, Column, Page, Row, Width};
+use super::state::{KEYS, State, ViewKind};
+use crate::number::{counted, percent};
+use crate::text::{self, Screen, bar, cut};
+use ratatui::Frame;
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+
+/// The lines over the rows: title, views, groups of columns, headings.
+const HEAD: u16 = 4;
+
+/// The blanks between columns.
+const GAP: u16 = 2;
+
+/// The keys of the footer, the most needed first.
+const FOOTER: [(&str, &str); 9] = [
+    ("?", "help"),
+    ("q", "quit"),
+    ("1-4", "views"),
+    ("s", "sort"),
+    ("/", "search"),
+    ("space", "pause"),
+    ("o", "overall"),
+    ("+-", "window"),
+    ("i", "invert"),
+];
+
+/// What is said beside the page.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Caption {
+    /// What is watched.
+    pub(super) name: String,
+    pub(super) pid: u32,
+    /// How it ended.
+    pub(super) ended: Option<String>,
+    /// Records that the kernel dropped.
+    pub(super) lost: u64,
+    /// How it is sampled, and what is less than was asked for: a line each.
+    pub(super) notes: Vec<String>,
+}
+
+/// How many rows a screen of that height has.
+pub(super) fn body_height(height: u16) -> usize {
+    usize::from(height.saturating_sub(HEAD + 1))
+}
+
+/// Draws the screen.
+pub(super) fn draw(frame: &mut Frame<'_>, state: &State, page: &Page, caption: &Caption, screen: Screen) {
+    let area = frame.area();
+    let mut canvas = Canvas { buffer: frame.buffer_mut(), area, screen };
+    canvas.title(page, caption, state.is_paused);
+    canvas.views(state);
+    if state.shows_help {
+        canvas.help(caption);
+    } else {
+        canvas.table(page, state.selected(page));
+    }
+    canvas.footer(state);
+}
+
+/// What is drawn on.
+struct Canvas<'a> {
+    buffer: &'a mut Buffer,
+    area: Rect,
+    screen: Screen,
+}
+
+impl Canvas<'_> {
+    /// Writes a text at a place, as far as the screen and `width` reach. Gives back the column behind it.
+    fn put(&mut self, x: u16, y: u16, text: &str, width: u16, style: Style) -> u16 {
+        if x >= self.area.width || y >= self.area.height {
+            return x;
+        }
+        let width = width.min(self.area.width - x);
+        self.buffer.set_stringn(x, y, text, usize::from(width), style).0
+    }
+
+    fn title(&mut self, page: &Page, caption: &Caption, is_paused: bool) {
+        let name = format!("{} ({})", caption.name, caption.pid);
+        let mut x = self.put(0, 0, &name, u16::MAX, bold());
+        let mut parts = vec![
+            format!("CPU {}", percent(page.recent.cpus)),
+            format!("{} watched", duration(page.overall.duration)),
+            counted(page.overall.weight, "sample"),
+        ];
+        if caption.lost > 0 {
+            parts.push(format!("{} lost", counted(caption.lost, "record")));
+        }
+        for part in parts {
+            x = self.put(x + 2, 0, &part, u16::MAX, Style::new());
+        }
+        if is_paused {
+            x = self.put(x + 2, 0, "PAUSED", u16::MAX, bold());
+        }
+        if let Some(ended) = &caption.ended {
+            self.put(x + 2, 0, ended, u16::MAX, bold());
+        }
+    }
+
+    fn views(&mut self, state: &State) {
+        let question = &state.question;
+        let mut x = 0;
+        for (view, name) in ViewKind::ALL {
+            let style = if view == question.view { reversed() } else { Style::new() };
+            x = self.put(x, 1, &format!(" {name} "), u16::MAX, style);
+        }
+        if let Some((_, name)) = &question.thread {
+            x = self.put(x + 2, 1, &format!("thread {name}"), u16::MAX, bold());
+        }
+        if !question.search.is_empty() && !state.is_typing {
+            self.put(x + 2, 1, &format!("search {}", question.search), u16::MAX, bold());
+        }
+    }
+
+    fn table(&mut self, page: &Page, selected: Option<usize>) {
+        let places = self.places(&page.columns);
+        for (column, &(x, width)) in page.columns.iter().zip(&places).filter(|(_, (_, width))| *width > 0) {
+            self.put(x, 2, &column.group, u16::MAX, dim());
+            let style = if column.is_sorted { bold().add_modifier(Modifier::UNDERLINED) } else { bold() };
+            self.put(indent(column, width, column.heading) + x, 3, column.heading, width, style);
+        }
+        let height = body_height(self.area.height);
+        if page.rows.is_empty() {
+            self.put(2, HEAD + 1, page.empty, u16::MAX, dim());
+        }
+        let chosen = selected.unwrap_or(0);
+        let last_first = page.rows.len().saturating_sub(height);
+        let first = chosen.saturating_sub(height / 2).min(last_first);
+        for ((y, row), index) in (HEAD..).zip(page.rows.iter().skip(first).take(height)).zip(first..) {
+            self.row(row, page, &places, y);
+            if selected == Some(index) {
+                self.buffer.set_style(Rect { y, height: 1, ..self.area }, reversed());
+            }
+        }
+    }
+
+    /// Where each column begins, and how wide it is: 0 for those that this screen is too narrow for.
+    fn places(&self, columns: &[Column]) -> Vec<(u16, u16)> {
+        let screen = self.area.width;
+        let width = |column: &Column| match column.width {
+            _ if column.from > screen => 0,
+            Width::Number(width) | Width::Text(width) => width,
+            Width::Part(part) => screen / part,
+            Width::Rest => 0,
+        };
+        let gaps =
+            columns.iter().filter(|column| column.from <= screen).count().saturating_sub(1) as u16 * GAP;
+        let fixed: u16 = columns.iter().map(width).sum();
+        let mut x = 0;
+        let places = columns.iter().map(|column| {
+            let width =
+                if column.width == Width::Rest { screen.saturating_sub(fixed + gaps) } else { width(column) };
+            let place = (x, width);
+            x += if column.from <= screen { width + GAP } else { 0 };
+            place
+        });
+        places.collect()
+    }
+
+    fn row(&mut self, row: &Row, page: &Page, places: &[(u16, u16)], y: u16) {
+        for ((column, cell), &(x, width)) in page.columns.iter().zip(&row.cells).zip(places) {
+            match cell {
+                _ if width == 0 => {}
+                Cell::Text(text, style) => {
+                    let text = cut(text, usize::from(width), self.screen.unicode);
+                    let style = self.style(*style);
+                    self.put(x + indent(column, width, &text), y, &text, width, style);
+                }
+                Cell::Bar(share) => {
+                    let text = bar(*share, usize::from(width), self.screen.unicode);
+                    let style = self.style(text::Style::of_share(*share));
+                    self.put(x, y, &text, width, style);
+                }
+                Cell::Name => self.name(row, x, y, width),
+            }
+        }
+    }
+
+    /// The name of a row, behind its place in the tree. However deep, a part of the name can be read.
+    fn name(&mut self, row: &Row, x: u16, y: u16, width: u16) {
+        let deepest = width / 2;
+        let is_tree = row.depth > 0 || row.is_open.is_some();
+        let indent = u16::try_from(row.depth * 2).unwrap_or(u16::MAX).min(deepest);
+        let mark = match (is_tree, row.is_open, self.screen.unicode) {
+            (false, ..) => "",
+            (true, None, _) => "  ",
+            (true, Some(true), true) => "▾ ",
+            (true, Some(false), true) => "▸ ",
+            (true, Some(true), false) => "- ",
+            (true, Some(false), false) => "+ ",
+        };
+        let x_of_name = self.put(x + indent, y, mark, width - indent, dim());
+        let room = (x + width).saturating_sub(x_of_name);
+        self.put(x_of_name, y, &cut(&row.name, usize::from(room), self.screen.unicode), room, Style::new());
+    }
+
+    fn help(&mut self, caption: &Caption) {
+        let mut y = 3;
+        for (keys, what) in KEYS {
+            self.put(1, y, keys, 13, bold());
+            self.put(15, y, what, u16::MAX, Style::new());
+            y += 1;
+        }
+        for note in &caption.notes {
+            y += 1;
+            if y + 1 < self.area.height {
+                self.put(1, y, note, u16::MAX, dim());
+            }
+        }
+    }
+
+    /// What is typed, or the keys that there is room for.
+    fn footer(&mut self, state: &State) {
+        let Some(y) = self.area.height.checked_sub(1) else { return };
+        let line = Rect { y, height: 1, ..self.area };
+        self.buffer.set_style(line, Style::reset());
+        (0..self.area.width).for_each(|x| {
+            self.put(x, y, " ", 1, Style::new());
+        });
+        if state.is_typing {
+            let x = self.put(0, y, "/", 1, bold());
+            let x = self.put(x, y, &state.question.search, u16::MAX, Style::new());
+            self.put(x, y, " ", 1, reversed());
+            return;
+        }
+        let mut x = 0;
+        for (key, word) in FOOTER {
+            let width = (key.len() + word.len() + 2) as u16;
+            if x + width <= self.area.width {
+                x = self.put(x, y, key, u16::MAX, reversed());
+                x = self.put(x + 1, y, word, u16::MAX, Style::new()) + 2;
+            }
+        }
+    }
+
+    fn style(&self, style: text::Style) -> Style {
+        match style {
+            text::Style::Plain => Style::new(),
+            text::Style::Bold => bold(),
+            text::Style::Dim => dim(),
+            _ if !self.screen.colour => Style::new(),
+            text::Style::Hot => Style::new().fg(Color::Red),
+            text::Style::Warm => Style::new().fg(Color::Yellow),
+            text::Style::Good => Style::new().fg(Color::Green),
+        }
+    }
+}
+
+/// How far to the right a text begins in its column.
+fn indent(column: &Column, width: u16, text: &str) -> u16 {
+    match column.width {
+        Width::Number(_) => width.saturating_sub(text.chars().count() as u16),
+        _ => 0,
+    }
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+fn reversed() -> Style {
+    Style::new().add_modifier(Modifier::REVERSED)
+}
+
+/// A time as people say it.
+fn duration(nanoseconds: u64) -> String {
+    let seconds = nanoseconds / 1_000_000_000;
+    match seconds {
+        0..60 => format!("{:.1} s", nanoseconds as f64 / 1e9),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests;

@@ -1,0 +1,227 @@
+//! The recording as it grows: events go in at one end, and named profiles of what there is so far come out at the other.
+
+use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::{Converter, LibSource, Progress, Symbolicator};
+use nyquist_profile::{LibId, Profile};
+use std::time::Duration;
+
+/// Code that makes new stacks without end would fill the memory: beyond so many, all but the last seconds is forgotten.
+const MAX_STACKS: usize = 500_000;
+
+/// How long what was sampled may be on its way here, in ns: the recorder hands it over more often than that.
+const ON_ITS_WAY: u64 = 300_000_000;
+
+/// A source that was silent for so long, in ns, has nothing on its way any more.
+const SILENT: u64 = 1_000_000_000;
+
+/// What is shown, at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Snapshot {
+    /// The profile, with names.
+    pub(super) profile: Profile,
+    /// Until when it reaches, in ns since the profile's zero, as all times here.
+    pub(super) until: u64,
+    /// From when on its samples have the times at which they were taken; what is older is there as sums.
+    pub(super) detailed_since: u64,
+    /// From when on there are samples at all.
+    pub(super) since: u64,
+    /// Records that the kernel dropped.
+    pub(super) lost: u64,
+}
+
+/// A recording that grows.
+#[derive(Debug)]
+pub(super) struct Live {
+    converter: Converter,
+    zero: Timestamp,
+    /// Until when everything is converted.
+    complete: Timestamp,
+    /// When something was last heard of the source.
+    heard: Timestamp,
+    condensed: Timestamp,
+    since: Timestamp,
+    ended: bool,
+}
+
+/// A snapshot whose functions have no names yet.
+#[derive(Debug)]
+pub(super) struct Unnamed {
+    snapshot: Snapshot,
+    sources: Vec<(LibId, LibSource)>,
+}
+
+impl Live {
+    /// A recording that begins with a profile's zero.
+    pub(super) fn new(converter: Converter, zero: Timestamp) -> Self {
+        Self { converter, zero, complete: zero, heard: zero, condensed: zero, since: zero, ended: false }
+    }
+
+    /// Takes events; all that are older than `complete_before` are there now.
+    pub(super) fn push(
+        &mut self,
+        events: impl Iterator<Item = Event>,
+        complete_before: Timestamp,
+        now: Timestamp,
+    ) {
+        for event in events {
+            self.converter.push(event);
+        }
+        self.converter.advance(complete_before);
+        self.complete = self.complete.max(complete_before.min(now));
+        self.heard = now;
+    }
+
+    /// There is nothing more to come.
+    pub(super) fn end(&mut self, now: Timestamp) {
+        self.converter.advance(Timestamp(u64::MAX));
+        self.complete = now;
+        self.ended = true;
+    }
+
+    /// What there is so far, with the last `window` in detail.
+    pub(super) fn snapshot(&mut self, window: Duration, now: Timestamp) -> Unnamed {
+        let until = self.until(now);
+        self.forget_detail(Timestamp(until.0.saturating_sub(window.as_nanos() as u64)));
+        let profile = self.converter.snapshot();
+        let snapshot = Snapshot {
+            until: self.since_zero(until),
+            detailed_since: self.since_zero(self.condensed),
+            since: self.since_zero(self.since),
+            lost: self.converter.statistics().lost,
+            profile,
+        };
+        Unnamed { snapshot, sources: self.converter.lib_sources() }
+    }
+
+    /// Forgets everything so far.
+    pub(super) fn reset(&mut self, now: Timestamp) {
+        let until = self.until(now);
+        self.forget(until);
+    }
+
+    fn forget(&mut self, before: Timestamp) {
+        self.converter.evict(before);
+        self.since = self.since.max(before);
+        self.condensed = self.condensed.max(before);
+    }
+
+    /// Until when what there is can be relied on to be all.
+    fn until(&mut self, now: Timestamp) -> Timestamp {
+        if self.ended {
+            return self.complete;
+        }
+        if now.0.saturating_sub(self.heard.0) > SILENT {
+            self.converter.advance(self.heard);
+        }
+        self.complete.max(Timestamp(now.0.saturating_sub(ON_ITS_WAY)))
+    }
+
+    fn forget_detail(&mut self, before: Timestamp) {
+        if before <= self.condensed {
+            return;
+        }
+        self.converter.condense(before);
+        self.condensed = before;
+        if self.converter.stack_count() > MAX_STACKS {
+            self.forget(before);
+        }
+    }
+
+    fn since_zero(&self, time: Timestamp) -> u64 {
+        time.0.saturating_sub(self.zero.0)
+    }
+}
+
+impl Unnamed {
+    /// The snapshot with names.
+    pub(super) fn named(self, symbolicator: &mut Symbolicator<'_>) -> Snapshot {
+        let Snapshot { profile, .. } = self.snapshot;
+        let named = symbolicator.symbolicate(profile, &self.sources, &Progress::default());
+        Snapshot { profile: named.profile, ..self.snapshot }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_convert::Options;
+    use nyquist_convert::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
+    use nyquist_object::Avma;
+    use nyquist_profile::Meta;
+
+    const MS: u64 = 1_000_000;
+    const SECOND: u64 = 1_000 * MS;
+
+    fn live() -> Live {
+        let meta = Meta { interval: MS, ..Meta::default() };
+        let options = Options { start: Timestamp(0), kernel_permitted: true, meta };
+        Live::new(Converter::new(options), Timestamp(0))
+    }
+
+    /// Pushes a sample each 100 ms from one time to another, at `address`.
+    fn sample(live: &mut Live, times: std::ops::Range<u64>, address: u64) {
+        let sample = || Sample {
+            pid: Pid(1),
+            tid: Tid(1),
+            in_kernel: false,
+            state: SampleState::Clocked,
+            period_ns: MS,
+            cpu_time_ns: None,
+            kernel_stack: Vec::new(),
+            user: UserStack::Walked(vec![Avma(address)]),
+        };
+        let end = times.end;
+        let times = times.step_by(100 * MS as usize);
+        let events =
+            times.map(|time| Event { time: Timestamp(time), cpu: None, kind: EventKind::Sample(sample()) });
+        live.push(events, Timestamp(end), Timestamp(end));
+    }
+
+    fn weights(live: &mut Live, window: u64, now: u64) -> (Vec<u32>, Snapshot) {
+        let snapshot = live.snapshot(Duration::from_secs(window), Timestamp(now)).snapshot;
+        let samples = snapshot.profile.threads().iter().flat_map(|thread| &thread.samples);
+        (samples.map(|sample| sample.weight).collect(), snapshot)
+    }
+
+    #[test]
+    fn what_is_older_than_the_window_is_kept_as_sums() {
+        let mut live = live();
+        sample(&mut live, 0..2 * SECOND, 0x10);
+        let (found, snapshot) = weights(&mut live, 1, 2 * SECOND);
+        assert_eq!(found, [&[1, 9][..], &[1; 10]].concat());
+        assert_eq!((snapshot.since, snapshot.detailed_since, snapshot.until), (0, SECOND, 2 * SECOND));
+        // A longer window does not bring the detail back.
+        assert_eq!(weights(&mut live, 60, 2 * SECOND).1.detailed_since, SECOND);
+    }
+
+    #[test]
+    fn time_goes_on_while_nothing_is_sampled() {
+        let mut live = live();
+        sample(&mut live, 0..SECOND, 0x10);
+        assert_eq!(weights(&mut live, 5, 9 * SECOND).1.until, 9 * SECOND - ON_ITS_WAY);
+        live.end(Timestamp(10 * SECOND));
+        assert_eq!(weights(&mut live, 5, 99 * SECOND).1.until, 10 * SECOND);
+    }
+
+    #[test]
+    fn a_silent_source_keeps_nothing_back() {
+        let mut live = live();
+        let event = |time| {
+            let exit = EventKind::Total { pid: Pid(1), tid: Tid(1), cpu_time_ns: 50 * MS };
+            Event { time: Timestamp(time), cpu: None, kind: exit }
+        };
+        live.push(std::iter::once(event(SECOND)), Timestamp(0), Timestamp(SECOND + MS));
+        assert_eq!(weights(&mut live, 5, SECOND + 2 * MS).0, [0_u32; 0]);
+        assert_eq!(weights(&mut live, 5, 3 * SECOND).0, [50]);
+    }
+
+    #[test]
+    fn a_reset_forgets_what_was() {
+        let mut live = live();
+        sample(&mut live, 0..SECOND, 0x10);
+        live.reset(Timestamp(SECOND));
+        sample(&mut live, SECOND..SECOND * 12 / 10, 0x20);
+        let (found, snapshot) = weights(&mut live, 5, SECOND * 12 / 10);
+        assert_eq!((found, snapshot.since), (vec![1, 1], SECOND));
+    }
+}

@@ -1,0 +1,106 @@
+//! `nyquist top`: a program watched live, on a screen or as one table after another.
+
+mod batch;
+mod command_output;
+mod draw;
+mod live;
+mod page;
+mod screen;
+mod session;
+mod state;
+mod terminal;
+
+use crate::args::TopArgs;
+use crate::failure::{FAILED, Failure};
+use crate::printer::Printer;
+use crate::summary;
+use nyquist_record::linux::launch::ExitStatus;
+use nyquist_record::linux::signals::{EndSignal, Requests};
+use session::{About, Message, Session};
+use std::io::{self, IsTerminal as _};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+/// How many of the last lines that a failed command has printed are repeated.
+const LINES_REPEATED: usize = 10;
+
+/// How watching came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Somebody has seen enough.
+    Quit,
+    /// A signal came.
+    Asked(EndSignal),
+    /// What was watched has ended; of a command it is known how.
+    Ended(Option<ExitStatus>),
+    /// The terminal has gone, or a thread with it.
+    Gone,
+}
+
+/// Runs the subcommand and gives back the exit status.
+pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
+    let printer = Printer::new(args.verbosity);
+    // Before any thread is started: they all leave these signals to one.
+    let requests =
+        Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    let (sender, messages) = mpsc::channel();
+    let session = Session::start(args, &sender)?;
+    let asked = sender.clone();
+    thread::spawn(move || tell_requests(&requests, &asked));
+    let end = if args.batch || !io::stdout().is_terminal() {
+        summary::print_outcome(printer, &session.about.outcome);
+        batch::run(args, &session, &messages)
+    } else {
+        screen::run(args, &session, &sender, &messages)
+    };
+    // Nobody is left to be shown anything.
+    drop(messages);
+    let (about, output) = (session.about.clone(), session.output.clone());
+    let still_runs = session.finish();
+    if let Some(still_runs) = still_runs {
+        printer.warn(still_runs);
+    }
+    let end = end?;
+    if let End::Ended(Some(status)) = end
+        && status != ExitStatus::Code(0)
+    {
+        printer.say(format_args!("{} {}", about.name, ended(Some(status))));
+        output.last(LINES_REPEATED).iter().for_each(|line| printer.say(format_args!("  {line}")));
+    }
+    Ok(status(end))
+}
+
+fn tell_requests(requests: &Requests, messages: &Sender<Message>) {
+    while let Ok(request) = requests.wait() {
+        if messages.send(Message::Asked(request.signal)).is_err() {
+            return;
+        }
+    }
+}
+
+fn status(end: End) -> u8 {
+    match end {
+        End::Quit | End::Ended(None) => 0,
+        End::Asked(signal) => 128_u8.saturating_add(signal.number() as u8),
+        End::Ended(Some(status)) => status.shell_code(),
+        End::Gone => FAILED,
+    }
+}
+
+/// How something ended, in words.
+fn ended(status: Option<ExitStatus>) -> String {
+    match status {
+        None => "has ended".to_owned(),
+        Some(ExitStatus::Code(code)) => format!("ended with status {code}"),
+        Some(ExitStatus::Signal(signal)) => format!("was ended by signal {signal}"),
+    }
+}
+
+impl About {
+    /// How it is sampled, and what is less than was asked for: a line each.
+    fn notes(&self) -> Vec<String> {
+        let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
+        let notices = self.outcome.notices().into_iter().map(ToString::to_string);
+        std::iter::once(rate).chain(notices).collect()
+    }
+}

@@ -1,0 +1,109 @@
+//! The call tree, of the last seconds or of all.
+
+use super::{Asked, Cell, Column, Page, Row, Width, key, part};
+use crate::args::SortBy;
+use nyquist_analysis::{Selection, Tree, TreeNode, View};
+
+/// A node with at least this share of the whole is open unless it was closed.
+const OPEN_FROM: f64 = 0.02;
+
+/// How many rows a tree has at most.
+const MAX_ROWS: usize = 2000;
+
+pub(super) fn page(asked: &Asked<'_>) -> Page {
+    let question = asked.question;
+    let whole = asked.view(question.period);
+    let focused;
+    let view = match &asked.search {
+        None => whole,
+        Some(search) => {
+            let selection = Selection { focus: vec![search.clone()], ..whole.selection().clone() };
+            focused = View::new(asked.ground.index, &selection);
+            &focused
+        }
+    };
+    let tree = if question.is_inverted { view.inverted_tree() } else { view.call_tree() };
+    // Shares are of all that was sampled, and stay what they were when something is searched for.
+    let rows = Rows { asked, tree, total: whole.total().weight };
+    let nothing = "Nothing was sampled in that time";
+    Page {
+        columns: columns(asked),
+        rows: rows.all(),
+        empty: if asked.search.is_some() { "No stack has a function of that name" } else { nothing },
+        ..Page::default()
+    }
+}
+
+fn columns(asked: &Asked<'_>) -> Vec<Column> {
+    let question = asked.question;
+    let by_name = question.sort == SortBy::Name;
+    let heading =
+        if question.is_inverted { "FUNCTION AND ITS CALLERS" } else { "FUNCTION AND WHAT IT CALLS" };
+    vec![
+        Column::new("TOTAL", Width::Number(6)).under(asked.group(question.period)).sorted(!by_name),
+        Column::bars(),
+        Column::new("SELF", Width::Number(6)),
+        Column::new(heading, Width::Rest).sorted(by_name),
+        Column::new("LIB", Width::Part(6)),
+    ]
+}
+
+/// Walks over what is open of a tree.
+struct Rows<'v, 'a> {
+    asked: &'v Asked<'a>,
+    tree: Tree<'v>,
+    total: u64,
+}
+
+impl<'v> Rows<'v, '_> {
+    fn all(&self) -> Vec<Row> {
+        let mut rows = Vec::new();
+        // The nodes still to come, the next one last, with their depths and the keys of their callers.
+        let mut ahead = Vec::new();
+        self.put(&mut ahead, self.tree.roots(), (0, 0));
+        while let Some((depth, caller, node)) = ahead.pop()
+            && rows.len() < MAX_ROWS
+        {
+            let row = self.row(depth, caller, &node);
+            if row.is_open == Some(true) {
+                self.put(&mut ahead, self.tree.children(&node), (depth + 1, row.key));
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    /// Puts nodes, in their order, before those that are still to come.
+    fn put(
+        &self,
+        ahead: &mut Vec<(usize, u64, TreeNode<'v>)>,
+        mut nodes: Vec<TreeNode<'v>>,
+        (depth, caller): (usize, u64),
+    ) {
+        if self.asked.question.sort == SortBy::Name {
+            nodes.sort_by_cached_key(|node| self.asked.names.show(node.name));
+        }
+        ahead.extend(nodes.into_iter().rev().map(|node| (depth, caller, node)));
+    }
+
+    fn row(&self, depth: usize, caller: u64, node: &TreeNode<'_>) -> Row {
+        let lib = node.lib.unwrap_or_default();
+        let key = key((caller, node.name, lib));
+        let total = part(node.total.weight, self.total);
+        let is_open = || self.asked.question.opened.get(&key).copied().unwrap_or(total >= OPEN_FROM);
+        Row {
+            key,
+            name: self.asked.names.show(node.name),
+            depth,
+            is_open: node.has_children.then(is_open),
+            thread: None,
+            cells: vec![
+                Cell::share(total),
+                Cell::Bar(total),
+                Cell::share(part(node.self_amount.weight, self.total)),
+                Cell::Name,
+                Cell::dim(lib),
+            ],
+        }
+    }
+}

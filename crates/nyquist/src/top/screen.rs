@@ -1,0 +1,139 @@
+//! Watching on a screen: draws, waits for what happens, and draws again.
+
+use super::draw::{Caption, body_height, draw};
+use super::live::Snapshot;
+use super::page::{Ground, Page, page};
+use super::session::{Message, Order, Session};
+use super::state::{State, Wish};
+use super::terminal::OwnScreen;
+use super::{End, ended};
+use crate::args::TopArgs;
+use crate::failure::Failure;
+use crate::text::Screen;
+use nyquist_analysis::Index;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use std::sync::mpsc::{Receiver, Sender};
+use std::thread;
+
+/// Shows what is watched until somebody has seen enough. What has ended can still be looked at.
+pub(super) fn run(
+    args: &TopArgs,
+    session: &Session,
+    sender: &Sender<Message>,
+    messages: &Receiver<Message>,
+) -> Result<End, Failure> {
+    let failure = |error| Failure::because("the terminal cannot be taken over", &error);
+    let own = OwnScreen::take().map_err(failure)?;
+    let sender = sender.clone();
+    thread::spawn(move || read_input(&sender));
+    let about = &session.about;
+    let caption =
+        Caption { name: about.name.clone(), pid: about.pid, notes: about.notes(), ..Caption::default() };
+    let state = State::new(args.sort, args.window, args.full_names);
+    let mut watching = Watching { own, session, state, caption, screen: Screen::of_stdout(), end: None };
+    let mut snapshot = Box::new(Snapshot::default());
+    loop {
+        match watching.show(&snapshot, messages) {
+            Next::Snapshot(newer) => snapshot = newer,
+            Next::End(end) => return Ok(watching.end.filter(|_| end == End::Quit).unwrap_or(end)),
+        }
+    }
+}
+
+/// Passes on what is done at the terminal.
+fn read_input(messages: &Sender<Message>) {
+    while let Ok(input) = event::read() {
+        if messages.send(Message::Input(input)).is_err() {
+            return;
+        }
+    }
+    // Where nobody listens any more, all is over anyway.
+    let _ = messages.send(Message::Gone);
+}
+
+/// What follows when a snapshot was shown.
+enum Next {
+    Snapshot(Box<Snapshot>),
+    End(End),
+}
+
+/// A screen on which something is watched.
+struct Watching<'a> {
+    own: OwnScreen,
+    session: &'a Session,
+    state: State,
+    caption: Caption,
+    screen: Screen,
+    /// How what is watched has ended.
+    end: Option<End>,
+}
+
+impl Watching<'_> {
+    /// Shows a snapshot until there is a newer one that is to be shown.
+    fn show(&mut self, snapshot: &Snapshot, messages: &Receiver<Message>) -> Next {
+        let index = Index::new(&snapshot.profile);
+        self.caption.lost = snapshot.lost;
+        let mut newest = None;
+        loop {
+            let output = self.session.output.lines();
+            let shown = page(Ground { index: &index, snapshot, output: &output }, &self.state.question);
+            let asked = self.state.question.clone();
+            while asked == self.state.question {
+                if let Some(snapshot) = newest.take_if(|_| !self.state.is_paused) {
+                    return Next::Snapshot(snapshot);
+                }
+                if self.draw(&shown).is_err() {
+                    return Next::End(End::Gone);
+                }
+                // What has come meanwhile is taken together: only the last of many snapshots is worth a look.
+                let Ok(first) = messages.recv() else { return Next::End(End::Gone) };
+                for message in std::iter::once(first).chain(messages.try_iter()) {
+                    if let Some(end) = self.take(message, &shown, &mut newest) {
+                        return Next::End(end);
+                    }
+                    if asked != self.state.question {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn draw(&mut self, page: &Page) -> std::io::Result<()> {
+        let Self { own, state, caption, screen, .. } = self;
+        own.terminal.draw(|frame| {
+            state.height = body_height(frame.area().height);
+            draw(frame, state, page, caption, *screen);
+        })?;
+        Ok(())
+    }
+
+    /// Takes a message; says when it is the end.
+    fn take(&mut self, message: Message, page: &Page, newest: &mut Option<Box<Snapshot>>) -> Option<End> {
+        match message {
+            Message::Snapshot(snapshot) => *newest = Some(snapshot),
+            Message::Ended(status) => {
+                self.caption.ended = Some(ended(status));
+                self.end = Some(End::Ended(status));
+            }
+            Message::Input(Event::Key(key)) if key.kind != KeyEventKind::Release => {
+                return self.state.press(key, page).and_then(|wish| self.grant(wish));
+            }
+            Message::Input(_) => {}
+            Message::Asked(signal) => return Some(End::Asked(signal)),
+            Message::Gone => return Some(End::Gone),
+        }
+        None
+    }
+
+    fn grant(&self, wish: Wish) -> Option<End> {
+        let order = match wish {
+            Wish::Quit => return Some(End::Quit),
+            Wish::Window(window) => Order::Window(window),
+            Wish::Reset => Order::Reset,
+        };
+        // When all has ended there is nobody who could follow it.
+        let _ = self.session.orders.send(order);
+        None
+    }
+}

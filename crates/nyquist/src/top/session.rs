@@ -1,0 +1,268 @@
+//! What is watched: the command or process, the thread that takes over what is recorded of it, and the one that makes
+//! snapshots.
+
+use super::command_output::CommandOutput;
+use super::live::{Live, Snapshot};
+use crate::args::TopArgs;
+use crate::failure::Failure;
+use crate::record::{command_of, launch_failure, open_failure};
+use crate::symbolicate::{running_kernel, search_paths};
+use nyquist_convert::event::Pid;
+use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
+use nyquist_profile::Meta;
+use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
+use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
+use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
+use nyquist_record::linux::signals::EndSignal;
+use nyquist_record::linux::{invoking_user, now};
+use nyquist_symbols::Finder;
+use std::num::NonZeroUsize;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// How often what was sampled is taken over.
+const HAND_OVER_EVERY: Duration = Duration::from_millis(100);
+
+/// A snapshot of a large recording takes long: for each second of that there are so many without one.
+const PAUSE: u32 = 4;
+
+/// How long a command may take to end when it is told to.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What happens while something is watched.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// There is something new to show.
+    Snapshot(Box<Snapshot>),
+    /// What was watched has ended: the last snapshot follows. Of a command it is known how.
+    Ended(Option<ExitStatus>),
+    /// Something was done at the terminal.
+    Input(ratatui::crossterm::event::Event),
+    /// Somebody sent a signal to end.
+    Asked(EndSignal),
+    /// There will be no more input, or no more snapshots.
+    Gone,
+}
+
+/// What the thread that makes snapshots is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Order {
+    /// How many of the last seconds are to be kept in detail.
+    Window(Duration),
+    /// Forget everything so far.
+    Reset,
+    /// The recording has ended.
+    Finish,
+}
+
+/// Something that is being watched.
+pub(super) struct Session {
+    /// What it is, and how it is sampled.
+    pub(super) about: About,
+    /// What the command has printed.
+    pub(super) output: CommandOutput,
+    pub(super) orders: Sender<Order>,
+    stop: StopHandle,
+    command: Option<Signaller>,
+    recorder: JoinHandle<Option<Running>>,
+}
+
+/// What is watched.
+#[derive(Clone, Debug)]
+pub(super) struct About {
+    pub(super) name: String,
+    pub(super) pid: u32,
+    pub(super) outcome: Outcome,
+}
+
+impl Session {
+    /// Launches the command or attaches to the process, and begins to send snapshots.
+    pub(super) fn start(args: &TopArgs, messages: &Sender<Message>) -> Result<Self, Failure> {
+        let (output, child) = prepare(args)?;
+        let pid = child.as_ref().map(Suspended::pid).or(args.pid.map(Pid)).unwrap_or(Pid(0));
+        let target = if child.is_some() { Target::Child(pid) } else { Target::Attach(vec![pid]) };
+        let hand_over_every = Some(HAND_OVER_EVERY);
+        let options = perf::Options { rate_hz: args.rate, hand_over_every, ..perf::Options::default() };
+        let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
+        let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
+        let backend = backend.map_err(|error| open_failure(&error))?;
+        let about = About { name: name(args), pid: pid.0, outcome: backend.outcome() };
+        let zero = now();
+        let mut converter = converter(&about.outcome, zero);
+        converter.keep_only(backend.filter());
+        let live = Arc::new(Mutex::new(Live::new(converter, zero)));
+        let recording = backend.record().map_err(|error| open_failure(&error))?;
+        let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
+        let (stop, command) = (recording.stop_handle(), running.as_ref().map(Running::signaller));
+        let (orders, ordered) = mpsc::channel();
+        let recorder = spawn("top-recorder", {
+            let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
+            let messages = Teller(messages.clone());
+            move || recorder.run(recording, running, &messages)
+        })?;
+        let refresher = Refresher {
+            live,
+            orders: ordered,
+            finder: Finder::new(search_paths(&args.symbols)),
+            interval: args.interval,
+            window: Duration::from_secs(args.window),
+        };
+        let messages = Teller(messages.clone());
+        spawn("top-refresher", move || refresher.run(&messages))?;
+        Ok(Self { about, output, orders, stop, command, recorder })
+    }
+
+    /// Ends what is left of the recording, and the command. Says in a sentence what could not be ended.
+    pub(super) fn finish(self) -> Option<String> {
+        self.stop.stop();
+        if let Some(command) = &self.command {
+            // One that cannot be signalled has ended already.
+            let _ = command.send(EndSignal::Terminate.number());
+        }
+        let running = self.recorder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || sender.send(running.wait().is_ok()));
+        let late = ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout);
+        let About { name, pid, .. } = self.about;
+        late.then(|| format!("{name} still runs as process {pid}: it does not end on SIGTERM"))
+    }
+}
+
+/// Prepares the command, if there is one, with what it prints collected.
+fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure> {
+    if args.pid.is_some() {
+        return Ok((CommandOutput::default(), None));
+    }
+    let user = if args.as_root { None } else { invoking_user() };
+    let command = command_of(&args.command, user.as_ref())?;
+    let (output, pipe) = CommandOutput::collect()?;
+    let child = launch::prepare_apart(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
+    Ok((output, Some(child)))
+}
+
+/// The name of the process, or of the program without its folder.
+fn name(args: &TopArgs) -> String {
+    if let Some(pid) = args.pid {
+        return std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
+    }
+    let command = nyquist_record::linux::Command::from_words(args.command.iter().cloned());
+    let program = command.unwrap_or_default().program;
+    Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
+}
+
+fn converter(outcome: &Outcome, zero: nyquist_convert::event::Timestamp) -> Converter {
+    let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
+    let meta = Meta { interval, has_cpu_deltas: true, ..Meta::default() };
+    // Who starts threads again and again should find one row for them, and not thousands.
+    let shape = Shape { reuse_threads: true, ..Shape::default() };
+    Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
+        .shaped(shape)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Failure> {
+    let thread = thread::Builder::new().name(name.to_owned()).spawn(work);
+    thread.map_err(|error| Failure::because("no thread can be started", &error))
+}
+
+/// Sends messages, the last of them when it is dropped by a panic: nobody must wait for more.
+struct Teller(Sender<Message>);
+
+impl Teller {
+    /// Whether somebody still listens.
+    fn tell(&self, message: Message) -> bool {
+        self.0.send(message).is_ok()
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.tell(Message::Gone);
+        }
+    }
+}
+
+/// Takes over everything that is recorded, until the recording ends.
+struct Recorder {
+    live: Arc<Mutex<Live>>,
+    orders: Sender<Order>,
+}
+
+impl Recorder {
+    /// Gives the command back if it has not ended.
+    fn run(self, mut recording: Recording, running: Option<Running>, messages: &Teller) -> Option<Running> {
+        let mut events = Vec::new();
+        for chunk in &mut recording {
+            let complete_before = chunk.complete_before();
+            chunk.decode(&mut events);
+            self.with_live(|live| live.push(events.drain(..), complete_before, now()));
+        }
+        self.with_live(|live| live.end(now()));
+        let has_exited = recording.finish().reason == EndReason::Exited;
+        let ended = running.as_ref().filter(|_| has_exited).and_then(|command| command.wait().ok());
+        messages.tell(Message::Ended(ended.map(|ended| ended.status)));
+        // A refresher that is gone has no snapshot to make.
+        let _ = self.orders.send(Order::Finish);
+        running.filter(|_| ended.is_none())
+    }
+
+    fn with_live(&self, change: impl FnOnce(&mut Live)) {
+        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Makes snapshots, and gives them names.
+struct Refresher {
+    live: Arc<Mutex<Live>>,
+    orders: Receiver<Order>,
+    finder: Finder,
+    interval: Duration,
+    window: Duration,
+}
+
+impl Refresher {
+    fn run(mut self, messages: &Teller) {
+        let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let finder = std::mem::take(&mut self.finder);
+        let mut symbolicator =
+            Symbolicator::new(Symbols { finder: &finder, kernel: running_kernel, threads });
+        let mut wait = self.interval.min(HAND_OVER_EVERY * 5);
+        loop {
+            let is_last = self.is_finished_within(wait);
+            let began = Instant::now();
+            let unnamed = self.live().snapshot(self.window, now());
+            let snapshot = Box::new(unnamed.named(&mut symbolicator));
+            if !messages.tell(Message::Snapshot(snapshot)) || is_last {
+                return;
+            }
+            wait = self.interval.max(began.elapsed() * PAUSE);
+        }
+    }
+
+    /// Does what it is told until the time is over. Says whether the recording has ended.
+    fn is_finished_within(&mut self, wait: Duration) -> bool {
+        let end = Instant::now() + wait;
+        loop {
+            match self.orders.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(Order::Window(window)) => self.window = window,
+                Ok(Order::Reset) => {
+                    self.live().reset(now());
+                    return false;
+                }
+                Ok(Order::Finish) | Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
+
+    fn live(&self) -> std::sync::MutexGuard<'_, Live> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,146 @@
+//! `nyquist top`: what is on the screen, what keys do, and that the terminal is given back.
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::harness::Test;
+use super::invocation::Running;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("functions_of_a_command_are_shown_live_and_q_gives_the_terminal_back", command).quick(),
+    Test::new("a_process_is_watched_by_threads_and_left_alone", attached),
+    Test::new("sigterm_gives_the_terminal_back_and_ends_the_command", terminated),
+    Test::new("a_command_that_has_ended_can_still_be_looked_at", ended),
+    Test::new("a_command_that_fails_is_not_silent", failed),
+    Test::new("what_a_command_prints_does_not_disturb_the_screen", output),
+    Test::new("batches_are_tables_of_the_right_shares", batch).quick(),
+    Test::new("a_command_that_is_not_there_is_an_error_on_a_terminal_as_it_was", not_there),
+];
+
+/// Leaves the alternate screen (xterm's private mode 1049).
+const LEAVE: &str = "\u{1b}[?1049l";
+
+fn watch<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+    let words: Vec<&str> = ["top", "--interval", "0.2"].iter().chain(words).copied().collect();
+    test.nyquist(&words).env("LANG", "C.UTF-8").env("TERM", "xterm").on_terminal().start()
+}
+
+fn workload(test: &Context<'_>, name: &str) -> String {
+    test.workload(name).display().to_string()
+}
+
+/// That the terminal is as it was, and the screen left.
+fn expect_given_back(running: &Running<'_>, before: &str) -> Verdict {
+    running.wait_until("the terminal to be as it was", || running.terminal_settings() == before)?;
+    expect(running.shown_so_far().contains(LEAVE), "the alternate screen was not left")
+}
+
+fn command(test: &Context<'_>) -> Verdict {
+    let mut running = watch(test, &[&workload(test, "shares"), "60000"])?;
+    let before = running.terminal_settings();
+    // All three have samples only when there was a whole turn of theirs.
+    running.wait_until_on_screen("alpha")?;
+    expect(running.terminal_settings() != before, "the terminal was not taken over")?;
+    running.press("2")?;
+    running.wait_until_on_screen("FUNCTION AND WHAT IT CALLS")?;
+    running.press("/alp")?;
+    running.wait_until_on_screen("/alp")?;
+    running.press("\r")?;
+    running.wait_until_on_screen("search alp")?;
+    running.press("3")?;
+    running.wait_until_on_screen("TID")?;
+    running.press("?")?;
+    running.wait_until_on_screen("forget everything so far")?;
+    running.press("xq")?;
+    expect_given_back(&running, &before)?;
+    expect_eq("the status", running.wait()?.code(), 0)
+}
+
+fn attached(test: &Context<'_>) -> Verdict {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("endless")).args(&["2"]);
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let mut running = watch(test, &["-p", &target.pid().to_string()])?;
+    running.wait_until_on_screen("helper_loop")?;
+    running.press("3")?;
+    running.wait_until_on_screen("TID")?;
+    running.press("/helper\r")?;
+    running.wait_until_on_screen("search helper")?;
+    running.press("\r")?;
+    running.wait_until_on_screen("thread helper")?;
+    running.press("q")?;
+    expect_eq("the status", running.wait()?.code(), 0)?;
+    target.signal(libc::SIGKILL)?;
+    expect_eq("how the process has ended", target.wait()?.code(), 128 + libc::SIGKILL)
+}
+
+fn terminated(test: &Context<'_>) -> Verdict {
+    let running = watch(test, &[&workload(test, "endless"), "1"])?;
+    let before = running.terminal_settings();
+    running.wait_until_on_screen("main_loop")?;
+    running.signal(libc::SIGTERM)?;
+    expect_given_back(&running, &before)?;
+    let finished = running.wait()?;
+    expect_eq("the status", finished.code(), 128 + libc::SIGTERM)?;
+    expect(!finished.stderr.contains("still runs"), "the command was not ended")
+}
+
+fn ended(test: &Context<'_>) -> Verdict {
+    let mut running = watch(test, &[&workload(test, "shares"), "500"])?;
+    let before = running.terminal_settings();
+    running.wait_until_on_screen("ended with status 0")?;
+    running.wait_until_on_screen("gamma_")?;
+    running.press("q")?;
+    expect_given_back(&running, &before)?;
+    expect_eq("the status", running.wait()?.code(), 0)
+}
+
+fn failed(test: &Context<'_>) -> Verdict {
+    let mut running = watch(test, &["sh", "-c", "echo cannot do that >&2; exit 3"])?;
+    running.wait_until_on_screen("ended with status 3")?;
+    running.press("q")?;
+    let finished = running.wait()?;
+    expect_eq("the status", finished.code(), 3)?;
+    let after = finished.stderr.rsplit(LEAVE).next().unwrap_or_default();
+    expect_contains("what is said in the end", after, "cannot do that")
+}
+
+fn output(test: &Context<'_>) -> Verdict {
+    let script = "echo OUT; echo ERR >&2; read line || echo NOTHING TO READ; while :; do :; done";
+    let mut running = watch(test, &["sh", "-c", script])?;
+    running.wait_until_on_screen("sh (")?;
+    running.wait_until_on_screen("LIB")?;
+    let shown = running.shown_so_far();
+    expect(!shown.contains("ERR"), "it was printed over the screen")?;
+    running.press("4")?;
+    running.wait_until_on_screen("OUT\nERR\n")?;
+    running.wait_until_on_screen("NOTHING TO READ")?;
+    running.press("\u{3}")?;
+    expect_eq("the status", running.wait()?.code(), 0)
+}
+
+fn batch(test: &Context<'_>) -> Verdict {
+    let shares = workload(test, "shares");
+    let finished =
+        test.nyquist(&["top", "-w", "60", "--interval", "0.5", &shares, "1500"]).run()?.succeeded()?;
+    let text = finished.stdout_text();
+    let tables: Vec<&str> = text.split("\n\n").filter(|table| !table.is_empty()).collect();
+    expect(tables.len() >= 2, format_args!("there are {} tables: {text}", tables.len()))?;
+    let last = tables[tables.len() - 1];
+    for (function, share) in [("alpha", 50.0), ("beta", 30.0), ("gamma_", 20.0)] {
+        let line = last.lines().find(|line| line.trim_end().ends_with(function));
+        let own = line.and_then(|line| line.split('%').next()).and_then(|own| own.trim().parse::<f64>().ok());
+        let close = own.is_some_and(|own| (own - share).abs() < 6.0);
+        expect(close, format_args!("{function} has {own:?} %, not {share}: {last}"))?;
+    }
+    let finished = test.nyquist(&["top", "-b", "-n", "1", "--", &shares, "60000"]).run()?.succeeded()?;
+    expect_eq("the tables", finished.stdout_text().matches("FUNCTION").count(), 1)
+}
+
+fn not_there(test: &Context<'_>) -> Verdict {
+    let running = watch(test, &["./nobody-has-this"])?;
+    let finished = running.wait()?;
+    expect_eq("the status", finished.code(), 127)?;
+    expect_contains("what is said", &finished.stderr, "nobody-has-this")?;
+    expect(!finished.stderr.contains("1049"), "the screen was taken")
+}

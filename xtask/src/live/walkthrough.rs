@@ -1,0 +1,151 @@
+//! docs/rust.md: its commands are run as they stand there, and what it says of the recordings must hold.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::cargo::with_tool_chain;
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, skip};
+use super::harness::Test;
+use super::profile::{Frame, Profile};
+
+pub(super) const TESTS: &[Test] = &[Test {
+    limit: Duration::from_mins(10),
+    ..Test::new("each_step_from_slow_to_fast_is_what_the_page_says", steps)
+}];
+
+/// The page names these files for its steps, in this order.
+const SLOW: &str = "slow.json.gz";
+const SET: &str = "set.json.gz";
+const QUICK_HASH: &str = "quick_hash.json.gz";
+const ONE_BUFFER: &str = "one_buffer.json.gz";
+const AGAIN: &str = "again.json.gz";
+
+fn steps(test: &Context<'_>) -> Verdict {
+    follow_the_page(test)?;
+    each_step_is_faster(test)?;
+    the_list_is_found(test)?;
+    the_hashing_is_found(test)?;
+    the_memory_is_found(test)?;
+    nothing_changes_by_itself(test)
+}
+
+/// Runs every command of the page in a copy of the program's folder.
+fn follow_the_page(test: &Context<'_>) -> Verdict {
+    let source = crate::root().join("workloads/word_count");
+    test.program("cp").args(&["-r"]).path(&source).path(&test.path("word_count")).run()?.succeeded()?;
+    let manifest = test.path("word_count/Cargo.toml").display().to_string();
+    let fetch = test.program("cargo").args(&["fetch", "--locked", "--manifest-path", &manifest]);
+    if !with_tool_chain(test, fetch).run()?.status.success() {
+        return skip("the registry of packages cannot be reached");
+    }
+    let page = fs::read_to_string(crate::root().join("docs/rust.md"))?;
+    let commands = commands(&page);
+    expect(commands.len() > 15, format_args!("the page has only these commands: {commands:?}"))?;
+    let script = test.program("sh").args(&["-exc", &commands.join("\n")]);
+    with_tool_chain(test, script).run()?.succeeded()?;
+    Ok(())
+}
+
+/// What stands behind a `$` on the page.
+fn commands(page: &str) -> Vec<&str> {
+    page.lines().filter_map(|line| line.strip_prefix("$ ")).collect()
+}
+
+fn file(test: &Context<'_>, name: &str) -> PathBuf {
+    test.path("word_count").join(name)
+}
+
+fn profile(test: &Context<'_>, name: &str) -> Result<Profile> {
+    Profile::read(&file(test, name))
+}
+
+/// What a command that is given a profile, or two, says in JSON.
+fn ask(test: &Context<'_>, words: &[&str], files: &[&str]) -> Result<Value> {
+    let call = test.nyquist(words).args(&["--json"]);
+    let call = files.iter().fold(call, |call, name| call.path(&file(test, name)));
+    Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
+}
+
+/// CPU time beside that of the page: 0.57, 0.73, 0.80 of the step before, and 0.33 in all. The bounds leave room for
+/// other machines.
+fn each_step_is_faster(test: &Context<'_>) -> Verdict {
+    let check = |before: &str, after: &str, at_most: f64| -> Verdict {
+        let whole = &ask(test, &["diff"], &[before, after])?["whole"];
+        let ratio =
+            whole["after"].as_f64().zip(whole["before"].as_f64()).map(|(after, before)| after / before);
+        expect(ratio.is_some_and(|ratio| ratio < at_most), format_args!("{before} to {after}: {ratio:?}"))
+    };
+    check(SLOW, SET, 0.75)?;
+    check(SET, QUICK_HASH, 0.92)?;
+    check(QUICK_HASH, ONE_BUFFER, 0.95)?;
+    check(SLOW, ONE_BUFFER, 0.5)
+}
+
+/// `memcmp` leads the report, `contains` is half of the program, and its line is the one that is named.
+fn the_list_is_found(test: &Context<'_>) -> Verdict {
+    let report = ask(test, &["report", "--limit", "1"], &[SLOW])?;
+    let first = &report["functions"][0];
+    expect_contains("the first function", first["function"].as_str().unwrap_or_default(), "memcmp")?;
+    let slow = profile(test, SLOW)?;
+    let share = slow.share_with(|frame| frame.function.ends_with("contains"));
+    expect(share > 0.4, format_args!("`contains` has {share:.3}"))?;
+    let share = slow.total_share("word_count::count_words");
+    expect(share > 0.9, format_args!("`count_words` has {share:.3}"))?;
+    // The file is another by now, but the profile has the numbers of the lines.
+    let annotated = ask(test, &["annotate", "count_words", "--source"], &[SLOW])?;
+    let own = annotated["files"].as_array().into_iter().flatten();
+    let mut own = own.filter(|file| file["file"].as_str().is_some_and(|name| name.ends_with("src/main.rs")));
+    let lines = own.next().and_then(|file| file["lines"].as_array()).context("no lines of its own file")?;
+    let hottest =
+        lines.iter().max_by_key(|line| line["total"].as_u64()).and_then(|line| line["line"].as_u64());
+    expect_eq("the hottest line", hottest, Some(line_of(".contains(")?))?;
+    let diff = ask(test, &["diff", "--limit", "0"], &[SLOW, SET])?;
+    let rows = diff["functions"].as_array().into_iter().flatten();
+    let mut faster =
+        rows.filter(|row| row["self"]["is_noise"] == false && row["self"]["change"].as_f64() < Some(0.0));
+    let found = faster.any(|row| row["function"].as_str().is_some_and(|name| name.contains("memcmp")));
+    expect(found, "`memcmp` is not said to have got faster")
+}
+
+/// The line of the program as it was first written that has this text.
+fn line_of(text: &str) -> Result<u64> {
+    let source = fs::read_to_string(crate::root().join("workloads/word_count/src/main.rs"))?;
+    let line = source.lines().position(|line| line.contains(text)).context("no such line")?;
+    Ok(line as u64 + 1)
+}
+
+fn the_hashing_is_found(test: &Context<'_>) -> Verdict {
+    let hashing = |name| -> Result<f64> {
+        Ok(profile(test, name)?.share_with(|frame| frame.function.contains("sip::")))
+    };
+    let (before, after) = (hashing(SET)?, hashing(QUICK_HASH)?);
+    expect(before > 0.12 && after == 0.0, format_args!("SipHash had {before:.3} and has {after:.3}"))?;
+    let picture = fs::read_to_string(file(test, "flamegraph.svg"))?;
+    expect_contains("the flame graph", &picture, "hash_one")
+}
+
+fn the_memory_is_found(test: &Context<'_>) -> Verdict {
+    // The kernel, too, has functions that free something, but not on behalf of `count_words`.
+    let memory = |name| -> Result<f64> {
+        let has = |stack: &[&Frame], part: &str| stack.iter().any(|frame| frame.function.contains(part));
+        let fits =
+            |stack: &[&Frame]| has(stack, "count_words") && (has(stack, "malloc") || has(stack, "free"));
+        Ok(profile(test, name)?.share_of_stacks(fits))
+    };
+    let (before, after) = (memory(QUICK_HASH)?, memory(ONE_BUFFER)?);
+    expect(before > 0.08 && after < before / 4.0, format_args!("memory had {before:.3} and has {after:.3}"))
+}
+
+/// The same program twice differs by noise, and the page's table marks it so.
+fn nothing_changes_by_itself(test: &Context<'_>) -> Verdict {
+    let diff = ask(test, &["diff", "--all", "--limit", "0"], &[ONE_BUFFER, AGAIN])?;
+    expect_eq("whether the whole is noise", diff["whole"]["is_noise"].as_bool(), Some(true))?;
+    let (noise, all) = (diff["noise_count"].as_u64(), diff["function_count"].as_u64());
+    let few = noise.zip(all).is_some_and(|(noise, all)| (all - noise) * 20 < all);
+    expect(few, format_args!("{noise:?} of {all:?} functions are noise"))
+}
