@@ -23,10 +23,13 @@ use nyquist_record::linux::signals::{EndSignal, Requests};
 use nyquist_record::linux::{Command, Credentials, invoking_environment, invoking_user, processes_named};
 use std::ffi::OsString;
 use std::io::{self, IsTerminal as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// How often it is looked for processes of a name that end meanwhile.
+const LOOKS: usize = 10;
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
@@ -140,8 +143,7 @@ fn record_once(
     let cpus = args.cpu.clone().unwrap_or_default().0;
     let options = perf::Options { rate_hz: args.rate, duration, cpus, ..perf::Options::default() };
     let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
-    let backend = Backend::open(args.backend.into(), target, &options, loses_privileges);
-    let backend = backend.map_err(|error| open_failure(&error))?;
+    let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
     let outcome = backend.outcome();
     let is_first_run = converter.is_none();
     let options = converter_options(args, &outcome);
@@ -172,6 +174,27 @@ fn record_once(
         markers::finish(markers, &mut converter, printer);
     }
     Ok((converter, summary, status))
+}
+
+/// Opens the backend. A process that was found by its name may end before it is attached to: then it is looked once more
+/// which there are.
+fn open_backend(
+    args: &RecordArgs,
+    mut target: Target,
+    options: &perf::Options,
+    loses_privileges: Option<&PathBuf>,
+) -> Result<Backend, Failure> {
+    let was_found = |pid: Pid| !args.target.name.is_empty() && !args.target.pid.contains(&pid.0);
+    for _ in 0..LOOKS {
+        match Backend::open(args.backend.into(), target, options, loses_privileges.cloned()) {
+            Err(OpenError::Perf(perf::OpenError::NoSuchProcess { pid })) if was_found(pid) => {
+                target = running_target(&args.target)?.unwrap_or(Target::Attach(vec![pid]));
+            }
+            other => return other.map_err(|error| open_failure(&error)),
+        }
+    }
+    Err(Failure::new("the processes of that name end faster than they can be attached to")
+        .hint("-a --name NAME records them as they come and go"))
 }
 
 /// What is recorded where it runs already.
