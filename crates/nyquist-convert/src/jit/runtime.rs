@@ -2,7 +2,7 @@
 //!
 //! Sources: V8's `src/logging/code-events.h` (code tags) and `Code::CodeKindToMarker`; CPython's documentation, "Python support for
 //! the Linux perf profiler"; .NET's `PerfMapEnabled` and the runtime's `perfmap.cpp` (tiers in brackets); the JVM's
-//! `Compiler.perfmap` (`CodeCache::write_perf_map`); Wasmtime's `profiling_agent`.
+//! `Compiler.perfmap` (`CodeCache::write_perf_map`); LuaJIT's `perftools_addtrace` in `lj_trace.c`; Wasmtime's `profiling_agent`.
 
 use nyquist_profile::CategoryColor;
 
@@ -28,6 +28,7 @@ pub(crate) enum Runtime {
     Python,
     DotNet,
     Java,
+    Lua,
     WebAssembly,
     Unknown,
 }
@@ -40,6 +41,7 @@ impl Runtime {
             Self::Python => ("Python", CategoryColor::Green),
             Self::DotNet => (".NET", CategoryColor::Purple),
             Self::Java => ("Java", CategoryColor::Red),
+            Self::Lua => ("Lua", CategoryColor::DarkGrey),
             Self::WebAssembly => ("WebAssembly", CategoryColor::Magenta),
             Self::Unknown => ("JIT", CategoryColor::LightBlue),
         }
@@ -49,7 +51,7 @@ impl Runtime {
 impl<'a> CodeName<'a> {
     /// Takes a name apart.
     pub(crate) fn parse(name: &'a str) -> Self {
-        let parsers = [parse_v8, parse_python, parse_dot_net, parse_java, parse_wasm];
+        let parsers = [parse_v8, parse_python, parse_dot_net, parse_java, parse_lua, parse_wasm];
         parsers.iter().find_map(|parse| parse(name)).unwrap_or(Self::plain(name, Runtime::Unknown))
     }
 
@@ -143,6 +145,16 @@ fn parse_java(name: &str) -> Option<CodeName<'_>> {
     (is_agents || is_method).then_some(code)
 }
 
+/// `TRACE_12::/path/to/file.lua:34`: a trace, and where it begins.
+fn parse_lua(name: &str) -> Option<CodeName<'_>> {
+    let (number, place) = name.strip_prefix("TRACE_")?.split_once("::")?;
+    if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (file, position) = split_position(place);
+    Some(CodeName { file: Some(file), position, tier: Some("Trace"), ..CodeName::plain(name, Runtime::Lua) })
+}
+
 /// `wasm[0]::function[12]::name`, `wasm-function[12]`
 fn parse_wasm(name: &str) -> Option<CodeName<'_>> {
     let is_wasm =
@@ -188,6 +200,15 @@ mod tests {
             "Tier0",
         );
         check("int Hot.fib(int)", "int Hot.fib(int)", "", none, Runtime::Java, "");
+        check(
+            "TRACE_7::/srv/x.lua:12",
+            "TRACE_7::/srv/x.lua:12",
+            "/srv/x.lua",
+            (Some(12), None),
+            Runtime::Lua,
+            "Trace",
+        );
+        check("TRACE_x::y", "TRACE_x::y", "", none, Runtime::Unknown, "");
         check("Interpreter", "Interpreter", "", none, Runtime::Java, "Virtual machine");
         check("Lcom/foo/Bar;::run", "Lcom/foo/Bar;::run", "", none, Runtime::Java, "");
         check("wasm[0]::function[12]::sum", "wasm[0]::function[12]::sum", "", none, Runtime::WebAssembly, "");
