@@ -12,6 +12,7 @@ mod doctor;
 mod emulator;
 mod exit_status;
 mod expect;
+mod flamegraph;
 mod formats;
 mod front_end;
 mod harness;
@@ -66,6 +67,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("diff", diff::TESTS),
     ("query", query::TESTS),
     ("top", top::TESTS),
+    ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),
