@@ -99,18 +99,24 @@ impl Selection {
 mod tests {
     use super::*;
     use crate::test_profile::TestProfile;
+    use nyquist_profile::Process;
 
     #[test]
     fn the_threads_of_cpus_count_only_where_they_are_listed() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
         test.thread("0", "CPU 0");
+        let cpus = test.builder.profile().threads()[1].process;
+        test.builder.process_mut(cpus).name = well_known::CPU_PROCESS.to_owned();
+        // A program that another format gives that number is one like any other.
+        let other = Process { pid: well_known::CPU_PROCESS_ID.into(), ..Process::default() };
+        let other = test.builder.add_process(other);
+        test.builder.add_thread(Thread::new(other, "0", "imported"));
         let profile = test.finish();
         let names = |selection: Selection| -> Vec<String> {
             selection.select_threads(&profile).map(|(_, thread)| thread.name.clone()).collect()
         };
-        assert_eq!(names(Selection::default()), ["a"]);
-        let cpus = profile.threads()[1].process;
+        assert_eq!(names(Selection::default()), ["a", "imported"]);
         assert_eq!(names(Selection { processes: Some(vec![cpus]), ..Selection::default() }), ["CPU 0"]);
     }
 
