@@ -6,6 +6,7 @@ mod record;
 mod recorder;
 mod samples;
 mod spread;
+mod tracing;
 
 use anyhow::Result;
 
@@ -22,6 +23,8 @@ pub(crate) struct Options {
 enum Subject {
     /// Slowdown of the recorded program, the recorder's CPU time, time to save, samples against CPU time
     Record(record::Options),
+    /// What a span of `tracing` costs the profiled program, with layers of several profilers
+    Tracing(tracing::Options),
 }
 
 /// Measures; says that it could.
@@ -29,6 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
         Subject::Record(options) => record::run(options)?,
+        Subject::Tracing(options) => tracing::run(options)?,
     }
     Ok(true)
 }
