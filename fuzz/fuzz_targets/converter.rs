@@ -187,6 +187,7 @@ fn sample(input: &mut Unstructured<'_>) -> Result<Sample> {
         pid: pid(input)?,
         tid: tid(input)?,
         in_kernel: input.arbitrary()?,
+        state: nyquist_convert::event::SampleState::default(),
         period_ns: len(input)?,
         cpu_time_ns: if input.arbitrary()? { Some(len(input)?) } else { None },
         kernel_stack: addresses(input)?,

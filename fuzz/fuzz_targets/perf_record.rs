@@ -4,9 +4,9 @@
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
-use nyquist_convert::perf::{EventCpus, PerfEvents, Period};
+use nyquist_convert::perf::{CounterMeaning, EventCpus, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
-use nyquist_perf::{Body, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
+use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
 
 fuzz_target!(|bytes: &[u8]| {
     let _ = parse(&mut Unstructured::new(bytes));
@@ -20,6 +20,7 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         interrupt_registers: input.arbitrary::<u32>()?.into(),
         branch_sample_type: input.arbitrary::<u32>()?.into(),
         sample_id_all: input.arbitrary()?,
+        byte_order: if input.arbitrary()? { ByteOrder::Big } else { ByteOrder::Little },
     };
     let architecture = *input.choose(&[Architecture::X86_64, Architecture::X86, Architecture::Aarch64])?;
     let events = PerfEvents {
@@ -27,9 +28,10 @@ fn parse(input: &mut Unstructured<'_>) -> Result<()> {
         architecture,
         period: if input.arbitrary()? { Period::Nanoseconds } else { Period::Each(1) },
         cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
+        counters: CounterMeaning::CpuTime,
     };
     let record = Bytes::copy_from_slice(input.bytes(input.len())?);
-    let _ = events.event(&record);
+    let _ = events.event(&record, &record);
     match parse_record(&record, &format).map(|record| record.body) {
         Ok(Body::Sample(sample)) => read_lists(&sample),
         Ok(Body::Read(read)) => drop(read.counters.iter().count()),

@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
 
+mod analysis;
 mod measure;
 mod program;
 mod record;
@@ -25,14 +26,16 @@ enum Subject {
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
     Tracing(tracing::Options),
+    /// Every kind of question to a profile of 20 million samples
+    Analysis(analysis::Options),
 }
 
-/// Measures; says that it could.
+/// Measures; says whether it could.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
-        Subject::Record(options) => record::run(options)?,
-        Subject::Tracing(options) => tracing::run(options)?,
+        Subject::Record(options) => record::run(options).map(|()| true),
+        Subject::Analysis(options) => analysis::run(options),
+        Subject::Tracing(options) => tracing::run(options).map(|()| true),
     }
-    Ok(true)
 }

@@ -1,19 +1,77 @@
-//! Pure functions over a profile: what a report, a server or a viewer asks.
+//! Pure functions over a profile: what a report, an export, a server or a viewer asks.
 //!
-//! Every function takes a [`Profile`](nyquist_profile::Profile) and a [`Filter`] and is linear in samples and
-//! stacks. Results are plain values that serialise to JSON. Weights are numbers of sampling intervals of CPU
-//! time; CPU times are in ns.
+//! An [`Index`] is made once for a [`Profile`](nyquist_profile::Profile). A [`Selection`] says what is asked about; a
+//! [`View`] is what it leaves, and answers all questions:
+//!
+//! ```
+//! use nyquist_analysis::{Index, Pattern, Selection, View};
+//! # let profile = nyquist_profile::Profile::default();
+//! let index = Index::new(&profile);
+//! let selection = Selection { focus: vec![Pattern::substring("parse")?], ..Selection::default() };
+//! let view = View::new(&index, &selection);
+//! for function in view.functions().functions {
+//!     println!("{} {}", function.self_amount.weight, function.name);
+//! }
+//! # Ok::<(), nyquist_analysis::PatternError>(())
+//! ```
+//!
+//! Results are plain values that serialise to JSON. Weights are numbers of sampling intervals of CPU time (of waiting,
+//! where that is asked for); CPU times are in ns. Nothing recurses on the machine's stack: a stack of a million frames
+//! is no danger.
 
 #![forbid(unsafe_code)]
 
-mod filter;
+mod amount;
+mod chosen;
+mod columns;
+mod comparable_name;
+mod derived;
+mod diff;
+mod find;
+mod flame_chart;
+mod flame_graph;
+mod forest;
 mod functions;
-mod stack_sums;
+mod groups;
+mod index;
+mod markers;
+mod once;
+mod parallel;
+mod pattern;
+mod patterns;
+mod peek;
+mod positions;
+mod samples;
+mod selection;
+mod spans;
+mod statistics;
 mod summary;
+mod sums;
 #[cfg(test)]
 mod test_profile;
+mod timeline;
+mod to_profile;
+mod transform;
+mod tree;
+mod view;
 
-pub use filter::Filter;
-pub use functions::{Function, FunctionTable, functions};
-pub use stack_sums::Amount;
-pub use summary::{Summary, summary};
+pub use amount::Amount;
+pub use comparable_name::comparable_name;
+pub use diff::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, diff};
+pub use find::{find_categories, find_functions, find_libs, find_processes, find_threads};
+pub use flame_chart::{FlameChartBox, FlameChartOptions};
+pub use flame_graph::{FlameBox, FlameGraph, FlameOptions};
+pub use functions::{Function, FunctionTable};
+pub use groups::{CategoryRow, LibRow, ProcessRow, ThreadRow};
+pub use index::{FunctionInfo, Index};
+pub use markers::{Durations, MarkerKind};
+pub use pattern::{Pattern, PatternError};
+pub use peek::{Neighbour, Peek};
+pub use positions::{Code, Instruction, Line};
+pub use samples::{ViewFrame, ViewSample};
+pub use selection::{SampleState, Selection};
+pub use summary::Summary;
+pub use timeline::{CategoryTimeline, ThreadTimeline, Timeline};
+pub use transform::Transform;
+pub use tree::{Tree, TreeLimits, TreeNode, Walk};
+pub use view::View;

@@ -1,10 +1,11 @@
 //! The summary of a profile: how long, how much, what was lost.
 
-use nyquist_profile::{CategoryId, Profile, Stack, StackId, Thread, well_known};
+use nyquist_profile::{Profile, well_known};
 use serde::Serialize;
 
-use crate::filter::Filter;
-use crate::stack_sums::{Amount, StackSums};
+use crate::amount::Amount;
+use crate::forest::NONE;
+use crate::view::View;
 
 /// What a profile holds, in a few figures.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -39,48 +40,63 @@ pub struct Summary {
     pub threads: usize,
 }
 
-/// Sums up a profile. O(samples + stacks).
-pub fn summary(profile: &Profile, filter: &Filter) -> Summary {
-    let sums = StackSums::new(profile, filter.select(profile));
-    let total = sums.total();
-    let meta = profile.meta();
-    let mut summary = Summary {
-        duration_ns: duration(profile, filter),
-        interval_ns: meta.interval,
-        cpu_ns: if meta.has_cpu_deltas { total.cpu_ns } else { total.weight.saturating_mul(meta.interval) },
-        samples: sums.samples,
-        lost_samples: meta.lost_samples,
-        total,
-        ..Summary::default()
-    };
-    split(profile, &sums.by_stack, &mut summary);
-    count_threads(profile, filter, &mut summary);
-    summary
-}
-
-fn duration(profile: &Profile, filter: &Filter) -> u64 {
-    let (start, end) = (profile.meta().profiling_start, profile.meta().profiling_end);
-    if let (Some(start), Some(end)) = (start, end) {
-        return end.saturating_sub(start);
+impl View<'_> {
+    /// Sums up what is selected. O(nodes + samples).
+    pub fn summary(&self) -> Summary {
+        let meta = self.profile().meta();
+        let total = self.total();
+        let times = self.times();
+        let mut summary = Summary {
+            duration_ns: times.end - times.start,
+            interval_ns: meta.interval,
+            cpu_ns: if meta.has_cpu_deltas {
+                total.cpu_ns
+            } else {
+                total.weight.saturating_mul(meta.interval)
+            },
+            lost_samples: meta.lost_samples,
+            total,
+            ..Summary::default()
+        };
+        self.split(&mut summary);
+        self.count(&mut summary);
+        summary
     }
-    let times = |thread: &Thread| Some((thread.samples.first()?.time, thread.samples.last()?.time));
-    let span = filter.select(profile).filter_map(times).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
-    span.map_or(0, |(first, last)| last - first)
-}
 
-/// Splits what each stack has by the kind of its code.
-fn split(profile: &Profile, by_stack: &[Amount], summary: &mut Summary) {
-    for (traits, &amount) in stack_traits(profile).iter().zip(by_stack) {
-        let parts = [
-            (traits.category == Kind::User, &mut summary.user),
-            (traits.category == Kind::Kernel || traits.is_not_permitted, &mut summary.kernel),
-            (traits.is_not_permitted, &mut summary.kernel_not_permitted),
-            (traits.is_not_sampled, &mut summary.not_sampled),
-            (traits.is_truncated, &mut summary.truncated),
-        ];
-        for (_, part) in parts.into_iter().filter(|(applies, _)| *applies) {
-            *part += amount;
+    /// Splits what each node has by the kind of its code.
+    fn split(&self, summary: &mut Summary) {
+        let profile = self.profile();
+        let kinds: Vec<_> = profile.categories().iter().map(|category| kind(&category.name)).collect();
+        let traits = function_traits(profile);
+        let forest = self.forest();
+        for node in 0..forest.len() {
+            let own = self.own(node as u32);
+            let function = traits.get(forest.func[node] as usize).copied().unwrap_or_default();
+            if forest.parent[node] == NONE && function.is_truncated {
+                summary.truncated += self.total_of(node as u32);
+            }
+            let category = forest.category[node].map(|pair| kinds[pair.category.index()]).unwrap_or_default();
+            let is_kernel = category == Kind::Kernel || function.is_not_permitted;
+            let parts = [
+                (category == Kind::User && !is_kernel, &mut summary.user),
+                (is_kernel, &mut summary.kernel),
+                (function.is_not_permitted, &mut summary.kernel_not_permitted),
+                (function.is_not_sampled, &mut summary.not_sampled),
+            ];
+            for (_, part) in parts.into_iter().filter(|(applies, _)| *applies) {
+                *part += own;
+            }
         }
+    }
+
+    fn count(&self, summary: &mut Summary) {
+        let mut has_samples = vec![false; self.profile().processes().len()];
+        for row in self.by_thread().iter().filter(|row| row.samples > 0) {
+            summary.samples += row.samples;
+            summary.threads += 1;
+            has_samples[row.process.index()] = true;
+        }
+        summary.processes = has_samples.iter().filter(|&&has| has).count();
     }
 }
 
@@ -92,65 +108,46 @@ enum Kind {
     Other,
 }
 
-/// What is known of a stack from its frames.
+fn kind(category: &str) -> Kind {
+    match category {
+        well_known::KERNEL => Kind::Kernel,
+        well_known::OTHER | "Idle" => Kind::Other,
+        // What runtimes make has categories of its own.
+        _ => Kind::User,
+    }
+}
+
+/// What a function's name tells of it.
 #[derive(Clone, Copy, Default)]
-struct StackTraits {
-    /// That of its innermost frame that has a category.
-    category: Kind,
-    /// Whether its root says that it could not be finished.
+struct FunctionTraits {
+    /// Whether it is the root of stacks that could not be finished.
     is_truncated: bool,
-    /// Whether its innermost frame stands for kernel time that was not permitted to be sampled.
+    /// Whether it stands for kernel time that was not permitted to be sampled.
     is_not_permitted: bool,
-    /// Whether its innermost frame stands for time of which there is no sample.
+    /// Whether it stands for time of which there is no sample.
     is_not_sampled: bool,
 }
 
-/// The traits of each stack, made from its prefix's.
-fn stack_traits(profile: &Profile) -> Vec<StackTraits> {
-    let kinds: Vec<_> = (0..profile.categories().len()).map(|index| kind(profile, index)).collect();
-    let mut traits: Vec<StackTraits> = Vec::with_capacity(profile.stacks().len());
-    for &Stack { prefix, frame } in profile.stacks() {
-        let inherited = prefix.map(StackId::index).and_then(|prefix| traits.get(prefix)).copied();
-        let frame = profile.frame(frame);
-        let name = profile.func_name(frame.func);
-        let own = frame.category.and_then(|pair| kinds.get(pair.category.index())).copied();
-        let is_not_permitted = name == well_known::KERNEL_NOT_PERMITTED;
-        traits.push(StackTraits {
-            category: match own {
-                _ if is_not_permitted => Kind::Kernel,
-                Some(kind) => kind,
-                None => inherited.unwrap_or_default().category,
-            },
-            is_truncated: inherited
-                .map_or_else(|| well_known::is_truncated(name), |prefix| prefix.is_truncated),
-            is_not_permitted,
-            is_not_sampled: name == well_known::NOT_SAMPLED,
-        });
-    }
-    traits
-}
-
-fn kind(profile: &Profile, category: usize) -> Kind {
-    match profile.category(CategoryId::from_index(category)).name.as_str() {
-        well_known::USER => Kind::User,
-        well_known::KERNEL => Kind::Kernel,
-        _ => Kind::Other,
-    }
-}
-
-fn count_threads(profile: &Profile, filter: &Filter, summary: &mut Summary) {
-    let mut has_samples = vec![false; profile.processes().len()];
-    for thread in filter.select(profile).filter(|thread| !thread.samples.is_empty()) {
-        summary.threads += 1;
-        has_samples[thread.process.index()] = true;
-    }
-    summary.processes = has_samples.iter().filter(|&&has| has).count();
+fn function_traits(profile: &Profile) -> Vec<FunctionTraits> {
+    let names = profile.funcs().iter().map(|func| profile.string(func.name));
+    let traits = names.map(|name| FunctionTraits {
+        is_truncated: well_known::is_truncated(name),
+        is_not_permitted: name == well_known::KERNEL_NOT_PERMITTED,
+        is_not_sampled: name == well_known::NOT_SAMPLED,
+    });
+    traits.collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::index::Index;
+    use crate::selection::Selection;
     use crate::test_profile::TestProfile;
+
+    fn summary(profile: &Profile, selection: &Selection) -> Summary {
+        View::new(&Index::new(profile), selection).summary()
+    }
 
     fn weights(summary: &Summary) -> [u64; 5] {
         [summary.total, summary.user, summary.kernel, summary.kernel_not_permitted, summary.truncated]
@@ -165,7 +162,7 @@ mod tests {
         test.sample("user:main kernel:sys_write", 2);
         test.sample("user:main kernel:sys_write inherits", 1);
         test.sample("main", 1);
-        assert_eq!(weights(&summary(&test.finish(), &Filter::default())), [7, 3, 3, 0, 0]);
+        assert_eq!(weights(&summary(&test.finish(), &Selection::default())), [7, 3, 3, 0, 0]);
     }
 
     #[test]
@@ -174,7 +171,7 @@ mod tests {
         test.thread("1", "main");
         test.sample("user:main", 1);
         test.sample(well_known::KERNEL_NOT_PERMITTED, 41);
-        assert_eq!(weights(&summary(&test.finish(), &Filter::default())), [42, 1, 41, 41, 0]);
+        assert_eq!(weights(&summary(&test.finish(), &Selection::default())), [42, 1, 41, 41, 0]);
     }
 
     #[test]
@@ -184,7 +181,7 @@ mod tests {
         test.sample("user:main", 1);
         // A label is one name, spaces and all, and no category of code.
         test.sample(well_known::NOT_SAMPLED, 3);
-        let summary = summary(&test.finish(), &Filter::default());
+        let summary = summary(&test.finish(), &Selection::default());
         assert_eq!(weights(&summary), [4, 1, 0, 0, 0]);
         assert_eq!(summary.not_sampled.weight, 3);
     }
@@ -195,7 +192,7 @@ mod tests {
         test.thread("1", "main");
         test.sample("(truncated) user:f", 2);
         test.sample("user:main (truncated)", 1);
-        assert_eq!(weights(&summary(&test.finish(), &Filter::default()))[4], 2);
+        assert_eq!(weights(&summary(&test.finish(), &Selection::default()))[4], 2);
     }
 
     #[test]
@@ -208,11 +205,12 @@ mod tests {
         test.thread("2", "b");
         test.sample("f", 4);
         let profile = test.finish();
-        let all = summary(&profile, &Filter::default());
+        let all = summary(&profile, &Selection::default());
         assert_eq!((all.processes, all.threads, all.samples, all.total.weight), (2, 2, 3, 6));
         assert_eq!((all.cpu_ns, all.interval_ns, all.lost_samples), (1_000_000, 1_000_000, 9));
-        let filter = Filter { processes: vec![profile.threads()[2].process], ..Filter::default() };
-        let one = summary(&profile, &filter);
+        let selection =
+            Selection { processes: Some(vec![profile.threads()[2].process]), ..Selection::default() };
+        let one = summary(&profile, &selection);
         assert_eq!((one.processes, one.threads, one.samples, one.total.weight), (1, 1, 1, 4));
     }
 
@@ -223,7 +221,7 @@ mod tests {
         for _ in 0..4 {
             test.sample("f", 1);
         }
-        assert_eq!(summary(&test.finish(), &Filter::default()).duration_ns, 3_000_000);
+        assert_eq!(summary(&test.finish(), &Selection::default()).duration_ns, 3_000_000);
     }
 
     #[test]
@@ -232,6 +230,6 @@ mod tests {
         test.builder.meta_mut().has_cpu_deltas = false;
         test.thread("1", "a");
         test.sample("f", 5);
-        assert_eq!(summary(&test.finish(), &Filter::default()).cpu_ns, 5_000_000);
+        assert_eq!(summary(&test.finish(), &Selection::default()).cpu_ns, 5_000_000);
     }
 }

@@ -1,9 +1,14 @@
-//! Profiles for tests, written as stacks of words.
+//! Profiles for tests, written as stacks of words, and views of them as text.
 
 use nyquist_profile::{
-    CategoryColor, CategoryId, Meta, Process, ProcessIndex, Profile, ProfileBuilder, Sample, StackId, Thread,
-    ThreadIndex, well_known,
+    CategoryColor, CategoryId, Frame, Func, FuncId, Lib, Meta, Process, ProcessIndex, Profile,
+    ProfileBuilder, Sample, StackId, Thread, ThreadIndex, well_known,
 };
+
+use crate::index::Index;
+use crate::selection::Selection;
+use crate::tree::{Tree, TreeLimits};
+use crate::view::View;
 
 /// Builds a profile with an interval of 1 ms; the samples of a thread are 1 ms apart and have CPU deltas of 1
 /// ms.
@@ -36,7 +41,8 @@ impl TestProfile {
     }
 
     /// Adds a sample. Functions are separated by blanks, the outermost first; `user:` and `kernel:` give a
-    /// category. Brackets stand for one function, blanks and all. No function is no stack.
+    /// category, `@lib` at the end a lib, `#7` before that a line. Brackets stand for one function, blanks and all.
+    /// No function is no stack.
     pub(crate) fn sample(&mut self, stack: &str, weight: u32) {
         let words: Vec<_> =
             if stack.starts_with('[') { vec![stack] } else { stack.split_whitespace().collect() };
@@ -47,9 +53,29 @@ impl TestProfile {
                 Some(("kernel", name)) => (Some(self.kernel), name),
                 _ => (None, word),
             };
-            prefix = Some(self.builder.intern_label(prefix, name, category));
+            let frame = self.frame(name, category);
+            let frame = self.builder.intern_frame(frame);
+            prefix = Some(self.builder.intern_stack(prefix, frame));
         }
         self.add(prefix, weight);
+    }
+
+    /// Adds a sample off the CPU.
+    pub(crate) fn wait(&mut self, stack: &str, weight: u32) {
+        self.sample(stack, weight);
+        let thread = self.thread.expect("a thread comes first");
+        self.builder.thread_mut(thread).samples.last_mut().expect("it was added").off_cpu = true;
+    }
+
+    fn frame(&mut self, word: &str, category: Option<CategoryId>) -> Frame {
+        let (word, lib) = word.split_once('@').map_or((word, None), |(word, lib)| (word, Some(lib)));
+        let (name, line) =
+            word.split_once('#').map_or((word, None), |(name, line)| (name, line.parse().ok()));
+        let lib = lib.map(|name| self.builder.add_lib(Lib { name: name.into(), ..Lib::default() }));
+        let name = self.builder.intern_string(name);
+        let func = self.builder.intern_func(Func { name, lib, source: None, line: None, column: None });
+        let address = lib.and(line).map(|line| line * 16);
+        Frame { line, address, category: category.map(Into::into), ..Frame::label(func) }
     }
 
     /// Adds a sample in a function that has called itself `depth` times.
@@ -72,6 +98,22 @@ impl TestProfile {
     }
 }
 
-pub(crate) fn thread_names<'a>(threads: impl Iterator<Item = &'a Thread>) -> Vec<&'a str> {
-    threads.map(|thread| thread.name.as_str()).collect()
+/// Asks a view of a profile.
+pub(crate) fn with_view<T>(profile: &Profile, selection: &Selection, ask: impl FnOnce(&View<'_>) -> T) -> T {
+    ask(&View::new(&Index::new(profile), selection))
+}
+
+/// The function of that name.
+pub(crate) fn func(profile: &Profile, name: &str) -> FuncId {
+    let index = profile.funcs().iter().position(|func| profile.string(func.name) == name);
+    FuncId::from_index(index.unwrap_or_else(|| panic!("no function {name}")))
+}
+
+/// A tree as words: as many dots as the depth, the name, the total and the self weight.
+pub(crate) fn tree_text(tree: Tree<'_>) -> String {
+    let nodes = tree.walk(TreeLimits::default());
+    let words = nodes.map(|(depth, node)| {
+        format!("{}{}:{},{}", ".".repeat(depth), node.name, node.total.weight, node.self_amount.weight)
+    });
+    words.collect::<Vec<_>>().join(" ")
 }

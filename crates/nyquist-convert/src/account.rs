@@ -16,7 +16,7 @@ impl Balance {
     /// the sample is there.
     pub(crate) fn weigh(&mut self, used_ns: u64, interval_ns: u64) -> u32 {
         self.add(used_ns);
-        let interval = signed(interval_ns);
+        let interval = signed(interval_ns.max(1));
         let nearest = self.0.saturating_add(interval / 2).div_euclid(interval);
         let weight = u32::try_from(nearest.max(1)).unwrap_or(u32::MAX);
         self.0 -= i64::from(weight).saturating_mul(interval);
@@ -28,16 +28,26 @@ impl Balance {
         self.0 = self.0.saturating_add(signed(unsampled_ns));
     }
 
+    /// Takes out the nearest number of intervals, none included: what a look at a thread stands for that was not
+    /// triggered by its own clock.
+    pub(crate) fn take_nearest(&mut self, interval_ns: u64) -> u32 {
+        let half = Self(signed(interval_ns.max(1)) / 2);
+        self.0 = self.0.saturating_add(half.0);
+        let intervals = self.take_intervals(interval_ns);
+        self.0 -= half.0;
+        intervals
+    }
+
     /// Takes out the whole intervals.
     pub(crate) fn take_intervals(&mut self, interval_ns: u64) -> u32 {
-        let intervals = u32::try_from(self.0 / signed(interval_ns)).unwrap_or(0);
-        self.0 -= i64::from(intervals).saturating_mul(signed(interval_ns));
+        let intervals = u32::try_from(self.0 / signed(interval_ns.max(1))).unwrap_or(0);
+        self.0 -= i64::from(intervals).saturating_mul(signed(interval_ns.max(1)));
         intervals
     }
 }
 
 fn signed(ns: u64) -> i64 {
-    i64::try_from(ns).unwrap_or(i64::MAX).max(1)
+    i64::try_from(ns).unwrap_or(i64::MAX)
 }
 
 /// What threads leave over when they end, by the name of their program: a thousand processes of a millisecond
@@ -77,6 +87,17 @@ mod tests {
     fn a_sample_stands_for_one_interval_at_least() {
         let mut balance = Balance::default();
         assert_eq!([balance.weigh(0, 100), balance.weigh(0, 100), balance.weigh(290, 100)], [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_look_stands_for_the_time_that_there_was() {
+        let mut balance = Balance::default();
+        let weights = [60, 60, 60, 0, 0, 49, 1, 250].map(|used| {
+            balance.add(used);
+            balance.take_nearest(100)
+        });
+        assert_eq!(weights, [1, 0, 1, 0, 0, 0, 0, 3]);
+        assert_eq!(balance, Balance(-20));
     }
 
     #[test]

@@ -36,6 +36,14 @@ pub struct Event {
 pub enum EventKind {
     /// A thread was observed.
     Sample(Sample),
+    /// A thread left the CPU: its stack is where it waits until it is back, by [`SwitchIn`](Self::SwitchIn) or a
+    /// sample. Its period and CPU time are not looked at.
+    SwitchOut(Sample),
+    /// A thread came to a CPU.
+    SwitchIn {
+        /// The thread.
+        tid: Tid,
+    },
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.
@@ -146,7 +154,9 @@ pub struct Sample {
     pub tid: Tid,
     /// Whether the thread was in the kernel when it was observed.
     pub in_kernel: bool,
-    /// The CPU time that this sample stands for, in nanoseconds.
+    /// What it was doing, and with that what the sample stands for.
+    pub state: SampleState,
+    /// The CPU time that this sample stands for, in nanoseconds, where its own clock has triggered it.
     pub period_ns: u64,
     /// The CPU time that the thread has used since the counter was opened, in nanoseconds, user and kernel,
     /// for sources that can tell. Where [`Event::cpu`] is known, it is what the thread has used *on that
@@ -160,6 +170,24 @@ pub struct Sample {
     pub user: UserStack,
 }
 
+/// What a thread was doing when it was observed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleState {
+    /// It ran, and its own clock of CPU time has triggered the sample.
+    #[default]
+    Clocked,
+    /// It was looked at by the wall clock, and ran.
+    Running {
+        /// How long it has waited, for whatever reason, since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
+    /// It was looked at by the wall clock, and waited for something.
+    Waiting {
+        /// How long it has waited since it was last looked at, in nanoseconds.
+        waited_ns: u64,
+    },
+}
+
 /// The user's part of a stack: walked already, or what is needed to walk it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum UserStack {
@@ -167,6 +195,8 @@ pub enum UserStack {
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
+    /// It cannot be looked into: what it is called.
+    Named(&'static str),
     /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.
     Copied {
         /// The general registers.
@@ -184,6 +214,14 @@ pub enum Registers {
     /// 64-bit x86, in DWARF's order (System V ABI for AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp,
     /// rsp, r8 to r15, then the instruction pointer.
     X86_64([u64; 17]),
+    /// The same registers, of which some are not known.
+    X86_64Partial {
+        /// The values in the same order; what stands for an unknown one means nothing.
+        values: [u64; 17],
+        /// A bit for each register that is known, the first one's the lowest. The stack pointer and the
+        /// instruction pointer always are.
+        known: u32,
+    },
     /// A 32-bit program's registers, which are not unwound: the instruction pointer.
     X86 {
         /// The instruction pointer.

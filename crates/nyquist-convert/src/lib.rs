@@ -8,9 +8,11 @@
 
 mod account;
 mod converter;
+mod cpus;
 pub mod event;
 mod evict;
 mod intern;
+mod jit;
 mod mappings;
 pub mod marker_file;
 mod marker_schema;
@@ -19,10 +21,21 @@ mod markers;
 mod modules;
 mod order;
 pub mod perf;
+pub mod perf_data;
+mod program_arguments;
+mod recorded_files;
+mod reuse;
+mod select;
+mod shape;
 mod symbolicate;
 mod track;
 mod vdso;
+mod waits;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use jit::JitSymbols;
 pub use modules::LibSource;
+pub use recorded_files::RecordedFiles;
+pub use select::{Selection, TimeRange};
+pub use shape::Shape;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbols, symbolicate};

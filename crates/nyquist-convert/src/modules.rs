@@ -1,9 +1,12 @@
 //! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
 
 use crate::event::{MappedFile, Mapping, Pid};
+use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::recorded_files::Files;
 use crate::vdso;
 use nyquist_object::elf::{Architecture, Segment};
-use nyquist_object::{ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
+use nyquist_perf::PerfMap;
 use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
@@ -26,6 +29,8 @@ pub enum LibSource {
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules: addresses count from here.
     Kernel(nyquist_object::Avma),
+    /// Code that was made while the program ran, and what its compiler says of it.
+    Jit(JitSymbols),
     /// Nothing is known of the file but its name.
     Unknown,
 }
@@ -47,17 +52,28 @@ enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
     Kernel(nyquist_object::Avma),
+    JitDump(DumpIndex),
+    /// A perf map, and the address from which the lib counts.
+    PerfMap(Arc<MapFile>, nyquist_object::Avma),
+    /// A kernel that does not run here.
+    OtherKernel(nyquist_object::Avma),
     Missing,
 }
 
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleStore {
+    files: Files,
     modules: Vec<Module>,
     known: FxHashMap<(MappedFile, String), ModuleIndex>,
 }
 
 impl ModuleStore {
+    /// A store that looks for files there.
+    pub(crate) fn of(files: Files) -> Self {
+        Self { files, ..Self::default() }
+    }
+
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
@@ -68,9 +84,59 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some(index);
         }
-        let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
-        self.modules.push(Module::of_mapping(mapping));
+        let index = self.add(Module::of_mapping(mapping, &self.files))?;
         self.known.insert(key, index);
+        Some(index)
+    }
+
+    /// The module of a jitdump that was opened before.
+    pub(crate) fn known_jitdump(&self, mapping: &Mapping) -> Option<ModuleIndex> {
+        self.known.get(&(mapping.identity.clone(), mapping.path.clone())).copied()
+    }
+
+    /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened.
+    pub(crate) fn add_jitdump(
+        &mut self,
+        mapping: &Mapping,
+        dump: DumpIndex,
+    ) -> Option<(ModuleIndex, Arc<File>)> {
+        let file = match &self.files {
+            Files::Live => open_mapped(mapping, mapping.pid?)?,
+            Files::Recorded(files) => files.open_made_here(mapping)?,
+        };
+        let file = Arc::new(file);
+        let key = (mapping.identity.clone(), mapping.path.clone());
+        if let Some(&index) = self.known.get(&key) {
+            return Some((index, file));
+        }
+        let index = self.add(Module { bytes: Bytes::JitDump(dump), ..Module::missing(&mapping.path) })?;
+        self.known.insert(key, index);
+        Some((index, file))
+    }
+
+    /// A module for the code that a perf map names from `base` on.
+    pub(crate) fn add_perf_map(
+        &mut self,
+        map: &Arc<MapFile>,
+        base: nyquist_object::Avma,
+    ) -> Option<ModuleIndex> {
+        let bytes = Bytes::PerfMap(Arc::clone(map), base);
+        self.add(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) })
+    }
+
+    /// The perf map of a process that lives, or has just ended; of a recording that is read later, the one that it has left
+    /// behind. It may not be there yet where `maps_at_end`.
+    pub(crate) fn find_perf_map(&self, pid: Pid, maps_at_end: bool) -> Option<MapFile> {
+        match &self.files {
+            Files::Live => MapFile::find(pid, maps_at_end),
+            Files::Recorded(files) if files.made_here => MapFile::left_behind(pid),
+            Files::Recorded(_) => None,
+        }
+    }
+
+    fn add(&mut self, module: Module) -> Option<ModuleIndex> {
+        let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
+        self.modules.push(module);
         Some(index)
     }
 
@@ -90,13 +156,18 @@ fn is_file(path: &str) -> bool {
 }
 
 impl Module {
-    fn of_mapping(mapping: &Mapping) -> Self {
-        let Some(pid) = mapping.pid else { return Self::kernel(mapping) };
+    fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
+        let id = files.id_of(mapping);
+        let Some(pid) = mapping.pid else { return Self::kernel(mapping, id, files) };
         if mapping.path == vdso::NAME {
-            return Self::vdso(mapping);
+            return Self::vdso(mapping, id.as_ref(), files);
         }
-        let opened = open_mapped(mapping, pid).and_then(|file| Self::read(&mapping.path, file));
-        opened.unwrap_or_else(|| Self { id: stated_id(mapping), ..Self::missing(&mapping.path) })
+        let opened = match files {
+            Files::Live => open_mapped(mapping, pid).map(|file| Arc::new(FileSource::new(file))),
+            Files::Recorded(files) => files.open(mapping, id.as_ref()),
+        };
+        let read = opened.and_then(|source| Self::read(&mapping.path, source));
+        read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
     }
 
     fn missing(path: &str) -> Self {
@@ -111,15 +182,21 @@ impl Module {
         }
     }
 
-    fn kernel(mapping: &Mapping) -> Self {
-        let bytes = Bytes::Kernel(mapping.start);
-        Self { id: stated_id(mapping), bytes, ..Self::missing(&mapping.path) }
+    fn kernel(mapping: &Mapping, id: Option<BuildId>, files: &Files) -> Self {
+        let running = files.is_running_kernel(id.as_ref());
+        let bytes = if running { Bytes::Kernel(mapping.start) } else { Bytes::OtherKernel(mapping.start) };
+        Self { id: id.map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) }
     }
 
-    fn vdso(mapping: &Mapping) -> Self {
-        let missing = Self::missing(&mapping.path);
+    fn vdso(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Self {
+        let missing = Self { id: id.cloned().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
         let Some(image) = vdso::image() else { return missing };
         let Ok(elf) = Elf::open(image.as_slice()) else { return missing };
+        let is_this =
+            if id.is_some() { id == elf.build_id().as_ref() } else { files.is_running_kernel(None) };
+        if !is_this {
+            return missing;
+        }
         Self {
             id: elf.build_id().map(ModuleId::BuildId),
             architecture: Some(elf.architecture()),
@@ -130,9 +207,8 @@ impl Module {
         }
     }
 
-    fn read(path: &str, file: File) -> Option<Self> {
-        let metadata = file.metadata().ok()?;
-        let source = Arc::new(FileSource::new(file));
+    fn read(path: &str, source: Arc<FileSource>) -> Option<Self> {
+        let metadata = source.file().metadata().ok()?;
         let elf = Elf::open(Arc::clone(&source)).ok()?;
         let id = match elf.build_id() {
             Some(id) => ModuleId::BuildId(id),
@@ -162,11 +238,13 @@ impl Module {
     pub(crate) fn base(&self, mapping: &Mapping) -> nyquist_object::Avma {
         let start = mapping.start;
         match &self.bytes {
-            Bytes::Kernel(base) => *base,
+            Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing => nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0)),
+            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) => {
+                nyquist_object::Avma(start.0.wrapping_sub(mapping.offset.0))
+            }
             Bytes::File(_) => {
                 let mapped = MappedModule::from_mapping(
                     &self.segments,
@@ -187,7 +265,11 @@ impl Module {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
             Bytes::Image(image) => compile(image.as_slice()),
-            Bytes::Kernel(_) | Bytes::Missing => None,
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::JitDump(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => None,
         };
         self.unwind.get_or_init(compile).clone()
     }
@@ -202,10 +284,15 @@ impl Module {
             Some(Architecture::Aarch64) => Some("arm64"),
             Some(Architecture::Other(_)) | None => None,
         };
+        // Libs of the same debug name would be one: a perf map can have several.
+        let debug_name = match &self.bytes {
+            Bytes::PerfMap(_, base) => format!("{name}+{base:#x}", base = base.0),
+            _ => name.to_string(),
+        };
         Lib {
             name: name.to_string(),
             path: path.to_owned(),
-            debug_name: name.to_string(),
+            debug_name,
             debug_path: path.to_owned(),
             breakpad_id: self.id.as_ref().map(|id| id.debug_id().breakpad()).unwrap_or_default(),
             code_id: self.id.as_ref().and_then(ModuleId::code_id),
@@ -215,23 +302,24 @@ impl Module {
 
     /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
     /// found also when it is deleted or replaced meanwhile.
-    pub(crate) fn source(&self) -> LibSource {
-        let (Bytes::File(_) | Bytes::Missing) = &self.bytes else {
-            return match &self.bytes {
-                Bytes::Image(image) => LibSource::Image(Arc::clone(image)),
-                Bytes::Kernel(base) => LibSource::Kernel(*base),
-                Bytes::File(_) | Bytes::Missing => LibSource::Unknown,
-            };
+    pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
+        let open = match &self.bytes {
+            Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
+            Bytes::Kernel(base) => return LibSource::Kernel(*base),
+            Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
+            Bytes::PerfMap(map, base) => {
+                return map.read().map_or(LibSource::Unknown, |text| {
+                    LibSource::Jit(JitSymbols::of_map(PerfMap::parse(&text), *base))
+                });
+            }
+            Bytes::File(source) => {
+                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
+            }
+            Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
         };
         if self.id.is_none() {
             return LibSource::Unknown;
         }
-        let open = match &self.bytes {
-            Bytes::File(source) => {
-                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
-            }
-            _ => Vec::new(),
-        };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
@@ -245,13 +333,6 @@ impl Module {
 fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
     let elf = Elf::open(source).ok()?;
     nyquist_unwind::Module::from_elf(&elf).ok().map(Arc::new)
-}
-
-fn stated_id(mapping: &Mapping) -> Option<ModuleId> {
-    match &mapping.identity {
-        MappedFile::BuildId(id) => Some(ModuleId::BuildId(id.clone())),
-        MappedFile::Unknown | MappedFile::Inode { .. } => None,
-    }
 }
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
@@ -269,14 +350,14 @@ fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
 }
 
 /// Opens a regular file; opening a FIFO or a device could block or do something.
-fn open_regular(path: &str) -> Option<File> {
+pub(crate) fn open_regular(path: &str) -> Option<File> {
     let metadata = std::fs::metadata(path).ok()?;
     if metadata.is_file() { File::open(path).ok() } else { None }
 }
 
 /// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file
 /// systems `stat` gives another one than the mapping has.
-fn is_same(file: &File, identity: &MappedFile) -> bool {
+pub(crate) fn is_same(file: &File, identity: &MappedFile) -> bool {
     match identity {
         MappedFile::Inode { inode, .. } => file.metadata().is_ok_and(|metadata| metadata.ino() == *inode),
         MappedFile::BuildId(id) => {
@@ -325,7 +406,7 @@ mod tests {
         let (path, number) = own_binary();
         let mut store = ModuleStore::default();
         let other = store.of_mapping(&mapping(&path, inode(number + 1))).unwrap();
-        assert!(matches!(store.get(other).source(), LibSource::Unknown));
+        assert!(matches!(store.get(other).source(&JitDumps::default()), LibSource::Unknown));
         assert_eq!(store.get(other).lib().breakpad_id, "");
     }
 

@@ -7,11 +7,12 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::{
-    Body, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Task, Words,
+    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Task,
+    Words,
 };
 
 use crate::event::{
-    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, Tid, Timestamp, UserStack,
+    Event, EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, Timestamp, UserStack,
 };
 use crate::marker_text;
 
@@ -32,6 +33,17 @@ pub struct PerfEvents {
     pub period: Period,
     /// On which CPU each event counts.
     pub cpus: EventCpus,
+    /// What the counters' values are that come with samples.
+    pub counters: CounterMeaning,
+}
+
+/// What the counters' values are that come with samples and when threads end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterMeaning {
+    /// The last one is the thread's CPU time in nanoseconds.
+    CpuTime,
+    /// Something else: they are not looked at.
+    Other,
 }
 
 /// On which CPU each event counts, by the kernel's number of the event.
@@ -67,14 +79,14 @@ pub enum Period {
 }
 
 impl PerfEvents {
-    /// Parses the record at the start of `bytes` and says what it means; `None` for records that say nothing
-    /// about programs.
+    /// Parses the record at the start of `bytes`, a part of `piece`, and says what it means; `None` for records that say
+    /// nothing about programs.
     ///
-    /// A sample's stack is a slice of `bytes` and is not copied.
-    pub fn event(&self, bytes: &Bytes) -> Result<Option<Event>, RecordError> {
+    /// A sample's stack is a slice of `piece` and is not copied.
+    pub fn event(&self, piece: &Bytes, bytes: &[u8]) -> Result<Option<Event>, RecordError> {
         let record = nyquist_perf::parse_record(bytes, &self.format)?;
         let time = Timestamp(record.id.time.unwrap_or_default());
-        let kind = self.kind(&record, bytes);
+        let kind = self.kind(&record, piece);
         Ok(kind.map(|kind| Event { time, cpu: self.cpu(&record), kind }))
     }
 
@@ -82,13 +94,14 @@ impl PerfEvents {
     fn cpu(&self, record: &Record<'_>) -> Option<u32> {
         match &record.body {
             Body::Read(_) => self.cpus.get(record.id.id?),
-            _ => record.id.cpu,
+            // Perf writes -1 where it makes a record up.
+            _ => record.id.cpu.filter(|cpu| *cpu != u32::MAX),
         }
     }
 
-    fn kind(&self, record: &Record<'_>, bytes: &Bytes) -> Option<EventKind> {
+    fn kind(&self, record: &Record<'_>, piece: &Bytes) -> Option<EventKind> {
         Some(match &record.body {
-            Body::Sample(sample) => EventKind::Sample(self.sample(record, sample, bytes)?),
+            Body::Sample(sample) => EventKind::Sample(self.sample(record, sample, piece)?),
             Body::Mmap(mmap) => EventKind::Map(mapping(mmap)?),
             Body::Comm(comm) => EventKind::Name {
                 pid: Pid(comm.pid),
@@ -98,7 +111,7 @@ impl PerfEvents {
             },
             Body::Fork(task) => fork(task),
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
-            Body::Read(read) => EventKind::Total {
+            Body::Read(read) if self.counters == CounterMeaning::CpuTime => EventKind::Total {
                 pid: Pid(read.pid),
                 tid: Tid(read.tid),
                 cpu_time_ns: read.counters.iter().last()?.value,
@@ -106,6 +119,7 @@ impl PerfEvents {
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => EventKind::Lost { records: *records },
             Body::Throttle(_) => EventKind::Throttled,
+            Body::Switch(switch) if !switch.out => EventKind::SwitchIn { tid: Tid(record.id.task?.1) },
             _ => return None,
         })
     }
@@ -114,11 +128,17 @@ impl PerfEvents {
         &self,
         record: &Record<'_>,
         sample: &nyquist_perf::Sample<'_>,
-        bytes: &Bytes,
+        piece: &Bytes,
     ) -> Option<Sample> {
         let (pid, tid) = record.id.task?;
         let in_kernel = record.header.cpu_mode() == CpuMode::Kernel;
         let chain = sample.callchain.unwrap_or_default();
+        let guest = match record.header.cpu_mode() {
+            CpuMode::GuestKernel => Some("[virtual machine's kernel]"),
+            CpuMode::GuestUser => Some("[virtual machine's program]"),
+            _ => None,
+        };
+        let user_ip = sample.ip.filter(|_| record.header.cpu_mode() == CpuMode::User).map(Avma);
         let mut kernel_stack = part_of_chain(chain, context::KERNEL);
         if in_kernel && kernel_stack.is_empty() {
             kernel_stack.extend(sample.ip.map(Avma));
@@ -127,11 +147,14 @@ impl PerfEvents {
             pid: Pid(pid),
             tid: Tid(tid),
             in_kernel,
+            state: SampleState::Clocked,
             period_ns: self.period_ns(sample.period),
-            // In a group, the clock that counts CPU time is the last member.
-            cpu_time_ns: sample.counters.and_then(|counters| counters.iter().last()).map(|last| last.value),
+            cpu_time_ns: self.cpu_time_ns(sample),
             kernel_stack,
-            user: self.user_stack(sample, chain, bytes),
+            user: match guest {
+                Some(name) => UserStack::Named(name),
+                None => self.user_stack(sample, (chain, user_ip), piece),
+            },
         })
     }
 
@@ -142,24 +165,44 @@ impl PerfEvents {
         }
     }
 
-    fn user_stack(&self, sample: &nyquist_perf::Sample<'_>, chain: Words<'_>, bytes: &Bytes) -> UserStack {
-        let Some(registers) = sample.user_registers else {
-            let walked = part_of_chain(chain, context::USER);
-            return if walked.is_empty() { UserStack::None } else { UserStack::Walked(walked) };
-        };
-        let Some(registers) = self.registers(&registers) else { return UserStack::None };
+    /// In a group, the clock that counts CPU time is the last member.
+    fn cpu_time_ns(&self, sample: &nyquist_perf::Sample<'_>) -> Option<u64> {
+        let counters = sample.counters.filter(|_| self.counters == CounterMeaning::CpuTime)?;
+        counters.iter().last().map(|last| last.value)
+    }
+
+    /// The user's part of the stack: what can be unwound, else what the kernel or the hardware has walked, else the
+    /// instruction pointer.
+    fn user_stack(
+        &self,
+        sample: &nyquist_perf::Sample<'_>,
+        (chain, ip): (Words<'_>, Option<Avma>),
+        piece: &Bytes,
+    ) -> UserStack {
+        let mut walked = part_of_chain(chain, context::USER);
         let copy = sample.user_stack;
-        UserStack::Copied {
-            registers: Box::new(registers),
-            stack: copy.map_or_else(Bytes::new, |copy| bytes.slice_ref(copy.bytes)),
-            limited: copy.is_none_or(|copy| copy.bytes.len() >= copy.room),
+        if (copy.is_some() || walked.is_empty())
+            && let Some(registers) = sample.user_registers.and_then(|registers| self.registers(&registers))
+        {
+            return UserStack::Copied {
+                registers: Box::new(registers),
+                stack: copy.map_or_else(Bytes::new, |copy| piece.slice_ref(copy.bytes)),
+                limited: copy.is_none_or(|copy| copy.bytes.len() >= copy.room),
+            };
         }
+        if let Some(branches) = sample.branches.as_ref().filter(|_| self.format.has_branch_call_stack()) {
+            walked = branch_call_stack(branches, walked.first().copied().or(ip));
+        }
+        if walked.is_empty() {
+            walked.extend(ip);
+        }
+        if walked.is_empty() { UserStack::None } else { UserStack::Walked(walked) }
     }
 
     fn registers(&self, registers: &nyquist_perf::Registers<'_>) -> Option<Registers> {
         match (registers.abi?, self.architecture) {
             (RegisterAbi::Bits64, Architecture::X86_64) => x86_64_registers(registers),
-            (RegisterAbi::Bits32, Architecture::X86_64) => {
+            (RegisterAbi::Bits32, Architecture::X86_64 | Architecture::X86) => {
                 Some(Registers::X86 { ip: registers.get(x86::IP)? as u32 })
             }
             (RegisterAbi::Bits64, Architecture::Aarch64) => aarch64_registers(registers),
@@ -219,6 +262,16 @@ fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
     part
 }
 
+/// The stack that the hardware has kept of calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`): the instruction
+/// pointer, then the call that each branch is.
+fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
+    let mut branches = branches.iter().peekable();
+    let innermost = ip.or_else(|| branches.peek().map(|latest| Avma(latest.to)));
+    // Callers are looked up a byte before their return addresses: so that this is the call, a byte more.
+    let calls = branches.map(|branch| Avma(branch.from.wrapping_add(1)));
+    innermost.into_iter().chain(calls).collect()
+}
+
 fn fork(task: &Task) -> EventKind {
     EventKind::Fork {
         pid: Pid(task.pid),
@@ -231,7 +284,7 @@ fn fork(task: &Task) -> EventKind {
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
     // A program that writes samply's marker files maps them for no other reason than to say so.
-    let path = text(mmap.path);
+    let path = mapped_name(mmap.path);
     (executable || marker_text::owner_in_path(&path).is_some()).then(|| Mapping {
         pid: (mmap.pid != KERNEL_PID).then_some(Pid(mmap.pid)),
         start: Avma(mmap.address),
@@ -240,6 +293,13 @@ fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
         path,
         identity: identity(mmap.identity),
     })
+}
+
+/// Perf names the kernel's mapping after the symbol that it begins with.
+fn mapped_name(path: &[u8]) -> String {
+    const KERNEL: &str = "[kernel.kallsyms]";
+    let path = text(path);
+    if path.starts_with(KERNEL) { KERNEL.to_owned() } else { path }
 }
 
 fn identity(identity: MappedIdentity<'_>) -> MappedFile {
@@ -281,7 +341,12 @@ mod tests {
             ..RecordFormat::default()
         };
         let cpus = [(100, 5), (101, 6)].into_iter().collect();
-        PerfEvents { format, architecture, period: Period::Nanoseconds, cpus }
+        let counters = CounterMeaning::CpuTime;
+        PerfEvents { format, architecture, period: Period::Nanoseconds, cpus, counters }
+    }
+
+    fn read(events: &PerfEvents, bytes: &Bytes) -> Option<Event> {
+        events.event(bytes, bytes).unwrap()
     }
 
     fn record(kind: u32, misc: u16, words: &[u64]) -> Bytes {
@@ -295,7 +360,7 @@ mod tests {
     /// A sample of process 11, thread 12, at 1000 ns on CPU 3, for 50 ns.
     fn sample(events: &PerfEvents, misc: u16, fields: &[u64]) -> Option<Event> {
         let words = [&[100, pair(11, 12), 1000, 3, 50], fields].concat();
-        events.event(&record(record::SAMPLE, misc, &words)).unwrap()
+        read(events, &record(record::SAMPLE, misc, &words))
     }
 
     fn pair(low: u64, high: u64) -> u64 {
@@ -306,7 +371,7 @@ mod tests {
     fn other(kind: u32, misc: u16, fields: &[u64]) -> Option<Event> {
         let words = [fields, &[pair(11, 12), 1000, 3, 100]].concat();
         let events = events(SampleType::default(), Architecture::X86_64);
-        events.event(&record(kind, misc, &words)).unwrap()
+        read(&events, &record(kind, misc, &words))
     }
 
     fn kind(event: Option<Event>) -> EventKind {
@@ -338,14 +403,10 @@ mod tests {
         let mut events = events(SampleType::IP, Architecture::X86_64);
         events.format.sample_type = SampleType::IP.with(SampleType::TID);
         let bytes = record(record::SAMPLE, 1, &[0xf1, pair(11, 12)]);
-        let Some(Event { kind: EventKind::Sample(sample), .. }) = events.event(&bytes).unwrap() else {
-            panic!()
-        };
+        let Some(Event { kind: EventKind::Sample(sample), .. }) = read(&events, &bytes) else { panic!() };
         assert_eq!((sample.kernel_stack, sample.user), (vec![Avma(0xf1)], UserStack::None));
         let bytes = record(record::SAMPLE, 2, &[0x11, pair(11, 12)]);
-        let Some(Event { kind: EventKind::Sample(sample), .. }) = events.event(&bytes).unwrap() else {
-            panic!()
-        };
+        let Some(Event { kind: EventKind::Sample(sample), .. }) = read(&events, &bytes) else { panic!() };
         assert_eq!((sample.kernel_stack, sample.in_kernel), (vec![], false));
     }
 
@@ -396,7 +457,7 @@ mod tests {
         let check = |stack_fields: &[u64], len: usize, is_limited: bool| {
             let words = [&[100, pair(11, 12), 1000, 3, 50], &registers[..], stack_fields].concat();
             let bytes = record(record::SAMPLE, 2, &words);
-            let user = the_sample(events.event(&bytes).unwrap()).user;
+            let user = the_sample(read(&events, &bytes)).user;
             let UserStack::Copied { stack, limited, .. } = user else { panic!() };
             assert_eq!((stack.len(), limited), (len, is_limited));
             assert!(bytes.as_ptr_range().contains(&stack.as_ptr()), "the stack was copied");
@@ -419,7 +480,7 @@ mod tests {
     fn a_final_count_belongs_to_the_cpu_that_it_was_counted_on() {
         let words = [pair(11, 13), 900, 101, pair(11, 13), 1000, 3, 101];
         let events = events(SampleType::default(), Architecture::X86_64);
-        let event = events.event(&record(record::READ, 0, &words)).unwrap().unwrap();
+        let event = read(&events, &record(record::READ, 0, &words)).unwrap();
         assert_eq!(event.cpu, Some(6));
         assert_eq!(event.kind, EventKind::Total { pid: Pid(11), tid: Tid(13), cpu_time_ns: 900 });
     }

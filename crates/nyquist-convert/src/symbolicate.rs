@@ -1,5 +1,6 @@
 //! The symbolicate stage: a profile of addresses becomes a profile of functions, files, lines and inlined frames.
 
+use crate::jit::{JitSymbols, name_frame};
 use crate::modules::LibSource;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
@@ -96,7 +97,8 @@ pub fn symbolicate(
             }
         }
     }
-    let map = rebuild_stacks(&mut builder, &code, &infos);
+    let names = Names { infos, jit: jit_libs(sources) };
+    let map = rebuild_stacks(&mut builder, &code, &names);
     builder.remap_stacks(|stack| map.get(stack.index()).copied());
     builder.meta_mut().symbolicated = !progress.cancel.load(Ordering::Relaxed);
     Symbolicated { profile: builder.finish(), libs, kernel_error }
@@ -104,6 +106,21 @@ pub fn symbolicate(
 
 type Addresses = FxHashMap<LibId, Vec<RelativeAddress>>;
 type Infos = FxHashMap<(LibId, u32), AddressInfo>;
+
+/// What gives frames their names.
+struct Names {
+    infos: Infos,
+    /// The libs of code that was made while the program ran.
+    jit: FxHashMap<LibId, JitSymbols>,
+}
+
+fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
+    let libs = sources.iter().filter_map(|(lib, source)| match source {
+        LibSource::Jit(symbols) => Some((*lib, symbols.clone())),
+        _ => None,
+    });
+    libs.collect()
+}
 
 /// The addresses of each lib's frames, each once, in order.
 fn addresses_by_lib(profile: &Profile) -> Addresses {
@@ -196,7 +213,7 @@ impl Opened {
             LibSource::Image(image) => {
                 Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), report: None }
             }
-            LibSource::Kernel(_) | LibSource::Unknown => Self::default(),
+            LibSource::Kernel(_) | LibSource::Jit(_) | LibSource::Unknown => Self::default(),
         }
     }
 }
@@ -217,9 +234,9 @@ fn add_kernel_infos(
 }
 
 /// Interns every stack again with the frames that each of its frames has become. Gives back the new id of each.
-fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, infos: &Infos) -> Vec<StackId> {
+fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names) -> Vec<StackId> {
     let frames: Vec<Vec<FrameId>> =
-        code.frames.iter().map(|frame| named_frames(builder, code, frame, infos)).collect();
+        code.frames.iter().map(|frame| named_frames(builder, code, frame, names)).collect();
     let mut map: Vec<StackId> = Vec::with_capacity(code.stacks.len());
     for stack in &code.stacks {
         let mut prefix = stack.prefix.map(|prefix| map[prefix.index()]);
@@ -237,11 +254,17 @@ fn named_frames(
     builder: &mut ProfileBuilder,
     code: &CodeTables,
     frame: &Frame,
-    infos: &Infos,
+    names: &Names,
 ) -> Vec<FrameId> {
     let func = code.funcs[frame.func.index()];
+    if let Some(lib) = func.lib
+        && let Some(symbols) = names.jit.get(&lib)
+        && let Some(frame) = name_frame(builder, symbols, lib, frame)
+    {
+        return vec![frame];
+    }
     let info =
-        func.lib.zip(frame.address).and_then(|(lib, address)| Some((lib, infos.get(&(lib, address))?)));
+        func.lib.zip(frame.address).and_then(|(lib, address)| Some((lib, names.infos.get(&(lib, address))?)));
     let Some((lib, info)) = info.filter(|(_, info)| !info.frames.is_empty()) else {
         let func = builder.intern_func(func);
         let native_symbol = frame

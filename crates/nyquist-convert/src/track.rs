@@ -2,6 +2,7 @@
 
 use crate::account::Balance;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
+use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
 use crate::modules::ModuleStore;
 use nyquist_object::Avma;
@@ -25,7 +26,13 @@ pub(crate) struct Process {
     pub(crate) end: Option<Timestamp>,
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ProcessIndex>,
+    /// Whether that place was another's before.
+    pub(crate) reuses_row: bool,
+    /// The program's first arguments, where they are asked for.
+    pub(crate) arguments: String,
     pub(crate) threads: FxHashMap<Tid, Thread>,
+    /// The code that it makes while it runs.
+    pub(crate) jit: ProcessJit,
     /// How many of the threads have not ended: counting them anew at every end would cost a server that has had
     /// a hundred thousand threads more than all else.
     living: usize,
@@ -47,10 +54,16 @@ pub(crate) struct Thread {
     pub(crate) end: Option<Timestamp>,
     /// Its place in the profile, once it has a sample.
     pub(crate) index: Option<ThreadIndex>,
+    /// Whether that place was another's before.
+    pub(crate) reuses_row: bool,
     /// On each CPU, its CPU time there at its last sample, in nanoseconds.
     cpu_times: Vec<(Option<u32>, u64)>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: Balance,
+    /// Time off the CPU that no sample stands for yet.
+    pub(crate) waited: Balance,
+    /// CPU time that no sample's delta holds yet, in nanoseconds.
+    pub(crate) unshown_ns: u64,
 }
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
@@ -63,8 +76,11 @@ impl Thread {
             start,
             end: None,
             index: None,
+            reuses_row: false,
             cpu_times: Vec::new(),
             unsampled: Balance::default(),
+            waited: Balance::default(),
+            unshown_ns: 0,
         }
     }
 
@@ -88,13 +104,25 @@ impl Process {
             start,
             end: None,
             index: None,
+            reuses_row: false,
+            arguments: String::new(),
             threads: FxHashMap::default(),
+            jit: ProcessJit::default(),
             living: 0,
             mappings: Mappings::default(),
             space: AddressSpace::new(),
             unprepared: Vec::new(),
             became_another_program: false,
             name_may_be_cut: false,
+        }
+    }
+
+    /// The name, and the arguments where they are asked for.
+    pub(crate) fn full_name(&self) -> String {
+        if self.arguments.is_empty() {
+            self.name.clone()
+        } else {
+            format!("{} {}", self.name, self.arguments)
         }
     }
 
@@ -136,7 +164,7 @@ impl Process {
     }
 
     /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
-    pub(crate) fn address_space(&mut self, modules: &ModuleStore) -> &AddressSpace {
+    pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
         for range in std::mem::take(&mut self.unprepared) {
             let len = range.end.0 - range.start.0;
             let tables = range.module.and_then(|(module, base)| Some((base, modules.get(module).unwind()?)));
@@ -145,6 +173,7 @@ impl Process {
                 None => self.space.map_code(range.start, len),
             }
         }
+        self.jit.map_unwindable(dumps, &mut self.space);
         &self.space
     }
 
@@ -160,6 +189,7 @@ impl Process {
         let range = Range { start: mapping.start, end, module };
         self.mappings.insert(range);
         self.unprepared.push(range);
+        self.jit.note_mapping(mapping);
         self.complete_name(&mapping.path);
     }
 
@@ -225,9 +255,11 @@ impl Tracker {
         }
         let parent = self.process(parent_pid, now);
         let mut child = Process::new(&parent.name, now);
+        child.arguments.clone_from(&parent.arguments);
         child.mappings = parent.mappings.clone();
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
+        child.jit = parent.jit.for_child();
         child.add_thread(tid, &parent.name, now);
         self.processes.insert(pid, child)
     }
@@ -237,9 +269,11 @@ impl Tracker {
         let process = self.process(pid, now);
         name.clone_into(&mut process.thread(tid, now).name);
         if exec {
+            process.arguments.clear();
             process.mappings = Mappings::default();
             process.space = AddressSpace::new();
             process.unprepared.clear();
+            process.jit = ProcessJit::default();
             process.became_another_program = true;
             process.name_may_be_cut = name.len() >= MAX_COMM;
         }

@@ -1,17 +1,28 @@
 //! A place in a record's bytes from which fields are taken one by one.
 
-use crate::RecordError;
+use crate::{ByteOrder, RecordError};
 
 /// The bytes of a record that were not taken yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
     len: usize,
+    order: ByteOrder,
 }
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes, len: bytes.len() }
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { rest: bytes, len: bytes.len(), order }
+    }
+
+    /// In which order the bytes of its numbers are.
+    pub(crate) fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// How many bytes were not taken yet.
+    pub(crate) fn remaining(&self) -> usize {
+        self.rest.len()
     }
 
     /// Takes the next `len` bytes as the field of that name.
@@ -22,7 +33,7 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RecordError> {
+    pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RecordError> {
         let (taken, rest) =
             self.rest.split_first_chunk::<N>().ok_or(RecordError::Truncated { field, have: self.len })?;
         self.rest = rest;
@@ -30,15 +41,15 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, RecordError> {
-        self.array(field).map(u16::from_le_bytes)
+        self.array(field).map(|bytes| self.order.u16(bytes))
     }
 
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, RecordError> {
-        self.array(field).map(u32::from_le_bytes)
+        self.array(field).map(|bytes| self.order.u32(bytes))
     }
 
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, RecordError> {
-        self.array(field).map(u64::from_le_bytes)
+        self.array(field).map(|bytes| self.order.u64(bytes))
     }
 
     /// Takes `count` times `width` bytes, where `count` was read from the record.
@@ -63,12 +74,21 @@ impl<'a> Cursor<'a> {
         self.rest().split(|byte| *byte == 0).next().unwrap_or_default()
     }
 
+    /// Takes a text and the zero byte that closes it.
+    pub(crate) fn terminated(&mut self, field: &'static str) -> Result<&'a [u8], RecordError> {
+        let len = self.rest.iter().position(|byte| *byte == 0);
+        let len = len.ok_or(RecordError::Truncated { field, have: self.len })?;
+        let text = self.bytes(len, field)?;
+        self.bytes(1, field)?;
+        Ok(text)
+    }
+
     /// Takes the last `len` bytes away, so that the fields before them end where they begin.
     pub(crate) fn split_tail(&mut self, len: usize, field: &'static str) -> Result<Self, RecordError> {
         let at = self.rest.len().checked_sub(len);
         let at = at.ok_or(RecordError::Truncated { field, have: self.len })?;
         let (rest, tail) = self.rest.split_at(at);
         self.rest = rest;
-        Ok(Self { rest: tail, len: self.len })
+        Ok(Self { rest: tail, ..*self })
     }
 }

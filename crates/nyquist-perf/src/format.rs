@@ -1,7 +1,7 @@
 //! Which fields an event's records have: what was asked for when the event was opened.
 
-use crate::RecordError;
 use crate::cursor::Cursor;
+use crate::{ByteOrder, RecordError};
 
 macro_rules! bits {
     ($(#[$doc:meta])* $name:ident { $($(#[$bit_doc:meta])* $bit:ident = $shift:literal),* $(,)? }) => {
@@ -119,11 +119,19 @@ pub struct RecordFormat {
     pub branch_sample_type: u64,
     /// `sample_id_all`: records other than samples end in a [`RecordId`].
     pub sample_id_all: bool,
+    /// The order of the bytes of every number.
+    pub byte_order: ByteOrder,
 }
 
 impl RecordFormat {
+    const BRANCH_CALL_STACK: u64 = 1 << 11;
     const BRANCH_HW_INDEX: u64 = 1 << 17;
     const BRANCH_COUNTERS: u64 = 1 << 19;
+
+    /// Whether a branch stack holds the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+    pub fn has_branch_call_stack(&self) -> bool {
+        self.branch_sample_type & Self::BRANCH_CALL_STACK != 0
+    }
 
     /// Whether a branch stack begins with the hardware's index.
     pub(crate) fn has_branch_index(&self) -> bool {

@@ -2,7 +2,9 @@
 //!
 //! The source of every layout in here is the kernel's `include/uapi/linux/perf_event.h` (the comments of
 //! `enum perf_event_type` and `enum perf_event_sample_format`) and the manual page perf_event_open(2), "MMAP
-//! layout". Records are read as little-endian numbers, as x86_64, aarch64 and riscv64 kernels write them.
+//! layout". Numbers are read in the order of bytes of the machine that wrote them.
+//!
+//! Beside them stand the two files in which just-in-time compilers name their code for `perf`: jitdump and perf maps.
 //!
 //! Parsing borrows from the record's bytes and believes none of them: a count or a length is compared with the
 //! bytes that are there before it is used.
@@ -10,15 +12,24 @@
 #![forbid(unsafe_code)]
 
 pub mod abi;
+mod attr;
+mod byte_order;
 mod cursor;
 mod error;
+pub mod file;
 mod format;
+mod jitdump;
+mod perf_map;
 mod record;
 mod sample;
 mod tasks;
 
+pub use attr::{AttrFlags, EventAttr};
+pub use byte_order::ByteOrder;
 pub use error::RecordError;
 pub use format::{ReadFormat, RecordFormat, RecordId, SampleType};
+pub use jitdump::{JitDumpBody, JitDumpError, JitDumpHeader, JitDumpLine, JitDumpLines, JitDumpRecord};
+pub use perf_map::{PerfMap, PerfMapEntry};
 pub use record::{Body, CpuMode, Header, Record, parse_record};
 pub use sample::{Branch, Branches, Counter, Counters, RegisterAbi, Registers, Sample, UserStackCopy, Words};
 pub use tasks::{

@@ -6,7 +6,7 @@ use crate::sample::Sample;
 use crate::tasks::{
     BpfEvent, Cgroup, Comm, KernelSymbol, Lost, Mmap, Namespaces, Read, Switch, Task, TextPoke, Throttle,
 };
-use crate::{RecordError, RecordFormat, RecordId};
+use crate::{ByteOrder, RecordError, RecordFormat, RecordId};
 
 /// `struct perf_event_header`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,12 @@ impl Header {
 
     /// Reads the header at the start of `bytes`; the rest of the record need not be there.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
-        let mut cursor = Cursor::new(bytes);
+        Self::parse_in(bytes, ByteOrder::Little)
+    }
+
+    /// Reads the header of a record whose numbers have that order of bytes.
+    pub fn parse_in(bytes: &[u8], order: ByteOrder) -> Result<Self, RecordError> {
+        let mut cursor = Cursor::new(bytes, order);
         Ok(Self { kind: cursor.u32("header")?, misc: cursor.u16("header")?, size: cursor.u16("header")? })
     }
 
@@ -115,11 +120,11 @@ pub enum Body<'a> {
 /// `format` must be that of the event that wrote it. Takes constant time but for the lists and texts that are
 /// borrowed.
 pub fn parse_record<'a>(bytes: &'a [u8], format: &RecordFormat) -> Result<Record<'a>, RecordError> {
-    let header = Header::parse(bytes)?;
+    let header = Header::parse_in(bytes, format.byte_order)?;
     let body = bytes
         .get(Header::LEN..usize::from(header.size))
         .ok_or(RecordError::Size { size: header.size, have: bytes.len() })?;
-    let mut cursor = Cursor::new(body);
+    let mut cursor = Cursor::new(body, format.byte_order);
     if header.kind == record::SAMPLE {
         let (sample, id) = Sample::parse(&mut cursor, format)?;
         return Ok(Record { header, id, body: Body::Sample(Box::new(sample)) });

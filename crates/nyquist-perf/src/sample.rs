@@ -1,7 +1,7 @@
 //! A sample's fields, each there where it was asked for, and the lists in it.
 
 use crate::cursor::Cursor;
-use crate::{ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
+use crate::{ByteOrder, ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
 
 /// `SAMPLE`. What was not asked for is `None`. Process, thread, time, CPU and the event's numbers are in the
 /// record's [`RecordId`].
@@ -77,7 +77,7 @@ impl<'a> Sample<'a> {
             fields.field(SampleType::READ, |cursor| Counters::parse(cursor, format.read_format))?;
         self.callchain = fields.field(SampleType::CALLCHAIN, |cursor| {
             let count = cursor.u64("call chain")?;
-            Ok(Words::new(cursor.counted(count, 8, "call chain")?))
+            Ok(Words::new(cursor.counted(count, 8, "call chain")?, cursor.order()))
         })?;
         self.raw = fields.field(SampleType::RAW, |cursor| {
             let len = cursor.u32("raw data")?;
@@ -145,21 +145,23 @@ impl<'a> Fields<'_, 'a> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Words<'a> {
     bytes: &'a [u8],
+    order: ByteOrder,
 }
 
 impl<'a> Words<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes }
+    pub(crate) fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
+        Self { bytes, order }
     }
 
     /// The words, in the record's order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = u64> + use<'a> {
-        self.bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word))
+        let order = self.order;
+        self.bytes.as_chunks::<8>().0.iter().map(move |word| order.u64(*word))
     }
 
     /// The word at a place.
     pub fn get(&self, at: usize) -> Option<u64> {
-        self.bytes.as_chunks::<8>().0.get(at).map(|word| u64::from_le_bytes(*word))
+        self.bytes.as_chunks::<8>().0.get(at).map(|word| self.order.u64(*word))
     }
 
     /// The number of words.
@@ -217,7 +219,7 @@ impl<'a> Counters<'a> {
     fn parse_group(cursor: &mut Cursor<'a>, format: ReadFormat) -> Result<Self, RecordError> {
         let count = cursor.u64("number of counters")?;
         let (time_enabled, time_running) = Self::parse_times(cursor, format)?;
-        let values = Words::new(cursor.counted(count, 8 * words_each(format), "counters")?);
+        let values = Words::new(cursor.counted(count, 8 * words_each(format), "counters")?, cursor.order());
         Ok(Self { time_enabled, time_running, values, format })
     }
 
@@ -226,7 +228,8 @@ impl<'a> Counters<'a> {
         // as a whole, and `value_at` knows where the value's own words are.
         let times = [ReadFormat::TOTAL_TIME_ENABLED, ReadFormat::TOTAL_TIME_RUNNING];
         let time_words = times.iter().filter(|bit| format.contains(**bit)).count();
-        let values = Words::new(cursor.bytes(8 * (words_each(format) + time_words), "counter")?);
+        let values =
+            Words::new(cursor.bytes(8 * (words_each(format) + time_words), "counter")?, cursor.order());
         let time = |bit: ReadFormat, at| if format.contains(bit) { values.get(at) } else { None };
         let time_enabled = time(ReadFormat::TOTAL_TIME_ENABLED, 1);
         let time_running = time(ReadFormat::TOTAL_TIME_RUNNING, time_words);
@@ -288,9 +291,9 @@ impl<'a> Branches<'a> {
     fn parse(cursor: &mut Cursor<'a>, format: &RecordFormat) -> Result<Self, RecordError> {
         let count = cursor.u64("branch stack")?;
         let hardware_index = if format.has_branch_index() { Some(cursor.u64("branch index")?) } else { None };
-        let entries = Words::new(cursor.counted(count, 24, "branch stack")?);
+        let entries = Words::new(cursor.counted(count, 24, "branch stack")?, cursor.order());
         let counters = if format.has_branch_counters() {
-            Some(Words::new(cursor.counted(count, 8, "branch counters")?))
+            Some(Words::new(cursor.counted(count, 8, "branch counters")?, cursor.order()))
         } else {
             None
         };
@@ -338,7 +341,8 @@ impl<'a> Registers<'a> {
             2 => RegisterAbi::Bits64,
             other => RegisterAbi::Unknown(other),
         };
-        let values = Words::new(cursor.counted(u64::from(mask.count_ones()), 8, "registers")?);
+        let values =
+            Words::new(cursor.counted(u64::from(mask.count_ones()), 8, "registers")?, cursor.order());
         Ok(Self { abi: Some(abi), mask, values })
     }
 

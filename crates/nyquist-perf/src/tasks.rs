@@ -73,7 +73,7 @@ impl<'a> Mmap<'a> {
             address: cursor.u64("address")?,
             len: cursor.u64("length")?,
             page_offset: cursor.u64("file offset")?,
-            identity: MappedIdentity::parse(cursor.bytes(24, "file identity")?, misc)?,
+            identity: MappedIdentity::parse(cursor, misc)?,
             protection: Some(cursor.u32("protection")?),
             flags: Some(cursor.u32("flags")?),
             path: cursor.text(),
@@ -83,10 +83,13 @@ impl<'a> Mmap<'a> {
 }
 
 impl<'a> MappedIdentity<'a> {
-    fn parse(bytes: &'a [u8], misc: u16) -> Result<Self, RecordError> {
-        let mut cursor = Cursor::new(bytes);
+    fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
+        let order = cursor.order();
+        let mut cursor = Cursor::new(cursor.bytes(24, "file identity")?, order);
         if misc & misc::MMAP_BUILD_ID != 0 {
-            let len = u64::from(cursor.u32("build id")? & 0xff);
+            // A byte of length, one and two reserved ones.
+            let [len, ..] = *cursor.bytes(4, "build id")? else { return Ok(Self::None) };
+            let len = u64::from(len);
             return Ok(Self::BuildId(cursor.counted(len, 1, "build id")?));
         }
         Ok(Self::Inode {
@@ -243,7 +246,7 @@ impl<'a> Namespaces<'a> {
     pub(crate) fn parse(cursor: &mut Cursor<'a>) -> Result<Self, RecordError> {
         let (pid, tid) = (cursor.u32("process")?, cursor.u32("thread")?);
         let count = cursor.u64("number of namespaces")?;
-        Ok(Self { pid, tid, links: Words::new(cursor.counted(count, 16, "namespaces")?) })
+        Ok(Self { pid, tid, links: Words::new(cursor.counted(count, 16, "namespaces")?, cursor.order()) })
     }
 
     /// Device and inode of each namespace, in the order net, uts, ipc, pid, user, mnt, cgroup.
@@ -299,7 +302,7 @@ impl BpfEvent {
             kind: cursor.u16("type")?,
             flags: cursor.u16("flags")?,
             id: cursor.u32("program id")?,
-            tag: cursor.u64("tag")?.to_le_bytes(),
+            tag: cursor.array("tag")?,
         })
     }
 }

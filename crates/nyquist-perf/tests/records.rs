@@ -2,8 +2,8 @@
 
 use nyquist_perf::abi::{context, misc, record, x86};
 use nyquist_perf::{
-    Body, CpuMode, MappedIdentity, ReadFormat, Record, RecordError, RecordFormat, RegisterAbi, Sample,
-    SampleType, Switch, Task, parse_record,
+    Body, ByteOrder, CpuMode, MappedIdentity, ReadFormat, Record, RecordError, RecordFormat, RegisterAbi,
+    Sample, SampleType, Switch, Task, parse_record,
 };
 
 /// The fields of a record, laid down one after the other.
@@ -271,6 +271,7 @@ fn sample_format(sample_type: u64) -> RecordFormat {
         interrupt_registers: 1 << x86::IP,
         branch_sample_type: 1 << 17,
         sample_id_all: true,
+        byte_order: ByteOrder::Little,
     }
 }
 
@@ -510,6 +511,7 @@ fn no_bytes_make_the_parser_panic() {
             interrupt_registers: random() & random() & random(),
             branch_sample_type: random(),
             sample_id_all: random() % 2 == 0,
+            byte_order: if random() % 2 == 0 { ByteOrder::Little } else { ByteOrder::Big },
         };
         let bytes = bytes.record(kind, random() as u16);
         if let Ok(record) = parse_record(&bytes, &format) {

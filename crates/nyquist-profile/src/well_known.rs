@@ -13,6 +13,12 @@ pub const KERNEL_NOT_PERMITTED: &str = "[kernel: not permitted]";
 /// The function that stands for CPU time of threads that slept or ended before a sample came.
 pub const NOT_SAMPLED: &str = "[not sampled]";
 
+/// The process whose threads are the CPUs. Its samples are those of other threads, shown a second time.
+pub const CPU_PROCESS: &str = "CPU";
+
+/// The number of the process whose threads are the CPUs, which no process has.
+pub const CPU_PROCESS_ID: &str = "0";
+
 /// How the name of the root function of a stack that could not be finished begins.
 const TRUNCATED: &str = "(truncated";
 

@@ -95,6 +95,10 @@ impl Seen {
                 self.cpu_time.insert((tid.0, event.cpu), *cpu_time_ns);
                 "total"
             }
+            EventKind::SwitchOut(_) => "switch out",
+            EventKind::SwitchIn { .. } => "switch in",
+            EventKind::Marker(_) => "marker",
+            EventKind::Counter(_) => "counter",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",
             EventKind::Fork { .. } => "fork",

@@ -55,7 +55,7 @@ fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -
     let mut not_understood = 0;
     let mut at = 0;
     while let Some(len) = record_len(&bytes[at..]) {
-        match format.event(&bytes.slice(at..at + len)) {
+        match format.event(bytes, &bytes[at..at + len]) {
             Ok(event) => events.extend(event),
             Err(_) => not_understood += 1,
         }

@@ -160,6 +160,13 @@ impl Finder {
         search.run();
         search.found
     }
+
+    /// Looks for a module's binary alone, the one that was mapped.
+    pub fn find_binary(&self, request: &ModuleRequest) -> Option<OpenFile> {
+        let mut search = Search { paths: &self.paths, request, found: Found::default() };
+        search.binary();
+        search.found.binary
+    }
 }
 
 /// The search for one module's files.

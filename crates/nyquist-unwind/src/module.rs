@@ -9,6 +9,7 @@ use crate::{Damage, UnwindError};
 use nyquist_object::elf::Architecture;
 use nyquist_object::{ByteSource, Elf, RelativeAddress, Svma};
 use std::ops::Range;
+use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The compiled unwinding tables of one module. Immutable, so that one is shared by all processes and
@@ -57,6 +58,21 @@ impl Module {
             sections.extend(frame_section(debug, ".debug_frame", SectionKind::DebugFrame, &mut damage));
         }
         Ok(Self::compile(elf, sections, damage))
+    }
+
+    /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler for 64-bit
+    /// x86: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
+    /// eight, as the jitdump format has it. The image base is the code's first byte.
+    pub fn from_made_code(code_len: u32, eh_frame: Vec<u8>) -> Self {
+        let (kind, address) = (SectionKind::EhFrame, u64::from(code_len).next_multiple_of(8));
+        let sections = vec![FrameSection { kind, bytes: eh_frame, address, text: Some(0), got: None }];
+        let mut damage = Damage::default();
+        let all = 0..code_len;
+        let code = slice::from_ref(&all);
+        let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
+        let Compiled { table, fdes, .. } = compiler.compile(&sections);
+        let (image_base, uncovered) = (Svma(0), UncoveredCode::default());
+        Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
     }
 
     fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {

@@ -44,6 +44,11 @@ impl FullRegisters {
         Self { values, known: (1 << REGISTERS) - 1 }
     }
 
+    /// Those known whose bit is set in `known`.
+    pub(crate) fn some(values: [u64; REGISTERS], known: u32) -> Self {
+        Self { values, known: known & ((1 << REGISTERS) - 1) }
+    }
+
     pub(crate) fn get(&self, register: usize) -> Option<u64> {
         let value = *self.values.get(register)?;
         (self.known >> register & 1 != 0).then_some(value)

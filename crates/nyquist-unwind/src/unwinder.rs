@@ -94,15 +94,17 @@ impl Unwinder {
         memory: &M,
         frames: &mut impl FnMut(FrameAddress),
     ) -> WalkEnd {
-        let Registers::X86_64(values) = registers;
-        let frame = Frame { ip: values[RIP], sp: values[RSP], bp: values[RBP], interrupted: true };
+        let base = registers.full();
+        let bp = base.get(RBP).unwrap_or(UNKNOWN_FRAME_POINTER);
+        let (ip, sp) = (registers.instruction_pointer().0, registers.stack_pointer().0);
+        let frame = Frame { ip, sp, bp, interrupted: true };
         let mut walk = Walk {
             unwinder: self,
             mappings: space.mappings(),
             mapping: None,
             memory,
             frame,
-            base: (FullRegisters::all(*values), true),
+            base: (base, true),
             steps_since_base: 0,
         };
         for _ in 0..MAX_FRAMES {
@@ -146,7 +148,7 @@ impl<'a, M: StackMemory> Walk<'a, M> {
             Kind::SignalFrame => self.rebase(signal_context(&frame, self.memory)?, true)?,
             _ => {
                 self.steps_since_base += 1;
-                apply(rule, &frame, self.memory)?
+                apply(rule, &frame, self.memory).map_err(|reason| why(reason, rule, &frame))?
             }
         };
         self.check(&frame, &next)?;
@@ -317,6 +319,13 @@ fn apply(rule: Rule, frame: &Frame, memory: &impl StackMemory) -> Result<Frame, 
         }
     };
     Ok(Frame { ip, sp: cfa, bp, interrupted: false })
+}
+
+/// Why a step has failed, given the reason that reading memory gave.
+#[cold]
+fn why(reason: Reason, rule: Rule, frame: &Frame) -> Reason {
+    let by_frame_pointer = matches!(rule.kind(), Kind::FramePointer | Kind::AtFramePointer);
+    if by_frame_pointer && frame.bp == UNKNOWN_FRAME_POINTER { Reason::RegisterUnknown } else { reason }
 }
 
 /// The CFA of the rules that find it in memory.

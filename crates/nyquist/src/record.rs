@@ -4,12 +4,13 @@ use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::markers;
+use crate::number::counted;
 use crate::output::{Output, Owner};
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{machine, summary};
+use crate::{flamegraph, machine, summary};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
@@ -22,7 +23,7 @@ use std::io::{self, IsTerminal as _};
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
@@ -34,13 +35,17 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status } = record(args, printer, &control, user)?;
+    let Recorded { finished, summary, status } = record(args, printer, &control, user.as_ref())?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, args.profile_version, owner, printer)?;
     summary::print(printer, &profile, &summary, &statistics, saved.path.as_deref());
+    if let Some(picture) = &args.flamegraph {
+        flamegraph::save(&profile, picture, owner)?;
+        printer.say(format_args!("Wrote {}", picture.display()));
+    }
     if let (Some(path), true) = (saved.path, wants_server(args)) {
         serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
@@ -80,13 +85,48 @@ enum Program {
     Attached(Pid),
 }
 
+/// Records the command, as often as it shall run, or the process.
 fn record(
     args: &RecordArgs,
     printer: Printer,
     control: &Control,
-    user: Option<Credentials>,
+    user: Option<&Credentials>,
 ) -> Result<Recorded, Failure> {
-    let mut markers = markers::listen(args.pid, user.as_ref(), printer);
+    let began = Instant::now();
+    let (mut converter, mut summary, mut status) =
+        record_once(args, args.duration, printer, control, user, None)?;
+    for run in 2..=args.runs.iteration_count {
+        let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
+        if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
+            break;
+        }
+        if status != 0 && !args.runs.ignore_exit_code {
+            let runs = counted(u64::from(args.runs.iteration_count - run + 1), "run");
+            printer.warn(format_args!("the command failed with {status}: {runs} left out (-i goes on)"));
+            break;
+        }
+        printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
+        let former = summary;
+        (converter, summary, status) = record_once(args, left, printer, control, user, Some(converter))?;
+        summary.total_cpu_time_ns += former.total_cpu_time_ns;
+        summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
+    }
+    if let Some(lost) = summary.lost_samples {
+        converter.note_lost(lost);
+    }
+    Ok(Recorded { finished: converter.finish(), summary, status })
+}
+
+/// Records one run into the converter of the runs before it, if there are any.
+fn record_once(
+    args: &RecordArgs,
+    duration: Option<Duration>,
+    printer: Printer,
+    control: &Control,
+    user: Option<&Credentials>,
+    converter: Option<Converter>,
+) -> Result<(Converter, perf::Summary, u8), Failure> {
+    let mut markers = markers::listen(args.pid, user, printer);
     let program = match args.pid {
         Some(pid) => Program::Attached(Pid(pid)),
         None => Program::Launched(prepare(args, user, markers.as_ref())?),
@@ -95,15 +135,17 @@ fn record(
         Program::Launched(child) => Target::Child(child.pid()),
         Program::Attached(pid) => Target::Attach(*pid),
     };
-    let options = perf::Options { rate_hz: args.rate, duration: args.duration };
+    let options = perf::Options { rate_hz: args.rate, duration };
     let perf = Perf::open(target, &options).map_err(|error| open_failure(&error))?;
-    let outcome = perf.outcome().clone();
-    summary::print_outcome(printer, &outcome);
-    let options = converter_options(args, &outcome);
+    let mut converter = converter.unwrap_or_else(|| {
+        summary::print_outcome(printer, perf.outcome());
+        Converter::new(converter_options(args, perf.outcome()))
+            .shaped(args.shape.into())
+            .unlinking_jitdumps(args.shape.unlink_aux_files)
+    });
     if let Some(markers) = &mut markers {
-        markers.begin_at(options.start);
+        markers.begin_at(nyquist_record::linux::now());
     }
-    let mut converter = Converter::new(options);
     let mut recording = perf.record().map_err(|error| open_failure(&error))?;
     let command = match program {
         Program::Launched(child) => Some(child.start().map_err(|error| launch_failure(&error))?),
@@ -113,20 +155,17 @@ fn record(
     control.enter(Phase::Recording { stop: recording.stop_handle(), command: signaller, interrupts: 0 });
     convert(&mut recording, &mut converter, markers.as_mut());
     let summary = recording.finish();
-    if let Some(lost) = summary.lost_samples {
-        converter.note_lost(lost);
-    }
     let status = command.map_or(0, |command| end_command(command, summary.reason));
     control.enter(Phase::Saving);
     if let Some(markers) = markers {
         markers::finish(markers, &mut converter, printer);
     }
-    Ok(Recorded { finished: converter.finish(), summary, status })
+    Ok((converter, summary, status))
 }
 
 fn prepare(
     args: &RecordArgs,
-    user: Option<Credentials>,
+    user: Option<&Credentials>,
     markers: Option<&Markers>,
 ) -> Result<Suspended, Failure> {
     let command = Command::from_words(args.command.iter().cloned());
@@ -135,7 +174,7 @@ fn prepare(
     if let Some(user) = user {
         // What stands before the command on the command line wins.
         command.env.splice(0..0, invoking_environment(user.uid));
-        command.run_as = Some(user);
+        command.run_as = Some(user.clone());
     }
     command.env.extend(markers.map(Markers::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))
@@ -156,7 +195,8 @@ fn convert(recording: &mut Recording, converter: &mut Converter, mut markers: Op
         for event in events.drain(..) {
             converter.push(event);
         }
-        converter.advance(complete_before);
+        // Another run may follow, whose events are younger than now.
+        converter.advance(complete_before.min(nyquist_record::linux::now()));
     }
 }
 

@@ -23,11 +23,24 @@ pub(crate) fn serve(
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
+    let bytes = std::fs::read(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
+    serve_bytes(bytes, profile, args, symbols, user, printer, control)
+}
+
+/// Serves a profile that is no file: these are its bytes as one.
+pub(crate) fn serve_bytes(
+    bytes: Vec<u8>,
+    profile: &Profile,
+    args: &ServerArgs,
+    symbols: &SymbolArgs,
+    user: Option<Owner>,
+    printer: Printer,
+    control: &Control,
+) -> Result<(), Failure> {
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let config = Config { address: args.address, port, ..Config::default() };
     let symbols = Arc::new(ProfileSymbols::new(profile, Finder::new(search_paths(symbols))));
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;

@@ -4,7 +4,7 @@ use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
 use crate::printer::Printer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use nyquist_convert::{LibReport, Libs, Progress, Symbolicated, Symbols};
+use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbols};
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{Finder, KernelError, KernelSymbols, SearchPaths};
 use std::fs::File;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// Work that is over sooner than this is not worth a progress bar.
 const SHOW_AFTER: Duration = Duration::from_secs(1);
 
-/// Looks up the names of a profile's frames. Ctrl-C ends it with the names had so far.
+/// Looks up the names of a recording's frames. Ctrl-C ends it with the names had so far.
 pub(crate) fn symbolicate(
     profile: Profile,
     libs: &Libs,
@@ -30,26 +30,39 @@ pub(crate) fn symbolicate(
     let progress = std::sync::Arc::new(Progress::default());
     control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
     let finder = Finder::new(search_paths(args));
-    let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let symbols = Symbols { finder: &finder, kernel: running_kernel, threads };
-    let symbolicated = thread::scope(|scope| {
-        let (finished, wait) = mpsc::channel::<()>();
-        if printer.shows_progress() {
-            let progress = &progress;
-            scope.spawn(move || show(progress, &wait));
-        }
-        let symbolicated = nyquist_convert::symbolicate(profile, libs.sources(), symbols, &progress);
-        drop(finished);
-        symbolicated
-    });
+    let symbolicated = look_up(profile, libs.sources(), &finder, running_kernel, printer, &progress);
     if progress.cancel.load(Ordering::Relaxed) {
         printer.warn("the lookup of names was ended early: some functions have none");
     }
     if let Some(error) = &symbolicated.kernel_error {
         printer.warn(format_args!("kernel functions have no names: {error}"));
     }
-    explain(&symbolicated, printer);
     symbolicated.profile
+}
+
+/// Looks up the names of the frames of these libs, with progress on a terminal, and says on request where files were
+/// looked for.
+pub(crate) fn look_up(
+    profile: Profile,
+    sources: &[(LibId, LibSource)],
+    finder: &Finder,
+    kernel: fn() -> Result<KernelSymbols, KernelError>,
+    printer: Printer,
+    progress: &Progress,
+) -> Symbolicated {
+    let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+    let symbols = Symbols { finder, kernel, threads };
+    let symbolicated = thread::scope(|scope| {
+        let (finished, wait) = mpsc::channel::<()>();
+        if printer.shows_progress() {
+            scope.spawn(move || show(progress, &wait));
+        }
+        let symbolicated = nyquist_convert::symbolicate(profile, sources, symbols, progress);
+        drop(finished);
+        symbolicated
+    });
+    explain(&symbolicated, printer);
+    symbolicated
 }
 
 /// The folders in which files are looked for.

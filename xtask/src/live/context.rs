@@ -37,6 +37,10 @@ impl Ground {
         let nyquist = folder.join("nyquist");
         fs::copy(&plan.nyquist, &nyquist)
             .with_context(|| format!("cannot copy {}", plan.nyquist.display()))?;
+        // What cargo runs for `cargo nyquist` is installed beside it.
+        let cargo_nyquist = plan.nyquist.with_file_name("cargo-nyquist");
+        fs::copy(&cargo_nyquist, folder.join("cargo-nyquist"))
+            .with_context(|| format!("cannot copy {}", cargo_nyquist.display()))?;
         let copied =
             Command::new("cp").arg("-a").arg(&plan.workloads).arg(folder.join("workloads")).status()?;
         if !copied.success() {

@@ -155,6 +155,12 @@ impl Running<'_> {
         self.wait_until("the terminal to show ^C", || echoes(&screen) > before)
     }
 
+    /// Types a line at its terminal, which keeps it until the program reads it.
+    pub(crate) fn type_line(&mut self, line: &str) -> Result<()> {
+        let terminal = self.terminal.as_mut().context("it has no terminal")?;
+        terminal.person.write_all(format!("{line}\n").as_bytes()).context("cannot type at the terminal")
+    }
+
     /// What it has written to its standard error so far.
     pub(crate) fn stderr_so_far(&self) -> String {
         read_lossy(&self.err)

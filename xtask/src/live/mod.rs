@@ -2,15 +2,20 @@
 //!
 //! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
 
+mod annotate;
 mod attach;
 mod bad_input;
+mod cargo;
 mod context;
+mod diff;
 mod exit_status;
 mod expect;
 mod front_end;
 mod harness;
 mod http;
 mod invocation;
+mod jit;
+mod json_docs;
 mod markers;
 mod names;
 mod output_files;
@@ -18,6 +23,7 @@ pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod query;
 mod recorded;
 mod recording;
 mod report;
@@ -35,6 +41,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("names", names::TESTS),
+    ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
@@ -42,7 +49,11 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
+    ("annotate", annotate::TESTS),
+    ("diff", diff::TESTS),
+    ("query", query::TESTS),
     ("front_end", front_end::TESTS),
     ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
+    ("cargo", cargo::TESTS),
 ];

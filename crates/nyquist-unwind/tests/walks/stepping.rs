@@ -117,6 +117,31 @@ fn a_stale_rule_for_the_frame_pointer_leaves_it_alone() {
     assert_eq!(end, WalkEnd::Root);
 }
 
+/// A frame pointer that is not known is missed only where a step needs it before a frame has saved it.
+#[test]
+fn a_register_that_is_not_known_ends_the_walk_where_it_is_needed() {
+    let known = |register: usize| 1_u32 << register;
+    let check = |instructions: &[u8], expected: (usize, WalkEnd)| {
+        let first = Function { start: 0x100, len: 0x100, instructions };
+        let second = Function { start: 0x200, len: 0x100, instructions: &[0x0e, 16, 0x86, 2, 0x0d, 6] };
+        let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+        let section = eh_frame(SECTIONS, "zR", &INITIAL, &[first, second, root]);
+        let space = space(module(file(&[], &[(".eh_frame", &section)])));
+        let stack = bytes(&[STACK + 16, code(0x210), 0, code(IN_ROOT)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let values = registers(code(0x110), STACK, STACK + 16);
+        let registers = nyquist_unwind::Registers::X86_64Partial { values, known: known(7) | known(16) };
+        let mut frames = 0;
+        let end = nyquist_unwind::Unwinder::new().walk(&space, &registers, &memory, &mut |_| frames += 1);
+        assert_eq!((frames, end), expected, "{instructions:?}");
+    };
+    let unknown = WalkEnd::Truncated(Reason::RegisterUnknown);
+    check(&[0x0e, 16, 0x86, 2], (3, WalkEnd::Root));
+    check(&[0x0e, 16], (2, unknown));
+    // By a slow rule: CFA = rbx + 8.
+    check(&[0x0c, 3, 8], (1, unknown));
+}
+
 /// A walk whose second frame needs a register that only a full evaluation of the first one restores.
 #[test]
 fn registers_of_outer_frames_are_had_by_repeating_the_walk() {
@@ -317,6 +342,27 @@ fn debug_frame_of_a_separate_file() {
     let memory = StackCopy { start: Avma(STACK), bytes: &stack };
     let (frames, end) = walk(&space, registers(code(0x110), STACK, 0), &memory);
     assert_eq!((frames.len(), end), (2, WalkEnd::Root));
+}
+
+#[test]
+fn made_code_by_the_section_behind_it() {
+    // The helper writes for code at CODE, so that the section is one for the same distance.
+    let len = 0x40;
+    let section = eh_frame(
+        CODE + len,
+        "zR",
+        &INITIAL,
+        &[Function { start: 0, len: len as u32, instructions: &[0x0e, 24] }],
+    );
+    let module = Module::from_made_code(len as u32, section);
+    let mut space = AddressSpace::new();
+    let start = 0x7f00_0000_1000;
+    space.map(Avma(start), len, Avma(start), Arc::new(module));
+    space.map_code(Avma(BASE), 0x1000);
+    let stack = bytes(&[1, 2, BASE + 0x10]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, _) = walk(&space, registers(start + 4, STACK, 0), &memory);
+    assert_eq!(frames[..2], [interrupted(start + 4), returns(BASE + 0x10)]);
 }
 
 #[test]

@@ -1,14 +1,16 @@
 //! What `nyquist load` can be asked for.
 
-use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{RecordingArgs, ServerArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::path::PathBuf;
 
 /// `nyquist load`
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The profile
+    /// The profile, or a recording (perf.data; "-": one from standard input)
     pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
     #[command(flatten)]
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]

@@ -1,14 +1,33 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
+mod annotate;
+pub(crate) mod cargo;
+mod diff;
+mod export;
+mod filter;
+mod flamegraph;
+mod import;
 mod load;
+mod query;
 mod record;
 mod report;
+pub(crate) mod samply;
+mod script;
 
+pub(crate) use annotate::AnnotateArgs;
+pub(crate) use diff::DiffArgs;
+pub(crate) use export::{ExportArgs, ExportFormat};
+pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
+pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
-pub(crate) use record::RecordArgs;
-pub(crate) use report::ReportArgs;
+pub(crate) use query::{QueryArgs, Question};
+pub(crate) use record::{RecordArgs, RowArgs};
+pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
+pub(crate) use script::ScriptArgs;
 
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -19,7 +38,10 @@ use std::path::PathBuf;
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
-  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler")]
+  nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
+  nyquist flamegraph profile.json.gz   Draw it as an SVG
+  nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
+  nyquist load perf.data               Open what `perf record` has recorded")]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -31,10 +53,33 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Record a program (or a running process) and look at its profile
     Record(RecordArgs),
-    /// Open a saved profile in the Firefox Profiler, with a local symbol server
+    /// Open a saved profile or a recording (perf.data) in the Firefox Profiler, with a local symbol server
     Load(LoadArgs),
+    /// Convert a recording (perf.data) to a profile, save it and open it
+    Import(ImportArgs),
     /// Show where the time went, as text or JSON
     Report(ReportArgs),
+    /// Build something with cargo and record it: what `cargo nyquist` runs
+    #[command(hide = true, disable_help_flag = true)]
+    Cargo {
+        /// What comes after `cargo nyquist`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
+    /// Show the source lines and instructions of a function with what each takes
+    Annotate(AnnotateArgs),
+    /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
+    Flamegraph(FlamegraphArgs),
+    /// Compare profiles: what got slower and what faster, and what is noise
+    Diff(DiffArgs),
+    /// Print one sample after another as text, as `perf script` does
+    Script(ScriptArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
+    /// Answer one question about a profile, shortly: for scripts and agents
+    Query(QueryArgs),
+    /// Print a page that tells a language model how to ask a profile
+    Guide,
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -54,7 +99,7 @@ pub(crate) struct Verbosity {
 }
 
 /// Where symbols are looked for, beside the usual places.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SymbolArgs {
     /// Also look for binaries and debug files in this folder (may be repeated)
     #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]

@@ -2,6 +2,7 @@
 
 use crate::args::{ServerArgs, SymbolArgs, Verbosity};
 use clap::Args;
+use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub(crate) struct RecordArgs {
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
     /// Record this running process, with all of its threads
-    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
+    #[arg(short, long, value_name = "PID", conflicts_with_all = ["command", "iteration_count"])]
     pub(crate) pid: Option<u32>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
@@ -31,6 +32,9 @@ pub(crate) struct RecordArgs {
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
     pub(crate) output: PathBuf,
+    /// Also draw a flame graph there, as an SVG
+    #[arg(long, value_name = "FILE")]
+    pub(crate) flamegraph: Option<PathBuf>,
     /// Save the profile and end, without serving it
     #[arg(short, long, conflicts_with = "serve")]
     pub(crate) save_only: bool,
@@ -43,6 +47,10 @@ pub(crate) struct RecordArgs {
     /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
     #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
     pub(crate) profile_version: FormatVersion,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+    #[command(flatten)]
+    pub(crate) runs: RunsArgs,
     /// Under sudo, run the command as root and not as the user who typed it
     #[arg(long)]
     pub(crate) as_root: bool,
@@ -60,6 +68,74 @@ pub(crate) struct RecordArgs {
         required_unless_present = "pid"
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+/// How often the command runs.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct RunsArgs {
+    /// Run the command so many times, one run after another, into one profile
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) iteration_count: u32,
+    /// Go on with the next run where one has failed
+    #[arg(short, long)]
+    pub(crate) ignore_exit_code: bool,
+}
+
+/// What the names of processes have, and what becomes of the files of just-in-time compilers.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct ShapeArgs {
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
+    /// Add up to N of a program's arguments to its process's name (all without N)
+    #[arg(
+        long,
+        value_name = "N",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value_t = 0,
+        default_missing_value = "1000000",
+        hide_default_value = true
+    )]
+    pub(crate) include_args: usize,
+    /// Remove the files that just-in-time compilers write for profilers (jit-PID.dump) as soon as they are opened
+    #[arg(long)]
+    pub(crate) unlink_aux_files: bool,
+}
+
+/// Which threads a profile has.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
+pub(crate) struct RowArgs {
+    /// Merge threads of the same name, and processes of the same name, that do not overlap in time
+    #[arg(long)]
+    pub(crate) reuse_threads: bool,
+    /// Fold repeated frames at the base of a stack into one
+    #[arg(long)]
+    pub(crate) fold_recursive_prefix: bool,
+    /// Add a thread for each CPU, with all that ran on it
+    #[arg(long)]
+    pub(crate) per_cpu_threads: bool,
+    /// Keep only the main thread of each process
+    #[arg(long)]
+    pub(crate) main_thread_only: bool,
+}
+
+impl From<RowArgs> for Shape {
+    fn from(args: RowArgs) -> Self {
+        Self {
+            reuse_threads: args.reuse_threads,
+            fold_recursive_prefix: args.fold_recursive_prefix,
+            cpu_threads: args.per_cpu_threads,
+            main_threads_only: args.main_thread_only,
+            program_arguments: 0,
+        }
+    }
+}
+
+impl From<ShapeArgs> for Shape {
+    fn from(args: ShapeArgs) -> Self {
+        Self { program_arguments: args.include_args, ..args.rows.into() }
+    }
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
@@ -98,6 +174,15 @@ mod tests {
         assert!(nothing.contains("COMMAND") && !nothing.contains("--pid <PID>"), "{nothing}");
         assert!(record(&["-p", "1", "ls"]).is_err());
         assert_eq!(record(&["-p", "17"]).unwrap().pid, Some(17));
+    }
+
+    #[test]
+    fn arguments_are_included_as_many_as_asked_for() {
+        let check =
+            |words: &[&str], expected| assert_eq!(record(words).unwrap().shape.include_args, expected);
+        check(&["ls", "--include-args"], 0);
+        check(&["--include-args=2", "ls"], 2);
+        check(&["--include-args", "ls"], 1_000_000);
     }
 
     #[test]

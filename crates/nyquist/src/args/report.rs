@@ -1,20 +1,146 @@
 //! What `nyquist report` can be asked for.
 
-use crate::args::Verbosity;
-use clap::Args;
+use crate::args::{FilterArgs, SymbolArgs, Verbosity};
+use crate::text::Names;
+use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// `nyquist report`
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("view").multiple(false))]
+#[command(after_help = "Examples:
+  nyquist report                          The functions with the most self time, of profile.json.gz
+  nyquist report p.json.gz --tree         Who calls what, as a tree
+  nyquist report --inverted --focus malloc    Who calls malloc
+  nyquist report --lines --range 1.2s-3s  The hottest source lines of a part of the recording")]
 pub(crate) struct ReportArgs {
-    /// The profile
+    /// The profile, or a recording (perf.data)
+    #[arg(default_value = "profile.json.gz")]
     pub(crate) file: PathBuf,
-    /// Show so many functions (0: all)
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) view: ViewArgs,
+    /// Leave out what takes less than this share of the whole (trees: 0.5 unless told otherwise)
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    pub(crate) percent: Option<f64>,
+    /// Show trees to this depth
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) depth: Option<u32>,
+    /// Show so many rows (0: all) [default: 30; trees 200]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    /// What the rows are ordered by
+    #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
+    pub(crate) sort: SortBy,
+    /// The columns, in this order
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "COLUMN,...")]
+    pub(crate) columns: Vec<ColumnName>,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+/// What is shown; one of them.
+#[derive(Clone, Copy, Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
+pub(crate) struct ViewArgs {
+    /// Functions by self and total time (this is what is shown unless told otherwise)
+    #[arg(long, group = "view")]
+    pub(crate) functions: bool,
+    /// The call tree: who calls what
+    #[arg(long, group = "view")]
+    pub(crate) tree: bool,
+    /// The inverted tree: from where the time is spent to who calls that
+    #[arg(long, group = "view")]
+    pub(crate) inverted: bool,
+    /// Source lines
+    #[arg(long, group = "view")]
+    pub(crate) lines: bool,
+    /// Programs and libraries
+    #[arg(long, group = "view")]
+    pub(crate) libs: bool,
+    /// Threads
+    #[arg(long, group = "view")]
+    pub(crate) threads: bool,
+    /// Markers, with their counts and durations
+    #[arg(long, group = "view")]
+    pub(crate) markers: bool,
+}
+
+/// How results are written.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct FormatArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) verbosity: Verbosity,
+    /// Show names with their generic arguments and parameters
+    #[arg(long)]
+    pub(crate) full_names: bool,
+}
+
+impl FormatArgs {
+    /// How names are shown.
+    pub(crate) fn names(self) -> Names {
+        if self.full_names { Names::Full } else { Names::Short }
+    }
+}
+
+/// What rows are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SortBy {
+    /// The time in its own code
+    #[default]
+    #[value(name = "self")]
+    Own,
+    /// The time with what it calls
+    Total,
+    /// The name
+    Name,
+}
+
+/// A column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColumnName {
+    /// The share of the whole in its own code
+    #[value(name = "self")]
+    SelfShare,
+    /// The time in its own code
+    SelfTime,
+    /// The share of the whole with what it calls
+    Total,
+    /// The time with what it calls
+    TotalTime,
+    /// The self share as a bar
+    Bar,
+    /// The library or program
+    Lib,
+    /// The function, line, library or thread
+    Name,
+    /// The source file and line where a function begins
+    File,
+    /// The handle by which other commands take a function or thread
+    Handle,
+}
+
+/// A number of per cent, with its sign or without.
+pub(crate) fn percent(text: &str) -> Result<f64, String> {
+    let number: f64 =
+        text.trim_end_matches('%').parse().map_err(|_| "not a number of per cent".to_owned())?;
+    if (0.0..=100.0).contains(&number) { Ok(number) } else { Err("not between 0 and 100".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_is_a_number_of_per_cent() {
+        assert_eq!(percent("0.5"), Ok(0.5));
+        assert_eq!(percent("5%"), Ok(5.0));
+        assert!(percent("101").is_err() && percent("-1").is_err() && percent("x").is_err());
+    }
 }

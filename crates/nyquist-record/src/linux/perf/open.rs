@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use nyquist_convert::event::{Pid, Timestamp};
-use nyquist_convert::perf::{PerfEvents, Period};
+use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
 use super::attr::{Features, Sampling, Trigger, clock, period_ns, sampling, sideband, totals};
@@ -156,6 +156,7 @@ impl Perf {
                 Trigger::Cycles => Period::Each(period_ns(self.outcome.rate_hz)),
             },
             cpus: self.opened.events.cpus(),
+            counters: CounterMeaning::CpuTime,
         };
         let (out, chunks) = sync_channel(BUFFERS);
         let events = Arc::new(self.opened.events);

@@ -7,6 +7,7 @@ pub(crate) mod event;
 pub(crate) mod limits;
 pub(crate) mod poll;
 pub(crate) mod process;
+pub(crate) mod ptrace;
 pub(crate) mod ring;
 pub(crate) mod signals;
 pub(crate) mod users;

@@ -1,0 +1,62 @@
+//! How much of a profile something takes.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
+
+use nyquist_profile::{Profile, Sample};
+use serde::Serialize;
+
+/// How much of the profile something takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Amount {
+    /// The number of sampling intervals.
+    pub weight: u64,
+    /// The CPU time in ns; 0 where the profile has no CPU deltas.
+    pub cpu_ns: u64,
+}
+
+impl Amount {
+    /// What a sample stands for. A thread's first CPU delta has no meaning: there is no sample before it.
+    pub(crate) fn of_sample(profile: &Profile, sample: &Sample, is_first: bool) -> Self {
+        let cpu_ns = if is_first || !profile.meta().has_cpu_deltas { 0 } else { sample.cpu_delta };
+        Self { weight: sample.weight.into(), cpu_ns }
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(self) -> bool {
+        self == Self::default()
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Self) {
+        self.weight = self.weight.saturating_add(other.weight);
+        self.cpu_ns = self.cpu_ns.saturating_add(other.cpu_ns);
+    }
+}
+
+impl Add for Amount {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl Sub for Amount {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self {
+            weight: self.weight.saturating_sub(other.weight),
+            cpu_ns: self.cpu_ns.saturating_sub(other.cpu_ns),
+        }
+    }
+}
+
+impl Sum for Amount {
+    fn sum<I: Iterator<Item = Self>>(amounts: I) -> Self {
+        amounts.fold(Self::default(), Add::add)
+    }
+}

@@ -1,0 +1,64 @@
+//! The samples that a selection's threads, times and state choose, before their stacks are looked at.
+
+use std::ops::Range;
+
+use nyquist_profile::{Profile, Sample, ThreadIndex};
+
+use crate::amount::Amount;
+use crate::selection::{SampleState, Selection};
+
+/// Which samples are asked about.
+#[derive(Clone, Debug)]
+pub(crate) struct Chosen<'p> {
+    profile: &'p Profile,
+    pub(crate) threads: Vec<ThreadIndex>,
+    range: Range<u64>,
+    state: SampleState,
+}
+
+/// A chosen sample.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ChosenSample<'p> {
+    pub(crate) sample: &'p Sample,
+    /// Whether it is its thread's first: its CPU delta has no meaning.
+    pub(crate) is_first: bool,
+    pub(crate) amount: Amount,
+}
+
+impl<'p> Chosen<'p> {
+    pub(crate) fn new(profile: &'p Profile, selection: &Selection) -> Self {
+        let threads = selection.select_threads(profile).map(|(id, _)| id).collect();
+        Self { profile, threads, range: selection.times(), state: selection.state }
+    }
+
+    /// Which of a thread's samples are in the chosen times. O(log samples).
+    pub(crate) fn range_of(&self, thread: ThreadIndex) -> Range<usize> {
+        let samples = &self.profile.thread(thread).samples;
+        let start = samples.partition_point(|sample| sample.time < self.range.start);
+        let end = samples.partition_point(|sample| sample.time < self.range.end);
+        start..end.max(start)
+    }
+
+    /// The states that are chosen.
+    pub(crate) fn states(&self) -> &'static [SampleState] {
+        match self.state {
+            SampleState::OnCpu => &[SampleState::OnCpu],
+            SampleState::OffCpu => &[SampleState::OffCpu],
+            SampleState::Both => &[SampleState::OnCpu, SampleState::OffCpu],
+        }
+    }
+
+    /// The chosen samples of a thread, in the order of time. The first is found in O(log samples).
+    pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = ChosenSample<'p>> + use<'p> {
+        let (profile, state) = (self.profile, self.state);
+        let range = self.range_of(thread);
+        let numbered = profile.thread(thread).samples[range.clone()].iter().zip(range.start..);
+        numbered.filter(move |(sample, _)| state.accepts(sample)).map(move |(sample, position)| {
+            ChosenSample {
+                sample,
+                is_first: position == 0,
+                amount: Amount::of_sample(profile, sample, position == 0),
+            }
+        })
+    }
+}

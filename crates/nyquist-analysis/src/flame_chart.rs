@@ -1,0 +1,139 @@
+//! The boxes of a flame chart: what a thread's stack was over time.
+
+use nyquist_profile::{FuncId, ThreadIndex};
+use serde::Serialize;
+
+use crate::view::View;
+
+/// How a flame chart is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlameChartOptions {
+    /// Leave out boxes that are shorter, in ns.
+    pub min_ns: u64,
+    /// How many levels there are at most.
+    pub max_depth: usize,
+}
+
+impl Default for FlameChartOptions {
+    fn default() -> Self {
+        Self { min_ns: 0, max_depth: usize::MAX }
+    }
+}
+
+/// A box of a flame chart: a call, as far as samples tell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FlameChartBox<'a> {
+    /// The level, from 0.
+    pub depth: usize,
+    /// When the function was first seen, in ns since the profile's zero.
+    pub start_ns: u64,
+    /// When it was no longer seen.
+    pub end_ns: u64,
+    /// The function.
+    pub func: FuncId,
+    /// Its name.
+    pub name: &'a str,
+    /// The name of its lib.
+    pub lib: Option<&'a str>,
+}
+
+impl<'a> View<'a> {
+    /// The stack of a thread over time. Samples next to each other that have the same outer functions share their
+    /// boxes; between them there is nothing while the thread did not run. The boxes are ordered by start, then by
+    /// depth. O(samples × depth).
+    pub fn flame_chart(&self, thread: ThreadIndex, options: &FlameChartOptions) -> Vec<FlameChartBox<'a>> {
+        let mut chart = Chart { view: self, options, open: Vec::new(), end: 0, boxes: Vec::new() };
+        let is_chosen = self.chosen.threads.contains(&thread);
+        let mut stack = Vec::new();
+        for span in self.spans_of(thread).filter(|_| is_chosen) {
+            stack.clear();
+            let nodes = span.node.into_iter().flat_map(|node| self.forest().ancestors(node));
+            stack.extend(nodes.map(|node| self.forest().func[node as usize]));
+            stack.reverse();
+            stack.truncate(options.max_depth);
+            if span.times.start > chart.end {
+                chart.close(0);
+            }
+            let same = stack.iter().zip(&chart.open).take_while(|(func, (open, _))| *func == open).count();
+            chart.close(same);
+            chart.open.extend(stack[same..].iter().map(|&func| (func, span.times.start)));
+            chart.end = span.times.end;
+        }
+        chart.close(0);
+        chart.boxes.sort_by_key(|found| (found.start_ns, found.depth));
+        chart.boxes
+    }
+}
+
+struct Chart<'v, 'a> {
+    view: &'v View<'a>,
+    options: &'v FlameChartOptions,
+    /// The functions of the last stack and when they were first seen.
+    open: Vec<(u32, u64)>,
+    /// Until when the last stack was seen.
+    end: u64,
+    boxes: Vec<FlameChartBox<'a>>,
+}
+
+impl Chart<'_, '_> {
+    /// Ends the boxes from that depth on.
+    fn close(&mut self, depth: usize) {
+        for (depth, (func, start_ns)) in
+            self.open.drain(depth..).enumerate().map(|(i, open)| (depth + i, open))
+        {
+            if self.end - start_ns >= self.options.min_ns {
+                let info = self.view.function(FuncId::from_index(func as usize));
+                let (func, name, lib) = (info.func, info.name, info.lib);
+                self.boxes.push(FlameChartBox { depth, start_ns, end_ns: self.end, func, name, lib });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::Sample;
+
+    use super::*;
+    use crate::selection::Selection;
+    use crate::test_profile::{TestProfile, with_view};
+
+    /// Samples are (time and CPU time since the one before in ms, stack).
+    fn check(
+        samples: &[(u64, u64, &str)],
+        options: &FlameChartOptions,
+        expected: &[(&str, usize, u64, u64)],
+    ) {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        for &(time, cpu, stack) in samples {
+            test.sample(stack, 1);
+            let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
+            let sample = thread.samples.last_mut().unwrap();
+            *sample = Sample { time: time * 1_000_000, cpu_delta: cpu * 1_000_000, ..*sample };
+        }
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let boxes = view.flame_chart(ThreadIndex::from_index(0), options).into_iter();
+            let boxes = boxes
+                .map(|found| (found.name, found.depth, found.start_ns / 1_000_000, found.end_ns / 1_000_000));
+            assert_eq!(boxes.collect::<Vec<_>>(), expected);
+        });
+    }
+
+    #[test]
+    fn stacks_that_follow_each_other_share_their_outer_boxes() {
+        let samples = [(1, 1, "m a"), (2, 1, "m a b"), (3, 1, "m c"), (4, 1, "")];
+        let all = FlameChartOptions::default();
+        check(&samples, &all, &[("m", 0, 0, 3), ("a", 1, 0, 2), ("b", 2, 1, 2), ("c", 1, 2, 3)]);
+        let long = FlameChartOptions { min_ns: 2_000_000, ..all };
+        check(&samples, &long, &[("m", 0, 0, 3), ("a", 1, 0, 2)]);
+        let low = FlameChartOptions { max_depth: 1, ..all };
+        check(&samples, &low, &[("m", 0, 0, 3)]);
+    }
+
+    #[test]
+    fn a_thread_that_does_not_run_has_no_boxes() {
+        let samples = [(1, 1, "m"), (10, 2, "m"), (12, 2, "m")];
+        check(&samples, &FlameChartOptions::default(), &[("m", 0, 0, 1), ("m", 0, 8, 12)]);
+    }
+}

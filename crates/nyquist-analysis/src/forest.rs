@@ -1,0 +1,184 @@
+//! The forest of call nodes, in depth-first order.
+
+use nyquist_profile::{CategoryPair, Profile};
+
+/// A node's index, or what a node's parent is where it has none.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// Call nodes, each callers before callees and each subtree in one piece: what comes from a node is `node..end`. Then
+/// sums over subtrees are differences of running sums, and one pass over the nodes knows the path to each.
+///
+/// Siblings may have the same function (at other lines, for example); trees merge them when they are asked for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Forest {
+    /// The caller, [`NONE`] at a root.
+    pub(crate) parent: Vec<u32>,
+    /// The end of the subtree.
+    pub(crate) end: Vec<u32>,
+    /// The function. Numbers beyond the profile's functions stand for collapsed libs.
+    pub(crate) func: Vec<u32>,
+    /// The stack of the profile that the node was made of, whose innermost frame is the node's.
+    pub(crate) stack: Vec<u32>,
+    /// The category: the frame's own or else that of its callers.
+    pub(crate) category: Vec<Option<CategoryPair>>,
+}
+
+impl Forest {
+    /// The stacks of a profile, and at which node each of them is. O(stacks).
+    pub(crate) fn of_stacks(profile: &Profile) -> (Self, Vec<u32>) {
+        let stacks = profile.stacks();
+        let parents: Vec<u32> =
+            stacks.iter().map(|stack| stack.prefix.map_or(NONE, |prefix| prefix.index() as u32)).collect();
+        let order = DepthFirst::new(&parents);
+        let mut forest = Self::with_len(stacks.len());
+        for (index, stack) in stacks.iter().enumerate() {
+            let node = order.position[index] as usize;
+            let frame = profile.frame(stack.frame);
+            let parent = parents.get(index).filter(|&&parent| parent != NONE);
+            let parent = parent.map(|&parent| order.position[parent as usize]);
+            let inherited = parent.and_then(|parent| forest.category[parent as usize]);
+            forest.parent[node] = parent.unwrap_or(NONE);
+            forest.end[node] = order.end[index];
+            forest.func[node] = frame.func.index() as u32;
+            forest.stack[node] = index as u32;
+            forest.category[node] = frame.category.or(inherited);
+        }
+        (forest, order.position)
+    }
+
+    /// No nodes, and room for some.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self {
+            parent: Vec::with_capacity(count),
+            end: Vec::with_capacity(count),
+            func: Vec::with_capacity(count),
+            stack: Vec::with_capacity(count),
+            category: Vec::with_capacity(count),
+        }
+    }
+
+    fn with_len(len: usize) -> Self {
+        Self {
+            parent: vec![NONE; len],
+            end: vec![0; len],
+            func: vec![0; len],
+            stack: vec![0; len],
+            category: vec![None; len],
+        }
+    }
+
+    /// How many nodes there are.
+    pub(crate) fn len(&self) -> usize {
+        self.parent.len()
+    }
+
+    /// Appends a node; its end is settled by [`settle_ends`](Self::settle_ends).
+    pub(crate) fn push(&mut self, parent: u32, func: u32, stack: u32, category: Option<CategoryPair>) -> u32 {
+        let node = self.len() as u32;
+        self.parent.push(parent);
+        self.end.push(node + 1);
+        self.func.push(func);
+        self.stack.push(stack);
+        self.category.push(category);
+        node
+    }
+
+    /// Gives every node its end, from the parents of nodes that were pushed in depth-first order.
+    pub(crate) fn settle_ends(&mut self) {
+        for node in (0..self.len()).rev() {
+            let parent = self.parent[node];
+            if parent != NONE {
+                let end = self.end[node];
+                let of_parent = &mut self.end[parent as usize];
+                *of_parent = end.max(*of_parent);
+            }
+        }
+    }
+
+    /// The same nodes under other parents (each before its children), and at which node of the new forest each is.
+    pub(crate) fn with_parents(&self, parents: &[u32]) -> (Self, Vec<u32>) {
+        let order = DepthFirst::new(parents);
+        let mut forest = Self::with_len(self.len());
+        for (index, &position) in order.position.iter().enumerate() {
+            let node = position as usize;
+            forest.parent[node] = match parents[index] {
+                NONE => NONE,
+                parent => order.position[parent as usize],
+            };
+            forest.end[node] = order.end[index];
+            forest.func[node] = self.func[index];
+            forest.stack[node] = self.stack[index];
+            forest.category[node] = self.category[index];
+        }
+        (forest, order.position)
+    }
+
+    /// The callees of a node.
+    pub(crate) fn children(&self, node: u32) -> Siblings<'_> {
+        Siblings { forest: self, next: node + 1, end: self.end[node as usize] }
+    }
+
+    /// The nodes without callers.
+    pub(crate) fn roots(&self) -> Siblings<'_> {
+        Siblings { forest: self, next: 0, end: self.len() as u32 }
+    }
+
+    /// The node and its callers, up to the root.
+    pub(crate) fn ancestors(&self, node: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(node).filter(|&node| node != NONE), |&node| {
+            Some(self.parent[node as usize]).filter(|&parent| parent != NONE)
+        })
+    }
+}
+
+/// Nodes of one parent.
+pub(crate) struct Siblings<'a> {
+    forest: &'a Forest,
+    next: u32,
+    end: u32,
+}
+
+impl Iterator for Siblings<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let node = self.next;
+        if node >= self.end {
+            return None;
+        }
+        self.next = self.forest.end[node as usize];
+        Some(node)
+    }
+}
+
+/// Where the nodes of a forest stand in depth-first order.
+struct DepthFirst {
+    /// The position of each node.
+    position: Vec<u32>,
+    /// The position after the last one of its subtree.
+    end: Vec<u32>,
+}
+
+impl DepthFirst {
+    /// Orders nodes whose parents precede them, without walking the tree: once the sizes of all subtrees are known,
+    /// each node takes the next free room in that of its parent. O(nodes).
+    fn new(parents: &[u32]) -> Self {
+        let mut size = vec![1_u32; parents.len()];
+        for (node, &parent) in parents.iter().enumerate().rev() {
+            if parent != NONE {
+                size[parent as usize] += size[node];
+            }
+        }
+        let mut position = vec![0; parents.len()];
+        let mut free = vec![0; parents.len()];
+        let mut free_root = 0;
+        for (node, &parent) in parents.iter().enumerate() {
+            let free_of_parent = if parent == NONE { &mut free_root } else { &mut free[parent as usize] };
+            position[node] = *free_of_parent;
+            *free_of_parent += size[node];
+            free[node] = position[node] + 1;
+        }
+        let end = position.iter().zip(&size).map(|(position, size)| position + size).collect();
+        Self { position, end }
+    }
+}

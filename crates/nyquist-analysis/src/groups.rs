@@ -1,0 +1,232 @@
+//! Amounts by thread, process, lib and category.
+
+use nyquist_profile::{CategoryColor, CategoryId, LibId, ProcessIndex, ThreadIndex};
+use serde::Serialize;
+
+use crate::amount::Amount;
+use crate::once;
+use crate::parallel;
+use crate::view::View;
+
+/// What a thread takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ThreadRow<'a> {
+    /// The thread.
+    pub thread: ThreadIndex,
+    /// Its name.
+    pub name: &'a str,
+    /// Its id.
+    pub tid: &'a str,
+    /// Its process.
+    pub process: ProcessIndex,
+    /// Its process's id.
+    pub pid: &'a str,
+    /// What its samples sum to.
+    pub amount: Amount,
+    /// How many samples these are.
+    pub samples: u64,
+}
+
+/// What a process takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ProcessRow<'a> {
+    /// The process.
+    pub process: ProcessIndex,
+    /// Its name.
+    pub name: &'a str,
+    /// Its id.
+    pub pid: &'a str,
+    /// How many of its threads are selected.
+    pub threads: usize,
+    /// What the samples of these sum to.
+    pub amount: Amount,
+    /// How many samples these are.
+    pub samples: u64,
+}
+
+/// What a lib takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LibRow<'a> {
+    /// The lib; none for frames without one.
+    pub lib: Option<LibId>,
+    /// Its name.
+    pub name: Option<&'a str>,
+    /// Its path.
+    pub path: Option<&'a str>,
+    /// What its functions take themselves.
+    #[serde(rename = "self")]
+    pub self_amount: Amount,
+    /// What they take with their callees.
+    pub total: Amount,
+}
+
+/// What a category takes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CategoryRow<'a> {
+    /// The category; none for frames without one.
+    pub category: Option<CategoryId>,
+    /// Its name.
+    pub name: Option<&'a str>,
+    /// Its colour.
+    pub color: Option<CategoryColor>,
+    /// What frames of the category take themselves.
+    #[serde(rename = "self")]
+    pub self_amount: Amount,
+    /// What they take with their callees.
+    pub total: Amount,
+}
+
+impl<'a> View<'a> {
+    /// What each selected thread takes, the greatest first; idle ones are there too. O(samples).
+    pub fn by_thread(&self) -> Vec<ThreadRow<'a>> {
+        let profile = self.profile();
+        let row = |&id: &ThreadIndex| {
+            let thread = profile.thread(id);
+            let (mut amount, mut samples) = (Amount::default(), 0);
+            self.samples_of(id).for_each(|(chosen, _)| {
+                amount += chosen.amount;
+                samples += 1;
+            });
+            let pid = &profile.process(thread.process).pid;
+            ThreadRow {
+                thread: id,
+                name: &thread.name,
+                tid: &thread.tid,
+                process: thread.process,
+                pid,
+                amount,
+                samples,
+            }
+        };
+        let threads = &self.chosen.threads;
+        let mut rows =
+            parallel::pieces(threads.len(), 1, |range| threads[range].iter().map(row).collect::<Vec<_>>())
+                .concat();
+        rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.thread.cmp(&b.thread)));
+        rows
+    }
+
+    /// What each process takes that has a selected thread, the greatest first. O(samples).
+    pub fn by_process(&self) -> Vec<ProcessRow<'a>> {
+        let profile = self.profile();
+        let mut rows: Vec<Option<ProcessRow<'a>>> = vec![None; profile.processes().len()];
+        for thread in self.by_thread() {
+            let process = profile.process(thread.process);
+            let row = rows[thread.process.index()].get_or_insert_with(|| ProcessRow {
+                process: thread.process,
+                name: &process.name,
+                pid: &process.pid,
+                threads: 0,
+                amount: Amount::default(),
+                samples: 0,
+            });
+            row.threads += 1;
+            row.amount += thread.amount;
+            row.samples += thread.samples;
+        }
+        let mut rows: Vec<_> = rows.into_iter().flatten().collect();
+        rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.process.cmp(&b.process)));
+        rows
+    }
+
+    /// What each lib takes, the one with the greatest self weight first. O(nodes).
+    pub fn by_lib(&self) -> Vec<LibRow<'a>> {
+        let profile = self.profile();
+        let forest = self.forest();
+        let count = profile.libs().len();
+        // The number after all libs stands for none.
+        let of_func = profile.funcs().iter().map(|func| func.lib.map_or(count, LibId::index));
+        let lib_of_func: Vec<usize> = of_func.chain(0..count).collect();
+        let amounts = once::by_key(self, count + 1, |node| Some(lib_of_func[forest.func[node] as usize]));
+        let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
+        let mut rows: Vec<_> = sampled
+            .map(|(index, amounts)| {
+                let lib = profile.libs().get(index);
+                LibRow {
+                    lib: lib.map(|_| LibId::from_index(index)),
+                    name: lib.map(|lib| lib.name.as_str()),
+                    path: lib.map(|lib| lib.path.as_str()),
+                    self_amount: amounts.own,
+                    total: amounts.total,
+                }
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            let by_amount = (b.self_amount, b.total).cmp(&(a.self_amount, a.total));
+            by_amount.then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+
+    /// What each category takes, the one with the greatest self weight first. O(nodes).
+    pub fn by_category(&self) -> Vec<CategoryRow<'a>> {
+        let categories = self.profile().categories();
+        let forest = self.forest();
+        // The number after all categories stands for none.
+        let count = categories.len();
+        let key = |node: usize| forest.category[node].map_or(count, |pair| pair.category.index());
+        let amounts = once::by_key(self, count + 1, |node| Some(key(node)));
+        let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
+        let mut rows: Vec<_> = sampled
+            .map(|(index, amounts)| {
+                let category = categories.get(index);
+                CategoryRow {
+                    category: category.map(|_| CategoryId::from_index(index)),
+                    name: category.map(|category| category.name.as_str()),
+                    color: category.map(|category| category.color),
+                    self_amount: amounts.own,
+                    total: amounts.total,
+                }
+            })
+            .collect();
+        rows.sort_by(|a, b| {
+            let by_amount = (b.self_amount, b.total).cmp(&(a.self_amount, a.total));
+            by_amount.then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::selection::Selection;
+    use crate::test_profile::{TestProfile, with_view};
+
+    #[test]
+    fn libs_and_categories_count_once_a_sample() {
+        let mut test = TestProfile::new();
+        test.thread("1", "main");
+        test.sample("user:a@app user:b@libc user:c@app", 2);
+        test.sample("user:a@app user:b@libc kernel:sys", 1);
+        with_view(&test.finish(), &Selection::default(), |view| {
+            let libs = view.by_lib().into_iter();
+            let libs: Vec<_> = libs.map(|row| (row.name, row.self_amount.weight, row.total.weight)).collect();
+            assert_eq!(libs, [(Some("app"), 2, 3), (None, 1, 1), (Some("libc"), 0, 3)]);
+            let categories = view.by_category().into_iter();
+            let categories: Vec<_> =
+                categories.map(|row| (row.name, row.self_amount.weight, row.total.weight)).collect();
+            assert_eq!(categories, [(Some("User"), 2, 3), (Some("Kernel"), 1, 1)]);
+        });
+    }
+
+    #[test]
+    fn threads_and_processes_have_what_filters_leave_of_them() {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        test.sample("f", 1);
+        test.sample("g", 5);
+        test.thread("1", "idle");
+        test.thread("2", "b");
+        test.sample("f", 3);
+        let selection =
+            Selection { focus: vec![crate::Pattern::substring("f").unwrap()], ..Selection::default() };
+        with_view(&test.finish(), &selection, |view| {
+            let threads = view.by_thread().into_iter();
+            let threads: Vec<_> = threads.map(|row| (row.name, row.amount.weight, row.samples)).collect();
+            assert_eq!(threads, [("b", 3, 1), ("a", 1, 1), ("idle", 0, 0)]);
+            let processes = view.by_process().into_iter();
+            let processes: Vec<_> = processes.map(|row| (row.pid, row.threads, row.amount.weight)).collect();
+            assert_eq!(processes, [("2", 1, 3), ("1", 2, 1)]);
+        });
+    }
+}

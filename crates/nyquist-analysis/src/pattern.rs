@@ -1,0 +1,128 @@
+//! Patterns that names are held against: a part of the name, or a regular expression.
+
+use regex::{Regex, RegexBuilder};
+use thiserror::Error;
+
+/// What a name is held against.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    text: String,
+    regex: Regex,
+}
+
+/// A regular expression that does not parse.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("`{pattern}` is no regular expression: {reason}{}", place(*.position))]
+pub struct PatternError {
+    /// The regular expression.
+    pub pattern: String,
+    /// What is wrong.
+    pub reason: String,
+    /// Where, in characters from the begin; `None` where the whole is wrong, as one that is too large.
+    pub position: Option<usize>,
+}
+
+fn place(position: Option<usize>) -> String {
+    position.map_or_else(String::new, |position| format!(" (at character {})", position + 1))
+}
+
+impl Pattern {
+    /// Matches what contains `text`, in upper or lower case.
+    pub fn substring(text: &str) -> Result<Self, PatternError> {
+        Self::build(text, RegexBuilder::new(&regex::escape(text)).case_insensitive(true))
+    }
+
+    /// Matches what the regular expression matches anywhere, in the syntax of the `regex` crate.
+    pub fn regex(text: &str) -> Result<Self, PatternError> {
+        if let Err(error) = regex_syntax::parse(text) {
+            return Err(syntax_error(text, &error));
+        }
+        Self::build(text, &RegexBuilder::new(text))
+    }
+
+    fn build(text: &str, builder: &RegexBuilder) -> Result<Self, PatternError> {
+        let too_large =
+            |_| PatternError { pattern: text.into(), reason: "it is too large".into(), position: None };
+        Ok(Self { text: text.into(), regex: builder.build().map_err(too_large)? })
+    }
+
+    /// The text that it was made of.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether `name` matches. O(length).
+    pub fn matches(&self, name: &str) -> bool {
+        self.regex.is_match(name)
+    }
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.regex.as_str() == other.regex.as_str()
+    }
+}
+
+impl Eq for Pattern {}
+
+fn syntax_error(text: &str, error: &regex_syntax::Error) -> PatternError {
+    let (reason, offset) = match error {
+        regex_syntax::Error::Parse(error) => (error.kind().to_string(), Some(error.span().start.offset)),
+        regex_syntax::Error::Translate(error) => (error.kind().to_string(), Some(error.span().start.offset)),
+        other => (other.to_string(), None),
+    };
+    let position = offset.and_then(|offset| text.get(..offset)).map(|before| before.chars().count());
+    PatternError { pattern: text.into(), reason, position }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_substring_has_no_case_and_no_syntax() {
+        let check = |text: &str, name: &str, expected| {
+            assert_eq!(Pattern::substring(text).unwrap().matches(name), expected, "{text} {name}");
+        };
+        check("Parse", "my::parse_all", true);
+        check("vec<", "Vec<u8>", true);
+        check("a.c", "abc", false);
+        check("", "anything", true);
+    }
+
+    #[test]
+    fn a_regex_matches_anywhere_and_has_case() {
+        let check = |text: &str, name: &str, expected| {
+            assert_eq!(Pattern::regex(text).unwrap().matches(name), expected, "{text} {name}");
+        };
+        check("a.c", "xabcx", true);
+        check("^b", "abc", false);
+        check("Parse", "parse", false);
+        check("(?i)Parse", "parse", true);
+    }
+
+    #[test]
+    fn a_regex_that_does_not_parse_says_where() {
+        let check = |text: &str, position, expected: &str| {
+            let error = Pattern::regex(text).unwrap_err();
+            assert_eq!((error.position, error.to_string().as_str()), (position, expected));
+        };
+        check("ab(c", Some(2), "`ab(c` is no regular expression: unclosed group (at character 3)");
+        check("é[", Some(1), "`é[` is no regular expression: unclosed character class (at character 2)");
+        check(
+            "*",
+            Some(0),
+            "`*` is no regular expression: repetition operator missing expression (at character 1)",
+        );
+        check(
+            r"\p{nope}",
+            Some(0),
+            r"`\p{nope}` is no regular expression: Unicode property not found (at character 1)",
+        );
+    }
+
+    #[test]
+    fn a_regex_that_would_take_all_memory_is_refused() {
+        assert_eq!(Pattern::regex(r"((\w{999}){999}){99}").unwrap_err().reason, "it is too large");
+    }
+}

@@ -1,0 +1,139 @@
+//! What is asked about: which samples, and which frames of their stacks.
+
+use std::ops::Range;
+
+use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, Sample, Thread, ThreadIndex, well_known};
+
+use crate::pattern::Pattern;
+use crate::transform::Transform;
+
+/// Which part of a profile is asked about. The default is all CPU time.
+///
+/// A list that is `None` selects everything, one that is empty nothing. A sample has to pass all of them. Patterns
+/// have the meaning that they have in pprof: they are held against the name of a function, the path of its source
+/// file and the name of its lib, and a sample of which no frame is left is left out. They apply before the
+/// transforms.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// The threads.
+    pub threads: Option<Vec<ThreadIndex>>,
+    /// The processes.
+    pub processes: Option<Vec<ProcessIndex>>,
+    /// The libs that samples have their innermost frame in.
+    pub libs: Option<Vec<LibId>>,
+    /// The categories of the samples' innermost frames.
+    pub categories: Option<Vec<CategoryId>>,
+    /// The times, in ns since the profile's zero, without the end.
+    pub range: Option<Range<u64>>,
+    /// Whether threads ran.
+    pub state: SampleState,
+    /// Keep only samples that have a frame that one of these matches. None keeps all.
+    pub focus: Vec<Pattern>,
+    /// Leave out samples that have a frame that one of these matches.
+    pub ignore: Vec<Pattern>,
+    /// Keep only frames that one of these matches. None keeps all.
+    pub show: Vec<Pattern>,
+    /// Remove frames that one of these matches; their time goes to their callers.
+    pub hide: Vec<Pattern>,
+    /// Changes of the stacks, one after the other.
+    pub transforms: Vec<Transform>,
+}
+
+/// Whether a thread ran or waited when it was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SampleState {
+    /// It ran: CPU time.
+    #[default]
+    OnCpu,
+    /// It waited.
+    OffCpu,
+    /// Either: wall time.
+    Both,
+}
+
+impl SampleState {
+    /// Whether the sample is of a thread in that state.
+    pub fn accepts(self, sample: &Sample) -> bool {
+        match self {
+            Self::OnCpu => !sample.off_cpu,
+            Self::OffCpu => sample.off_cpu,
+            Self::Both => true,
+        }
+    }
+}
+
+impl Selection {
+    /// The threads of `profile` that are selected. Those of CPUs, which show the samples of others a second time, are
+    /// among them only where threads or processes are listed.
+    pub fn select_threads<'p>(
+        &self,
+        profile: &'p Profile,
+    ) -> impl Iterator<Item = (ThreadIndex, &'p Thread)> + use<'p, '_> {
+        let ids = (0..).map(ThreadIndex::from_index);
+        let unlisted = self.threads.is_none() && self.processes.is_none();
+        let repeats = |thread: &Thread| profile.process(thread.process).pid == well_known::CPU_PROCESS_ID;
+        ids.zip(profile.threads())
+            .filter(move |(id, thread)| self.accepts_thread(*id, thread) && !(unlisted && repeats(thread)))
+    }
+
+    fn accepts_thread(&self, id: ThreadIndex, thread: &Thread) -> bool {
+        self.threads.as_ref().is_none_or(|threads| threads.contains(&id))
+            && self.processes.as_ref().is_none_or(|processes| processes.contains(&thread.process))
+    }
+
+    /// The times that are selected.
+    pub(crate) fn times(&self) -> Range<u64> {
+        self.range.clone().unwrap_or(0..u64::MAX)
+    }
+
+    /// The patterns, with what they are for.
+    pub(crate) fn patterns(&self) -> impl Iterator<Item = &Pattern> {
+        [&self.focus, &self.ignore, &self.show, &self.hide].into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_profile::TestProfile;
+
+    #[test]
+    fn the_threads_of_cpus_count_only_where_they_are_listed() {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        test.thread("0", "CPU 0");
+        let profile = test.finish();
+        let names = |selection: Selection| -> Vec<String> {
+            selection.select_threads(&profile).map(|(_, thread)| thread.name.clone()).collect()
+        };
+        assert_eq!(names(Selection::default()), ["a"]);
+        let cpus = profile.threads()[1].process;
+        assert_eq!(names(Selection { processes: Some(vec![cpus]), ..Selection::default() }), ["CPU 0"]);
+    }
+
+    #[test]
+    fn a_thread_must_pass_both_lists() {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        test.thread("1", "b");
+        test.thread("2", "c");
+        let profile = test.finish();
+        let check = |threads: Option<&[usize]>, processes: Option<&[usize]>, expected: &[&str]| {
+            let selection = Selection {
+                threads: threads
+                    .map(|list| list.iter().map(|&index| ThreadIndex::from_index(index)).collect()),
+                processes: processes
+                    .map(|list| list.iter().map(|&index| ProcessIndex::from_index(index)).collect()),
+                ..Selection::default()
+            };
+            let names: Vec<_> =
+                selection.select_threads(&profile).map(|(_, thread)| thread.name.as_str()).collect();
+            assert_eq!(names, expected);
+        };
+        check(None, None, &["a", "b", "c"]);
+        check(Some(&[1, 2]), None, &["b", "c"]);
+        check(None, Some(&[0]), &["a", "b"]);
+        check(Some(&[1, 2]), Some(&[0]), &["b"]);
+        check(Some(&[]), None, &[]);
+    }
+}

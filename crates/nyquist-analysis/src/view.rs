@@ -1,0 +1,241 @@
+//! A view of a profile: what a selection leaves of it, and what its samples sum to.
+
+use std::borrow::Cow;
+
+use nyquist_profile::{FuncId, Profile, ThreadIndex};
+
+use crate::amount::Amount;
+use crate::chosen::{Chosen, ChosenSample};
+use crate::derived::Derived;
+use crate::forest::{Forest, NONE};
+use crate::index::{FunctionInfo, Index};
+use crate::selection::Selection;
+use crate::sums::{self, Plan, Sums};
+use crate::{patterns, transform};
+
+/// What a selection leaves of a profile. All questions are asked of it.
+///
+/// Making one is O(stacks + functions × patterns), and where part of a thread's time is chosen, O(samples) of that part
+/// or of the rest of the recording, whichever is less.
+#[derive(Debug)]
+pub struct View<'a> {
+    pub(crate) index: &'a Index<'a>,
+    pub(crate) selection: Selection,
+    pub(crate) chosen: Chosen<'a>,
+    pub(crate) derived: Derived<'a>,
+    /// The sum of the self amounts of all nodes before each node, and of all at the end: a subtree's total is the
+    /// difference of two.
+    running: Cow<'a, [Amount]>,
+    /// What the samples without a stack sum to.
+    stackless: Amount,
+}
+
+impl<'a> View<'a> {
+    /// Applies a selection to a profile.
+    pub fn new(index: &'a Index<'a>, selection: &Selection) -> Self {
+        let chosen = Chosen::new(index.profile, selection);
+        let derived = derive(index, selection);
+        let (running, stackless) = sum_up(index, &chosen, &derived);
+        Self { index, selection: selection.clone(), chosen, running, derived, stackless }
+    }
+
+    /// The profile.
+    pub fn profile(&self) -> &'a Profile {
+        self.index.profile
+    }
+
+    /// What was asked about.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// What is known of a function, or of the lib that it stands for.
+    pub fn function(&self, func: FuncId) -> FunctionInfo<'a> {
+        self.index.function(func)
+    }
+
+    /// What all samples sum to, those without a stack too. Shares are shares of this.
+    pub fn total(&self) -> Amount {
+        self.in_stacks() + self.stackless
+    }
+
+    /// Whether the selection leaves nothing.
+    pub fn is_empty(&self) -> bool {
+        self.total().is_zero()
+    }
+
+    /// The texts of the patterns of the selection that no function of the profile matches. O(functions × patterns).
+    pub fn unmatched_patterns(&self) -> Vec<&str> {
+        let is_unmatched = |pattern: &&crate::pattern::Pattern| {
+            let matching = patterns::matching_functions(self.profile(), std::slice::from_ref(*pattern));
+            !matching.contains(&true)
+        };
+        self.selection.patterns().filter(is_unmatched).map(crate::pattern::Pattern::as_str).collect()
+    }
+
+    /// What the samples with a stack sum to.
+    pub(crate) fn in_stacks(&self) -> Amount {
+        self.running.last().copied().unwrap_or_default()
+    }
+
+    pub(crate) fn forest(&self) -> &Forest {
+        &self.derived.forest
+    }
+
+    /// What a node has itself.
+    pub(crate) fn own(&self, node: u32) -> Amount {
+        self.running[node as usize + 1] - self.running[node as usize]
+    }
+
+    /// What a node has with all that comes from it.
+    pub(crate) fn total_of(&self, node: u32) -> Amount {
+        self.running[self.forest().end[node as usize] as usize] - self.running[node as usize]
+    }
+
+    /// The samples of a thread that are left, in the order of time, with the nodes that they are at; none for those
+    /// without a stack.
+    pub(crate) fn samples_of(
+        &self,
+        thread: ThreadIndex,
+    ) -> impl Iterator<Item = (ChosenSample<'a>, Option<u32>)> {
+        self.chosen.of_thread(thread).filter_map(|chosen| match chosen.sample.stack {
+            None => self.derived.keeps_stackless.then_some((chosen, None)),
+            Some(stack) => {
+                let target = self.derived.target(self.index.node_of_stack[stack.index()]);
+                target.map(|node| (chosen, Some(node)))
+            }
+        })
+    }
+}
+
+/// The stacks after filters and transforms.
+fn derive<'a>(index: &'a Index<'a>, selection: &Selection) -> Derived<'a> {
+    let mut derived = Derived::new(&index.forest);
+    if selection.libs.is_some() || selection.categories.is_some() {
+        retain_innermost(index, selection, &mut derived);
+    }
+    patterns::apply(index.profile, selection, &mut derived);
+    for change in &selection.transforms {
+        transform::apply(index.profile, change, &mut derived);
+    }
+    derived
+}
+
+/// Keeps samples whose innermost frames have one of the libs and one of the categories.
+fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Derived<'_>) {
+    let forest = &index.forest;
+    let is_of_lib = |node: usize| {
+        let lib = index.profile.funcs()[forest.func[node] as usize].lib;
+        selection.libs.as_ref().is_none_or(|libs| lib.is_some_and(|lib| libs.contains(&lib)))
+    };
+    let is_of_category = |node: usize| {
+        let category = forest.category[node].map(|pair| pair.category);
+        let categories = selection.categories.as_ref();
+        categories.is_none_or(|categories| category.is_some_and(|category| categories.contains(&category)))
+    };
+    derived.retain_samples(|node| is_of_lib(node) && is_of_category(node));
+    derived.keeps_stackless = false;
+}
+
+/// The running sums of what the nodes have, and what samples without a stack have.
+fn sum_up<'a>(
+    index: &'a Index<'a>,
+    chosen: &Chosen<'_>,
+    derived: &Derived<'_>,
+) -> (Cow<'a, [Amount]>, Amount) {
+    let plans: Vec<_> = chosen.states().iter().map(|&state| Plan::new(index, chosen, state)).collect();
+    let all = &index.sums.all_on_cpu;
+    let (own, stackless) = match &*plans {
+        [plan] if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
+        plans => {
+            let mut sums = Sums::new(index.forest.len());
+            for plan in plans {
+                plan.add_to(&mut sums);
+            }
+            (Cow::Owned(sums.own), sums.stackless)
+        }
+    };
+    let running = match (&derived.map, own) {
+        (None, Cow::Borrowed(_)) => Cow::Borrowed(&*index.sums.running),
+        (None, Cow::Owned(own)) => Cow::Owned(sums::running(own)),
+        (Some(map), own) => Cow::Owned(sums::running(moved(&own, map, derived.forest.len()))),
+    };
+    (running, if derived.keeps_stackless { stackless } else { Amount::default() })
+}
+
+/// The amounts at the nodes that have them after filters and transforms.
+fn moved(own: &[Amount], map: &[u32], len: usize) -> Vec<Amount> {
+    let mut moved = vec![Amount::default(); len];
+    for (&amount, &target) in own.iter().zip(map) {
+        if target != NONE && !amount.is_zero() {
+            moved[target as usize] += amount;
+        }
+    }
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::{CategoryId, LibId, ProcessIndex, ThreadIndex};
+
+    use super::*;
+    use crate::selection::SampleState;
+    use crate::test_profile::{TestProfile, tree_text, with_view};
+
+    fn check(selection: &Selection, expected: &str, total: u64) {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        test.sample("f@one user:g@two", 1);
+        test.sample("f@one", 2);
+        test.wait("f@one kernel:wait", 50);
+        test.sample("", 4);
+        test.thread("2", "b");
+        test.sample("h", 8);
+        with_view(&test.finish(), selection, |view| {
+            assert_eq!(tree_text(view.call_tree()), expected, "{selection:?}");
+            assert_eq!(view.total().weight, total, "{selection:?}");
+            assert_eq!(view.is_empty(), total == 0);
+        });
+    }
+
+    #[test]
+    fn samples_have_to_pass_all_filters() {
+        let all = Selection::default();
+        check(&all, "h:8,8 f:3,2 .g:1,1", 15);
+        let thread = Some(vec![ThreadIndex::from_index(0)]);
+        check(&Selection { threads: thread.clone(), ..all.clone() }, "f:3,2 .g:1,1", 7);
+        let process = Some(vec![ProcessIndex::from_index(1)]);
+        check(&Selection { processes: process.clone(), ..all.clone() }, "h:8,8", 8);
+        check(&Selection { threads: thread, processes: process, ..all.clone() }, "", 0);
+        check(&Selection { threads: Some(vec![]), ..all.clone() }, "", 0);
+        check(&Selection { libs: Some(vec![LibId::from_index(0)]), ..all.clone() }, "f:2,2", 2);
+        check(&Selection { libs: Some(vec![LibId::from_index(1)]), ..all.clone() }, "f:1,0 .g:1,1", 1);
+        let user = Some(vec![CategoryId::from_index(1)]);
+        check(&Selection { categories: user, ..all }, "f:1,0 .g:1,1", 1);
+    }
+
+    #[test]
+    fn a_range_has_its_start_and_not_its_end() {
+        let check = |range, total| {
+            let mut test = TestProfile::new();
+            test.thread("1", "a");
+            (0..5).for_each(|exponent| test.sample("f", 1 << exponent));
+            let selection = Selection { range: Some(range), ..Selection::default() };
+            with_view(&test.finish(), &selection, |view| assert_eq!(view.total().weight, total));
+        };
+        check(0..u64::MAX, 31);
+        check(1_000_000..3_000_000, 2 + 4);
+        check(1_000_001..3_000_001, 4 + 8);
+        check(9_000_000..u64::MAX, 0);
+        // A range that ends before it begins is empty.
+        #[expect(clippy::reversed_empty_ranges)]
+        check(3_000_000..1_000_000, 0);
+    }
+
+    #[test]
+    fn waiting_is_apart_from_cpu_time() {
+        let of = |state| Selection { state, ..Selection::default() };
+        check(&of(SampleState::OffCpu), "f:50,0 .wait:50,50", 50);
+        check(&of(SampleState::Both), "f:53,2 .wait:50,50 .g:1,1 h:8,8", 65);
+    }
+}

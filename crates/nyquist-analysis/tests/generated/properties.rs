@@ -1,0 +1,223 @@
+//! Sums that have to agree, whatever the profile and the selection.
+
+use std::collections::BTreeMap;
+
+use nyquist_analysis::{
+    Amount, Code, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits, View,
+};
+use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ThreadIndex};
+
+use crate::generator::{Shape, generate};
+
+fn small(seed: u64) -> Profile {
+    generate(&Shape { samples: 3000, threads: 6, functions: 300, stacks: 2000, seed })
+}
+
+/// Selections of all kinds, some of which leave nothing.
+fn selections(profile: &Profile, seed: u64) -> Vec<Selection> {
+    let func = |number: u64| FuncId::from_index((seed * 31 + number * 7) as usize % profile.funcs().len());
+    // A path that some stack has.
+    let stack = profile.stacks().len() * 2 / 3 + seed as usize;
+    let stack = nyquist_profile::StackId::from_index(stack);
+    let inverted: Vec<_> = profile.stack_frames(stack).map(|frame| frame.func).collect();
+    let path: Vec<_> = inverted.iter().rev().copied().collect();
+    let pattern = |text: &str| vec![Pattern::regex(text).unwrap()];
+    let all = Selection::default;
+    let mut selections = vec![
+        all(),
+        Selection { threads: Some(vec![ThreadIndex::from_index(1), ThreadIndex::from_index(4)]), ..all() },
+        Selection { range: Some(100_000_000..300_000_000), ..all() },
+        Selection { state: SampleState::OffCpu, ..all() },
+        Selection { state: SampleState::Both, libs: Some(vec![LibId::from_index(3)]), ..all() },
+        Selection { categories: Some(vec![CategoryId::from_index(2)]), ..all() },
+        Selection { focus: pattern("parse"), ignore: pattern("_7"), ..all() },
+        Selection { show: pattern("check|alloc"), hide: pattern("lib3"), ..all() },
+        Selection { threads: Some(Vec::new()), ..all() },
+    ];
+    let transforms = [
+        Transform::MergeFunction(func(1)),
+        Transform::MergeCallNode(path[..3.min(path.len())].to_vec()),
+        Transform::FocusFunction(path[path.len() / 2]),
+        Transform::FocusSelf(inverted[0]),
+        Transform::FocusSubtree(path[..2.min(path.len())].to_vec()),
+        Transform::FocusInvertedSubtree(inverted[..1].to_vec()),
+        Transform::FocusCategory(CategoryId::from_index(1)),
+        Transform::CollapseRecursion(path[0]),
+        Transform::CollapseRecursion(func(3)),
+        Transform::CollapseDirectRecursion(func(3)),
+        Transform::CollapseLib(LibId::from_index(5)),
+        Transform::CollapseFunctionSubtree(func(4)),
+        Transform::DropFunction(func(5)),
+        Transform::DropCategory(CategoryId::from_index(2)),
+    ];
+    selections.extend(transforms.clone().map(|transform| Selection { transforms: vec![transform], ..all() }));
+    selections.push(Selection { transforms: transforms[6..].to_vec(), hide: pattern("emit"), ..all() });
+    selections
+}
+
+fn check_all(check: impl Fn(&View<'_>, &str)) {
+    for seed in 0..4 {
+        let profile = small(seed);
+        let index = Index::new(&profile);
+        for selection in selections(&profile, seed) {
+            check(&View::new(&index, &selection), &format!("seed {seed}, {selection:?}"));
+        }
+    }
+}
+
+fn roots_total(tree: Tree<'_>) -> Amount {
+    tree.roots().iter().map(|node| node.total).sum()
+}
+
+/// What samples with a stack sum to.
+fn in_stacks(view: &View<'_>) -> Amount {
+    view.samples().filter(|sample| view.frames(sample).next().is_some()).map(|sample| sample.amount).sum()
+}
+
+#[test]
+fn roots_and_self_amounts_sum_to_the_samples() {
+    check_all(|view, what| {
+        let expected = in_stacks(view);
+        assert_eq!(roots_total(view.call_tree()), expected, "{what}");
+        assert_eq!(roots_total(view.inverted_tree()), expected, "{what}");
+        let own: Amount = view.functions().functions.iter().map(|function| function.self_amount).sum();
+        assert_eq!(own, expected, "{what}");
+        let all: Amount = view.samples().map(|sample| sample.amount).sum();
+        assert_eq!(view.total(), all, "{what}");
+        assert_eq!(view.by_thread().iter().map(|row| row.amount).sum::<Amount>(), all, "{what}");
+        assert_eq!(view.by_process().iter().map(|row| row.amount).sum::<Amount>(), all, "{what}");
+        assert_eq!(view.by_lib().iter().map(|row| row.self_amount).sum::<Amount>(), expected, "{what}");
+        assert_eq!(view.by_category().iter().map(|row| row.self_amount).sum::<Amount>(), expected, "{what}");
+        assert_eq!(view.summary().total, all, "{what}");
+    });
+}
+
+#[test]
+fn a_node_has_what_it_takes_itself_and_what_its_children_take() {
+    check_all(|view, what| {
+        for tree in [view.call_tree(), view.inverted_tree()] {
+            for (_, node) in tree.walk(TreeLimits { min_weight: 20, max_depth: usize::MAX }) {
+                let children = tree.children(&node);
+                assert_eq!(node.has_children, !children.is_empty(), "{what}");
+                let below: Amount = children.iter().map(|child| child.total).sum();
+                assert!(below.weight <= node.total.weight, "{what}");
+                if node.self_amount != node.total || children.is_empty() {
+                    assert!(children.is_sorted_by_key(|child| std::cmp::Reverse(child.total)), "{what}");
+                }
+            }
+        }
+        let tree = view.call_tree();
+        for (_, node) in tree.walk(TreeLimits::default()) {
+            let below: Amount = tree.children(&node).iter().map(|child| child.total).sum();
+            assert_eq!(node.self_amount + below, node.total, "{what}");
+        }
+    });
+}
+
+#[test]
+fn functions_take_what_counting_sample_by_sample_gives() {
+    check_all(check_functions);
+    // So many stacks that CPUs share them.
+    let profile = generate(&Shape { samples: 20_000, threads: 3, functions: 5000, stacks: 200_000, seed: 5 });
+    check_functions(&View::new(&Index::new(&profile), &Selection::default()), "many stacks");
+}
+
+/// Counting sample by sample is slow and cannot be wrong.
+fn check_functions(view: &View<'_>, what: &str) {
+    let mut own = BTreeMap::<FuncId, u64>::new();
+    let mut total = BTreeMap::<FuncId, u64>::new();
+    for sample in view.samples() {
+        let mut funcs: Vec<_> = view.frames(&sample).map(|frame| frame.func).collect();
+        if let Some(&leaf) = funcs.first() {
+            *own.entry(leaf).or_default() += sample.amount.weight;
+        }
+        funcs.sort_unstable();
+        funcs.dedup();
+        for func in funcs {
+            *total.entry(func).or_default() += sample.amount.weight;
+        }
+    }
+    let functions = view.functions().functions;
+    assert_eq!(functions.len(), total.len(), "{what}");
+    for function in functions {
+        let expected = (own.get(&function.func).copied().unwrap_or(0), total[&function.func]);
+        assert_eq!((function.self_amount.weight, function.total.weight), expected, "{what}");
+    }
+}
+
+#[test]
+fn callers_cover_a_function_and_its_lines_are_its_own() {
+    check_all(|view, what| {
+        for function in view.functions().functions.iter().take(3) {
+            let peek = view.peek(function.func);
+            assert_eq!(
+                (peek.function.self_amount, peek.function.total),
+                (function.self_amount, function.total)
+            );
+            let callers: u64 = peek.callers.iter().map(|caller| caller.total.weight).sum();
+            assert!(callers >= function.total.weight, "{what}");
+            assert!(peek.callees.iter().all(|callee| callee.total.weight <= function.total.weight), "{what}");
+            if function.func.index() < view.profile().funcs().len() {
+                let lines = view.lines(Code::Function(function.func));
+                assert_eq!(lines.iter().map(|line| line.self_amount).sum::<Amount>(), function.self_amount);
+                let instructions = view.instructions(Code::Function(function.func));
+                let own: Amount = instructions.iter().map(|instruction| instruction.self_amount).sum();
+                assert_eq!(own, function.self_amount, "{what}");
+            }
+        }
+    });
+}
+
+#[test]
+fn flame_graphs_are_as_wide_as_the_samples() {
+    check_all(|view, what| {
+        for inverted in [false, true] {
+            let graph = view.flame_graph(&FlameOptions { inverted, min_share: 0.0, max_depth: 40 });
+            let bottom = graph.boxes.iter().filter(|found| found.depth == 0);
+            assert_eq!(bottom.map(|found| found.width).sum::<u64>(), graph.width, "{what}");
+            let narrow = view.flame_graph(&FlameOptions { inverted, min_share: 0.05, max_depth: 40 });
+            assert!(
+                narrow.boxes.iter().all(|found| found.width as f64 >= 0.05 * narrow.width as f64),
+                "{what}"
+            );
+            assert!(
+                graph.boxes.iter().filter(|found| found.width as f64 >= 0.05 * narrow.width as f64).count()
+                    == narrow.boxes.len(),
+                "{what}"
+            );
+        }
+    });
+}
+
+#[test]
+fn the_profile_of_a_view_answers_as_the_view_does() {
+    check_all(|view, what| {
+        let profile = view.to_profile();
+        let index = Index::new(&profile);
+        let again = View::new(&index, &Selection { state: view.selection().state, ..Selection::default() });
+        let rows = |view: &View<'_>| {
+            let mut rows: Vec<_> = view
+                .functions()
+                .functions
+                .iter()
+                .map(|row| (row.name.to_owned(), row.self_amount.weight, row.total.weight))
+                .collect();
+            rows.sort();
+            rows
+        };
+        assert_eq!(again.total().weight, view.total().weight, "{what}");
+        assert_eq!(rows(&again), rows(view), "{what}");
+    });
+}
+
+#[test]
+fn parts_of_the_time_sum_to_the_whole() {
+    let profile = small(9);
+    let index = Index::new(&profile);
+    let of = |range| View::new(&index, &Selection { range, ..Selection::default() }).total();
+    let whole = of(None);
+    for middle in [0, 1, 77_000_000, 250_000_000, u64::MAX] {
+        let (first, second) = (of(Some(0..middle)), of(Some(middle..u64::MAX)));
+        assert_eq!(first + second, whole, "{middle}");
+    }
+}

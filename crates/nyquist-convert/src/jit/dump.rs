@@ -1,0 +1,403 @@
+//! One jitdump: read while it is written, and asked for the code at an address at a time.
+
+use crate::event::Timestamp;
+use crate::mappings::Range;
+use crate::modules::ModuleIndex;
+use nyquist_object::Avma;
+use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
+use nyquist_unwind::Module;
+use rustc_hash::FxHashMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+/// How many bytes are read at once, unless a record is larger.
+const CHUNK: usize = 1 << 20;
+
+/// A jitdump.
+#[derive(Debug)]
+pub(crate) struct Dump {
+    file: Arc<File>,
+    module: ModuleIndex,
+    header: Option<JitDumpHeader>,
+    /// Where the next record begins.
+    offset: u64,
+    /// Whether the file can be read no further.
+    is_ended: bool,
+    /// The time of the last record.
+    last_time: Timestamp,
+    codes: Vec<Code>,
+    /// The place in `codes` of each number that the compiler gave.
+    by_number: FxHashMap<u64, usize>,
+    /// The lines of code that is yet to come, by its address.
+    lines: FxHashMap<u64, Vec<Line>>,
+    /// How to unwind the code that comes next.
+    unwinding: Option<Vec<u8>>,
+    /// Where code with unwind information has appeared, in the file's order.
+    unwindable: Vec<MadeCode>,
+    /// What is not yet in `ranges`, by time.
+    upcoming: VecDeque<(Timestamp, Change)>,
+    /// Which code is where: first address to the one after the last, and the code. None overlap.
+    ranges: BTreeMap<u64, (u64, usize)>,
+}
+
+/// A piece of code.
+#[derive(Clone, Debug)]
+pub(crate) struct Code {
+    /// The name as the compiler wrote it.
+    pub(crate) name: Box<str>,
+    /// Where its bytes are in the file: its relative address.
+    pub(crate) offset: u32,
+    /// Its size in bytes.
+    pub(crate) size: u32,
+    /// Its lines, by offset.
+    pub(crate) lines: Vec<Line>,
+}
+
+/// From an offset on, a line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// The offset in the code.
+    pub(crate) offset: u32,
+    /// The number of the line, from 1.
+    pub(crate) number: u32,
+    /// The file.
+    pub(crate) file: Arc<str>,
+}
+
+/// Code with unwind information.
+#[derive(Clone, Debug)]
+pub(crate) struct MadeCode {
+    /// The first address.
+    pub(crate) start: Avma,
+    /// Its size in bytes.
+    pub(crate) len: u64,
+    /// How it is unwound.
+    pub(crate) module: Arc<Module>,
+}
+
+/// Code appears at an address.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    start: u64,
+    end: u64,
+    /// The code's place in the list of all.
+    place: usize,
+    /// Where it was before.
+    moved_from: Option<u64>,
+}
+
+impl Dump {
+    /// The jitdump that `file` is, of which nothing is read yet.
+    pub(crate) fn new(file: Arc<File>, module: ModuleIndex) -> Self {
+        Self {
+            file,
+            module,
+            header: None,
+            offset: 0,
+            is_ended: false,
+            last_time: Timestamp::default(),
+            codes: Vec::new(),
+            by_number: FxHashMap::default(),
+            lines: FxHashMap::default(),
+            unwinding: None,
+            unwindable: Vec::new(),
+            upcoming: VecDeque::new(),
+            ranges: BTreeMap::new(),
+        }
+    }
+
+    /// The module whose addresses are places in this file.
+    pub(crate) fn module(&self) -> ModuleIndex {
+        self.module
+    }
+
+    /// Where code with unwind information has appeared, in the file's order.
+    pub(crate) fn unwindable(&self) -> &[MadeCode] {
+        &self.unwindable
+    }
+
+    /// All code that was read, in the file's order.
+    pub(crate) fn codes(&self) -> &[Code] {
+        &self.codes
+    }
+
+    /// Whether everything made by `time` was read. Where the times are those of another clock nobody can tell before the
+    /// recording ends.
+    pub(crate) fn is_read_up_to(&self, time: Timestamp) -> bool {
+        self.is_ended || (self.has_clock_times() && time < self.last_time)
+    }
+
+    fn has_clock_times(&self) -> bool {
+        self.header.is_some_and(|header| header.has_clock_times)
+    }
+
+    /// Reads what was written since the last call. A damaged record ends the file: nothing behind it can be found.
+    pub(crate) fn read_on(&mut self) {
+        while !self.is_ended {
+            let mut size = CHUNK;
+            let Some(mut bytes) = self.read(size) else { return };
+            // A record larger than a chunk is read as a whole, if the file really has it.
+            if let Ok(Some(record)) = JitDumpRecord::size(&bytes)
+                && self.header.is_some()
+                && record as usize > bytes.len()
+            {
+                size = record as usize;
+                match self.read(size) {
+                    Some(whole) => bytes = whole,
+                    None => return,
+                }
+            }
+            let taken = self.take_records(&bytes);
+            self.offset += taken as u64;
+            if taken == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Reads up to `size` bytes at the place of the next record, but no more than the file has.
+    fn read(&mut self, size: usize) -> Option<Vec<u8>> {
+        let len = self.file.metadata().ok()?.len().saturating_sub(self.offset);
+        let mut bytes = vec![0; size.min(usize::try_from(len).ok()?)];
+        let read = self.file.read_at(&mut bytes, self.offset).ok()?;
+        bytes.truncate(read);
+        Some(bytes)
+    }
+
+    /// Takes the whole records that `bytes` begins with, and says how many bytes they are.
+    fn take_records(&mut self, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        if self.header.is_none() {
+            match JitDumpHeader::parse(bytes) {
+                Ok(Some(header)) if header.size as usize <= bytes.len() => {
+                    at = header.size as usize;
+                    self.header = Some(header);
+                }
+                Ok(_) => return 0,
+                Err(_) => {
+                    self.is_ended = true;
+                    return 0;
+                }
+            }
+        }
+        loop {
+            match JitDumpRecord::parse(&bytes[at..]) {
+                Ok(Some(record)) => {
+                    self.take(&record, self.offset + at as u64);
+                    at += record.size as usize;
+                }
+                Ok(None) => return at,
+                Err(_) => {
+                    self.is_ended = true;
+                    return at;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, record: &JitDumpRecord<'_>, offset: u64) {
+        let time = if self.has_clock_times() { Timestamp(record.time) } else { Timestamp::default() };
+        self.last_time = self.last_time.max(time);
+        match record.body {
+            JitDumpBody::Load { address, index, name, code_offset, code } => {
+                let Ok(offset) = u32::try_from(offset + u64::from(code_offset)) else { return };
+                let lines = self.lines.remove(&address).unwrap_or_default();
+                let name = String::from_utf8_lossy(name).into();
+                let place = self.codes.len();
+                self.by_number.insert(index, place);
+                self.codes.push(Code { name, offset, size: code.len() as u32, lines });
+                if let Some(section) = self.unwinding.take() {
+                    let module = Arc::new(Module::from_made_code(code.len() as u32, section));
+                    self.unwindable.push(MadeCode { start: Avma(address), len: code.len() as u64, module });
+                }
+                let end = address.saturating_add(code.len() as u64);
+                self.add_change(time, Change { start: address, end, place, moved_from: None });
+            }
+            JitDumpBody::Move { index, from, to, size } => {
+                let Some(&place) = self.by_number.get(&index) else { return };
+                let end = to.saturating_add(size);
+                self.add_change(time, Change { start: to, end, place, moved_from: Some(from) });
+            }
+            JitDumpBody::DebugInfo { address, lines } => {
+                self.lines.insert(address, read_lines(address, lines));
+            }
+            JitDumpBody::Close => self.is_ended = true,
+            JitDumpBody::UnwindingInfo { data, header_size } => {
+                // The table at the end of the data only speeds up the search.
+                let len = data.len().saturating_sub(usize::try_from(header_size).unwrap_or(usize::MAX));
+                self.unwinding = data.get(..len).filter(|section| !section.is_empty()).map(<[u8]>::to_vec);
+            }
+            JitDumpBody::Other(_) => {}
+        }
+    }
+
+    /// Compilers write from several threads, so that times may go back a little.
+    fn add_change(&mut self, time: Timestamp, change: Change) {
+        let at = self.upcoming.partition_point(|(other, _)| *other <= time);
+        self.upcoming.insert(at, (time, change));
+    }
+
+    /// The code that is at an address at a time, as a range of the module. Times must not go back.
+    pub(crate) fn find(&mut self, address: Avma, time: Timestamp) -> Option<Range> {
+        while let Some((_, change)) = self.upcoming.pop_front_if(|(at, _)| *at <= time) {
+            self.apply(change);
+        }
+        let (&start, &(end, code)) = self.ranges.range(..=address.0).next_back()?;
+        let base = Avma(start.checked_sub(u64::from(self.codes[code].offset))?);
+        (address.0 < end).then_some(Range {
+            start: Avma(start),
+            end: Avma(end),
+            module: Some((self.module, base)),
+        })
+    }
+
+    fn apply(&mut self, change: Change) {
+        if let Some(from) = change.moved_from {
+            self.ranges.remove(&from);
+        }
+        let overlaps = self.ranges.range(..change.end).rev();
+        let overlaps = overlaps.take_while(|(_, (end, _))| *end > change.start);
+        let overlapped: Vec<u64> = overlaps.map(|(&start, _)| start).collect();
+        for start in overlapped {
+            self.ranges.remove(&start);
+        }
+        if change.start < change.end {
+            self.ranges.insert(change.start, (change.end, change.place));
+        }
+    }
+}
+
+fn read_lines(start: u64, lines: JitDumpLines<'_>) -> Vec<Line> {
+    let mut file: Arc<str> = Arc::from("");
+    let lines = lines.iter().filter_map(|line| {
+        if !line.is_same_file() {
+            let name = String::from_utf8_lossy(line.file);
+            if *name != *file {
+                file = Arc::from(&*name);
+            }
+        }
+        let offset = u32::try_from(line.address.checked_sub(start)?).ok()?;
+        Some(Line { offset, number: line.line, file: Arc::clone(&file) })
+    });
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_by_key(|line| line.offset);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jit::test_dump::TestDump;
+    use nyquist_object::RelativeAddress;
+
+    /// The name of the code at an address at a time.
+    fn name(dump: &mut Dump, address: u64, time: u64) -> Option<String> {
+        let (_, base) = dump.find(Avma(address), Timestamp(time))?.module?;
+        let relative = RelativeAddress::from_avma(Avma(address), base)?;
+        let code =
+            dump.codes.iter().find(|code| (code.offset..code.offset + code.size).contains(&relative.0));
+        code.map(|code| code.name.to_string())
+    }
+
+    #[test]
+    fn an_address_is_what_was_made_there_last_before_the_time() {
+        let file = TestDump::new(0);
+        file.load(10, 0x1000, 16, 1, "first");
+        file.load(20, 0x1008, 16, 2, "second");
+        file.load(30, 0x1000, 4, 3, "third");
+        let mut dump = file.open();
+        dump.read_on();
+        let mut check = |time, address, expected: Option<&str>| {
+            assert_eq!(name(&mut dump, address, time).as_deref(), expected, "{address:#x} at {time}");
+        };
+        check(9, 0x1000, None);
+        check(10, 0x1000, Some("first"));
+        check(19, 0x100f, Some("first"));
+        check(20, 0x100f, Some("second"));
+        check(20, 0x1000, None);
+        check(31, 0x1003, Some("third"));
+        check(31, 0x1004, None);
+        check(31, 0x1017, Some("second"));
+        check(31, 0x1018, None);
+    }
+
+    #[test]
+    fn code_that_is_moved_keeps_its_name_and_its_place_in_the_file() {
+        let file = TestDump::new(0);
+        file.load(10, 0x1000, 16, 7, "f");
+        file.relocate(20, 7, 0x1000, 0x5000, 16);
+        let mut dump = file.open();
+        dump.read_on();
+        let place = |dump: &mut Dump, address, time| {
+            let (_, base) = dump.find(Avma(address), Timestamp(time))?.module?;
+            RelativeAddress::from_avma(Avma(address), base)
+        };
+        let before = place(&mut dump, 0x1004, 15);
+        assert!(before.is_some());
+        assert_eq!(place(&mut dump, 0x5004, 25), before);
+        assert_eq!(place(&mut dump, 0x1004, 25), None);
+    }
+
+    #[test]
+    fn a_file_is_read_while_it_is_written() {
+        let file = TestDump::new(0);
+        let mut dump = file.open();
+        dump.read_on();
+        assert!(!dump.is_read_up_to(Timestamp(0)));
+        file.load(10, 0x1000, 16, 1, "f");
+        file.write(b"\0\0\0\0half a record");
+        dump.read_on();
+        assert!(dump.is_read_up_to(Timestamp(9)));
+        assert!(!dump.is_read_up_to(Timestamp(10)), "more of the same time may come");
+        assert_eq!(name(&mut dump, 0x1001, 11).as_deref(), Some("f"));
+    }
+
+    #[test]
+    fn a_record_larger_than_what_is_read_at_once_is_read() {
+        let file = TestDump::new(0);
+        file.load(10, 0x7f00_0010_0000, 3 * CHUNK as u64, 1, "large");
+        file.load(11, 0x7f00_0000_1000, 16, 2, "small");
+        let mut dump = file.open();
+        dump.read_on();
+        assert_eq!(name(&mut dump, 0x7f00_0010_0000 + 2 * CHUNK as u64, 11).as_deref(), Some("large"));
+        assert_eq!(name(&mut dump, 0x7f00_0000_1000, 11).as_deref(), Some("small"));
+    }
+
+    #[test]
+    fn times_of_another_clock_are_only_an_order() {
+        let file = TestDump::new(1);
+        file.load(1_000_000, 0x1000, 16, 1, "f");
+        let mut dump = file.open();
+        dump.read_on();
+        assert!(!dump.is_read_up_to(Timestamp(5)));
+        assert_eq!(name(&mut dump, 0x1000, 5).as_deref(), Some("f"));
+    }
+
+    #[test]
+    fn damage_ends_the_file_and_keeps_what_came_before() {
+        let file = TestDump::new(0);
+        file.load(10, 0x1000, 16, 1, "f");
+        file.write(&[0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        file.load(11, 0x2000, 16, 2, "g");
+        let mut dump = file.open();
+        dump.read_on();
+        assert!(dump.is_read_up_to(Timestamp(u64::MAX)));
+        assert_eq!(name(&mut dump, 0x1000, 12).as_deref(), Some("f"));
+        assert_eq!(name(&mut dump, 0x2000, 12), None);
+    }
+
+    #[test]
+    fn lines_belong_to_the_code_that_follows() {
+        let file = TestDump::new(0);
+        file.lines(9, 0x1000, &[(0x1000, 4, "/x.js"), (0x1008, 5, "\u{ff}")]);
+        file.load(10, 0x1000, 16, 1, "f");
+        file.load(11, 0x2000, 16, 2, "g");
+        let mut dump = file.open();
+        dump.read_on();
+        let lines: Vec<_> = dump.codes[0].lines.iter().map(|line| (line.offset, line.number)).collect();
+        assert_eq!(lines, [(0, 4), (8, 5)]);
+        assert_eq!(dump.codes[1].lines, []);
+    }
+}

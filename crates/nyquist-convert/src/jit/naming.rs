@@ -1,0 +1,52 @@
+//! Frames of code that was made while the program ran get their functions.
+
+use crate::jit::runtime::CodeName;
+use crate::jit::symbols::JitSymbols;
+use nyquist_object::RelativeAddress;
+use nyquist_profile::{
+    CategoryPair, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, ProfileBuilder, Source,
+};
+
+/// The frame with its function and category; with its whole address for a name where the compiler has named nothing there.
+pub(crate) fn name_frame(
+    builder: &mut ProfileBuilder,
+    symbols: &JitSymbols,
+    lib: LibId,
+    frame: &Frame,
+) -> Option<FrameId> {
+    let address = RelativeAddress(frame.address?);
+    let Some(function) = symbols.find(address) else {
+        let name = builder.intern_string(&format!("{:#x}", symbols.avma(address)?.0));
+        let func = Func { name, lib: Some(lib), source: None, line: None, column: None };
+        let func = builder.intern_func(func);
+        return Some(builder.intern_frame(Frame { func, ..*frame }));
+    };
+    let name = CodeName::parse(function.name);
+    let file = name.file.or(function.line.map(|(file, _)| file));
+    let func = func(builder, lib, &name, file);
+    let native_symbol = function.start.map(|start| {
+        let name = builder.intern_string(function.name);
+        builder.intern_native_symbol(NativeSymbol { lib, address: start.0, size: Some(function.size), name })
+    });
+    let category = Some(category(builder, &name));
+    // Of what the compiler has inlined from another file nothing but the line is known.
+    let line = function.line.filter(|(line_file, _)| file == Some(*line_file)).map(|(_, line)| line);
+    Some(builder.intern_frame(Frame { func, category, native_symbol, line, ..*frame }))
+}
+
+fn func(builder: &mut ProfileBuilder, lib: LibId, name: &CodeName<'_>, file: Option<&str>) -> FuncId {
+    let source = file.map(|file| {
+        let filename = builder.intern_string(file);
+        builder.intern_source(Source { filename })
+    });
+    let (line, column) = name.position;
+    let name = builder.intern_string(name.function);
+    builder.intern_func(Func { name, lib: Some(lib), source, line, column })
+}
+
+fn category(builder: &mut ProfileBuilder, name: &CodeName<'_>) -> CategoryPair {
+    let (category, color) = name.runtime.category();
+    let category = builder.add_category(category, color);
+    let subcategory = name.tier.map_or(0, |tier| builder.add_subcategory(category, tier));
+    CategoryPair { category, subcategory }
+}

@@ -1,0 +1,198 @@
+//! The names that runtimes give to their code: what is in them, and the category that each belongs to.
+//!
+//! Sources: V8's `src/logging/code-events.h` (code tags) and `Code::CodeKindToMarker`; CPython's documentation, "Python support for
+//! the Linux perf profiler"; .NET's `PerfMapEnabled` and the runtime's `perfmap.cpp` (tiers in brackets); the JVM's
+//! `Compiler.perfmap` (`CodeCache::write_perf_map`); Wasmtime's `profiling_agent`.
+
+use nyquist_profile::CategoryColor;
+
+/// What the name of a piece of code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodeName<'a> {
+    /// The function.
+    pub(crate) function: &'a str,
+    /// The file that it is defined in.
+    pub(crate) file: Option<&'a str>,
+    /// The line and the column in it.
+    pub(crate) position: (Option<u32>, Option<u32>),
+    /// The runtime.
+    pub(crate) runtime: Runtime,
+    /// How the code was made.
+    pub(crate) tier: Option<&'a str>,
+}
+
+/// Who made a piece of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Runtime {
+    JavaScript,
+    Python,
+    DotNet,
+    Java,
+    WebAssembly,
+    Unknown,
+}
+
+impl Runtime {
+    /// The name and the colour of its category.
+    pub(crate) fn category(self) -> (&'static str, CategoryColor) {
+        match self {
+            Self::JavaScript => ("JavaScript", CategoryColor::Blue),
+            Self::Python => ("Python", CategoryColor::Green),
+            Self::DotNet => (".NET", CategoryColor::Purple),
+            Self::Java => ("Java", CategoryColor::Red),
+            Self::WebAssembly => ("WebAssembly", CategoryColor::Magenta),
+            Self::Unknown => ("JIT", CategoryColor::LightBlue),
+        }
+    }
+}
+
+impl<'a> CodeName<'a> {
+    /// Takes a name apart.
+    pub(crate) fn parse(name: &'a str) -> Self {
+        let parsers = [parse_v8, parse_python, parse_dot_net, parse_java, parse_wasm];
+        parsers.iter().find_map(|parse| parse(name)).unwrap_or(Self::plain(name, Runtime::Unknown))
+    }
+
+    fn plain(function: &'a str, runtime: Runtime) -> Self {
+        Self { function, file: None, position: (None, None), runtime, tier: None }
+    }
+}
+
+/// `JS:*fib /tmp/x.js:1:13`: a tag, a mark for the tier, the function, and where it is.
+fn parse_v8(name: &str) -> Option<CodeName<'_>> {
+    let (tag, rest) = name.split_once(':')?;
+    let code = CodeName::plain(rest, Runtime::JavaScript);
+    match tag {
+        "JS" | "LazyCompile" | "Function" | "Script" | "Eval" => {}
+        "Builtin" | "BytecodeHandler" | "Handler" | "Stub" => {
+            return Some(CodeName { tier: Some("Builtin"), ..code });
+        }
+        "RegExp" => return Some(CodeName { tier: Some("RegExp"), function: name, ..code }),
+        _ => return None,
+    }
+    let (tier, rest) = match rest.split_at_checked(1) {
+        Some(("~", rest)) => (Some("Interpreter"), rest),
+        Some(("^", rest)) => (Some("Baseline"), rest),
+        Some(("+", rest)) => (Some("Maglev"), rest),
+        Some(("*", rest)) => (Some("Optimized"), rest),
+        _ => (None, rest),
+    };
+    let (function, place) = rest.split_once(' ').unwrap_or((rest, ""));
+    let (file, position) = split_position(place);
+    let function = match (function, tag) {
+        ("", "Script") => "(script)",
+        ("", "Eval") => "(eval)",
+        ("", _) => "(anonymous)",
+        _ => function,
+    };
+    Some(CodeName { function, file: Some(file).filter(|file| !file.is_empty()), position, tier, ..code })
+}
+
+/// `FILE:LINE:COLUMN` or `FILE:LINE`.
+fn split_position(place: &str) -> (&str, (Option<u32>, Option<u32>)) {
+    let split = |text: &'_ str| {
+        text.rsplit_once(':').and_then(|(rest, number)| Some((rest.len(), number.parse().ok()?)))
+    };
+    match split(place) {
+        None => (place, (None, None)),
+        Some((end, last)) => match split(&place[..end]) {
+            None => (&place[..end], (Some(last), None)),
+            Some((file, line)) => (&place[..file], (Some(line), Some(last))),
+        },
+    }
+}
+
+/// `py::function:/path/to/file.py`
+fn parse_python(name: &str) -> Option<CodeName<'_>> {
+    let (function, file) = name.strip_prefix("py::")?.split_once(':')?;
+    Some(CodeName { file: Some(file), ..CodeName::plain(function, Runtime::Python) })
+}
+
+/// `int32 [app] Program::Fib(int32)[OptimizedTier1]`
+fn parse_dot_net(name: &str) -> Option<CodeName<'_>> {
+    const TIERS: [&str; 10] = [
+        "Tier0",
+        "Tier1",
+        "OptimizedTier1",
+        "OptimizedTier1OSR",
+        "QuickJitted",
+        "MinOptJitted",
+        "Optimized",
+        "PreJIT",
+        "ReadyToRun",
+        "Instrumented",
+    ];
+    let (function, tier) = name.strip_suffix(']')?.rsplit_once('[')?;
+    let is_tier = TIERS.contains(&tier) || tier.starts_with("Instrumented");
+    is_tier.then(|| CodeName { tier: Some(tier), ..CodeName::plain(function, Runtime::DotNet) })
+}
+
+/// `int Hot.fib(int)`; the agents' `Lcom/foo/Bar;::method`; and the parts of the virtual machine itself.
+fn parse_java(name: &str) -> Option<CodeName<'_>> {
+    let code = CodeName::plain(name, Runtime::Java);
+    if matches!(name, "Interpreter" | "call_stub" | "StubRoutines (1)" | "StubRoutines (2)") {
+        return Some(CodeName { tier: Some("Virtual machine"), ..code });
+    }
+    let is_agents = name.starts_with('L') && name.contains(";::");
+    let signature = name.strip_suffix(')').and_then(|head| head.split_once('(')).map(|(head, _)| head);
+    let is_method = signature.is_some_and(|head| {
+        head.split_once(' ').is_some_and(|(kind, method)| {
+            !kind.is_empty() && method.contains('.') && !method.contains([' ', ':'])
+        })
+    });
+    (is_agents || is_method).then_some(code)
+}
+
+/// `wasm[0]::function[12]::name`, `wasm-function[12]`
+fn parse_wasm(name: &str) -> Option<CodeName<'_>> {
+    let is_wasm =
+        name.starts_with("wasm[") || name.starts_with("wasm-function[") || name.starts_with("wasm::");
+    is_wasm.then(|| CodeName::plain(name, Runtime::WebAssembly))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_runtimes_are_taken_apart() {
+        let check = |name, function, file: &str, position, runtime, tier: &str| {
+            let parsed = CodeName::parse(name);
+            let tier = Some(tier).filter(|tier| !tier.is_empty());
+            let file = Some(file).filter(|file| !file.is_empty());
+            assert_eq!(parsed, CodeName { function, file, position, runtime, tier }, "{name}");
+        };
+        let none = (None, None);
+        let at = |line, column| (Some(line), Some(column));
+        let js = Runtime::JavaScript;
+        check("JS:*fib /tmp/x.js:1:13", "fib", "/tmp/x.js", at(1, 13), js, "Optimized");
+        check(
+            "LazyCompile:~multiply file:///a b.mjs:2:24",
+            "multiply",
+            "file:///a b.mjs",
+            at(2, 24),
+            js,
+            "Interpreter",
+        );
+        check("JS:^ /tmp/x.js:5:1", "(anonymous)", "/tmp/x.js", at(5, 1), js, "Baseline");
+        check("Script:~ /tmp/x.js:1:1", "(script)", "/tmp/x.js", at(1, 1), js, "Interpreter");
+        check("Builtin:ArrayMap", "ArrayMap", "", none, js, "Builtin");
+        check("RegExp:a+b", "RegExp:a+b", "", none, js, "RegExp");
+        check("py::main:/srv/app.py", "main", "/srv/app.py", none, Runtime::Python, "");
+        check(
+            "int32 [app] P::Fib(int32)[Tier0]",
+            "int32 [app] P::Fib(int32)",
+            "",
+            none,
+            Runtime::DotNet,
+            "Tier0",
+        );
+        check("int Hot.fib(int)", "int Hot.fib(int)", "", none, Runtime::Java, "");
+        check("Interpreter", "Interpreter", "", none, Runtime::Java, "Virtual machine");
+        check("Lcom/foo/Bar;::run", "Lcom/foo/Bar;::run", "", none, Runtime::Java, "");
+        check("wasm[0]::function[12]::sum", "wasm[0]::function[12]::sum", "", none, Runtime::WebAssembly, "");
+        check("operator new(unsigned long)", "operator new(unsigned long)", "", none, Runtime::Unknown, "");
+        check("std::vector<int>::f(int)", "std::vector<int>::f(int)", "", none, Runtime::Unknown, "");
+        check("", "", "", none, Runtime::Unknown, "");
+    }
+}

@@ -1,0 +1,74 @@
+//! What a jitdump or a perf map says of the code of a lib that was made of it.
+
+use crate::jit::dump::{Code, Dump};
+use nyquist_object::{Avma, RelativeAddress};
+use nyquist_perf::PerfMap;
+use std::sync::Arc;
+
+/// The names of code that was made while the program ran.
+#[derive(Clone, Debug)]
+pub struct JitSymbols(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// The code of a jitdump, by its place in the file.
+    Dump(Arc<[Code]>),
+    /// A perf map, and the address from which the lib counts.
+    Map(Arc<PerfMap>, Avma),
+}
+
+/// The code at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct JitFunction<'a> {
+    /// The name as the compiler wrote it.
+    pub(crate) name: &'a str,
+    /// Where it begins; `None` where that is before the lib does.
+    pub(crate) start: Option<RelativeAddress>,
+    /// Its size in bytes.
+    pub(crate) size: u32,
+    /// The file and the line at the address, where the compiler has noted them.
+    pub(crate) line: Option<(&'a str, u32)>,
+}
+
+impl JitSymbols {
+    pub(crate) fn of_dump(dump: &Dump) -> Self {
+        Self(Source::Dump(dump.codes().into()))
+    }
+
+    pub(crate) fn of_map(map: PerfMap, base: Avma) -> Self {
+        Self(Source::Map(Arc::new(map), base))
+    }
+
+    /// Where an address of the lib is in the process, if that can be told.
+    pub(crate) fn avma(&self, address: RelativeAddress) -> Option<Avma> {
+        match &self.0 {
+            Source::Dump(_) => None,
+            Source::Map(_, base) => Some(Avma(base.0.checked_add(u64::from(address.0))?)),
+        }
+    }
+
+    /// The code at an address. O(log n).
+    pub(crate) fn find(&self, address: RelativeAddress) -> Option<JitFunction<'_>> {
+        match &self.0 {
+            Source::Dump(codes) => find_in_dump(codes, address),
+            Source::Map(map, base) => {
+                let entry = map.find(base.0.checked_add(u64::from(address.0))?)?;
+                let start = entry.start.checked_sub(base.0).and_then(|start| u32::try_from(start).ok());
+                let size = u32::try_from(entry.end - entry.start).unwrap_or(u32::MAX);
+                Some(JitFunction { name: &entry.name, start: start.map(RelativeAddress), size, line: None })
+            }
+        }
+    }
+}
+
+fn find_in_dump(codes: &[Code], address: RelativeAddress) -> Option<JitFunction<'_>> {
+    let after = codes.partition_point(|code| code.offset <= address.0);
+    let code = codes.get(after.checked_sub(1)?)?;
+    let offset = address.0 - code.offset;
+    if offset >= code.size {
+        return None;
+    }
+    let after = code.lines.partition_point(|line| line.offset <= offset);
+    let line = after.checked_sub(1).and_then(|at| code.lines.get(at)).map(|line| (&*line.file, line.number));
+    Some(JitFunction { name: &code.name, start: Some(RelativeAddress(code.offset)), size: code.size, line })
+}

@@ -1,0 +1,232 @@
+//! What the profile says of a recording: its machine, its command, its zero, and what is less than it could be.
+
+use std::path::Path;
+
+use nyquist_object::BuildId;
+use nyquist_object::elf::Architecture;
+use nyquist_perf::AttrFlags;
+use nyquist_perf::file::{Features, FileReader};
+use nyquist_profile::{ExtraInfo, Meta};
+use rustc_hash::FxHashMap;
+
+use super::ImportOptions;
+use super::choose::{Chosen, Meaning};
+use crate::RecordedFiles;
+use crate::converter::{Converter, Options};
+use crate::event::{Event, EventKind, Timestamp};
+
+/// What a recorder's version begins with that is this program.
+const NYQUIST: &str = "nyquist ";
+
+/// Whether this program has made the recording: its counters are CPU time.
+pub(crate) fn is_by_nyquist(features: &Features) -> bool {
+    features.version.as_deref().is_some_and(|version| version.starts_with(NYQUIST))
+}
+
+/// The architecture that the recording states, or else this machine's.
+pub(crate) fn architecture(features: &Features) -> Architecture {
+    /// `e_machine` for what is none of the others: EM_NONE.
+    const NONE: u16 = 0;
+    match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
+        "x86_64" => Architecture::X86_64,
+        "aarch64" | "arm64" => Architecture::Aarch64,
+        "i386" | "i486" | "i586" | "i686" | "x86" => Architecture::X86,
+        _ => Architecture::Other(NONE),
+    }
+}
+
+/// The converter of a recording whose first events are these.
+pub(crate) fn new_converter(
+    reader: &FileReader,
+    options: &ImportOptions,
+    chosen: &[Chosen],
+    first: &[Event],
+) -> Converter {
+    let features = reader.features();
+    let start = Timestamp(zero(features, first));
+    let mut used: Vec<&Chosen> = chosen.iter().filter(|chosen| chosen.is_used()).collect();
+    // Waits are no measure of their own.
+    used.sort_by_key(|chosen| chosen.meaning() == Some(Meaning::Waits));
+    let kernel_permitted = !used.iter().all(|chosen| chosen.attr().flags.contains(AttrFlags::EXCLUDE_KERNEL));
+    let meta = meta(features, options, &used, start);
+    let files = RecordedFiles {
+        finder: options.finder.clone(),
+        build_ids: build_ids(features),
+        made_here: is_this_machine(features),
+    };
+    Converter::new(Options { start, kernel_permitted, meta })
+        .with_recorded_files(files)
+        .with_selection(options.selection.clone())
+        .shaped(options.shape)
+}
+
+/// The time that the profile counts from: where the recorder says when it began, then; else the first sample's.
+fn zero(features: &Features, first: &[Event]) -> u64 {
+    if let (true, Some(clock)) = (is_by_nyquist(features), features.clock) {
+        return clock.clock_ns;
+    }
+    let samples = first.iter().filter(|event| matches!(event.kind, EventKind::Sample(_)));
+    let in_events = samples.map(|event| event.time.0).filter(|time| *time > 0).min();
+    let stated = features.sample_time.map(|(first, _)| first).filter(|first| *first > 0);
+    stated.into_iter().chain(in_events).min().unwrap_or_default()
+}
+
+fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: Timestamp) -> Meta {
+    let words = &features.command_line;
+    let line =
+        |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
+    let names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
+    let mut extra = vec![line("Event", names.join(", "))];
+    extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
+    Meta {
+        product: options.name.clone().unwrap_or_else(|| title(words)),
+        interval: used.first().map_or(1_000_000, |chosen| chosen.interval_ns()),
+        start_time: start_time(features, options, start),
+        has_cpu_deltas: used.first().is_some_and(|chosen| chosen.is_clock()) || is_by_nyquist(features),
+        arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
+        oscpu: features.os_release.as_ref().map(|release| format!("Linux {release}")),
+        platform: Some("Linux".to_owned()),
+        abi: features.arch.as_ref().map(|arch| format!("{arch}-gcc3")),
+        cpu_name: features.cpu_name.clone(),
+        logical_cpus: features.cpus.map(|(_, online)| online),
+        main_memory: features.memory_kb.map(|kilobytes| kilobytes.saturating_mul(1024)),
+        imported_from: Some(match &features.version {
+            Some(version) if is_by_nyquist(features) => version.clone(),
+            Some(version) => format!("perf {version}"),
+            None => "perf".to_owned(),
+        }),
+        extra,
+        ..Meta::default()
+    }
+}
+
+/// The recorded program's name, as far as the recorder's command line tells.
+fn title(words: &[String]) -> String {
+    let name = |word: &String| {
+        let name = Path::new(word).file_name().map(|name| name.to_string_lossy().into_owned());
+        name.unwrap_or_else(|| word.clone())
+    };
+    recorded_command(words).map_or_else(|| "perf.data".to_owned(), name)
+}
+
+/// The first word of `perf record`'s command line that is no option and no option's value.
+fn recorded_command(words: &[String]) -> Option<&String> {
+    /// The options that take the next word as their value, as far as people use them (perf-record(1)).
+    const WITH_VALUE: [&str; 35] = [
+        "-e",
+        "-F",
+        "-c",
+        "-o",
+        "-p",
+        "-t",
+        "-C",
+        "-m",
+        "-G",
+        "-u",
+        "-D",
+        "-k",
+        "-I",
+        "-j",
+        "-W",
+        "-r",
+        "--event",
+        "--freq",
+        "--count",
+        "--output",
+        "--pid",
+        "--tid",
+        "--cpu",
+        "--mmap-pages",
+        "--cgroup",
+        "--uid",
+        "--delay",
+        "--clockid",
+        "--call-graph",
+        "--branch-filter",
+        "--filter",
+        "--max-size",
+        "--user-regs",
+        "--intr-regs",
+        "--realtime",
+    ];
+    let mut words = words.iter().skip_while(|word| *word != "record").skip(1);
+    while let Some(word) = words.next() {
+        if word == "--" {
+            return words.next();
+        }
+        if !word.starts_with('-') {
+            return Some(word);
+        }
+        if WITH_VALUE.contains(&word.as_str()) {
+            words.next();
+        }
+    }
+    None
+}
+
+/// The wall's time at the profile's zero, in µs.
+fn start_time(features: &Features, options: &ImportOptions, start: Timestamp) -> u64 {
+    let ns = match features.clock {
+        Some(clock) => clock.wall_ns.saturating_sub(clock.clock_ns).saturating_add(start.0),
+        None => {
+            let duration = features.sample_time.map_or(0, |(first, last)| last.saturating_sub(first));
+            options.saved_ns.unwrap_or_default().saturating_sub(duration)
+        }
+    };
+    ns / 1000
+}
+
+fn build_ids(features: &Features) -> FxHashMap<String, BuildId> {
+    /// The machine itself, and not one of its virtual machines (`HOST_KERNEL_ID`).
+    const HOST: i32 = -1;
+    let of_host = features.build_ids.iter().filter(|file| file.pid == HOST);
+    of_host.filter_map(|file| Some((file.path.clone(), BuildId::new(&file.build_id)?))).collect()
+}
+
+/// Whether the recording was made on this machine, by this kernel.
+fn is_this_machine(features: &Features) -> bool {
+    let own = |file: &str| std::fs::read_to_string(file).map(|text| text.trim().to_owned()).ok();
+    features.hostname.is_some()
+        && features.hostname == own("/proc/sys/kernel/hostname")
+        && features.os_release == own("/proc/sys/kernel/osrelease")
+}
+
+/// The name of the machine that the recording was made on, where it is another one.
+pub(crate) fn other_machine(features: &Features) -> Option<String> {
+    features.hostname.clone().filter(|_| !is_this_machine(features))
+}
+
+/// What is less than it could be.
+pub(crate) fn notes(reader: &FileReader, not_understood: u64, late: u64) -> Vec<String> {
+    let mut notes: Vec<String> = reader.damages().iter().map(ToString::to_string).collect();
+    if not_understood > 0 {
+        notes.push(format!("{not_understood} damaged records were passed over"));
+    }
+    if late > 0 {
+        notes.push(format!("{late} records came later than the recording had promised"));
+    }
+    if reader.auxtrace_bytes() > 0 {
+        notes.push(format!(
+            "{} bytes of hardware traces (AUX areas) were passed over: they are not decoded",
+            reader.auxtrace_bytes()
+        ));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_title_is_the_recorded_program() {
+        let check = |line: &str, expected: &str| {
+            let words: Vec<_> = line.split(' ').map(str::to_owned).collect();
+            assert_eq!(title(&words), expected, "{line}");
+        };
+        check("/usr/bin/perf record -q -F 2000 -g -o g.data ./w -o x", "w");
+        check("perf record --call-graph dwarf --call-graph=fp -z -- /bin/ls -l", "ls");
+        check("perf record -a -p 17", "perf.data");
+        check("", "perf.data");
+    }
+}

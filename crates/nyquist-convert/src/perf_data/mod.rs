@@ -1,0 +1,238 @@
+//! A perf.data recording to a profile: its records go through the same converter as those of a live recording.
+
+mod choose;
+mod describe;
+
+use crate::shape::Shape;
+use nyquist_perf::abi::record;
+use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::{Body, parse_record};
+use nyquist_symbols::Finder;
+
+use crate::Selection;
+use crate::converter::{Converter, Finished};
+use crate::event::{Event, EventKind, Tid, Timestamp};
+use crate::perf::{CounterMeaning, EventCpus, PerfEvents};
+
+pub use choose::EventUse;
+use choose::{Chosen, Meaning};
+
+/// How many events are held back at most before the profile's zero is settled.
+const MOST_BEFORE_START: usize = 1 << 20;
+
+/// How to convert a recording.
+#[derive(Debug, Default)]
+pub struct ImportOptions {
+    /// Finds binaries.
+    pub finder: Finder,
+    /// Which samples are wanted.
+    pub selection: Selection,
+    /// The names of the events that are wanted; if there are none, the first clock or cycle counter, and where threads
+    /// wait.
+    pub events: Vec<String>,
+    /// The title of the profile; the recorded command where there is none.
+    pub name: Option<String>,
+    /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, where that is known: its own clocks may not say
+    /// when it was made.
+    pub saved_ns: Option<u64>,
+    /// Which threads the profile has.
+    pub shape: Shape,
+}
+
+/// A converted recording.
+#[derive(Debug)]
+pub struct Imported {
+    /// The profile, and what is needed to give it names.
+    pub finished: Finished,
+    /// The recording's events, and what became of each.
+    pub events: Vec<EventUse>,
+    /// What is less than it could be, a sentence each.
+    pub notes: Vec<String>,
+    /// The machine that the recording was made on, where it is another one than this.
+    pub other_machine: Option<String>,
+}
+
+/// Why a recording cannot be converted.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// No event has one of the names that were asked for.
+    #[error("the recording has no event named {wanted}")]
+    NoSuchEvent {
+        /// The name.
+        wanted: String,
+        /// The names that there are.
+        there: Vec<String>,
+    },
+}
+
+/// Reads a recording to its end and converts it.
+///
+/// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
+/// until the recording says that no older ones follow.
+pub fn import(mut reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
+    let mut import = Import::new(options);
+    while let Some(item) = reader.read_next() {
+        match item {
+            Item::CompleteBefore(time) => import.complete_before(Timestamp(time), &reader),
+            Item::Record(record) => {
+                if record.event < import.chosen.len() {
+                    import.record(&record);
+                    continue;
+                }
+                // A stream describes its events before their records.
+                let (time, bytes, piece) = (record.time, record.bytes, record.piece.clone());
+                let (event, header) = (record.event, record.header);
+                let bytes = piece.slice_ref(bytes);
+                import.prepare(&reader)?;
+                import.record(&FileRecord { event, time, header, bytes: &bytes, piece: &piece });
+            }
+        }
+        if import.before_start.len() > MOST_BEFORE_START {
+            import.converter = Some(import.started(&reader));
+        }
+    }
+    import.prepare(&reader)?;
+    Ok(import.finish(&reader))
+}
+
+/// The state of a conversion.
+struct Import {
+    options: ImportOptions,
+    /// What each event's samples are used for, by the place of the event.
+    chosen: Vec<Chosen>,
+    /// Events before the profile's zero is known.
+    before_start: Vec<Event>,
+    converter: Option<Converter>,
+    tracepoints: Tracepoints,
+    /// The time of the latest record that had one.
+    latest: u64,
+    not_understood: u64,
+}
+
+impl Import {
+    fn new(options: ImportOptions) -> Self {
+        Self {
+            options,
+            chosen: Vec::new(),
+            before_start: Vec::new(),
+            converter: None,
+            tracepoints: Tracepoints::default(),
+            latest: 0,
+            not_understood: 0,
+        }
+    }
+
+    /// Decides what each event is used for, of those that are described by now.
+    fn prepare(&mut self, reader: &FileReader) -> Result<(), ImportError> {
+        if self.chosen.len() == reader.events().len() && !self.chosen.is_empty() {
+            return Ok(());
+        }
+        let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
+        let by_us = describe::is_by_nyquist(reader.features());
+        self.tracepoints = Tracepoints::parse(&reader.features().tracing);
+        self.chosen = choose::choose(reader.events(), &self.options.events)?;
+        for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
+            chosen.layout = Some(PerfEvents {
+                format: event.format,
+                architecture: describe::architecture(reader.features()),
+                period: chosen.period(),
+                cpus: cpus.clone(),
+                counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
+            });
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, found: &FileRecord<'_>) {
+        let Some(chosen) = self.chosen.get(found.event) else { return };
+        let is_sample = found.header.kind == record::SAMPLE;
+        if is_sample && !chosen.is_used() {
+            return self.count(found.event);
+        }
+        let Some(layout) = &chosen.layout else { return };
+        match layout.event(found.piece, found.bytes) {
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
+                self.switch(event, found, chosen.attr().config);
+            }
+            Ok(Some(event)) => self.event(event, found.time),
+            Ok(None) => {}
+            Err(_) => self.not_understood += 1,
+        }
+        if is_sample {
+            self.count(found.event);
+        }
+    }
+
+    /// A sample of `sched:sched_switch`: one thread leaves the CPU, and another comes to it.
+    fn switch(&mut self, event: Event, found: &FileRecord<'_>, tracepoint: u64) {
+        /// The idle task of every CPU.
+        const IDLE: Tid = Tid(0);
+        let Event { time, cpu, kind: EventKind::Sample(sample) } = event else { return };
+        let next = self.next_thread(found, tracepoint);
+        if sample.tid != IDLE {
+            self.event(Event { time, cpu, kind: EventKind::SwitchOut(sample) }, found.time);
+        }
+        if let Some(tid) = next.filter(|tid| *tid != IDLE) {
+            self.event(Event { time, cpu, kind: EventKind::SwitchIn { tid } }, found.time);
+        }
+    }
+
+    /// The thread that comes to the CPU, by the tracepoint's raw data.
+    fn next_thread(&self, found: &FileRecord<'_>, tracepoint: u64) -> Option<Tid> {
+        let layout = self.chosen.get(found.event)?.layout.as_ref()?;
+        let record = parse_record(found.bytes, &layout.format).ok()?;
+        let Body::Sample(sample) = record.body else { return None };
+        let field = self.tracepoints.get(tracepoint)?.field("next_pid")?;
+        match self.tracepoints.value(field, sample.raw?)? {
+            FieldValue::Integer(tid) => Some(Tid(u32::try_from(tid).ok()?)),
+            FieldValue::Text(_) => None,
+        }
+    }
+
+    fn count(&mut self, event: usize) {
+        if let Some(chosen) = self.chosen.get_mut(event) {
+            chosen.samples += 1;
+        }
+    }
+
+    fn event(&mut self, mut event: Event, time: Option<u64>) {
+        match time {
+            Some(time) => self.latest = self.latest.max(time),
+            // Without times, records are in the order in which they came.
+            None => event.time = Timestamp(self.latest),
+        }
+        match &mut self.converter {
+            Some(converter) => converter.push(event),
+            None => self.before_start.push(event),
+        }
+    }
+
+    fn complete_before(&mut self, time: Timestamp, reader: &FileReader) {
+        let mut converter = self.started(reader);
+        converter.advance(time);
+        self.converter = Some(converter);
+    }
+
+    /// Settles the profile's zero, if it is not settled, and begins to convert.
+    fn started(&mut self, reader: &FileReader) -> Converter {
+        let events = std::mem::take(&mut self.before_start);
+        let begun = self.converter.take();
+        let new = || describe::new_converter(reader, &self.options, &self.chosen, &events);
+        let mut converter = begun.unwrap_or_else(new);
+        for event in events {
+            converter.push(event);
+        }
+        converter
+    }
+
+    fn finish(mut self, reader: &FileReader) -> Imported {
+        let finished = self.started(reader).finish();
+        let notes = describe::notes(reader, self.not_understood, finished.statistics.late);
+        Imported {
+            finished,
+            events: self.chosen.into_iter().map(Chosen::into_use).collect(),
+            notes,
+            other_machine: describe::other_machine(reader.features()),
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Where mapped files are looked for: where processes have them that live, or, for a recording that is read later, by their
+//! build ids and paths on this machine.
+
+use crate::event::{MappedFile, Mapping};
+use crate::modules::{is_same, open_regular};
+use nyquist_object::elf::build_id_in_notes;
+use nyquist_object::{BuildId, FileSource, ModuleId};
+use nyquist_symbols::{Finder, ModuleRequest};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where mapped files are looked for.
+#[derive(Debug, Default)]
+pub(crate) enum Files {
+    /// Where the processes see them that map them now.
+    #[default]
+    Live,
+    /// On this machine, after the recording.
+    Recorded(RecordedFiles),
+}
+
+/// How to find the files of a recording that is read later, here or on another machine.
+#[derive(Debug)]
+pub struct RecordedFiles {
+    /// Finds binaries by their build ids.
+    pub finder: Finder,
+    /// The build ids of files by their paths, where mappings do not say them; the kernel's is that of
+    /// `[kernel.kallsyms]`.
+    pub build_ids: FxHashMap<String, BuildId>,
+    /// Whether the recording was made on this machine, by this kernel: then a file whose build id nobody knows is taken
+    /// from its path, where what is known of it is right.
+    pub made_here: bool,
+}
+
+impl Files {
+    /// The build id of the file of a mapping, where it is known.
+    pub(crate) fn id_of(&self, mapping: &Mapping) -> Option<BuildId> {
+        match (&mapping.identity, self) {
+            (MappedFile::BuildId(id), _) => Some(id.clone()),
+            (_, Self::Recorded(files)) => files.stated_id(&mapping.path),
+            (_, Self::Live) => None,
+        }
+    }
+
+    /// Whether a kernel of that build id, or of one that is not known, is the one that runs.
+    pub(crate) fn is_running_kernel(&self, id: Option<&BuildId>) -> bool {
+        match (self, id) {
+            (Self::Live, _) => true,
+            // Modules have ids of their own.
+            (Self::Recorded(files), _) if files.stated_id(KERNEL).is_some() => {
+                files.stated_id(KERNEL) == running_kernel_id()
+            }
+            (Self::Recorded(_), Some(id)) if running_kernel_id().as_ref() == Some(id) => true,
+            (Self::Recorded(files), _) => files.made_here,
+        }
+    }
+}
+
+/// What perf calls the kernel's image.
+const KERNEL: &str = "[kernel.kallsyms]";
+
+fn running_kernel_id() -> Option<BuildId> {
+    let notes = std::fs::read("/sys/kernel/notes").ok()?;
+    build_id_in_notes(&notes, cfg!(target_endian = "little"))
+}
+
+impl RecordedFiles {
+    fn stated_id(&self, path: &str) -> Option<BuildId> {
+        self.build_ids.get(path).cloned()
+    }
+
+    /// Opens the file of a mapping. One that is another than the one that was mapped is not used.
+    pub(crate) fn open(&self, mapping: &Mapping, id: Option<&BuildId>) -> Option<Arc<FileSource>> {
+        let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
+        if let Some(id) = id {
+            let id = Some(ModuleId::BuildId(id.clone()));
+            let request = ModuleRequest { path: PathBuf::from(path), id, ..ModuleRequest::default() };
+            return self.finder.find_binary(&request).map(|file| file.source);
+        }
+        Some(Arc::new(FileSource::new(self.open_made_here(mapping)?)))
+    }
+
+    /// Opens the file of a mapping by its path, if the recording was made on this machine.
+    pub(crate) fn open_made_here(&self, mapping: &Mapping) -> Option<File> {
+        let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
+        let file = self.made_here.then(|| open_regular(path)).flatten()?;
+        is_same(&file, &mapping.identity).then_some(file)
+    }
+}

@@ -1,0 +1,54 @@
+//! Which samples of a recording are wanted: those of some processes, threads, CPUs, names or a stretch of time.
+
+use crate::event::{Pid, Tid};
+
+/// Which samples are wanted. An empty list wants all; of several lists, a sample must be in each.
+///
+/// What is left out is only samples: the names and mappings of all processes are followed, for those that are wanted
+/// inherit them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Of these processes.
+    pub pids: Vec<Pid>,
+    /// Of these threads.
+    pub tids: Vec<Tid>,
+    /// Of processes or threads that have one of these names when they are sampled.
+    pub names: Vec<String>,
+    /// On these CPUs; a sample whose CPU is not known is on none of them.
+    pub cpus: Vec<u32>,
+    /// In this stretch of time.
+    pub time: Option<TimeRange>,
+}
+
+/// A stretch of time, in nanoseconds since the profile's zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Its first moment.
+    pub start: u64,
+    /// The first moment behind it.
+    pub end: u64,
+}
+
+impl Selection {
+    /// Whether a sample of that thread, then and there, may be wanted: all but its name is looked at.
+    pub(crate) fn wants(&self, (pid, tid): (Pid, Tid), cpu: Option<u32>, time: u64) -> bool {
+        is_in(&self.pids, &pid)
+            && is_in(&self.tids, &tid)
+            && (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
+            && self.time.is_none_or(|range| (range.start..range.end).contains(&time))
+    }
+
+    /// Whether names are looked at.
+    pub(crate) fn looks_at_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
+    /// Whether a thread of that name, in a process of that name, is wanted.
+    pub(crate) fn wants_name(&self, process: &str, thread: &str) -> bool {
+        self.names.iter().any(|name| name == process || name == thread)
+    }
+}
+
+fn is_in<T: PartialEq>(wanted: &[T], value: &T) -> bool {
+    wanted.is_empty() || wanted.contains(value)
+}

@@ -1,0 +1,21 @@
+//! The shape of a profile: which threads it has, and what they are called.
+
+/// Which threads a profile has, and what they are called. The default is one thread for each thread that was sampled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own, named after what it does")]
+pub struct Shape {
+    /// Threads of the same name in one process, and processes of the same name, share a row where one begins after
+    /// the other's end.
+    pub reuse_threads: bool,
+    /// Equal frames at the root of a stack are folded into one: those of a recursion that was not followed to its
+    /// beginning. Stacks that differ only in its depth are one then.
+    pub fold_recursive_prefix: bool,
+    /// Each CPU has a thread of its own too, in a process [`CPU`](nyquist_profile::well_known::CPU_PROCESS), with all
+    /// samples that were taken on it.
+    pub cpu_threads: bool,
+    /// Only the main thread of each process is kept.
+    pub main_threads_only: bool,
+    /// How many of a program's arguments its process's name has. They are read from `/proc`, which only has those of
+    /// processes that live.
+    pub program_arguments: usize,
+}

@@ -1,0 +1,36 @@
+//! The threads that wait: where, and since when.
+
+use crate::event::{Pid, Tid, Timestamp};
+use nyquist_profile::StackId;
+use rustc_hash::FxHashMap;
+
+/// A thread's wait that has not ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait {
+    pub(crate) pid: Pid,
+    pub(crate) since: Timestamp,
+    pub(crate) stack: Option<StackId>,
+}
+
+/// All waits that have not ended.
+#[derive(Debug, Default)]
+pub(crate) struct Waits {
+    waiting: FxHashMap<Tid, Wait>,
+}
+
+impl Waits {
+    pub(crate) fn begin(&mut self, tid: Tid, wait: Wait) {
+        self.waiting.insert(tid, wait);
+    }
+
+    pub(crate) fn end(&mut self, tid: Tid) -> Option<Wait> {
+        if self.waiting.is_empty() { None } else { self.waiting.remove(&tid) }
+    }
+
+    /// Ends all, in the order of threads.
+    pub(crate) fn end_all(&mut self) -> Vec<(Tid, Wait)> {
+        let mut waits: Vec<_> = self.waiting.drain().collect();
+        waits.sort_unstable_by_key(|(tid, _)| *tid);
+        waits
+    }
+}

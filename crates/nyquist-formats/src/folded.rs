@@ -1,0 +1,225 @@
+//! Folded stacks: `process;outer;inner 17`, a line a stack, as `flamegraph.pl` and `inferno` take them.
+//!
+//! The format is described in the README of <https://github.com/brendangregg/FlameGraph> (stackcollapse).
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use nyquist_profile::{FrameId, Profile, Sample, StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Imported, Note, ReadError};
+use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::select;
+
+const FORMAT: &str = "a file of folded stacks";
+
+/// How stacks are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WriteOptions {
+    /// Whether a thread's name stands between its process and its frames.
+    pub thread_names: bool,
+    /// Whether each function is preceded by its lib, as ``libc.so.6`write``.
+    pub libs: bool,
+}
+
+/// Writes one line for each distinct stack, sorted. Its count is the weight in sampling intervals: of CPU time, or, of a
+/// profile that has none, of waiting. O(samples + stacks × depth).
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(profile: &Profile, out: &mut impl Write, options: WriteOptions) -> io::Result<()> {
+    let names = frame_names(profile, options);
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for (index, stacks) in weights(profile) {
+        let root = root_name(profile, index, options);
+        for (stack, weight) in stacks {
+            *lines.entry(line(profile, &root, stack, &names)).or_default() += weight;
+        }
+    }
+    for (line, weight) in lines {
+        writeln!(out, "{line} {weight}")?;
+    }
+    Ok(())
+}
+
+/// The weights of each thread's stacks; the empty stack is `None`.
+fn weights(profile: &Profile) -> Vec<(ThreadIndex, FxHashMap<Option<StackId>, u64>)> {
+    let wanted = select::one_kind(profile);
+    let sum = |samples: &[Sample]| {
+        let mut weights: FxHashMap<_, u64> = FxHashMap::default();
+        for sample in samples.iter().filter(|sample| wanted(sample)) {
+            *weights.entry(sample.stack).or_default() += u64::from(sample.weight);
+        }
+        weights
+    };
+    let threads = profile.threads().iter().enumerate();
+    threads.map(|(index, thread)| (ThreadIndex::from_index(index), sum(&thread.samples))).collect()
+}
+
+fn root_name(profile: &Profile, thread: ThreadIndex, options: WriteOptions) -> String {
+    let thread = profile.thread(thread);
+    let process = profile.process(thread.process);
+    let name = if process.name.is_empty() { &process.pid } else { &process.name };
+    let mut root = harmless(name);
+    if options.thread_names {
+        root.push(';');
+        root.push_str(&harmless(if thread.name.is_empty() { &thread.tid } else { &thread.name }));
+    }
+    root
+}
+
+fn frame_names(profile: &Profile, options: WriteOptions) -> Vec<String> {
+    let name = |index| {
+        let func = profile.func(profile.frame(FrameId::from_index(index)).func);
+        let name = harmless(profile.string(func.name));
+        match func.lib.filter(|_| options.libs) {
+            Some(lib) => format!("{}`{name}", harmless(&profile.lib(lib).name)),
+            None => name,
+        }
+    };
+    (0..profile.frames().len()).map(name).collect()
+}
+
+fn line(profile: &Profile, root: &str, stack: Option<StackId>, names: &[String]) -> String {
+    let mut stacks: Vec<_> = stack.into_iter().flat_map(|stack| profile.ancestors(stack)).collect();
+    stacks.reverse();
+    let mut line = root.to_owned();
+    for stack in stacks {
+        line.push(';');
+        line.push_str(&names[profile.stack(stack).frame.index()]);
+    }
+    line
+}
+
+/// A name without the characters that end a frame or a line.
+fn harmless(name: &str) -> String {
+    let letter = |letter: char| match letter {
+        ';' => ':',
+        letter if letter.is_control() => ' ',
+        letter => letter,
+    };
+    // A name is trimmed because a trailing space would be taken for the one before the count.
+    let name: String = name.trim().chars().map(letter).collect();
+    if name.is_empty() { "(unknown)".into() } else { name }
+}
+
+/// Reads folded stacks. There are no times, threads or processes in them: the stacks follow each other on one thread, each
+/// for its count of milliseconds. Lines that are no stack are counted and left out.
+///
+/// # Errors
+/// If no line is a stack.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    let mut importer = Importer::new("Folded stacks", "folded stacks");
+    let mut time = 0_u64;
+    let (mut stacks, mut others) = (0, 0);
+    let name = ThreadName { pid: "0", tid: "0", process: "Folded stacks", thread: "Folded stacks" };
+    let thread = importer.thread(name);
+    for line in bytes.split(|&byte| byte == b'\n') {
+        let line = String::from_utf8_lossy(line);
+        let line = line.trim_end();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Some((frames, count)) = split_count(line) else {
+            others += 1;
+            continue;
+        };
+        stacks += 1;
+        let stack = read_stack(&mut importer, frames);
+        let duration = (count * MILLISECOND as f64).round() as u64;
+        importer.sample(thread, time, stack, duration);
+        time = time.saturating_add(duration);
+    }
+    if stacks == 0 {
+        let problem = "no line is a stack and a count".into();
+        return Err(ReadError::Malformed { format: FORMAT, problem });
+    }
+    if !bytes.ends_with(b"\n") && others > 0 {
+        importer.note(Note::Cut { place: "its last line".into() });
+        others -= 1;
+    }
+    importer.note_left_out(others, "lines that are no stack and a count");
+    Ok(importer.finish(Some(MILLISECOND)))
+}
+
+/// The frames of a line and its count. Of two counts, as `difffolded.pl` writes them, the second is the newer profile's.
+pub(crate) fn split_count(line: &str) -> Option<(&str, f64)> {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|count| count.is_finite() && *count >= 0.0);
+    let (frames, count) = line.trim_end().rsplit_once([' ', '\t'])?;
+    let count = number(count)?;
+    let frames = frames.trim_end();
+    match frames.rsplit_once(' ') {
+        Some((shorter, before)) if !shorter.is_empty() && number(before).is_some() => {
+            Some((shorter.trim_end(), count))
+        }
+        _ => (!frames.is_empty()).then_some((frames, count)),
+    }
+}
+
+fn read_stack(importer: &mut Importer, frames: &str) -> Option<StackId> {
+    frames.split(';').fold(None, |prefix, name| {
+        // stackcollapse-perf.pl marks a kernel function so.
+        let is_kernel = name.ends_with("_[k]");
+        let code = Code { name: name.strip_suffix("_[k]").unwrap_or(name), is_kernel, ..Code::default() };
+        let frame = importer.frame(&code);
+        Some(importer.stack(prefix, frame))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_profile::{profile, stacks_of};
+
+    fn written(options: WriteOptions) -> String {
+        let mut out = Vec::new();
+        write(&profile(), &mut out, options).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn each_stack_is_a_line_with_its_weight() {
+        assert_eq!(
+            written(WriteOptions::default()),
+            "app;main 2\napp;main;inlined: x;write 4\napp;worker 1\n"
+        );
+    }
+
+    #[test]
+    fn threads_and_libs_are_written_if_asked_for() {
+        let text = written(WriteOptions { thread_names: true, libs: true });
+        assert_eq!(
+            text,
+            "app;app;app`main 2\napp;app;app`main;app`inlined: x;libc.so.6`write 4\napp;pool 1;worker 1\n"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text = written(WriteOptions::default());
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(read.notes, []);
+        assert_eq!(stacks_of(&read.profile).join("\n") + "\n", text);
+    }
+
+    #[test]
+    fn counts_are_taken_from_the_end_of_the_line() {
+        let check = |line: &str, expected| assert_eq!(split_count(line), expected, "{line}");
+        check("a;b 17", Some(("a;b", 17.0)));
+        check("a b;c d 2.5", Some(("a b;c d", 2.5)));
+        check("a;b 3 4", Some(("a;b", 4.0)));
+        check("a;b", None);
+        check("17", None);
+        check(" 17", None);
+        check("a -1", None);
+    }
+
+    #[test]
+    fn other_lines_are_counted_and_a_cut_one_is_noted() {
+        let read = read(b"# comment\na;b_[k] 2\nnonsense\n\na;c").unwrap();
+        assert_eq!(stacks_of(&read.profile), ["a;b 2"]);
+        assert_eq!(read.notes.len(), 2);
+        assert!(super::read(b"nothing\nat all").is_err());
+    }
+}

@@ -1,0 +1,314 @@
+//! What all readers share: a builder that makes threads by their ids, frames by what is known of them, and weights of
+//! durations.
+
+use nyquist_profile::{
+    CategoryColor, CategoryId, CategoryPair, ExtraInfo, Frame, FrameId, Func, Lib, LibId, Marker,
+    MarkerTiming, Meta, Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, StringId, Thread,
+    ThreadIndex, well_known,
+};
+use rustc_hash::FxHashMap;
+
+use crate::error::{Imported, Note};
+
+/// A millisecond in ns: the interval of a file that has no notion of time.
+pub(crate) const MILLISECOND: u64 = 1_000_000;
+
+/// Builds a profile out of what a file says.
+pub(crate) struct Importer {
+    builder: ProfileBuilder,
+    user: CategoryId,
+    kernel: CategoryId,
+    processes: FxHashMap<String, ProcessIndex>,
+    threads: FxHashMap<(String, String), ThreadIndex>,
+    /// What each sample stands for, in ns, by thread.
+    durations: Vec<Vec<u64>>,
+    notes: Vec<Note>,
+}
+
+/// A position in code, as far as a file knows it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Code<'a> {
+    /// The function's name.
+    pub name: &'a str,
+    pub lib: Option<LibId>,
+    /// The source file.
+    pub file: Option<&'a str>,
+    /// The line that the function begins at.
+    pub start_line: Option<u32>,
+    /// The line executed.
+    pub line: Option<u32>,
+    /// The column executed.
+    pub column: Option<u32>,
+    /// Relative to the lib.
+    pub address: Option<u32>,
+    pub inline_depth: u16,
+    /// Whether it is the kernel's.
+    pub is_kernel: bool,
+}
+
+/// A thread, as far as a file knows it.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ThreadName<'a> {
+    pub pid: &'a str,
+    pub process: &'a str,
+    pub tid: &'a str,
+    pub thread: &'a str,
+}
+
+impl Importer {
+    /// An importer of a file of `format`, as `a folded file`.
+    pub(crate) fn new(product: &str, format: &str) -> Self {
+        let mut builder = ProfileBuilder::new(Meta {
+            product: product.into(),
+            interval: MILLISECOND,
+            profiling_start: Some(0),
+            symbolicated: true,
+            imported_from: Some(format.into()),
+            ..Meta::default()
+        });
+        let user = builder.add_category(well_known::USER, CategoryColor::Yellow);
+        let kernel = builder.add_category(well_known::KERNEL, CategoryColor::Orange);
+        Self {
+            builder,
+            user,
+            kernel,
+            processes: FxHashMap::default(),
+            threads: FxHashMap::default(),
+            durations: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// What is known of the recording, to be changed.
+    pub(crate) fn meta_mut(&mut self) -> &mut Meta {
+        self.builder.meta_mut()
+    }
+
+    /// The builder, for what only one format has.
+    pub(crate) fn builder(&mut self) -> &mut ProfileBuilder {
+        &mut self.builder
+    }
+
+    /// Notes something for the user.
+    pub(crate) fn note(&mut self, note: Note) {
+        self.notes.push(note);
+    }
+
+    /// Notes what was left out, if it was anything.
+    pub(crate) fn note_left_out(&mut self, count: u64, what: impl Into<String>) {
+        if count > 0 {
+            self.notes.push(Note::LeftOut { count, what: what.into() });
+        }
+    }
+
+    /// The thread of these ids, which is added if it is new. The name that is known first stays.
+    pub(crate) fn thread(&mut self, name: ThreadName<'_>) -> ThreadIndex {
+        let key = (name.pid.to_owned(), name.tid.to_owned());
+        if let Some(&thread) = self.threads.get(&key) {
+            return thread;
+        }
+        let process = self.process(name.pid, name.process);
+        let mut thread = Thread::new(process, name.tid, name.thread);
+        thread.is_main = name.pid == name.tid;
+        let index = self.builder.add_thread(thread);
+        self.durations.push(Vec::new());
+        self.threads.insert(key, index);
+        index
+    }
+
+    fn process(&mut self, pid: &str, name: &str) -> ProcessIndex {
+        if let Some(&process) = self.processes.get(pid) {
+            return process;
+        }
+        let process = Process { pid: pid.into(), name: name.into(), ..Process::default() };
+        let index = self.builder.add_process(process);
+        self.processes.insert(pid.into(), index);
+        index
+    }
+
+    /// The lib of that path, of which the last part is the name.
+    pub(crate) fn lib(&mut self, path: &str, build_id: Option<&str>) -> LibId {
+        let name = path.rsplit(['/', '\\']).find(|part| !part.is_empty()).unwrap_or(path);
+        self.builder.add_lib(Lib {
+            name: name.into(),
+            path: path.into(),
+            debug_name: name.into(),
+            debug_path: path.into(),
+            code_id: build_id.filter(|id| !id.is_empty()).map(Into::into),
+            ..Lib::default()
+        })
+    }
+
+    /// The frame of that position. A function without a name is called by its address.
+    pub(crate) fn frame(&mut self, code: &Code<'_>) -> FrameId {
+        let name = (!code.name.is_empty()).then(|| self.builder.intern_string(code.name));
+        let file = code.file.filter(|file| !file.is_empty()).map(|file| self.builder.intern_string(file));
+        self.frame_of(name, file, code)
+    }
+
+    /// As [`frame`](Self::frame), of a name and a source file that are interned already; those in `code` do not count.
+    pub(crate) fn frame_of(
+        &mut self,
+        name: Option<StringId>,
+        file: Option<StringId>,
+        code: &Code<'_>,
+    ) -> FrameId {
+        let name = name.unwrap_or_else(|| match code.address {
+            Some(address) => self.builder.intern_string(&format!("{address:#x}")),
+            None => self.builder.intern_string("(unknown)"),
+        });
+        let source = file.map(|filename| self.builder.intern_source(Source { filename }));
+        let line = code.start_line.filter(|&line| line > 0);
+        let func = self.builder.intern_func(Func { name, lib: code.lib, source, line, column: None });
+        let category = if code.is_kernel { self.kernel } else { self.user };
+        self.builder.intern_frame(Frame {
+            address: code.address.filter(|_| code.lib.is_some()),
+            inline_depth: code.inline_depth,
+            category: Some(CategoryPair::from(category)),
+            func,
+            native_symbol: None,
+            line: code.line.filter(|&line| line > 0),
+            column: code.column.filter(|&column| column > 0),
+        })
+    }
+
+    /// The stack that `frame` makes on top of `prefix`.
+    pub(crate) fn stack(&mut self, prefix: Option<StackId>, frame: FrameId) -> StackId {
+        self.builder.intern_stack(prefix, frame)
+    }
+
+    /// How many stacks there are so far.
+    pub(crate) fn stack_count(&self) -> usize {
+        self.builder.profile().stacks().len()
+    }
+
+    /// Adds a sample that stands for `duration` ns from `time` on.
+    pub(crate) fn sample(&mut self, thread: ThreadIndex, time: u64, stack: Option<StackId>, duration: u64) {
+        self.push(thread, Sample::new(time, stack, 0), duration);
+    }
+
+    /// Adds a sample that stands for `duration` ns of waiting.
+    pub(crate) fn off_cpu_sample(
+        &mut self,
+        thread: ThreadIndex,
+        time: u64,
+        stack: Option<StackId>,
+        duration: u64,
+    ) {
+        self.push(thread, Sample { off_cpu: true, ..Sample::new(time, stack, 0) }, duration);
+    }
+
+    fn push(&mut self, thread: ThreadIndex, sample: Sample, duration: u64) {
+        self.builder.add_sample(thread, sample);
+        if let Some(durations) = self.durations.get_mut(thread.index()) {
+            durations.push(duration);
+        }
+    }
+
+    /// The profile. One interval is the one that the file states if all durations are multiples of it, else the longest
+    /// time of which they are.
+    pub(crate) fn finish(mut self, stated: Option<u64>) -> Imported {
+        let common = common_interval(self.durations.iter().flatten().copied());
+        let interval = stated.filter(|&stated| stated > 0 && common.is_multiple_of(stated)).unwrap_or(common);
+        self.builder.meta_mut().interval = interval;
+        let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
+        let zero = threads.iter().filter_map(|&thread| first_time(&self.builder, thread)).min().unwrap_or(0);
+        let mut end = 0;
+        for (&index, durations) in threads.iter().zip(&self.durations) {
+            let thread = self.builder.thread_mut(index);
+            for (sample, duration) in thread.samples.iter_mut().zip(durations) {
+                sample.time -= zero;
+                sample.weight =
+                    u32::try_from((duration.saturating_add(interval / 2)) / interval).unwrap_or(u32::MAX);
+                end = end.max(sample.time.saturating_add(*duration).saturating_add(1));
+            }
+            for marker in &mut thread.markers {
+                marker.timing = earlier(marker.timing, zero);
+                end = end.max(last_time(marker.timing).saturating_add(1));
+            }
+        }
+        self.builder.meta_mut().profiling_end = Some(end);
+        self.builder.meta_mut().extra = self.notes.iter().map(information).collect();
+        Imported { profile: self.builder.finish(), notes: self.notes }
+    }
+}
+
+/// A note as a line of the profile's information panel, where it stays when the profile is saved.
+fn information(note: &Note) -> ExtraInfo {
+    ExtraInfo { section: "Import".into(), label: "Note".into(), value: note.to_string() }
+}
+
+fn first_time(builder: &ProfileBuilder, thread: ThreadIndex) -> Option<u64> {
+    let thread = builder.profile().thread(thread);
+    let markers = thread.markers.iter().map(|marker: &Marker| match marker.timing {
+        MarkerTiming::Instant(time)
+        | MarkerTiming::Interval(time, _)
+        | MarkerTiming::IntervalStart(time)
+        | MarkerTiming::IntervalEnd(time) => time,
+    });
+    thread.samples.iter().map(|sample| sample.time).chain(markers).min()
+}
+
+fn last_time(timing: MarkerTiming) -> u64 {
+    match timing {
+        MarkerTiming::Instant(time)
+        | MarkerTiming::Interval(_, time)
+        | MarkerTiming::IntervalStart(time)
+        | MarkerTiming::IntervalEnd(time) => time,
+    }
+}
+
+fn earlier(timing: MarkerTiming, by: u64) -> MarkerTiming {
+    let shift = |time: u64| time.saturating_sub(by);
+    match timing {
+        MarkerTiming::Instant(time) => MarkerTiming::Instant(shift(time)),
+        MarkerTiming::Interval(start, end) => MarkerTiming::Interval(shift(start), shift(end)),
+        MarkerTiming::IntervalStart(time) => MarkerTiming::IntervalStart(shift(time)),
+        MarkerTiming::IntervalEnd(time) => MarkerTiming::IntervalEnd(shift(time)),
+    }
+}
+
+/// The greatest time that divides all durations, so that each is a whole number of intervals; more where the longest
+/// would be too many of them for a weight.
+fn common_interval(durations: impl Iterator<Item = u64>) -> u64 {
+    let (divisor, longest) = durations.fold((0, 0), |(divisor, longest), duration| {
+        (greatest_common_divisor(divisor, duration), duration.max(longest))
+    });
+    let least = longest.div_ceil(u64::from(u32::MAX));
+    if divisor == 0 { MILLISECOND } else { divisor.max(least) }
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_divides_all_durations() {
+        let check =
+            |durations: &[u64], expected| assert_eq!(common_interval(durations.iter().copied()), expected);
+        check(&[], MILLISECOND);
+        check(&[0], MILLISECOND);
+        check(&[10, 20, 0, 50], 10);
+        check(&[7, 11], 1);
+        check(&[1, u64::from(u32::MAX) * 3], 3);
+    }
+
+    #[test]
+    fn times_begin_at_the_first_sample() {
+        let mut importer = Importer::new("x", "y");
+        let thread = importer.thread(ThreadName { pid: "1", tid: "1", ..ThreadName::default() });
+        importer.sample(thread, 700, None, 30);
+        importer.sample(thread, 500, None, 20);
+        let profile = importer.finish(None).profile;
+        let samples: Vec<_> = profile.threads()[0].samples.iter().map(|s| (s.time, s.weight)).collect();
+        assert_eq!(samples, [(0, 2), (200, 3)]);
+        assert_eq!((profile.meta().interval, profile.meta().profiling_end), (10, Some(231)));
+    }
+}

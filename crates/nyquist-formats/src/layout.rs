@@ -1,0 +1,47 @@
+//! An address space for formats that have absolute addresses: a profile knows only addresses relative to libs.
+
+use nyquist_profile::{Frame, LibId, Profile};
+
+/// Libs begin at multiples of this, with a hole between them.
+const ALIGNMENT: u64 = 1 << 20;
+
+/// Where each lib is put.
+pub(crate) struct Layout {
+    ranges: Vec<Range>,
+}
+
+/// The range of a lib: from its image base to past its last address that the profile knows.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Range {
+    pub start: u64,
+    pub end: u64,
+}
+
+impl Layout {
+    /// Puts the libs one behind the other. O(frames + libs).
+    pub(crate) fn new(profile: &Profile) -> Self {
+        let mut sizes = vec![0_u64; profile.libs().len()];
+        for frame in profile.frames() {
+            if let (Some(lib), Some(address)) = (profile.func(frame.func).lib, frame.address) {
+                sizes[lib.index()] = sizes[lib.index()].max(u64::from(address) + 1);
+            }
+        }
+        let mut start = 4 * ALIGNMENT;
+        let place = |size: u64| {
+            let range = Range { start, end: start + size.max(1).next_multiple_of(4096) };
+            start = (range.end + ALIGNMENT).next_multiple_of(ALIGNMENT);
+            range
+        };
+        Self { ranges: sizes.into_iter().map(place).collect() }
+    }
+
+    pub(crate) fn range(&self, lib: LibId) -> Range {
+        self.ranges.get(lib.index()).copied().unwrap_or_default()
+    }
+
+    /// The absolute address of a frame that has a relative one.
+    pub(crate) fn address(&self, profile: &Profile, frame: &Frame) -> Option<u64> {
+        let lib = profile.func(frame.func).lib?;
+        Some(self.range(lib).start + u64::from(frame.address?))
+    }
+}

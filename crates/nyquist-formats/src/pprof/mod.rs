@@ -1,0 +1,78 @@
+//! pprof's format: a gzip-compressed protobuf message, `profile.proto`.
+
+mod message;
+mod read;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+/// Labels of samples, by which a profile is taken apart into processes and threads.
+mod label {
+    pub(super) const PROCESS: &str = "process";
+    pub(super) const PID: &str = "pid";
+    pub(super) const THREAD: &str = "thread";
+    pub(super) const TID: &str = "tid";
+}
+
+/// The type of the value that is time of waiting.
+const OFF_CPU: &str = "off_cpu";
+
+#[cfg(test)]
+mod tests {
+    use super::{read, write};
+    use crate::test_profile::{profile, stacks_of, waits_of};
+
+    fn written() -> Vec<u8> {
+        let mut out = Vec::new();
+        write(&profile(), &mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let imported = read(&written()).unwrap();
+        let (read, written) = (&imported.profile, profile());
+        assert_eq!(imported.notes, []);
+        assert_eq!(stacks_of(read), stacks_of(&written));
+        assert_eq!(waits_of(read), waits_of(&written));
+        assert_eq!(read.meta().interval, written.meta().interval);
+        assert_eq!(read.meta().start_time, written.meta().start_time);
+        let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
+        assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
+        assert_eq!(read.processes()[0].name, "app");
+    }
+
+    #[test]
+    fn addresses_lines_inlining_and_libs_survive() {
+        let read = read(&written()).unwrap().profile;
+        let frame = |name: &str| {
+            let found = read.frames().iter().find(|frame| read.func_name(frame.func) == name);
+            let frame = found.unwrap();
+            let lib = read.func(frame.func).lib.map(|lib| read.lib(lib));
+            let lib = lib.map(|lib| (lib.path.clone(), lib.code_id.clone().unwrap_or_default()));
+            (frame.address, frame.inline_depth, frame.line, lib)
+        };
+        let app = Some(("/usr/lib/app".to_owned(), "aabb".to_owned()));
+        let libc = Some(("/usr/lib/libc.so.6".to_owned(), "ccdd".to_owned()));
+        assert_eq!(frame("main"), (Some(0x1010), 0, Some(17), app.clone()));
+        assert_eq!(frame("inlined; x"), (Some(0x1010), 1, Some(3), app));
+        assert_eq!(frame("write"), (Some(0x20_0004), 0, None, libc));
+        assert_eq!(frame("worker"), (None, 0, None, None));
+    }
+
+    #[test]
+    fn a_cut_file_gives_what_comes_before() {
+        let written = written();
+        let plain = crate::gzip::decompress(&written).unwrap().0;
+        let mut notes = 0;
+        for length in 0..plain.len() {
+            if let Ok(imported) = read(&plain[..length]) {
+                notes += imported.notes.len();
+            }
+        }
+        assert!(notes > 0);
+        assert!(read(b"").is_err());
+        assert!(read(b"no protobuf").is_err());
+    }
+}

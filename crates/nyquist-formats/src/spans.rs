@@ -1,0 +1,61 @@
+//! Frames that open and close, as tracing formats have them, made samples: one for each stretch of time in which the stack
+//! stays the same.
+
+use nyquist_profile::{FrameId, StackId, ThreadIndex};
+
+use crate::import::Importer;
+
+/// The frames that are open on a thread.
+pub(crate) struct Spans {
+    thread: ThreadIndex,
+    /// The stack with each open frame, the innermost last, and whether it is of waiting.
+    open: Vec<(StackId, bool)>,
+    /// Until when samples were made.
+    time: u64,
+    /// Whether there was any sample yet.
+    begun: bool,
+}
+
+impl Spans {
+    pub(crate) fn new(thread: ThreadIndex) -> Self {
+        Self { thread, open: Vec::new(), time: 0, begun: false }
+    }
+
+    /// Opens a frame within those that are open.
+    pub(crate) fn open(&mut self, importer: &mut Importer, time: u64, frame: FrameId, off_cpu: bool) {
+        self.pass(importer, time);
+        let prefix = self.open.last().map(|&(stack, _)| stack);
+        self.open.push((importer.stack(prefix, frame), off_cpu));
+    }
+
+    /// Closes the innermost frame, if one is open.
+    pub(crate) fn close(&mut self, importer: &mut Importer, time: u64) {
+        self.pass(importer, time);
+        self.open.pop();
+        if self.open.is_empty() && self.begun {
+            // The viewer draws a stack up to the next sample, also across a time without any.
+            importer.sample(self.thread, self.time, None, 0);
+        }
+    }
+
+    /// Closes all frames that are still open.
+    pub(crate) fn end(mut self, importer: &mut Importer, time: u64) {
+        self.pass(importer, time);
+    }
+
+    /// Makes a sample of the time since the last change. Times that go backwards count as the last one.
+    fn pass(&mut self, importer: &mut Importer, time: u64) {
+        let time = time.max(self.time);
+        if let Some(&(stack, off_cpu)) = self.open.last()
+            && time > self.time
+        {
+            if off_cpu {
+                importer.off_cpu_sample(self.thread, self.time, Some(stack), time - self.time);
+            } else {
+                importer.sample(self.thread, self.time, Some(stack), time - self.time);
+            }
+            self.begun = true;
+        }
+        self.time = time;
+    }
+}

@@ -1,0 +1,351 @@
+//! speedscope's file format: one profile a thread, of samples or of frames that open and close.
+//!
+//! Its schema is <https://www.speedscope.app/file-format-schema.json>.
+
+use std::io::{self, Write};
+
+use nyquist_profile::{Frame, FrameId, Profile, Sample, StackId, ThreadIndex};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Imported, ReadError};
+use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::json::{nanoseconds, position, write_json};
+use crate::spans::Spans;
+
+const FORMAT: &str = "a speedscope profile";
+const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
+
+/// Writes a profile a thread, of its CPU time in ns; a thread that waited gets a second one of its waiting. O(samples ×
+/// depth).
+///
+/// # Errors
+/// If `out` cannot be written.
+pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"{\"$schema\":")?;
+    write_json(out, &SCHEMA)?;
+    out.write_all(b",\"exporter\":")?;
+    write_json(out, &concat!("nyquist ", env!("CARGO_PKG_VERSION")))?;
+    out.write_all(b",\"name\":")?;
+    write_json(out, &profile.meta().product)?;
+    out.write_all(b",\"activeProfileIndex\":0,\"shared\":{\"frames\":[")?;
+    for (index, frame) in profile.frames().iter().enumerate() {
+        separate(out, index)?;
+        write_json(out, &frame_out(profile, frame))?;
+    }
+    out.write_all(b"]},\"profiles\":[")?;
+    let kinds = (0..profile.threads().len()).map(ThreadIndex::from_index);
+    let kinds = kinds.flat_map(|thread| [(thread, false), (thread, true)]);
+    let kinds = kinds.filter(|&(thread, off_cpu)| selected(profile, thread, off_cpu).next().is_some());
+    for (index, (thread, off_cpu)) in kinds.enumerate() {
+        separate(out, index)?;
+        write_thread(profile, out, thread, off_cpu)?;
+    }
+    out.write_all(b"]}\n")
+}
+
+fn separate(out: &mut impl Write, index: usize) -> io::Result<()> {
+    if index > 0 { out.write_all(b",") } else { Ok(()) }
+}
+
+#[derive(Serialize)]
+struct FrameOut<'a> {
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    col: Option<u32>,
+}
+
+/// A frame; one without a source file names its lib in its place, as speedscope's own importers do.
+fn frame_out<'a>(profile: &'a Profile, frame: &Frame) -> FrameOut<'a> {
+    let func = profile.func(frame.func);
+    let source = func.source.map(|source| profile.string(profile.source(source).filename));
+    let lib = func.lib.map(|lib| profile.lib(lib).path.as_str());
+    FrameOut {
+        name: profile.string(func.name),
+        file: source.or(lib).filter(|file| !file.is_empty()),
+        line: frame.line.filter(|_| source.is_some()),
+        col: frame.column.filter(|_| source.is_some()),
+    }
+}
+
+fn selected(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> impl Iterator<Item = &Sample> {
+    let samples = profile.thread(thread).samples.iter();
+    samples.filter(move |sample| sample.weight > 0 && sample.off_cpu == off_cpu)
+}
+
+fn write_thread(
+    profile: &Profile,
+    out: &mut impl Write,
+    thread: ThreadIndex,
+    off_cpu: bool,
+) -> io::Result<()> {
+    let interval = profile.meta().interval;
+    let weight = |sample: &Sample| u64::from(sample.weight) * interval;
+    let total: u64 = selected(profile, thread, off_cpu).map(weight).sum();
+    let start = selected(profile, thread, off_cpu).next().map_or(0, |sample| sample.time);
+    out.write_all(b"{\"type\":\"sampled\",\"name\":")?;
+    write_json(out, &profile_name(profile, thread, off_cpu))?;
+    write!(out, ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{}", start + total)?;
+    out.write_all(b",\"samples\":[")?;
+    for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
+        separate(out, index)?;
+        write_json(out, &frames_of(profile, sample.stack))?;
+    }
+    out.write_all(b"],\"weights\":[")?;
+    for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
+        separate(out, index)?;
+        write!(out, "{}", weight(sample))?;
+    }
+    out.write_all(b"]}")
+}
+
+/// `app (pid: 77) worker (tid: 79)`.
+fn profile_name(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> String {
+    let thread = profile.thread(thread);
+    let process = profile.process(thread.process);
+    let waiting = if off_cpu { ", waiting" } else { "" };
+    format!("{} (pid: {}) {} (tid: {}){waiting}", process.name, process.pid, thread.name, thread.tid)
+}
+
+/// The frames' ids from the outermost to the innermost.
+fn frames_of(profile: &Profile, stack: Option<StackId>) -> Vec<FrameId> {
+    let mut frames: Vec<_> = stack
+        .into_iter()
+        .flat_map(|stack| profile.ancestors(stack))
+        .map(|stack| profile.stack(stack).frame)
+        .collect();
+    frames.reverse();
+    frames
+}
+
+#[derive(Deserialize)]
+struct FileIn {
+    name: Option<String>,
+    shared: SharedIn,
+    profiles: Vec<ProfileIn>,
+}
+
+#[derive(Deserialize)]
+struct SharedIn {
+    frames: Vec<FrameIn>,
+}
+
+#[derive(Deserialize)]
+struct FrameIn {
+    name: String,
+    file: Option<String>,
+    line: Option<f64>,
+    col: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProfileIn {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    unit: String,
+    #[serde(default)]
+    start_value: f64,
+    #[serde(default)]
+    end_value: f64,
+    #[serde(default)]
+    samples: Vec<Vec<usize>>,
+    #[serde(default)]
+    weights: Vec<f64>,
+    #[serde(default)]
+    events: Vec<EventIn>,
+}
+
+#[derive(Deserialize)]
+struct EventIn {
+    #[serde(rename = "type")]
+    kind: String,
+    at: f64,
+    frame: usize,
+}
+
+/// Reads a speedscope profile, sampled and evented. Each of its profiles becomes a thread, of the process and with the ids
+/// that its name says as this module writes it, else all of one process. Profiles in bytes are left out; a unit `none` counts
+/// as milliseconds.
+///
+/// # Errors
+/// If it is no such JSON, or names frames that do not exist.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    let file: FileIn =
+        serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
+    let name = file.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("speedscope profile");
+    let mut importer = Importer::new(name, "speedscope");
+    let frames: Vec<FrameId> =
+        file.shared.frames.iter().map(|frame| read_frame(&mut importer, frame)).collect();
+    let mut in_bytes = 0;
+    for (index, profile) in file.profiles.iter().enumerate() {
+        let Some(unit) = unit_nanoseconds(&profile.unit) else {
+            in_bytes += 1;
+            continue;
+        };
+        let (thread, off_cpu) = read_thread_name(&mut importer, &profile.name, name, index);
+        let reader = Reader { importer: &mut importer, frames: &frames, unit, thread, off_cpu };
+        match profile.kind.as_str() {
+            "sampled" => reader.sampled(profile)?,
+            "evented" => reader.evented(profile)?,
+            kind => return Err(malformed(format!("its profile {index} is of an unknown type ({kind})"))),
+        }
+    }
+    if in_bytes > 0 && in_bytes == file.profiles.len() {
+        let reason = "it is a memory profile: it counts bytes, not time";
+        return Err(ReadError::Unsupported(reason.into()));
+    }
+    importer.note_left_out(in_bytes as u64, "profiles that count bytes");
+    Ok(importer.finish(None))
+}
+
+fn malformed(problem: String) -> ReadError {
+    ReadError::Malformed { format: FORMAT, problem }
+}
+
+fn read_frame(importer: &mut Importer, frame: &FrameIn) -> FrameId {
+    importer.frame(&Code {
+        name: &frame.name,
+        file: frame.file.as_deref(),
+        line: position(frame.line),
+        column: position(frame.col),
+        ..Code::default()
+    })
+}
+
+/// How many ns a unit has; none if it is no time.
+fn unit_nanoseconds(unit: &str) -> Option<f64> {
+    match unit {
+        "nanoseconds" => Some(1.0),
+        "microseconds" => Some(1e3),
+        "milliseconds" | "none" | "" => Some(MILLISECOND as f64),
+        "seconds" => Some(1e9),
+        _ => None,
+    }
+}
+
+/// The thread of a profile, and whether it holds waiting.
+fn read_thread_name(importer: &mut Importer, name: &str, file: &str, index: usize) -> (ThreadIndex, bool) {
+    let (shown, off_cpu) = name.strip_suffix(", waiting").map_or((name, false), |name| (name, true));
+    if let Some((process, pid, thread, tid)) = split_profile_name(shown) {
+        return (importer.thread(ThreadName { pid, process, tid, thread }), off_cpu);
+    }
+    let tid = index.to_string();
+    (importer.thread(ThreadName { pid: "0", process: file, tid: &tid, thread: name }), false)
+}
+
+fn split_profile_name(name: &str) -> Option<(&str, &str, &str, &str)> {
+    let (process, rest) = name.split_once(" (pid: ")?;
+    let (pid, rest) = rest.split_once(") ")?;
+    let (thread, tid) = rest.rsplit_once(" (tid: ")?;
+    Some((process, pid, thread, tid.strip_suffix(')')?))
+}
+
+/// Reads one profile.
+struct Reader<'a> {
+    importer: &'a mut Importer,
+    frames: &'a [FrameId],
+    /// Of the profile's unit, in ns.
+    unit: f64,
+    thread: ThreadIndex,
+    off_cpu: bool,
+}
+
+impl Reader<'_> {
+    fn frame(&self, index: usize) -> Result<FrameId, ReadError> {
+        let frame = self.frames.get(index).copied();
+        frame.ok_or_else(|| malformed(format!("there is no frame {index}, but a stack has it")))
+    }
+
+    fn sampled(self, profile: &ProfileIn) -> Result<(), ReadError> {
+        if !profile.weights.is_empty() && profile.weights.len() != profile.samples.len() {
+            return Err(malformed("it has not as many weights as samples".into()));
+        }
+        let mut time = nanoseconds(profile.start_value, self.unit);
+        let weights = profile.weights.iter().copied().chain(std::iter::repeat(1.0));
+        for (frames, weight) in profile.samples.iter().zip(weights) {
+            let mut stack = None;
+            for &index in frames {
+                let frame = self.frame(index)?;
+                stack = Some(self.importer.stack(stack, frame));
+            }
+            let duration = nanoseconds(weight, self.unit);
+            if self.off_cpu {
+                self.importer.off_cpu_sample(self.thread, time, stack, duration);
+            } else {
+                self.importer.sample(self.thread, time, stack, duration);
+            }
+            time = time.saturating_add(duration);
+        }
+        Ok(())
+    }
+
+    fn evented(self, profile: &ProfileIn) -> Result<(), ReadError> {
+        let mut spans = Spans::new(self.thread);
+        for event in &profile.events {
+            let frame = self.frame(event.frame)?;
+            let time = nanoseconds(event.at, self.unit);
+            match event.kind.as_str() {
+                "O" => spans.open(self.importer, time, frame, self.off_cpu),
+                "C" => spans.close(self.importer, time),
+                kind => return Err(malformed(format!("it has an event of an unknown type ({kind})"))),
+            }
+        }
+        spans.end(self.importer, nanoseconds(profile.end_value, self.unit));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_profile::{profile, stacks_of, waits_of};
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let mut out = Vec::new();
+        write(&profile(), &mut out).unwrap();
+        let read = read(&out).unwrap();
+        assert_eq!(stacks_of(&read.profile), stacks_of(&profile()));
+        assert_eq!(waits_of(&read.profile), waits_of(&profile()));
+        assert_eq!(read.profile.meta().interval, profile().meta().interval);
+        let threads: Vec<_> = read.profile.threads().iter().map(|thread| thread.name.as_str()).collect();
+        assert_eq!(threads, ["app", "pool 1"]);
+        assert_eq!(read.profile.processes()[0].pid, "77");
+    }
+
+    fn file(profile: &str) -> String {
+        format!(r#"{{"shared":{{"frames":[{{"name":"a"}},{{"name":"b"}}]}},"profiles":[{profile}]}}"#)
+    }
+
+    #[test]
+    fn frames_that_open_and_close_give_each_its_own_time() {
+        let text = file(
+            r#"{"type":"evented","name":"t","unit":"milliseconds","startValue":5,"endValue":15,"events":[
+            {"type":"O","at":5,"frame":0},{"type":"O","at":7,"frame":1},{"type":"C","at":10,"frame":1},
+            {"type":"C","at":11,"frame":0},{"type":"O","at":13,"frame":1}]}"#,
+        );
+        let profile = read(text.as_bytes()).unwrap().profile;
+        assert_eq!(stacks_of(&profile), ["a 3", "a;b 3", "b 2"]);
+        assert_eq!(profile.meta().interval, MILLISECOND);
+    }
+
+    #[test]
+    fn contradictions_are_refused() {
+        let check = |text: &str, expected: &str| {
+            let error = read(text.as_bytes()).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        };
+        check("{", "is not a speedscope profile");
+        check(&file(r#"{"type":"sampled","unit":"none","samples":[[2]]}"#), "no frame 2");
+        check(&file(r#"{"type":"sampled","unit":"none","samples":[[1]],"weights":[1,2]}"#), "weights");
+        check(&file(r#"{"type":"sampled","unit":"bytes","samples":[[1]]}"#), "memory profile");
+        check(&file(r#"{"type":"other","unit":"none"}"#), "unknown type");
+    }
+}

@@ -1,0 +1,96 @@
+//! A small profile for the tests of all formats, and its readable form.
+
+use std::collections::BTreeMap;
+
+use nyquist_profile::{
+    CategoryColor, Frame, Func, Lib, LibId, Meta, NativeSymbol, Process, Profile, ProfileBuilder, Sample,
+    Source, Thread, well_known,
+};
+
+/// A profile of two threads with libs, an inlined function, a name that is hard to write, and waiting.
+pub(crate) fn profile() -> Profile {
+    let mut builder = ProfileBuilder::new(Meta {
+        product: "app".into(),
+        interval: 1_000_000,
+        start_time: 1_763_700_000_000_000,
+        profiling_end: Some(10_000_000),
+        symbolicated: true,
+        ..Meta::default()
+    });
+    builder.add_category(well_known::USER, CategoryColor::Yellow);
+    let app = builder.add_lib(lib("app", "aabb"));
+    let libc = builder.add_lib(lib("libc.so.6", "ccdd"));
+    let main = frame(&mut builder, app, "main", (0x1010, 0, 17));
+    let inlined = frame(&mut builder, app, "inlined; x", (0x1010, 1, 3));
+    let write = frame(&mut builder, libc, "write", (0x20_0004, 0, 0));
+    let root = builder.intern_stack(None, main);
+    let inner = builder.intern_stack(Some(root), inlined);
+    let leaf = builder.intern_stack(Some(inner), write);
+    let worker = builder.intern_label(None, "worker", None);
+
+    let process = builder.add_process(Process { pid: "77".into(), name: "app".into(), ..Process::default() });
+    let first = builder.add_thread(Thread { is_main: true, ..Thread::new(process, "77", "app") });
+    let second = builder.add_thread(Thread::new(process, "79", "pool 1"));
+    let sample = |time: u64, stack, weight| Sample { weight, ..Sample::new(time * 1_000_000, stack, 0) };
+    builder.add_sample(first, sample(0, Some(root), 1));
+    builder.add_sample(first, sample(1, Some(leaf), 4));
+    builder.add_sample(first, sample(5, Some(root), 1));
+    builder.add_sample(first, Sample { off_cpu: true, ..sample(6, Some(leaf), 3) });
+    builder.add_sample(second, sample(2, Some(worker), 1));
+    builder.finish()
+}
+
+fn lib(name: &str, code_id: &str) -> Lib {
+    Lib {
+        name: name.into(),
+        path: format!("/usr/lib/{name}"),
+        debug_name: name.into(),
+        debug_path: format!("/usr/lib/{name}"),
+        code_id: Some(code_id.into()),
+        ..Lib::default()
+    }
+}
+
+fn frame(
+    builder: &mut ProfileBuilder,
+    lib: LibId,
+    name: &str,
+    (address, inline_depth, line): (u32, u16, u32),
+) -> nyquist_profile::FrameId {
+    let filename = builder.intern_string(&format!("/src/{}.c", &name[..4]));
+    let source = Some(builder.intern_source(Source { filename }));
+    let name = builder.intern_string(name);
+    let func = builder.intern_func(Func { name, lib: Some(lib), source, line: Some(2), column: None });
+    let symbol = NativeSymbol { lib, address: address & !0xf, size: Some(0x100), name };
+    let native_symbol = (inline_depth == 0).then(|| builder.intern_native_symbol(symbol));
+    builder.intern_frame(Frame {
+        address: Some(address),
+        inline_depth,
+        native_symbol,
+        line: (line > 0).then_some(line),
+        ..Frame::label(func)
+    })
+}
+
+/// The stacks that have a weight on the CPU, as folded lines without a process, sorted.
+pub(crate) fn stacks_of(profile: &Profile) -> Vec<String> {
+    kind_of(profile, false)
+}
+
+/// As [`stacks_of`], of waiting.
+pub(crate) fn waits_of(profile: &Profile) -> Vec<String> {
+    kind_of(profile, true)
+}
+
+fn kind_of(profile: &Profile, off_cpu: bool) -> Vec<String> {
+    let mut lines: BTreeMap<String, u64> = BTreeMap::new();
+    for sample in profile.threads().iter().flat_map(|thread| &thread.samples) {
+        if sample.off_cpu == off_cpu && sample.weight > 0 {
+            let frames = sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack));
+            let mut names: Vec<_> = frames.map(|frame| profile.func_name(frame.func)).collect();
+            names.reverse();
+            *lines.entry(names.join(";")).or_default() += u64::from(sample.weight);
+        }
+    }
+    lines.into_iter().map(|(stack, weight)| format!("{stack} {weight}")).collect()
+}

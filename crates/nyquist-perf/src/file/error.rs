@@ -1,0 +1,99 @@
+//! What can be wrong with a recording as a whole, and where a damaged one stops.
+
+use std::{fmt, io};
+use thiserror::Error;
+
+/// Why a recording cannot be read at all.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// The first bytes are not those of a perf.data file.
+    #[error("not a perf.data file")]
+    NotPerfData,
+    /// The file is empty.
+    #[error("the file is empty")]
+    Empty,
+    /// The file ends within its header.
+    #[error("the file ends after {have} bytes, within its header")]
+    CutHeader {
+        /// The bytes that there are.
+        have: u64,
+    },
+    /// No event is described, so that no record can be understood.
+    #[error("the file describes no event")]
+    NoEvents,
+    /// A folder without the files of a recording.
+    #[error("the folder holds no recording: there is no file `data` in it")]
+    NoData,
+    /// Reading failed.
+    #[error("cannot read {what}")]
+    Read {
+        /// What was being read.
+        what: &'static str,
+        /// What the operating system said.
+        #[source]
+        source: io::Error,
+    },
+}
+
+/// Where a recording stops short, and why: everything before it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Damage {
+    /// Bytes from the start of the file or stream.
+    pub offset: u64,
+    /// The file of a recording in a folder that it is in; `None` where there is one file.
+    pub file: Option<String>,
+    /// What is wrong there.
+    pub kind: DamageKind,
+    /// How many bytes of records were left out; `None` where that cannot be known.
+    pub left_out: Option<u64>,
+}
+
+/// What is wrong at a place of a recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DamageKind {
+    /// It ends within a record.
+    Cut,
+    /// A record says that it is shorter than its own header: there are only zeros, or garbage.
+    RecordSize(u16),
+    /// There are only zeros.
+    Zeros,
+    /// Reading failed.
+    Unreadable(String),
+    /// Compressed records cannot be decompressed.
+    Compression(String),
+    /// The header says nothing of where records end: the recorder was killed.
+    Unfinished,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = self.offset;
+        match &self.kind {
+            DamageKind::Cut => write!(f, "the recording is cut off at byte {at}")?,
+            DamageKind::RecordSize(size) => {
+                write!(
+                    f,
+                    "the recording is damaged at byte {at}: a record says that it is {size} bytes long"
+                )?;
+            }
+            DamageKind::Zeros => write!(f, "the recording is damaged at byte {at}: only zeros follow")?,
+            DamageKind::Unreadable(reason) => {
+                write!(f, "the recording cannot be read at byte {at}: {reason}")?;
+            }
+            DamageKind::Compression(reason) => {
+                write!(f, "the recording's compressed records are damaged at byte {at}: {reason}")?;
+            }
+            DamageKind::Unfinished => {
+                write!(f, "the recording was not finished: its header does not say where records end")?;
+            }
+        }
+        if let Some(file) = &self.file {
+            write!(f, " of its file {file}")?;
+        }
+        match self.left_out {
+            Some(0) => Ok(()),
+            Some(bytes) => write!(f, "; {bytes} bytes of records are left out"),
+            None => write!(f, "; what follows is left out"),
+        }
+    }
+}

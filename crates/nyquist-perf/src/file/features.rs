@@ -1,0 +1,186 @@
+//! What a recording says of itself and of the machine: the feature sections behind the records, or the same in records.
+//!
+//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `HEADER_*`, and `tools/perf/util/header.c`.
+
+use crate::cursor::Cursor;
+use crate::{ByteOrder, EventAttr, RecordError};
+
+/// The numbers of the features that are read (`enum` in `tools/perf/util/header.h`).
+pub mod feature {
+    #![allow(missing_docs, reason = "the names are perf's own, and its documentation explains them")]
+    pub const TRACING_DATA: u32 = 1;
+    pub const BUILD_ID: u32 = 2;
+    pub const HOSTNAME: u32 = 3;
+    pub const OSRELEASE: u32 = 4;
+    pub const VERSION: u32 = 5;
+    pub const ARCH: u32 = 6;
+    pub const NRCPUS: u32 = 7;
+    pub const CPUDESC: u32 = 8;
+    pub const TOTAL_MEM: u32 = 10;
+    pub const CMDLINE: u32 = 11;
+    pub const EVENT_DESC: u32 = 12;
+    pub const AUXTRACE: u32 = 18;
+    pub const SAMPLE_TIME: u32 = 21;
+    pub const CLOCKID: u32 = 23;
+    pub const COMPRESSED: u32 = 27;
+    pub const CLOCK_DATA: u32 = 29;
+}
+
+/// What a recording says of itself and of the machine. What it does not say is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Features {
+    /// The machine's name.
+    pub hostname: Option<String>,
+    /// The kernel's release (`uname -r`).
+    pub os_release: Option<String>,
+    /// The recorder's version.
+    pub version: Option<String>,
+    /// The machine's architecture (`uname -m`).
+    pub arch: Option<String>,
+    /// How many CPUs there were, and how many of them were online.
+    pub cpus: Option<(u32, u32)>,
+    /// The CPU's name.
+    pub cpu_name: Option<String>,
+    /// The memory in kB.
+    pub memory_kb: Option<u64>,
+    /// The recorder's command line, a word each.
+    pub command_line: Vec<String>,
+    /// The times of the first and the last sample, in nanoseconds.
+    pub sample_time: Option<(u64, u64)>,
+    /// A moment on two clocks.
+    pub clock: Option<ClockMoment>,
+    /// The build ids of files.
+    pub build_ids: Vec<FileBuildId>,
+    /// The names of events and their ids.
+    pub events: Vec<EventDescription>,
+    /// The formats of tracepoints, as they stand in the file (`TRACING_DATA`).
+    pub tracing: Vec<u8>,
+}
+
+/// `CLOCK_DATA`: one moment, on the clock of the records and on the wall's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClockMoment {
+    /// The number of the clock (clock_gettime(2)).
+    pub clock: u32,
+    /// Nanoseconds since 1970-01-01 UTC.
+    pub wall_ns: u64,
+    /// Nanoseconds of the clock.
+    pub clock_ns: u64,
+}
+
+/// `BUILD_ID`: the build id of a file that has samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileBuildId {
+    /// The bits of its record, as of a mapping: where the file's code runs.
+    pub misc: u16,
+    /// -1 for the machine itself, or the process number of a virtual machine.
+    pub pid: i32,
+    /// The build id.
+    pub build_id: Vec<u8>,
+    /// The path, or a name such as `[kernel.kallsyms]`.
+    pub path: String,
+}
+
+/// `EVENT_DESC`: an event's attributes, name and ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventDescription {
+    /// The attributes.
+    pub attr: EventAttr,
+    /// The name under which it was asked for.
+    pub name: String,
+    /// The kernel's numbers of the opened events.
+    pub ids: Vec<u64>,
+}
+
+impl Features {
+    /// Takes in the section of a feature. One that is not known is passed over; of one that is cut off, what is whole is
+    /// kept.
+    pub fn add(&mut self, number: u32, bytes: &[u8], order: ByteOrder) {
+        let mut cursor = Cursor::new(bytes, order);
+        // A feature that is damaged says less, and nothing else depends on it.
+        let _ = self.parse(number, &mut cursor);
+    }
+
+    fn parse(&mut self, number: u32, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+        match number {
+            feature::HOSTNAME => self.hostname = Some(string(cursor)?),
+            feature::OSRELEASE => self.os_release = Some(string(cursor)?),
+            feature::VERSION => self.version = Some(string(cursor)?),
+            feature::ARCH => self.arch = Some(string(cursor)?),
+            feature::CPUDESC => self.cpu_name = Some(string(cursor)?),
+            feature::NRCPUS => self.cpus = Some((cursor.u32("CPUs")?, cursor.u32("CPUs")?)),
+            feature::TOTAL_MEM => self.memory_kb = Some(cursor.u64("memory")?),
+            feature::SAMPLE_TIME => self.sample_time = Some((cursor.u64("time")?, cursor.u64("time")?)),
+            feature::TRACING_DATA => self.tracing = cursor.rest().to_vec(),
+            feature::CMDLINE => self.parse_command_line(cursor)?,
+            feature::CLOCK_DATA => self.parse_clock(cursor)?,
+            feature::BUILD_ID => while self.parse_build_id(cursor)? {},
+            feature::EVENT_DESC => self.parse_events(cursor)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn parse_command_line(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+        let count = cursor.u32("command line")?;
+        for _ in 0..count {
+            self.command_line.push(string(cursor)?);
+        }
+        Ok(())
+    }
+
+    fn parse_clock(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+        let (_version, clock) = (cursor.u32("clock")?, cursor.u32("clock")?);
+        self.clock =
+            Some(ClockMoment { clock, wall_ns: cursor.u64("clock")?, clock_ns: cursor.u64("clock")? });
+        Ok(())
+    }
+
+    /// Reads one record of the section; false at its end.
+    fn parse_build_id(&mut self, cursor: &mut Cursor<'_>) -> Result<bool, RecordError> {
+        if cursor.remaining() == 0 {
+            return Ok(false);
+        }
+        let (_kind, misc, size) = (cursor.u32("header")?, cursor.u16("header")?, cursor.u16("header")?);
+        let body = cursor.bytes(usize::from(size).saturating_sub(8), "build id")?;
+        self.add_build_id(misc, body, cursor.order());
+        Ok(true)
+    }
+
+    /// Takes in a build id of a section, or of a record (`PERF_RECORD_HEADER_BUILD_ID`), by what follows its header.
+    pub(crate) fn add_build_id(&mut self, misc: u16, body: &[u8], order: ByteOrder) {
+        /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the id says how long it is.
+        const HAS_SIZE: u16 = 1 << 15;
+        let parse = || -> Result<FileBuildId, RecordError> {
+            let mut cursor = Cursor::new(body, order);
+            let pid = cursor.u32("process")?.cast_signed();
+            let id = cursor.bytes(24, "build id")?;
+            let len = if misc & HAS_SIZE == 0 { 20 } else { usize::from(id[20]).min(20) };
+            let path = String::from_utf8_lossy(cursor.text()).into_owned();
+            Ok(FileBuildId { misc, pid, build_id: id[..len].to_vec(), path })
+        };
+        self.build_ids.extend(parse().ok());
+    }
+
+    fn parse_events(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
+        let (count, attr_len) = (cursor.u32("events")?, cursor.u32("attributes")?);
+        for _ in 0..count {
+            let attr = EventAttr::parse(cursor.bytes(attr_len as usize, "attributes")?, cursor.order())?;
+            let ids = cursor.u32("ids")?;
+            let name = string(cursor)?;
+            let order = cursor.order();
+            let ids = cursor.counted(u64::from(ids), 8, "ids")?.as_chunks::<8>().0;
+            let ids = ids.iter().map(|id| order.u64(*id)).collect();
+            self.events.push(EventDescription { attr, name, ids });
+        }
+        Ok(())
+    }
+}
+
+/// Reads a text as perf writes it: its length with the padding, then the bytes, closed by a zero.
+fn string(cursor: &mut Cursor<'_>) -> Result<String, RecordError> {
+    let len = cursor.u32("text")?;
+    let bytes = cursor.bytes(len as usize, "text")?;
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(text).into_owned())
+}

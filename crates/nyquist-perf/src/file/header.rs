@@ -1,0 +1,92 @@
+//! The header of a perf.data file and the sections that it points to.
+//!
+//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt` and `struct perf_file_header` in
+//! `tools/perf/util/header.h`.
+
+use crate::ByteOrder;
+use crate::cursor::Cursor;
+
+/// The header of a file, or of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileHeader {
+    /// The order of the bytes of every number.
+    pub byte_order: ByteOrder,
+    /// The sections; a stream (`perf record -o -`) has none, and says all in records.
+    pub sections: Option<Sections>,
+}
+
+/// The sections of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sections {
+    /// The bytes of an entry of the attributes' section: the attributes and where their ids are.
+    pub attr_len: u64,
+    /// The attributes of the events.
+    pub attrs: Section,
+    /// The records.
+    pub data: Section,
+    /// Which features follow the records, a bit each.
+    pub features: [u64; 4],
+}
+
+/// A range of the file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Section {
+    /// Where it begins, in bytes from the start of the file.
+    pub offset: u64,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+impl Section {
+    /// The first byte behind it.
+    pub fn end(self) -> u64 {
+        self.offset.saturating_add(self.size)
+    }
+}
+
+impl FileHeader {
+    /// The bytes of a stream's header.
+    pub const STREAM_LEN: usize = 16;
+    /// The bytes of a file's header.
+    pub const FILE_LEN: usize = 104;
+
+    /// Whether bytes begin as a recording does.
+    pub fn is_magic(bytes: &[u8]) -> bool {
+        order_of(bytes).is_some()
+    }
+
+    /// Reads the header at the start of `bytes`; `None` where there is none, or it is not whole.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let byte_order = order_of(bytes)?;
+        let mut cursor = Cursor::new(bytes.get(8..)?, byte_order);
+        let len = cursor.u64("header").ok()?;
+        if len == Self::STREAM_LEN as u64 {
+            return Some(Self { byte_order, sections: None });
+        }
+        let mut word = || cursor.u64("header").ok();
+        let attr_len = word()?;
+        let attrs = Section { offset: word()?, size: word()? };
+        let data = Section { offset: word()?, size: word()? };
+        let _event_types = Section { offset: word()?, size: word()? };
+        let features = [word()?, word()?, word()?, word()?];
+        Some(Self { byte_order, sections: Some(Sections { attr_len, attrs, data, features }) })
+    }
+}
+
+/// The magic number reads `PERFILE2` where it was written by a little-endian machine; the first version of the format
+/// had another one.
+fn order_of(bytes: &[u8]) -> Option<ByteOrder> {
+    match bytes.get(..8)? {
+        b"PERFILE2" | b"PERFFILE" => Some(ByteOrder::Little),
+        b"2ELIFREP" | b"ELIFFREP" => Some(ByteOrder::Big),
+        _ => None,
+    }
+}
+
+impl Sections {
+    /// The numbers of the features that follow the records, ascending.
+    pub fn feature_numbers(&self) -> impl Iterator<Item = u32> + use<> {
+        let features = self.features;
+        (0..256_u32).filter(move |bit| features[(bit / 64) as usize] >> (bit % 64) & 1 != 0)
+    }
+}

@@ -1,0 +1,25 @@
+//! perf.data files: what `perf record` writes, as a file, as a folder and as a stream.
+//!
+//! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `perf.data-directory-format.txt`, and where these
+//! say nothing, `tools/perf/util/{header,session,zstd}.c`.
+//!
+//! A file is read from front to end in pieces of bounded size and never mapped, so that one that is cut while it is read
+//! gives an error and no signal.
+
+mod error;
+mod events;
+mod features;
+mod header;
+mod reader;
+mod stream;
+mod tool;
+mod tracepoint;
+mod zstd;
+
+pub use error::{Damage, DamageKind, FileError};
+pub use events::{EventTable, FileEvent};
+pub use features::{ClockMoment, EventDescription, Features, FileBuildId, feature};
+pub use header::{FileHeader, Section, Sections};
+pub use reader::{FileReader, FileRecord, Item};
+pub use tool::tool_record;
+pub use tracepoint::{Field, FieldKind, FieldValue, TracepointFormat, Tracepoints};

@@ -1,0 +1,432 @@
+//! Reading a recording from front to end: its events, its features, and its records one after the other.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::error::{Damage, DamageKind, FileError};
+use super::events::{EventTable, FileEvent};
+use super::features::{Features, feature};
+use super::header::{FileHeader, Section, Sections};
+use super::stream::{Found, Next, RecordStream};
+use super::tool::{self, tool_record};
+use crate::{ByteOrder, EventAttr, Header};
+
+/// How many records are taken from one of several streams before it is asked anew which one is behind.
+const RECORDS_IN_TURN: u32 = 256;
+
+/// A recording that is read: a file, a folder (`perf record --threads`) or a stream (`perf record -o -`).
+///
+/// Its records come out by [`read_next`](Self::read_next). What damages it ends it, and is told by [`damages`](Self::damages);
+/// what stands before the damage has come out by then.
+#[derive(Debug)]
+pub struct FileReader {
+    order: ByteOrder,
+    table: EventTable,
+    features: Features,
+    cpus: Vec<(u64, u32)>,
+    lanes: Vec<Lane>,
+    /// The stream that is being read, and how many more records of it.
+    turn: (usize, u32),
+    damages: Vec<Damage>,
+    auxtrace_bytes: u64,
+    rounds: u64,
+}
+
+/// One stream, and how far it has come.
+#[derive(Debug)]
+struct Lane {
+    stream: RecordStream,
+    ended: bool,
+    /// The latest time of its records.
+    latest: u64,
+    /// The latest time when the last round had ended.
+    marked: Option<u64>,
+    /// Rounds whose end is not known to have come out of the decompressor: the place in what was decompressed at which
+    /// it has, and the time up to which all is there then.
+    due: VecDeque<(u64, u64)>,
+}
+
+/// What [`FileReader::take_turn`] says.
+enum Turn {
+    /// It is this stream's turn.
+    Of(usize),
+    /// It was given to another stream: up to this time, all records have come.
+    Given(u64),
+    /// All streams have ended.
+    Over,
+}
+
+/// What comes next in a recording.
+#[derive(Clone, Copy, Debug)]
+pub enum Item<'a> {
+    /// A record of the kernel, or one that perf made up in its place.
+    Record(FileRecord<'a>),
+    /// Every record that is older than this time has come.
+    CompleteBefore(u64),
+}
+
+/// A record of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct FileRecord<'a> {
+    /// The place of its event in [`FileReader::events`].
+    pub event: usize,
+    /// Its time, where it has one.
+    pub time: Option<u64>,
+    /// Its header.
+    pub header: Header,
+    /// The record, with its header.
+    pub bytes: &'a [u8],
+    /// The memory that it is a part of, for those who keep parts of it.
+    pub piece: &'a Bytes,
+}
+
+impl FileReader {
+    /// Opens a recording: a file, or a folder that `perf record --threads` has made.
+    pub fn open(path: &Path) -> Result<Self, FileError> {
+        let read_error = |what| move |source| FileError::Read { what, source };
+        let metadata = std::fs::metadata(path).map_err(read_error("the file"))?;
+        if !metadata.is_dir() {
+            return Self::open_file(File::open(path).map_err(read_error("the file"))?);
+        }
+        let main = File::open(path.join("data")).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => FileError::NoData,
+            _ => FileError::Read { what: "the file `data`", source: error },
+        })?;
+        let mut reader = Self::open_file(main)?;
+        for (name, path) in data_files(path).map_err(read_error("the folder"))? {
+            let file = File::open(path).map_err(read_error("a file of the folder"))?;
+            let len = file.metadata().map_err(read_error("a file of the folder"))?.len();
+            let source = Box::new(Range { file: Arc::new(file), at: 0 });
+            let stream = RecordStream::new(source, Some(len), 0, Some(name), reader.order);
+            reader.lanes.push(Lane::new(stream));
+        }
+        Ok(reader)
+    }
+
+    /// Reads a file that is open. One that holds what a stream would is read as a stream.
+    pub fn open_file(file: File) -> Result<Self, FileError> {
+        let what = "the file's header";
+        let len = file.metadata().map_err(|source| FileError::Read { what, source })?.len();
+        let mut bytes = [0; FileHeader::FILE_LEN];
+        let there = bytes.len().min(usize::try_from(len).unwrap_or(usize::MAX));
+        file.read_exact_at(&mut bytes[..there], 0).map_err(|source| FileError::Read { what, source })?;
+        let header = parse_header(&bytes[..there])?;
+        let file = Arc::new(file);
+        let Some(sections) = header.sections else {
+            let at = FileHeader::STREAM_LEN as u64;
+            let source = Box::new(Range { file, at });
+            return Ok(Self::streaming(source, Some(len.saturating_sub(at)), header.byte_order));
+        };
+        Self::open_sections(&file, len, sections, header.byte_order)
+    }
+
+    /// Reads a stream that `perf record -o -` writes, from its first byte on.
+    pub fn open_stream(mut source: impl Read + Send + 'static) -> Result<Self, FileError> {
+        let mut bytes = Vec::new();
+        let what = "the stream's header";
+        let error = |source| FileError::Read { what, source };
+        source.by_ref().take(FileHeader::STREAM_LEN as u64).read_to_end(&mut bytes).map_err(error)?;
+        let header = parse_header(&bytes)?;
+        Ok(Self::streaming(Box::new(source), None, header.byte_order))
+    }
+
+    fn streaming(source: Box<dyn Read + Send>, left: Option<u64>, order: ByteOrder) -> Self {
+        let stream = RecordStream::new(source, left, FileHeader::STREAM_LEN as u64, None, order);
+        Self::new(stream, order)
+    }
+
+    fn new(stream: RecordStream, order: ByteOrder) -> Self {
+        Self {
+            order,
+            table: EventTable::default(),
+            features: Features::default(),
+            cpus: Vec::new(),
+            lanes: vec![Lane::new(stream)],
+            turn: (0, RECORDS_IN_TURN),
+            damages: Vec::new(),
+            auxtrace_bytes: 0,
+            rounds: 0,
+        }
+    }
+
+    fn open_sections(
+        file: &Arc<File>,
+        file_len: u64,
+        sections: Sections,
+        order: ByteOrder,
+    ) -> Result<Self, FileError> {
+        let data = sections.data;
+        // Of a recorder that was killed the header does not say where records end.
+        let finished = data.size > 0;
+        let data_len = if finished { data.size } else { file_len.saturating_sub(data.offset) };
+        let source = Box::new(Range { file: Arc::clone(file), at: data.offset });
+        let stream = RecordStream::new(source, Some(data_len), data.offset, None, order);
+        let mut reader = Self::new(stream, order);
+        reader.read_attrs(file, file_len, sections)?;
+        if finished && data.end() <= file_len {
+            reader.read_features(file, file_len, sections);
+        } else if !finished && data_len > 0 {
+            let kind = DamageKind::Unfinished;
+            reader.damages.push(Damage { offset: file_len, file: None, kind, left_out: Some(0) });
+        }
+        reader.table.name(&reader.features.events);
+        Ok(reader)
+    }
+
+    fn read_attrs(&mut self, file: &File, file_len: u64, sections: Sections) -> Result<(), FileError> {
+        /// An entry is the attributes and, behind them, the section of the ids.
+        const IDS_LEN: usize = 16;
+        let Sections { attr_len, attrs, .. } = sections;
+        let whole = Section { size: attrs.size.min(file_len.saturating_sub(attrs.offset)), ..attrs };
+        let bytes = read_section(file, file_len, whole).unwrap_or_default();
+        let entry_len = usize::try_from(attr_len).unwrap_or(usize::MAX);
+        if entry_len < EventAttr::MIN_LEN + IDS_LEN {
+            return Err(FileError::NoEvents);
+        }
+        for entry in bytes.chunks_exact(entry_len) {
+            let (attr, ids) = entry.split_at(entry_len - IDS_LEN);
+            let (Ok(attr), Some(ids)) = (EventAttr::parse(attr, self.order), self.section_at(ids, 0)) else {
+                continue;
+            };
+            let ids = read_section(file, file_len, ids).unwrap_or_default();
+            let ids = ids.as_chunks::<8>().0.iter().map(|id| self.order.u64(*id)).collect();
+            self.table.add(attr, ids, self.order);
+        }
+        if self.table.events().is_empty() { Err(FileError::NoEvents) } else { Ok(()) }
+    }
+
+    /// Reads the sections behind the records. What is not there is left out.
+    fn read_features(&mut self, file: &File, file_len: u64, sections: Sections) {
+        let numbers: Vec<u32> = sections.feature_numbers().collect();
+        let list = Section { offset: sections.data.end(), size: 16 * numbers.len() as u64 };
+        let Some(list) = read_section(file, file_len, list) else { return };
+        for (place, number) in numbers.into_iter().enumerate() {
+            let section = self.section_at(&list, 16 * place);
+            if let Some(bytes) = section.and_then(|section| read_section(file, file_len, section)) {
+                self.features.add(number, &bytes, self.order);
+            }
+        }
+    }
+
+    fn section_at(&self, bytes: &[u8], at: usize) -> Option<Section> {
+        let word = |at: usize| Some(self.order.u64(*bytes.get(at..)?.first_chunk()?));
+        Some(Section { offset: word(at)?, size: word(at + 8)? })
+    }
+
+    /// The events that are described so far: in a stream, they come before the first record that is theirs.
+    pub fn events(&self) -> &[FileEvent] {
+        self.table.events()
+    }
+
+    /// What the recording has said of itself so far; a file has said all when it is opened, but for build ids in records.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// On which CPU each event counts, by its number, where the recording says it.
+    pub fn event_cpus(&self) -> &[(u64, u32)] {
+        &self.cpus
+    }
+
+    /// The order of the bytes of every number.
+    pub fn byte_order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// Where the recording stopped short, so far.
+    pub fn damages(&self) -> &[Damage] {
+        &self.damages
+    }
+
+    /// How many bytes of AUX areas (traces of Intel PT, CoreSight and the like) were passed over.
+    pub fn auxtrace_bytes(&self) -> u64 {
+        self.auxtrace_bytes
+    }
+
+    /// The next record, or how far records are complete; `None` at the end.
+    pub fn read_next(&mut self) -> Option<Item<'_>> {
+        loop {
+            let place = match self.take_turn() {
+                Turn::Of(place) => place,
+                Turn::Given(complete) => return Some(Item::CompleteBefore(complete)),
+                Turn::Over => return None,
+            };
+            let lane = self.lanes.get_mut(place)?;
+            let Some(next) = lane.stream.next() else {
+                lane.ended = true;
+                self.damages.extend(lane.stream.take_damage());
+                self.turn.1 = 0;
+                continue;
+            };
+            if next.header().kind < tool_record::FIRST {
+                return Some(Item::Record(self.record(place, next)));
+            }
+            if let Some(complete) = self.tool_record(place, next) {
+                return Some(Item::CompleteBefore(complete));
+            }
+        }
+    }
+
+    /// Whose turn it is: the stream's that had it, or, when that is over, the one's that is furthest behind.
+    fn take_turn(&mut self) -> Turn {
+        let (place, left) = self.turn;
+        if left > 0 {
+            self.turn.1 -= 1;
+            return Turn::Of(place);
+        }
+        let lanes = self.lanes.iter().enumerate().filter(|(_, lane)| !lane.ended);
+        let Some((place, lane)) = lanes.min_by_key(|(_, lane)| lane.latest) else { return Turn::Over };
+        let complete = lane.latest;
+        self.turn = (place, RECORDS_IN_TURN);
+        // A stream alone is not in order; its rounds say how far it is complete.
+        if self.lanes.len() > 1 {
+            return Turn::Given(complete);
+        }
+        Turn::Of(place)
+    }
+
+    fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
+        let lane = &mut self.lanes[place];
+        let Found { header, piece, bytes } = lane.stream.found(next);
+        let event = self.table.event_of(header, bytes, self.order);
+        let time = self.table.time_of(event, header, bytes, self.order);
+        lane.latest = lane.latest.max(time.unwrap_or_default());
+        FileRecord { event, time, header, bytes, piece }
+    }
+
+    /// Takes in a record that perf wrote for its readers. Gives back up to which time all records have come, where that is
+    /// further than before.
+    fn tool_record(&mut self, place: usize, next: Next) -> Option<u64> {
+        let order = self.order;
+        let lane = &mut self.lanes[place];
+        let bytes = lane.stream.found(next).bytes;
+        let body = bytes.get(Header::LEN..).unwrap_or_default();
+        match next.header().kind {
+            tool_record::HEADER_ATTR => {
+                if let Some((attr, ids)) = tool::attr(body, order) {
+                    self.table.add(attr, ids, order);
+                }
+            }
+            tool_record::EVENT_UPDATE => {
+                if let Some((id, name)) = tool::event_name(body, order) {
+                    self.table.rename(id, &name);
+                }
+            }
+            tool_record::HEADER_BUILD_ID => self.features.add_build_id(next.header().misc, body, order),
+            tool_record::HEADER_FEATURE => {
+                if let Some((number, bytes)) = tool::feature(body, order) {
+                    self.features.add(number, bytes, order);
+                    if number == feature::EVENT_DESC {
+                        self.table.name(&self.features.events);
+                    }
+                }
+            }
+            tool_record::ID_INDEX => self.cpus.extend(tool::event_cpus(body, order)),
+            tool_record::TRACING_DATA => {
+                let len = tool::u32_at(body, 0, order).unwrap_or_default();
+                self.features.tracing = lane.stream.take_bytes(len as usize);
+            }
+            tool_record::AUXTRACE => {
+                let len = tool::u64_at(body, 0, order).unwrap_or_default();
+                self.auxtrace_bytes = self.auxtrace_bytes.saturating_add(len);
+                lane.stream.skip(len);
+            }
+            tool_record::COMPRESSED | tool_record::COMPRESSED2 => {
+                let payload = tool::compressed_payload(next.header(), body, order);
+                // Records that are compressed twice would let a small file grow without bound.
+                if !next.is_inflated() {
+                    lane.stream.inflate(next, payload);
+                }
+            }
+            tool_record::FINISHED_ROUND => {
+                self.rounds += 1;
+                return lane.end_round();
+            }
+            _ => {}
+        }
+        lane.due_round()
+    }
+}
+
+impl Lane {
+    fn new(stream: RecordStream) -> Self {
+        Self { stream, ended: false, latest: 0, marked: None, due: VecDeque::new() }
+    }
+
+    /// A round has ended: perf has looked at every buffer once more. Every record that is older than the latest of the round
+    /// before has been written.
+    fn end_round(&mut self) -> Option<u64> {
+        let complete = self.marked.replace(self.latest)?;
+        match self.stream.inflated_range() {
+            None => Some(complete),
+            Some((_, upper)) => {
+                self.due.push_back((upper, complete));
+                self.due_round()
+            }
+        }
+    }
+
+    /// Up to where all has come, of a round whose end has come out of the decompressor by now.
+    fn due_round(&mut self) -> Option<u64> {
+        let (given, _) = self.stream.inflated_range()?;
+        let mut complete = None;
+        while let Some(&(_, time)) = self.due.front().filter(|(at, _)| *at <= given) {
+            complete = Some(time);
+            self.due.pop_front();
+        }
+        complete
+    }
+}
+
+fn parse_header(bytes: &[u8]) -> Result<FileHeader, FileError> {
+    match FileHeader::parse(bytes) {
+        Some(header) => Ok(header),
+        None if bytes.is_empty() => Err(FileError::Empty),
+        None if FileHeader::is_magic(bytes) => Err(FileError::CutHeader { have: bytes.len() as u64 }),
+        None => Err(FileError::NotPerfData),
+    }
+}
+
+/// The files `data.0`, `data.1` and so on of a folder, by their numbers.
+fn data_files(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let number = name.strip_prefix("data.").and_then(|number| number.parse::<u32>().ok());
+        files.extend(number.map(|number| (number, name, entry.path())));
+    }
+    files.sort();
+    Ok(files.into_iter().map(|(_, name, path)| (name, path)).collect())
+}
+
+/// Reads a section of a file. Memory is taken only for bytes that are there.
+fn read_section(file: &File, file_len: u64, section: Section) -> Option<Vec<u8>> {
+    if section.offset.checked_add(section.size)? > file_len {
+        return None;
+    }
+    let mut bytes = vec![0; usize::try_from(section.size).ok()?];
+    file.read_exact_at(&mut bytes, section.offset).ok()?;
+    Some(bytes)
+}
+
+/// A file from some place on. Several of them read one open file independently.
+#[derive(Debug)]
+struct Range {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Range {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,325 @@
+//! The records of one stream of bytes: read in large pieces, and cut where each record ends.
+
+use std::io::{self, Read};
+
+use bytes::{Bytes, BytesMut};
+
+use super::error::{Damage, DamageKind};
+use super::zstd::Inflater;
+use crate::{ByteOrder, Header};
+
+/// How much is read at once. Larger pieces are not faster, and a sample that waits for its turn holds its whole piece.
+const PIECE_BYTES: usize = 512 << 10;
+
+/// How many pieces are kept to be filled again.
+const KEPT_PIECES: usize = 16;
+
+/// A stream of records. It is read once, from front to end.
+pub(crate) struct RecordStream {
+    source: Box<dyn Read + Send>,
+    /// The bytes of records that there are, where that is known; what follows is not theirs.
+    left: Option<u64>,
+    /// Where the next byte that is read stands in the file.
+    offset: u64,
+    file: Option<String>,
+    order: ByteOrder,
+    raw: Pieces,
+    inflated: Option<Inflated>,
+    damage: Option<Damage>,
+    ended: bool,
+}
+
+impl std::fmt::Debug for RecordStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecordStream")
+            .field("offset", &self.offset)
+            .field("file", &self.file)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What was decompressed.
+#[derive(Debug)]
+struct Inflated {
+    inflater: Inflater,
+    pieces: Pieces,
+    /// Bytes that have come out of the decompressor in all.
+    given: u64,
+}
+
+/// A piece of the stream, and how much of it was taken.
+#[derive(Debug, Default)]
+struct Pieces {
+    piece: Bytes,
+    at: usize,
+    /// Pieces that were handed out in part, and can be filled again when nobody holds such a part any more.
+    used: Vec<Bytes>,
+}
+
+/// A record of a stream: `bytes` is all of it, and a part of `piece`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found<'a> {
+    pub(crate) header: Header,
+    pub(crate) piece: &'a Bytes,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Where the next record is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Next {
+    header: Header,
+    at: usize,
+    inflated: bool,
+}
+
+impl Next {
+    /// Whether it came out of compressed records.
+    pub(crate) fn is_inflated(self) -> bool {
+        self.inflated
+    }
+
+    /// Its header.
+    pub(crate) fn header(self) -> Header {
+        self.header
+    }
+}
+
+impl RecordStream {
+    /// A stream of `left` bytes of records (or all that there are) that begin at `offset` of their file.
+    pub(crate) fn new(
+        source: Box<dyn Read + Send>,
+        left: Option<u64>,
+        offset: u64,
+        file: Option<String>,
+        order: ByteOrder,
+    ) -> Self {
+        Self {
+            source,
+            left,
+            offset,
+            file,
+            order,
+            raw: Pieces::default(),
+            inflated: None,
+            damage: None,
+            ended: false,
+        }
+    }
+
+    /// What stopped the stream short, if something did.
+    pub(crate) fn take_damage(&mut self) -> Option<Damage> {
+        self.damage.take()
+    }
+
+    /// How many decompressed bytes were given out, and how many more the decompressor may hold back.
+    pub(crate) fn inflated_range(&self) -> Option<(u64, u64)> {
+        let inflated = self.inflated.as_ref()?;
+        Some((inflated.given, inflated.given + inflated.inflater.held_back()))
+    }
+
+    /// Finds the next record, one out of compressed records before those behind them; `None` at the end.
+    pub(crate) fn next(&mut self) -> Option<Next> {
+        if let Some(next) = self.next_inflated() {
+            return Some(next);
+        }
+        if let Some(next) = self.next_raw() {
+            return Some(next);
+        }
+        self.finish_inflating();
+        self.next_inflated()
+    }
+
+    /// The record that [`next`](Self::next) has found.
+    pub(crate) fn found(&self, next: Next) -> Found<'_> {
+        let pieces = match &self.inflated {
+            Some(inflated) if next.inflated => &inflated.pieces,
+            _ => &self.raw,
+        };
+        let end = next.at + usize::from(next.header.size);
+        let bytes = pieces.piece.get(next.at..end).unwrap_or_default();
+        Found { header: next.header, piece: &pieces.piece, bytes }
+    }
+
+    /// Decompresses the payload of the record that was found last.
+    pub(crate) fn inflate(&mut self, next: Next, payload: std::ops::Range<usize>) {
+        let inflated = self.inflated.get_or_insert_with(|| Inflated {
+            inflater: Inflater::new(),
+            pieces: Pieces::default(),
+            given: 0,
+        });
+        let end = next.at + usize::from(next.header.size);
+        let record = self.raw.piece.get(next.at..end).unwrap_or_default();
+        let compressed = record.get(payload).unwrap_or_default();
+        let before = inflated.pieces.rest().len();
+        let mut out = inflated.pieces.renew(PIECE_BYTES);
+        let result = inflated.inflater.push(compressed, &mut out);
+        inflated.given += (out.len() - before) as u64;
+        inflated.pieces.put(out);
+        if let Err(reason) = result {
+            self.stop(DamageKind::Compression(reason), 0);
+        }
+    }
+
+    /// Passes over bytes that follow a record and are not a record: the data of AUX areas.
+    pub(crate) fn skip(&mut self, mut len: u64) {
+        while len > 0 && !self.ended {
+            let there = self.raw.rest().len().min(usize::try_from(len).unwrap_or(usize::MAX));
+            if there == 0 && !self.fill(1) {
+                self.stop(DamageKind::Cut, 0);
+            }
+            self.raw.at += there;
+            len -= there as u64;
+        }
+    }
+
+    /// Takes bytes that follow a record and are not a record; fewer where there are no more. Memory is taken only for
+    /// bytes that are there.
+    pub(crate) fn take_bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut taken = Vec::new();
+        while taken.len() < len && (!self.raw.rest().is_empty() || self.fill(1)) {
+            let rest = self.raw.rest();
+            let there = rest.len().min(len - taken.len());
+            taken.extend_from_slice(&rest[..there]);
+            self.raw.at += there;
+        }
+        taken
+    }
+
+    fn next_inflated(&mut self) -> Option<Next> {
+        let order = self.order;
+        let pieces = &mut self.inflated.as_mut()?.pieces;
+        let header = Header::parse_in(pieces.rest(), order).ok()?;
+        let size = usize::from(header.size);
+        if size < Header::LEN {
+            pieces.at = pieces.piece.len();
+            self.stop(DamageKind::RecordSize(header.size), 0);
+            return None;
+        }
+        pieces.take(header, true)
+    }
+
+    fn next_raw(&mut self) -> Option<Next> {
+        if self.ended || !self.fill(Header::LEN) {
+            return None;
+        }
+        let header = Header::parse_in(self.raw.rest(), self.order).ok()?;
+        if usize::from(header.size) < Header::LEN {
+            let zeros = self.raw.rest().iter().all(|byte| *byte == 0);
+            let kind = if zeros { DamageKind::Zeros } else { DamageKind::RecordSize(header.size) };
+            self.stop(kind, self.raw.rest().len() as u64);
+            return None;
+        }
+        if !self.fill(usize::from(header.size)) {
+            return None;
+        }
+        self.raw.take(header, false)
+    }
+
+    /// Sees to it that `len` bytes are there; false, with the damage noted, where there are fewer but some.
+    fn fill(&mut self, len: usize) -> bool {
+        if self.raw.rest().len() >= len {
+            return true;
+        }
+        let rest = self.raw.rest().len();
+        let mut piece = self.raw.renew(PIECE_BYTES.max(len));
+        piece.resize(PIECE_BYTES.max(len), 0);
+        let wanted = self.left.map_or(piece.len() - rest, |left| {
+            usize::try_from(left).unwrap_or(usize::MAX).min(piece.len() - rest)
+        });
+        let (read, error) =
+            read_up_to(&mut self.source, &mut piece[rest..rest + wanted], len.saturating_sub(rest));
+        piece.truncate(rest + read);
+        self.offset += read as u64;
+        self.left = self.left.map(|left| left - read as u64);
+        self.raw.put(piece);
+        if self.raw.rest().len() >= len {
+            return true;
+        }
+        let there = self.raw.rest().len() as u64;
+        match error {
+            Some(error) => self.stop(DamageKind::Unreadable(error.to_string()), there),
+            None if there > 0 || self.left.is_some_and(|left| left > 0) => self.stop(DamageKind::Cut, there),
+            None => self.ended = true,
+        }
+        false
+    }
+
+    /// Ends the stream where it stands: `there` bytes are at hand that are not used.
+    fn stop(&mut self, kind: DamageKind, there: u64) {
+        self.ended = true;
+        let left_out = self.left.map(|left| left + there);
+        let left_out = if kind == DamageKind::Cut { left_out.or(Some(there)) } else { left_out };
+        self.damage.get_or_insert(Damage {
+            offset: self.offset - there,
+            file: self.file.clone(),
+            kind,
+            left_out,
+        });
+    }
+
+    fn finish_inflating(&mut self) {
+        let Some(inflated) = &mut self.inflated else { return };
+        let before = inflated.pieces.rest().len();
+        let mut out = inflated.pieces.renew(PIECE_BYTES);
+        let result = inflated.inflater.finish(&mut out);
+        inflated.given += (out.len() - before) as u64;
+        inflated.pieces.put(out);
+        if let Err(reason) = result {
+            self.stop(DamageKind::Compression(reason), 0);
+        }
+    }
+}
+
+impl Pieces {
+    fn rest(&self) -> &[u8] {
+        self.piece.get(self.at..).unwrap_or_default()
+    }
+
+    /// Takes the record at hand, if it is whole.
+    fn take(&mut self, header: Header, inflated: bool) -> Option<Next> {
+        let size = usize::from(header.size);
+        if self.rest().len() < size {
+            return None;
+        }
+        let at = self.at;
+        self.at += size;
+        Some(Next { header, at, inflated })
+    }
+
+    /// Memory that begins with what was not taken yet, and has room for some more.
+    fn renew(&mut self, room: usize) -> BytesMut {
+        let mut renewed = self.unused().unwrap_or_else(|| BytesMut::with_capacity(room));
+        renewed.clear();
+        renewed.extend_from_slice(self.rest());
+        self.used.push(std::mem::take(&mut self.piece));
+        if self.used.len() > KEPT_PIECES {
+            self.used.remove(0);
+        }
+        self.at = 0;
+        renewed
+    }
+
+    fn put(&mut self, piece: BytesMut) {
+        self.piece = piece.freeze();
+    }
+
+    /// Memory of an earlier piece of which nobody holds a part any more.
+    fn unused(&mut self) -> Option<BytesMut> {
+        let place = self.used.iter().position(Bytes::is_unique)?;
+        self.used.swap_remove(place).try_into_mut().ok()
+    }
+}
+
+/// Reads until the buffer is full, or holds at least `enough` bytes and there are no more for now.
+fn read_up_to(source: &mut dyn Read, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
+    let mut read = 0;
+    while read < buffer.len() && read < enough.max(1) {
+        match source.read(&mut buffer[read..]) {
+            Ok(0) => break,
+            Ok(len) => read += len,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (read, Some(error)),
+        }
+    }
+    (read, None)
+}

@@ -1,0 +1,302 @@
+//! The jitdump format: the file in which a just-in-time compiler notes the code that it makes.
+//!
+//! The source of the layouts is the kernel's `tools/perf/Documentation/jitdump-specification.txt`. The file is read
+//! while it is written: a record that is not whole yet is not an error.
+
+use crate::cursor::Cursor;
+use crate::{ByteOrder, RecordError};
+
+/// `JiTD`, as a big-endian number.
+const MAGIC: u32 = 0x4a69_5444;
+
+/// The size of the prefix that each record has: its kind, its size and its time.
+const PREFIX: usize = 16;
+
+/// The flag of files whose times are those of the CPU's counter, and not of a clock.
+const ARCH_TIMESTAMP: u64 = 1;
+
+/// What a file says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JitDumpHeader {
+    /// Its size in bytes; the first record follows.
+    pub size: u32,
+    /// The process that wrote it, as it knows itself in its own namespace.
+    pub pid: u32,
+    /// Whether the times are those of `CLOCK_MONOTONIC`. If not, only their order has a meaning.
+    pub has_clock_times: bool,
+}
+
+impl JitDumpHeader {
+    /// Reads the header of a little-endian file of version 1. `None` where the bytes do not yet hold the whole header.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, JitDumpError> {
+        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
+        let fields = (|| {
+            let (magic, version, size) = (cursor.u32("magic")?, cursor.u32("version")?, cursor.u32("size")?);
+            let (_machine, _pad, pid) = (cursor.u32("machine")?, cursor.u32("pad")?, cursor.u32("pid")?);
+            let (_time, flags) = (cursor.u64("time")?, cursor.u64("flags")?);
+            Ok::<_, RecordError>((magic, version, size, pid, flags))
+        })();
+        let Ok((magic, version, size, pid, flags)) = fields else { return Ok(None) };
+        match magic {
+            MAGIC => {}
+            _ if magic.swap_bytes() == MAGIC => return Err(JitDumpError::BigEndian),
+            _ => return Err(JitDumpError::Magic),
+        }
+        if version != 1 {
+            return Err(JitDumpError::Version(version));
+        }
+        Ok(Some(Self { size, pid, has_clock_times: flags & ARCH_TIMESTAMP == 0 }))
+    }
+}
+
+/// One record of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JitDumpRecord<'a> {
+    /// When it was written, in ns of the file's clock.
+    pub time: u64,
+    /// The record's size in bytes, prefix and all.
+    pub size: u32,
+    /// What it says.
+    pub body: JitDumpBody<'a>,
+}
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitDumpBody<'a> {
+    /// Code was made.
+    Load {
+        /// Where the code is.
+        address: u64,
+        /// A number that no other code of this file has.
+        index: u64,
+        /// The function's name, in UTF-8 mostly.
+        name: &'a [u8],
+        /// Where the code's bytes begin in the record.
+        code_offset: u32,
+        /// The code.
+        code: &'a [u8],
+    },
+    /// Code was moved.
+    Move {
+        /// The code's number.
+        index: u64,
+        /// Where it was.
+        from: u64,
+        /// Where it is now.
+        to: u64,
+        /// Its size in bytes.
+        size: u64,
+    },
+    /// The lines of code whose `Load` follows.
+    DebugInfo {
+        /// Where the code is.
+        address: u64,
+        /// The lines.
+        lines: JitDumpLines<'a>,
+    },
+    /// How to unwind the code whose `Load` follows.
+    UnwindingInfo {
+        /// An `.eh_frame` section, then its `.eh_frame_hdr`.
+        data: &'a [u8],
+        /// The size of the header at the end of `data`.
+        header_size: u64,
+    },
+    /// The file ends.
+    Close,
+    /// A kind that this reader does not know.
+    Other(u32),
+}
+
+impl<'a> JitDumpRecord<'a> {
+    /// The size of the record that begins with `bytes`; `None` where they do not yet hold its prefix. An error where
+    /// the size cannot be: what follows is not readable.
+    pub fn size(bytes: &[u8]) -> Result<Option<u32>, JitDumpError> {
+        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
+        let (Ok(_), Ok(size)) = (cursor.u32("kind"), cursor.u32("size")) else { return Ok(None) };
+        if (size as usize) < PREFIX { Err(JitDumpError::RecordSize(size)) } else { Ok(Some(size)) }
+    }
+
+    /// Reads the record that begins with `bytes`; `None` where they do not yet hold the whole of it.
+    pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, JitDumpError> {
+        let Some(size) = Self::size(bytes)? else { return Ok(None) };
+        let Some(bytes) = bytes.get(..size as usize) else { return Ok(None) };
+        let mut cursor = Cursor::new(bytes, ByteOrder::Little);
+        let (kind, _size, time) = (cursor.u32("kind")?, cursor.u32("size")?, cursor.u64("time")?);
+        let body = match kind {
+            0 => load(&mut cursor, size)?,
+            1 => {
+                let _threads = (cursor.u32("pid")?, cursor.u32("tid")?);
+                let (_vma, from, to) =
+                    (cursor.u64("vma")?, cursor.u64("old address")?, cursor.u64("new address")?);
+                JitDumpBody::Move {
+                    from,
+                    to,
+                    size: cursor.u64("code size")?,
+                    index: cursor.u64("code index")?,
+                }
+            }
+            2 => {
+                let (address, count) = (cursor.u64("address")?, cursor.u64("count")?);
+                JitDumpBody::DebugInfo { address, lines: JitDumpLines { entries: cursor.rest(), count } }
+            }
+            3 => JitDumpBody::Close,
+            4 => {
+                let (size, header_size) = (cursor.u64("unwinding size")?, cursor.u64("header size")?);
+                let _mapped = cursor.u64("mapped size")?;
+                JitDumpBody::UnwindingInfo { data: cursor.counted(size, 1, "unwinding data")?, header_size }
+            }
+            other => JitDumpBody::Other(other),
+        };
+        Ok(Some(Self { time, size, body }))
+    }
+}
+
+fn load<'a>(cursor: &mut Cursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
+    let _threads = (cursor.u32("pid")?, cursor.u32("tid")?);
+    let (_vma, address) = (cursor.u64("vma")?, cursor.u64("address")?);
+    let (code_size, index) = (cursor.u64("code size")?, cursor.u64("code index")?);
+    let code_size = usize::try_from(code_size).unwrap_or(usize::MAX);
+    // The code is what stands last: a name may hold anything but a zero.
+    let code = cursor.split_tail(code_size, "code")?.rest();
+    Ok(JitDumpBody::Load { address, index, name: cursor.text(), code_offset: size - code.len() as u32, code })
+}
+
+/// The lines of a piece of code, in the file's order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JitDumpLines<'a> {
+    entries: &'a [u8],
+    count: u64,
+}
+
+impl<'a> JitDumpLines<'a> {
+    /// The lines, up to the first that is cut off.
+    pub fn iter(self) -> impl Iterator<Item = JitDumpLine<'a>> {
+        let mut cursor = Cursor::new(self.entries, ByteOrder::Little);
+        (0..self.count).map_while(move |_| {
+            let (address, line) = (cursor.u64("address").ok()?, cursor.u32("line").ok()?);
+            let _discriminator = cursor.u32("discriminator").ok()?;
+            Some(JitDumpLine { address, line, file: cursor.terminated("file").ok()? })
+        })
+    }
+}
+
+/// From an address on, a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JitDumpLine<'a> {
+    /// The first address.
+    pub address: u64,
+    /// The line, from 1.
+    pub line: u32,
+    /// The file.
+    pub file: &'a [u8],
+}
+
+/// The file's name is the one of the entry before.
+const SAME_FILE: &[u8] = b"\xff";
+
+impl JitDumpLine<'_> {
+    /// Whether the file is that of the entry before.
+    pub fn is_same_file(&self) -> bool {
+        self.file == SAME_FILE
+    }
+}
+
+/// What can be wrong with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum JitDumpError {
+    /// It is no jitdump.
+    #[error("it does not begin like a jitdump")]
+    Magic,
+    /// It comes from a big-endian machine.
+    #[error("its numbers are big-endian")]
+    BigEndian,
+    /// It is of a version that this reader does not know.
+    #[error("it is of version {0}, not 1")]
+    Version(u32),
+    /// A record is smaller than its own prefix: what follows cannot be found.
+    #[error("a record of {0} bytes is smaller than its prefix")]
+    RecordSize(u32),
+    /// A record contradicts itself.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u32, fields: &[&[u8]]) -> Vec<u8> {
+        let body = fields.concat();
+        let size = (PREFIX + body.len()) as u32;
+        [&kind.to_le_bytes()[..], &size.to_le_bytes(), &77_u64.to_le_bytes(), &body].concat()
+    }
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    fn header(magic: u32, version: u32, flags: u64) -> Vec<u8> {
+        let start = [magic, version, 40, 62, 0, 1234];
+        let start: Vec<u8> = start.iter().flat_map(|word| word.to_le_bytes()).collect();
+        [start, words(&[5, flags])].concat()
+    }
+
+    #[test]
+    fn a_header_says_whose_file_it_is_and_which_clock_it_has() {
+        let parsed = JitDumpHeader::parse(&header(MAGIC, 1, 0)).unwrap().unwrap();
+        assert_eq!(parsed, JitDumpHeader { size: 40, pid: 1234, has_clock_times: true });
+        assert!(!JitDumpHeader::parse(&header(MAGIC, 1, 1)).unwrap().unwrap().has_clock_times);
+        assert_eq!(JitDumpHeader::parse(&header(MAGIC, 1, 0)[..39]), Ok(None));
+        let check = |bytes: &[u8], error| assert_eq!(JitDumpHeader::parse(bytes), Err(error));
+        check(&header(MAGIC, 2, 0), JitDumpError::Version(2));
+        check(&header(MAGIC.swap_bytes(), 1, 0), JitDumpError::BigEndian);
+        check(&header(0, 1, 0), JitDumpError::Magic);
+    }
+
+    #[test]
+    fn loaded_code_has_a_name_and_bytes() {
+        let bytes =
+            record(0, &[&words(&[0]), &words(&[9, 0x7000, 3, 17]), b"JS:*f /x.js:1:2\0", b"\0\x90\xc3"]);
+        let parsed = JitDumpRecord::parse(&bytes).unwrap().unwrap();
+        let JitDumpBody::Load { address, index, name, code_offset, code } = parsed.body else { panic!() };
+        assert_eq!((parsed.time, address, index), (77, 0x7000, 17));
+        assert_eq!((name, code), (&b"JS:*f /x.js:1:2"[..], &b"\0\x90\xc3"[..]));
+        assert_eq!(code_offset as usize, bytes.len() - 3);
+    }
+
+    #[test]
+    fn code_larger_than_its_record_is_an_error() {
+        let bytes = record(0, &[&words(&[0]), &words(&[9, 0x7000, 300, 17]), b"f\0"]);
+        assert!(matches!(JitDumpRecord::parse(&bytes), Err(JitDumpError::Record(_))));
+    }
+
+    #[test]
+    fn moves_and_ends_are_read() {
+        let moved = record(1, &[&words(&[0]), &words(&[0, 0x1000, 0x2000, 16, 3])]);
+        let body = JitDumpRecord::parse(&moved).unwrap().unwrap().body;
+        assert_eq!(body, JitDumpBody::Move { index: 3, from: 0x1000, to: 0x2000, size: 16 });
+        assert_eq!(JitDumpRecord::parse(&record(3, &[])).unwrap().unwrap().body, JitDumpBody::Close);
+        assert_eq!(JitDumpRecord::parse(&record(9, &[b"abc"])).unwrap().unwrap().body, JitDumpBody::Other(9));
+    }
+
+    #[test]
+    fn lines_name_their_file_or_the_one_before() {
+        let line = |address: u64, line: u32, file: &[u8]| {
+            [&address.to_le_bytes()[..], &line.to_le_bytes(), &[0; 4], file, b"\0"].concat()
+        };
+        let bytes = record(2, &[&words(&[0x7000, 3]), &line(0x7000, 4, b"/x.js"), &line(0x7010, 5, b"\xff")]);
+        let body = JitDumpRecord::parse(&bytes).unwrap().unwrap().body;
+        let JitDumpBody::DebugInfo { address: 0x7000, lines } = body else { panic!("{body:?}") };
+        let lines: Vec<_> = lines.iter().map(|line| (line.address, line.line, line.is_same_file())).collect();
+        assert_eq!(lines, [(0x7000, 4, false), (0x7010, 5, true)], "the third is not there");
+    }
+
+    #[test]
+    fn a_record_that_is_being_written_is_no_error() {
+        let bytes = record(3, &[]);
+        for len in 0..bytes.len() {
+            assert_eq!(JitDumpRecord::parse(&bytes[..len]), Ok(None));
+        }
+        assert_eq!(JitDumpRecord::parse(&[0, 0, 0, 0, 7, 0, 0, 0]), Err(JitDumpError::RecordSize(7)));
+    }
+}

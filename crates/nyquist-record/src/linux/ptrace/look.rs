@@ -1,0 +1,176 @@
+//! What `/proc` says of a thread that is not stopped: whether it runs, what it has used, and where it waits
+//! (`fs/proc/base.c`: `proc_pid_schedstat`, `proc_pid_syscall`).
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+
+/// The longest line of these files: nine numbers of eighteen digits.
+const LONGEST_LINE: usize = 256;
+
+/// The files of a thread, held open: they are read at every look.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    schedstat: Option<File>,
+    syscall: Option<File>,
+}
+
+/// What the scheduler says of a thread. As long as it is the same, the thread has not begun to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Schedule {
+    /// The CPU time in nanoseconds, up to the last time that the scheduler took note of it.
+    pub(crate) cpu_ns: u64,
+    delay_ns: u64,
+    turns: u64,
+}
+
+/// Where a thread is, as far as that is known without stopping it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// It runs, or is about to.
+    Running,
+    /// It waits in the kernel.
+    Waiting(Waiting),
+    /// Nothing is said of it.
+    Unknown,
+}
+
+/// A thread that waits in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    /// The number and the arguments of its system call; `None` where it waits for something else, as a page.
+    pub(crate) call: Option<Call>,
+    pub(crate) stack_pointer: u64,
+    pub(crate) instruction_pointer: u64,
+}
+
+/// A system call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub(crate) number: i64,
+    pub(crate) arguments: [u64; 6],
+}
+
+/// The registers of a system call's arguments in DWARF's numbers: rdi, rsi, rdx, r10, r8, r9.
+const ARGUMENT_REGISTERS: [usize; 6] = [5, 4, 1, 10, 8, 9];
+const RSP: usize = 7;
+const RIP: usize = 16;
+
+impl Waiting {
+    /// The registers that are known, in DWARF's order, with a bit for each of them.
+    pub(crate) fn registers(&self) -> ([u64; 17], u32) {
+        let mut values = [0; 17];
+        let mut known = 0;
+        let mut set = |register: usize, value| {
+            values[register] = value;
+            known |= 1 << register;
+        };
+        for (register, value) in ARGUMENT_REGISTERS.into_iter().zip(self.call.map(|call| call.arguments).into_iter().flatten()) {
+            set(register, value);
+        }
+        set(RSP, self.stack_pointer);
+        set(RIP, self.instruction_pointer);
+        (values, known)
+    }
+}
+
+impl Files {
+    /// Opens what there is for a thread of a process.
+    pub(crate) fn open(pid: u32, tid: u32) -> Self {
+        let open = |name: &str| File::open(format!("/proc/{pid}/task/{tid}/{name}")).ok();
+        Self { schedstat: open("schedstat"), syscall: open("syscall") }
+    }
+
+    /// What the scheduler says; `None` where the thread is gone, or nothing is said.
+    pub(crate) fn schedule(&self) -> Option<Schedule> {
+        let mut line = [0; LONGEST_LINE];
+        schedule(read(self.schedstat.as_ref()?, &mut line)?)
+    }
+
+    /// Where the thread is.
+    pub(crate) fn place(&self) -> Place {
+        let mut line = [0; LONGEST_LINE];
+        let text = self.syscall.as_ref().and_then(|file| read(file, &mut line));
+        text.map_or(Place::Unknown, place)
+    }
+}
+
+fn read<'a>(file: &File, line: &'a mut [u8]) -> Option<&'a str> {
+    let len = file.read_at(line, 0).ok()?;
+    std::str::from_utf8(line.get(..len)?).ok()
+}
+
+fn schedule(line: &str) -> Option<Schedule> {
+    let mut numbers = line.split_ascii_whitespace().map(|digits| digits.parse().ok());
+    let mut next = || numbers.next().flatten();
+    Some(Schedule { cpu_ns: next()?, delay_ns: next()?, turns: next()? })
+}
+
+fn place(line: &str) -> Place {
+    if line.starts_with("running") {
+        return Place::Running;
+    }
+    waiting(line).map_or(Place::Unknown, Place::Waiting)
+}
+
+fn waiting(line: &str) -> Option<Waiting> {
+    let mut words = line.split_ascii_whitespace();
+    let number: i64 = words.next()?.parse().ok()?;
+    let mut next = || u64::from_str_radix(words.next()?.strip_prefix("0x")?, 16).ok();
+    let mut call = None;
+    if number >= 0 {
+        let mut arguments = [0; 6];
+        for argument in &mut arguments {
+            *argument = next()?;
+        }
+        call = Some(Call { number, arguments });
+    }
+    Some(Waiting { call, stack_pointer: next()?, instruction_pointer: next()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schedule_is_three_numbers() {
+        let expected = Schedule { cpu_ns: 7_000, delay_ns: 36_008, turns: 1 };
+        assert_eq!(schedule("7000 36008 1\n"), Some(expected));
+        assert_eq!(schedule("7000 1\n"), None);
+        assert_eq!(schedule(""), None);
+    }
+
+    #[test]
+    fn places_are_told_apart() {
+        assert_eq!(place("running\n"), Place::Running);
+        let fault = Waiting { call: None, stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        assert_eq!(place("-1 0x7ffd0010 0x55aa\n"), Place::Waiting(fault));
+        let call = Call { number: 232, arguments: [3, 0x7f00, 16, 0xffff_ffff, 0, 8] };
+        let expected =
+            Waiting { call: Some(call), stack_pointer: 0x7ffd_0010, instruction_pointer: 0x55aa };
+        let line = "232 0x3 0x7f00 0x10 0xffffffff 0x0 0x8 0x7ffd0010 0x55aa\n";
+        assert_eq!(place(line), Place::Waiting(expected));
+        for line in ["", "232 0x3", "x", "-1 7 8"] {
+            assert_eq!(place(line), Place::Unknown, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_system_call_makes_its_arguments_known() {
+        let bit = |register: usize| 1_u32 << register;
+        let call = Call { number: 1, arguments: [10, 11, 12, 13, 14, 15] };
+        let waiting = Waiting { call: Some(call), stack_pointer: 16, instruction_pointer: 17 };
+        let (values, known) = waiting.registers();
+        assert_eq!([5, 4, 1, 10, 8, 9, 7, 16].map(|register| values[register]), [10, 11, 12, 13, 14, 15, 16, 17]);
+        assert_eq!(known, [1, 4, 5, 7, 8, 9, 10, 16].map(bit).iter().sum());
+        let (_, known) = Waiting { call: None, ..waiting }.registers();
+        assert_eq!(known, bit(7) | bit(16));
+    }
+
+    #[test]
+    fn this_thread_runs_and_has_a_schedule() {
+        let pid = std::process::id();
+        let files = Files::open(pid, pid);
+        assert!(files.schedule().is_some());
+        assert_eq!(Files::open(0, 0).place(), Place::Unknown);
+    }
+}

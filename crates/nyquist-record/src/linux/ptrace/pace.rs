@@ -1,0 +1,203 @@
+//! How often threads are looked at, and how long they may be held for it together.
+
+/// The share of its time that a running thread may be held.
+const SHARE_OF_A_THREAD: f64 = 0.05;
+/// The share of all time in which one thread or another may be held: the recorder is busy meanwhile.
+const SHARE_OF_ALL: f64 = 0.25;
+/// How much of the budget may be saved up.
+const SAVED_UP_NS: f64 = 2_000_000.0;
+
+/// The budget of time in which threads are held.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    cpus: usize,
+    left_ns: f64,
+    since: u64,
+}
+
+impl Budget {
+    /// A budget for a machine of that many CPUs, which begins at a time in nanoseconds.
+    pub(crate) fn new(cpus: usize, now: u64) -> Self {
+        Self { cpus, left_ns: 0.0, since: now }
+    }
+
+    /// Adds what the time since the last call allows with so many running threads, of which one a CPU can be held
+    /// up.
+    pub(crate) fn refill(&mut self, now: u64, running: usize) {
+        let held_up = running.min(self.cpus).max(1) as f64;
+        let share = (held_up * SHARE_OF_A_THREAD).min(SHARE_OF_ALL);
+        let passed = now.saturating_sub(self.since) as f64;
+        self.left_ns = (self.left_ns + passed * share).min(SAVED_UP_NS);
+        self.since = now;
+    }
+
+    /// Whether a thread may be held.
+    pub(crate) fn allows(&self) -> bool {
+        self.left_ns > 0.0
+    }
+
+    /// Takes out for how long a thread was held.
+    pub(crate) fn spend(&mut self, held_ns: u64) {
+        // One thread that took long to stop, as on a machine that was busy, is no reason to stop looking.
+        self.left_ns = (self.left_ns - held_ns as f64).max(-SAVED_UP_NS);
+    }
+}
+
+/// The times at which threads are looked at: an interval apart on average, but never in a rhythm that a program could
+/// have too.
+#[derive(Debug)]
+pub(crate) struct Ticks {
+    interval_ns: u64,
+    next_ns: u64,
+    /// The state of a linear congruential generator (Knuth, The Art of Computer Programming, 3.3.4: MMIX).
+    random: u64,
+}
+
+impl Ticks {
+    /// Ticks from a time on.
+    pub(crate) fn new(interval_ns: u64, now: u64) -> Self {
+        Self { interval_ns: interval_ns.max(1), next_ns: now, random: now | 1 }
+    }
+
+    /// When the next one is.
+    pub(crate) fn next_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Goes on to the next one; those that a busy machine has missed are left out.
+    pub(crate) fn advance(&mut self, now: u64) {
+        self.random =
+            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // Between a half and one and a half of the interval.
+        let step = self.interval_ns / 2 + (self.random >> 32) * self.interval_ns / (1 << 32);
+        self.next_ns = (self.next_ns + step).max(now);
+    }
+}
+
+/// For how long threads were held: how many were for each number of microseconds.
+#[derive(Debug)]
+pub(crate) struct Holds {
+    by_microseconds: Vec<u32>,
+    count: u64,
+    total_ns: u64,
+}
+
+/// Longer ones than that are counted together.
+const LONGEST_HOLD_US: usize = 20_000;
+
+impl Holds {
+    /// None yet. Has the memory for all that will be counted.
+    pub(crate) fn new() -> Self {
+        Self { by_microseconds: vec![0; LONGEST_HOLD_US + 1], count: 0, total_ns: 0 }
+    }
+
+    /// Counts one.
+    pub(crate) fn add(&mut self, held_ns: u64) {
+        let microseconds = usize::try_from(held_ns / 1000).unwrap_or(LONGEST_HOLD_US).min(LONGEST_HOLD_US);
+        if let Some(count) = self.by_microseconds.get_mut(microseconds) {
+            *count += 1;
+        }
+        self.count += 1;
+        self.total_ns += held_ns;
+    }
+
+    /// What they come to.
+    pub(crate) fn summary(&self) -> HoldSummary {
+        HoldSummary {
+            count: self.count,
+            total_ns: self.total_ns,
+            median_us: self.quantile(1, 2),
+            percentile_99_us: self.quantile(99, 100),
+        }
+    }
+
+    fn quantile(&self, numerator: u64, denominator: u64) -> u32 {
+        let rank = (self.count * numerator).div_ceil(denominator);
+        let mut seen = 0;
+        let at = self.by_microseconds.iter().position(|count| {
+            seen += u64::from(*count);
+            seen >= rank
+        });
+        at.and_then(|at| u32::try_from(at).ok()).unwrap_or_default()
+    }
+}
+
+/// For how long threads were held to be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HoldSummary {
+    /// How many times.
+    pub count: u64,
+    /// All of them together, in nanoseconds.
+    pub total_ns: u64,
+    /// The median in microseconds, without fractions.
+    pub median_us: u32,
+    /// The 99th percentile in microseconds, without fractions; 20,000 stands for all that is longer.
+    pub percentile_99_us: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// How many holds of 30 µs a second of ticks of a millisecond allows.
+    fn holds_a_second(cpus: usize, running: usize) -> usize {
+        let mut budget = Budget::new(cpus, 0);
+        let mut holds = 0;
+        for tick in 1..=1000 {
+            budget.refill(tick * MS, running);
+            for _ in 0..running {
+                if budget.allows() {
+                    budget.spend(30_000);
+                    holds += 1;
+                }
+            }
+        }
+        holds
+    }
+
+    #[test]
+    fn the_budget_lowers_the_rate_where_many_threads_run() {
+        assert_eq!(holds_a_second(2, 1), 1000);
+        assert_eq!(holds_a_second(2, 2), 2000);
+        let many = holds_a_second(2, 200);
+        assert!((3300..3500).contains(&many), "{many}");
+        let most = holds_a_second(128, 1000);
+        assert!((8300..8500).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn ticks_have_no_rhythm_and_keep_their_rate() {
+        let mut ticks = Ticks::new(MS, 1000);
+        let mut steps = Vec::new();
+        for _ in 0..10_000 {
+            let before = ticks.next_ns();
+            ticks.advance(before);
+            steps.push(ticks.next_ns() - before);
+        }
+        assert!(steps.iter().all(|step| (MS / 2..=MS * 3 / 2).contains(step)));
+        let mean = steps.iter().sum::<u64>() / steps.len() as u64;
+        assert!((MS * 98 / 100..MS * 102 / 100).contains(&mean), "{mean}");
+        ticks.advance(u64::MAX / 2);
+        assert_eq!(ticks.next_ns(), u64::MAX / 2, "what was missed is left out");
+    }
+
+    #[test]
+    fn holds_are_summed_up() {
+        let mut holds = Holds::new();
+        assert_eq!(holds.summary(), HoldSummary::default());
+        for microseconds in 1..=100 {
+            holds.add(microseconds * 1000 + 999);
+        }
+        let expected = HoldSummary {
+            count: 100,
+            total_ns: 5_050_000 + 99_900,
+            median_us: 50,
+            percentile_99_us: 99,
+        };
+        assert_eq!(holds.summary(), expected);
+        holds.add(u64::MAX / 2);
+        assert_eq!(holds.summary().count, 101);
+    }
+}

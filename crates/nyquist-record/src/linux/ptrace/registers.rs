@@ -1,0 +1,125 @@
+//! A stopped thread's registers, in the order of the kernel's `user_regs_struct` (`arch/x86/include/asm/user_64.h`).
+
+use nyquist_convert::event::Registers;
+
+use crate::linux::sys::ptrace::RegisterWords;
+
+/// DWARF's order (System V ABI for AMD64, figure 3.36) in places of the kernel's.
+const DWARF_ORDER: [usize; 17] = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
+
+/// The place of the instruction pointer.
+const RIP: usize = 16;
+/// The place of the stack pointer.
+const RSP: usize = 19;
+/// The place of a system call's number and its result.
+const RAX: usize = 10;
+/// The place of the number of the system call that is being left; -1 where it is none.
+const ORIG_RAX: usize = 15;
+/// The place of a system call's fourth argument.
+const R10: usize = 7;
+
+/// The length of a system call's instruction.
+const SYSCALL_LEN: u64 = 2;
+
+/// The bytes of a 32-bit program's registers: 17 words of four (`user_regs_struct32`).
+const BYTES_32: usize = 17 * 4;
+
+/// A stopped thread's registers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Stopped {
+    pub(crate) words: RegisterWords,
+    /// How many bytes the kernel gave.
+    pub(crate) len: usize,
+}
+
+impl Stopped {
+    /// The address of the innermost stack frame.
+    pub(crate) fn stack_pointer(&self) -> u64 {
+        if self.len == BYTES_32 { 0 } else { self.words[RSP] }
+    }
+
+    /// Where the thread is in its code.
+    pub(crate) fn instruction_pointer(&self) -> u64 {
+        self.words[RIP]
+    }
+
+    /// The registers in the terms of the event model.
+    pub(crate) fn event_registers(&self) -> Registers {
+        if self.len == BYTES_32 {
+            // The instruction pointer is the thirteenth word of four bytes.
+            return Registers::X86 { ip: self.words[6] as u32 };
+        }
+        Registers::X86_64(DWARF_ORDER.map(|place| self.words[place]))
+    }
+
+    /// The number of the system call that is being left with `EINTR`.
+    pub(crate) fn interrupted_call(&self) -> Option<i64> {
+        let number = self.words[ORIG_RAX].cast_signed();
+        let interrupted = self.words[RAX].cast_signed() == -i64::from(libc::EINTR);
+        (self.len > BYTES_32 && number >= 0 && interrupted).then_some(number)
+    }
+
+    /// A system call's fourth argument.
+    pub(crate) fn fourth_argument(&self) -> u64 {
+        self.words[R10]
+    }
+
+    /// Another fourth argument.
+    pub(crate) fn set_fourth_argument(&mut self, value: u64) {
+        self.words[R10] = value;
+    }
+
+    /// Makes the thread call the system again as it did before.
+    pub(crate) fn repeat_call(&mut self) {
+        self.words[RAX] = self.words[ORIG_RAX];
+        // No system call is being left, so the kernel has nothing of its own to restart.
+        self.words[ORIG_RAX] = u64::MAX;
+        self.words[RIP] = self.words[RIP].wrapping_sub(SYSCALL_LEN);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that leaves a system call with a result.
+    fn leaving(number: i64, result: i64) -> Stopped {
+        let mut stopped = Stopped { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
+        stopped.words[ORIG_RAX] = number.cast_unsigned();
+        stopped.words[RAX] = result.cast_unsigned();
+        stopped
+    }
+
+    #[test]
+    fn registers_come_in_dwarfs_order() {
+        let stopped = Stopped { words: std::array::from_fn(|place| place as u64), len: 27 * 8 };
+        // rax, rdx, rcx, rbx, rsi, rdi, rbp, rsp, r8 to r15, rip by their places in `user_regs_struct`.
+        let expected = [10, 12, 11, 5, 13, 14, 4, 19, 9, 8, 7, 6, 3, 2, 1, 0, 16];
+        assert_eq!(stopped.event_registers(), Registers::X86_64(expected));
+        assert_eq!((stopped.stack_pointer(), stopped.instruction_pointer()), (19, 16));
+    }
+
+    #[test]
+    fn a_32_bit_program_has_an_instruction_pointer() {
+        let mut stopped = Stopped { words: [0; 27], len: 68 };
+        stopped.words[6] = 0x1111_2222_0804_8000;
+        assert_eq!(stopped.event_registers(), Registers::X86 { ip: 0x0804_8000 });
+        assert_eq!(stopped.stack_pointer(), 0);
+    }
+
+    #[test]
+    fn an_interrupted_call_is_repeated() {
+        let mut stopped = leaving(232, -4);
+        assert_eq!(stopped.interrupted_call(), Some(232));
+        stopped.repeat_call();
+        assert_eq!((stopped.words[RAX], stopped.words[RIP]), (232, 14));
+        assert_eq!(stopped.interrupted_call(), None);
+    }
+
+    #[test]
+    fn other_results_are_none_of_an_interrupted_call() {
+        for (number, result) in [(232, 0), (232, -512), (232, -11), (-1, -4)] {
+            assert_eq!(leaving(number, result).interrupted_call(), None, "{number} {result}");
+        }
+    }
+}

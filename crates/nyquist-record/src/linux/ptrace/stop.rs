@@ -1,0 +1,67 @@
+//! Why a traced thread has stopped (ptrace(2), "Stopped states").
+
+use crate::linux::sys::ptrace::Waited;
+
+/// What became of a traced thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It has ended, and waits for its status to be taken.
+    Ended,
+    /// It is about to get a signal.
+    Signal(i32),
+    /// Job control has stopped it.
+    Group,
+    /// It was interrupted, was born just now, or goes on after job control has stopped it.
+    Trap,
+    /// A thread or a process was born from it.
+    Birth,
+    /// It has become another program.
+    Exec,
+    /// It is about to end.
+    Exit,
+}
+
+impl Stop {
+    /// Reads what a wait has found.
+    pub(crate) fn of(waited: Waited) -> Self {
+        if waited.ended {
+            return Self::Ended;
+        }
+        let signal = waited.code & 0xff;
+        match waited.code >> 8 {
+            libc::PTRACE_EVENT_STOP if is_stop_signal(signal) => Self::Group,
+            libc::PTRACE_EVENT_FORK | libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => Self::Birth,
+            libc::PTRACE_EVENT_EXEC => Self::Exec,
+            libc::PTRACE_EVENT_EXIT => Self::Exit,
+            0 => Self::Signal(signal),
+            _ => Self::Trap,
+        }
+    }
+}
+
+fn is_stop_signal(signal: i32) -> bool {
+    matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stops_are_told_apart() {
+        let check = |ended, code, expected| {
+            assert_eq!(Stop::of(Waited { tid: 1, ended, code }), expected, "{code:#x}");
+        };
+        let event = |event: i32, signal: i32| event << 8 | signal;
+        check(true, 0, Stop::Ended);
+        check(true, libc::SIGKILL, Stop::Ended);
+        check(false, libc::SIGTRAP, Stop::Signal(libc::SIGTRAP));
+        check(false, libc::SIGSTOP, Stop::Signal(libc::SIGSTOP));
+        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGSTOP), Stop::Group);
+        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGTTIN), Stop::Group);
+        check(false, event(libc::PTRACE_EVENT_STOP, libc::SIGTRAP), Stop::Trap);
+        check(false, event(libc::PTRACE_EVENT_VFORK, libc::SIGTRAP), Stop::Birth);
+        check(false, event(libc::PTRACE_EVENT_EXEC, libc::SIGTRAP), Stop::Exec);
+        check(false, event(libc::PTRACE_EVENT_EXIT, libc::SIGTRAP), Stop::Exit);
+    }
+}

@@ -1,0 +1,190 @@
+//! ptrace(2), waiting for traced threads, and reading their memory.
+
+use std::io;
+use std::ptr;
+
+use super::{check, check_long};
+
+/// The words of a thread's registers in the order of `user_regs_struct` (`arch/x86/include/asm/user_64.h`).
+pub(crate) type RegisterWords = [u64; 27];
+
+/// The kernel's number for the set of general registers (`NT_PRSTATUS`, `include/uapi/linux/elf.h`).
+const NT_PRSTATUS: libc::c_long = 1;
+
+/// What a traced thread is made to report: threads and processes born from it, exec and its end.
+const OPTIONS: libc::c_int = libc::PTRACE_O_TRACEFORK
+    | libc::PTRACE_O_TRACEVFORK
+    | libc::PTRACE_O_TRACECLONE
+    | libc::PTRACE_O_TRACEEXEC
+    | libc::PTRACE_O_TRACEEXIT;
+
+fn request(what: libc::c_uint, tid: u32, address: libc::c_long, data: libc::c_long) -> io::Result<()> {
+    // SAFETY: the requests of this module that come here take numbers and no pointers.
+    check_long(unsafe { libc::ptrace(what, tid as libc::pid_t, address, data) }).map(|_| ())
+}
+
+/// Makes the calling thread the tracer of a thread, which goes on running.
+pub(crate) fn seize(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, tid, 0, libc::c_long::from(OPTIONS))
+}
+
+/// Asks a traced thread to stop.
+pub(crate) fn interrupt(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, tid, 0, 0)
+}
+
+/// Lets a stopped thread go on, with a signal or without one (0).
+pub(crate) fn resume(tid: u32, signal: i32) -> io::Result<()> {
+    request(libc::PTRACE_CONT, tid, 0, libc::c_long::from(signal))
+}
+
+/// Leaves a thread stopped that job control has stopped, but lets it hear of SIGCONT.
+pub(crate) fn listen(tid: u32) -> io::Result<()> {
+    request(libc::PTRACE_LISTEN, tid, 0, 0)
+}
+
+/// What the event of a stopped thread says: the thread that was born, or the number that it had before exec.
+pub(crate) fn event_message(tid: u32) -> io::Result<u32> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the data is a pointer to a live word that the call writes to.
+    check_long(unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, tid as libc::pid_t, 0, &raw mut message) })?;
+    u32::try_from(message).map_err(|_| io::ErrorKind::InvalidData.into())
+}
+
+/// Reads the registers of a stopped thread, and says how many bytes of them there are: fewer for a 32-bit program.
+pub(crate) fn registers(tid: u32, words: &mut RegisterWords) -> io::Result<usize> {
+    let mut area = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: size_of::<RegisterWords>() };
+    // SAFETY: the data is a pointer to a live iovec that describes `words`, to which the call writes.
+    check_long(unsafe {
+        libc::ptrace(libc::PTRACE_GETREGSET, tid as libc::pid_t, NT_PRSTATUS, &raw mut area)
+    })?;
+    Ok(area.iov_len)
+}
+
+/// Sets the registers of a stopped thread.
+pub(crate) fn set_registers(tid: u32, words: &RegisterWords) -> io::Result<()> {
+    let area =
+        libc::iovec { iov_base: words.as_ptr().cast_mut().cast(), iov_len: size_of::<RegisterWords>() };
+    // SAFETY: the data is a pointer to a live iovec that describes `words`, from which the call only reads.
+    check_long(unsafe {
+        libc::ptrace(libc::PTRACE_SETREGSET, tid as libc::pid_t, NT_PRSTATUS, &raw const area)
+    })
+    .map(|_| ())
+}
+
+/// What a wait has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Waited {
+    pub(crate) tid: u32,
+    /// Whether the thread has ended, or else is stopped.
+    pub(crate) ended: bool,
+    /// Of a stopped thread, the signal in the lowest byte and the event above it.
+    pub(crate) code: i32,
+}
+
+/// Whether a wait returns at once where there is nothing to say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    /// It does.
+    None,
+    /// It waits, until a signal interrupts it.
+    UntilSignal,
+}
+
+/// Looks for a thread that the calling thread traces and that has stopped or ended, and leaves it as it is: a stop is
+/// over when the thread goes on, an end when it is [reaped](reap). `None` where a signal came first, or nothing has
+/// happened.
+pub(crate) fn wait(patience: Patience) -> io::Result<Option<Waited>> {
+    // SAFETY: a siginfo_t is plain bits, for which zeros are valid.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let mut options = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::__WALL | libc::__WNOTHREAD;
+    if patience == Patience::None {
+        options |= libc::WNOHANG;
+    }
+    // SAFETY: `info` is a live siginfo_t that the call writes to.
+    match check(unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, options) }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(None),
+        Err(error) => return Err(error),
+        Ok(_) => {}
+    }
+    // SAFETY: the call has filled in what a child's change of state has, or left zeros.
+    let (pid, code) = unsafe { (info.si_pid(), info.si_status()) };
+    let ended = matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
+    Ok((pid > 0).then_some(Waited { tid: pid as u32, ended, code }))
+}
+
+/// Takes the status of a traced thread that has ended, so that its parent hears of it.
+pub(crate) fn reap(tid: u32) {
+    let options = libc::WEXITED | libc::WNOHANG | libc::__WALL | libc::__WNOTHREAD;
+    // SAFETY: the kernel accepts a null pointer where nobody wants to know more. A thread that is gone already needs no
+    // handling.
+    unsafe { libc::waitid(libc::P_PID, tid, ptr::null_mut(), options) };
+}
+
+/// Copies memory of another process from an address on, as far as there is any, and says how many bytes that is.
+pub(crate) fn read_memory(pid: u32, address: u64, out: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
+    let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: out.len() };
+    // SAFETY: the local iovec describes `out`, to which the call writes; the remote one is the other process's memory,
+    // from which it reads, or fails.
+    let len =
+        unsafe { libc::process_vm_readv(pid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(len).unwrap_or(0)
+}
+
+/// A clock that interrupts the waiting of the thread that made it.
+#[derive(Debug)]
+pub(crate) struct Ticker {
+    timer: libc::timer_t,
+}
+
+/// The signal that ends a wait. Its handler does nothing, and no other thread gets it.
+fn tick_signal() -> libc::c_int {
+    libc::SIGRTMAX() - 3
+}
+
+extern "C" fn ignore_tick(_signal: libc::c_int) {}
+
+impl Ticker {
+    /// A clock that stands still, for the calling thread.
+    pub(crate) fn new() -> io::Result<Self> {
+        let signal = tick_signal();
+        // SAFETY: zeros are a valid sigaction, sigset_t and sigevent; all live while the calls read them. The handler
+        // does nothing, so it may run at any time.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = ignore_tick as *const () as libc::sighandler_t;
+            check(libc::sigaction(signal, &raw const action, ptr::null_mut()))?;
+            let mut set: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, signal);
+            libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, ptr::null_mut());
+            let mut event: libc::sigevent = std::mem::zeroed();
+            event.sigev_notify = libc::SIGEV_THREAD_ID;
+            event.sigev_signo = signal;
+            event.sigev_notify_thread_id = libc::gettid();
+            let mut timer: libc::timer_t = ptr::null_mut();
+            check(libc::timer_create(libc::CLOCK_MONOTONIC, &raw mut event, &raw mut timer))?;
+            Ok(Self { timer })
+        }
+    }
+
+    /// Ticks at a time of CLOCK_MONOTONIC, and then again after every `interval_ns`: a tick that comes before the
+    /// thread waits would else be missed.
+    pub(crate) fn set(&self, time_ns: u64, interval_ns: u64) {
+        let spec = |ns: u64| libc::timespec {
+            tv_sec: (ns / 1_000_000_000) as libc::time_t,
+            tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+        };
+        let times = libc::itimerspec { it_interval: spec(interval_ns), it_value: spec(time_ns.max(1)) };
+        // SAFETY: the timer lives as long as `self`, and `times` is a live itimerspec that the call only reads.
+        unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &raw const times, ptr::null_mut()) };
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        // SAFETY: the timer was made by `new`, and nothing uses it any more.
+        unsafe { libc::timer_delete(self.timer) };
+    }
+}

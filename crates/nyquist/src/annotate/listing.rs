@@ -1,0 +1,174 @@
+//! What is shown of a function: the lines of its files, and its instructions.
+
+use super::code::{self, Code, Instruction};
+use super::places::{Places, Weight};
+use super::source::SourceText;
+use crate::args::AnnotateArgs;
+use nyquist_profile::{FuncId, Profile, SourceId};
+use nyquist_symbols::Finder;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The files and the code of a function, as far as they are on this machine.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Listing {
+    /// The function's own file, then those of functions that are inlined into it, the one with the most time first.
+    pub(super) files: Vec<FileLines>,
+    /// The machine code.
+    pub(super) codes: Vec<Code>,
+    /// What is missing, and what may be wrong: a sentence each.
+    pub(super) notes: Vec<String>,
+}
+
+/// A source file with what its lines take.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FileLines {
+    /// Its path.
+    pub(super) file: String,
+    /// Its text; `None` where it cannot be had.
+    pub(super) text: Option<SourceText>,
+    /// What each line takes.
+    pub(super) weights: BTreeMap<u32, Weight>,
+    /// The instructions of each line that take time.
+    pub(super) instructions: BTreeMap<u32, Vec<Instruction>>,
+}
+
+impl Listing {
+    /// Reads what is on this machine of the function's files.
+    pub(super) fn new(
+        profile: &Profile,
+        places: &Places,
+        funcs: &BTreeSet<FuncId>,
+        args: &AnnotateArgs,
+        finder: &Finder,
+    ) -> Self {
+        let mut listing = Self::default();
+        if !args.source {
+            let names: Vec<_> = funcs.iter().map(|&func| profile.func_name(func)).collect();
+            (listing.codes, listing.notes) = code::code(profile, places, &names, finder);
+        }
+        if !args.asm {
+            listing.add_source(profile, places, funcs);
+            listing.spread_instructions();
+        }
+        listing
+    }
+
+    /// Source alone.
+    pub(super) fn of_source(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Self {
+        let mut listing = Self::default();
+        listing.add_source(profile, places, funcs);
+        listing
+    }
+
+    fn add_source(&mut self, profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) {
+        self.files = files(profile, places, funcs);
+        self.read_files(profile.meta().start_time);
+        if places.lines.is_empty() {
+            self.notes
+                .push("the profile has no lines of this function: its code has no debug info".to_owned());
+        }
+    }
+
+    fn read_files(&mut self, recorded: u64) {
+        let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for file in &mut self.files {
+            match SourceText::read(&file.file, recorded) {
+                Ok(text) => {
+                    if text.is_newer {
+                        let name = &file.file;
+                        self.notes.push(format!(
+                            "{name} was changed after the recording: its lines may have moved"
+                        ));
+                    }
+                    file.text = Some(text);
+                }
+                Err(reason) => missing.entry(reason).or_default().push(&file.file),
+            }
+        }
+        let note =
+            |(reason, files): (&String, &Vec<&str>)| format!("no source of {}: {reason}", files.join(", "));
+        self.notes.extend(missing.iter().map(note));
+    }
+
+    /// Puts the instructions that take time beside the lines that they were made of.
+    fn spread_instructions(&mut self) {
+        let hot = self.codes.iter().flat_map(|code| &code.instructions).filter(|one| one.weight.total > 0);
+        for instruction in hot {
+            let Some((file, line)) = &instruction.place else { continue };
+            let file = self.files.iter_mut().find(|known| known.file == *file);
+            if let Some(of_line) = file.map(|file| file.instructions.entry(*line).or_default()) {
+                of_line.push(instruction.clone());
+            }
+        }
+    }
+}
+
+/// The files of the lines, the function's own first.
+fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<FileLines> {
+    let mut by_file: BTreeMap<SourceId, FileLines> = BTreeMap::new();
+    for (&(source, line), &weight) in &places.lines {
+        let file = by_file.entry(source).or_insert_with(|| FileLines {
+            file: profile.string(profile.source(source).filename).to_owned(),
+            ..FileLines::default()
+        });
+        file.weights.insert(line, weight);
+    }
+    let own: BTreeSet<_> = funcs.iter().filter_map(|&func| profile.func(func).source).collect();
+    let mut files: Vec<_> = by_file.into_iter().collect();
+    files.sort_by_key(|(source, file)| {
+        let spent: u64 = file.weights.values().map(|weight| weight.own).sum();
+        (!own.contains(source), std::cmp::Reverse(spent))
+    });
+    files.into_iter().map(|(_, file)| file).collect()
+}
+
+impl FileLines {
+    /// The lines that take time with those around them; `None` where lines are left out.
+    pub(super) fn shown(&self, context: u32) -> Vec<Option<u32>> {
+        // Of a file that is not there nothing but the numbers of these lines can be shown.
+        let (context, last) = self.text.as_ref().map_or((0, u32::MAX), |text| (context, text.len()));
+        let mut shown: Vec<Option<u32>> = Vec::new();
+        for &line in self.weights.keys() {
+            let before = shown.last().copied().flatten();
+            let first = line.saturating_sub(context).max(1);
+            let end = line.saturating_add(context).min(last).max(line);
+            let first = match before {
+                Some(before) if first > before + 1 => {
+                    shown.push(None);
+                    first
+                }
+                Some(before) => before + 1,
+                None => first,
+            };
+            shown.extend((first..=end).map(Some));
+        }
+        shown
+    }
+
+    /// The text of a line; nothing where the file is not there.
+    pub(super) fn line_text(&self, line: u32) -> &str {
+        self.text.as_ref().and_then(|text| text.line(line)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_around_those_that_take_time_are_shown_once() {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/annotate/listing.rs");
+        let text = SourceText::read(&path.to_string_lossy(), 0).unwrap();
+        let last = text.len();
+        let check = |lines: &[u32], text: Option<&SourceText>, expected: &[Option<u32>]| {
+            let weights = lines.iter().map(|&line| (line, Weight { own: 1, total: 1 })).collect();
+            let file = FileLines { text: text.cloned(), weights, ..FileLines::default() };
+            assert_eq!(file.shown(1), expected, "{lines:?}");
+        };
+        check(&[1], Some(&text), &[Some(1), Some(2)]);
+        check(&[5, 7], Some(&text), &[Some(4), Some(5), Some(6), Some(7), Some(8)]);
+        check(&[5, 9], Some(&text), &[Some(4), Some(5), Some(6), None, Some(8), Some(9), Some(10)]);
+        check(&[last], Some(&text), &[Some(last - 1), Some(last)]);
+        check(&[5, 9], None, &[Some(5), None, Some(9)]);
+    }
+}

@@ -1,0 +1,255 @@
+//! What the source lines and the instructions of a function take, with what is inlined into it.
+
+use nyquist_profile::{Frame, FuncId, LibId, NativeSymbolId, Profile, SourceId, StackId};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The weight of a place: itself, and with what is called from there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Weight {
+    pub(super) own: u64,
+    pub(super) total: u64,
+}
+
+/// An address in a lib.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Address {
+    pub(super) lib: LibId,
+    pub(super) offset: u32,
+}
+
+/// Where a function's time is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Places {
+    /// The function's own: all samples that are in it, or were called from it.
+    pub(super) function: Weight,
+    /// By file and line; the lines of inlined functions are in the files of these.
+    pub(super) lines: BTreeMap<(SourceId, u32), Weight>,
+    /// By instruction.
+    pub(super) addresses: BTreeMap<Address, Weight>,
+    /// The machine code that the function's instructions are in, with its weight. Where the function was inlined, it
+    /// is that of its callers.
+    pub(super) symbols: BTreeMap<NativeSymbolId, Weight>,
+}
+
+/// Sums up the samples of some functions, which are given by their stacks and weights. A place counts once a sample,
+/// however deep the recursion. O(stacks × depth).
+pub(super) fn places(
+    profile: &Profile,
+    stacks: impl Iterator<Item = (StackId, u64)>,
+    funcs: &BTreeSet<FuncId>,
+) -> Places {
+    let mut places = Places::default();
+    let mut found = Found::default();
+    for (stack, weight) in stacks {
+        found.collect(profile, stack, funcs);
+        if found.is_in_function {
+            places.add(&found, weight);
+        }
+    }
+    places
+}
+
+/// The places of the functions in one stack.
+#[derive(Default)]
+struct Found {
+    is_in_function: bool,
+    /// Whether the innermost frame is the function's own.
+    is_own: bool,
+    lines: BTreeSet<(SourceId, u32)>,
+    addresses: BTreeSet<Address>,
+    symbols: BTreeSet<NativeSymbolId>,
+    own_line: Option<(SourceId, u32)>,
+    own_address: Option<Address>,
+    own_symbol: Option<NativeSymbolId>,
+}
+
+impl Found {
+    fn collect(&mut self, profile: &Profile, stack: StackId, funcs: &BTreeSet<FuncId>) {
+        *self = Self::default();
+        // The frames between the innermost one at an address and the one that is looked at: inlined into it.
+        let mut inlined: Vec<(SourceId, u32)> = Vec::new();
+        let mut is_innermost_address = true;
+        let mut inner: Option<&Frame> = None;
+        for frame in profile.stack_frames(stack) {
+            if inner.is_some_and(|inner| !is_inlined_into(profile, inner, frame)) {
+                inlined.clear();
+                is_innermost_address = false;
+            }
+            inlined.extend(line(profile, frame));
+            if funcs.contains(&frame.func) {
+                self.note(profile, frame, &inlined, is_innermost_address, inner.is_none());
+            }
+            inner = Some(frame);
+        }
+    }
+
+    fn note(
+        &mut self,
+        profile: &Profile,
+        frame: &Frame,
+        lines: &[(SourceId, u32)],
+        is_innermost_address: bool,
+        is_own: bool,
+    ) {
+        self.is_in_function = true;
+        self.is_own |= is_own;
+        self.lines.extend(lines);
+        let lib = profile.func(frame.func).lib;
+        let address = lib.zip(frame.address).map(|(lib, offset)| Address { lib, offset });
+        self.addresses.extend(address);
+        self.symbols.extend(frame.native_symbol);
+        if is_innermost_address {
+            self.own_line = lines.first().copied();
+            self.own_address = address;
+            self.own_symbol = frame.native_symbol;
+        }
+    }
+}
+
+/// Whether `inner`, which was called by `outer`, is a part of its machine code.
+fn is_inlined_into(profile: &Profile, inner: &Frame, outer: &Frame) -> bool {
+    inner.inline_depth > 0
+        && inner.inline_depth == outer.inline_depth + 1
+        && inner.address == outer.address
+        && profile.func(inner.func).lib == profile.func(outer.func).lib
+}
+
+/// The file and line of a frame.
+fn line(profile: &Profile, frame: &Frame) -> Option<(SourceId, u32)> {
+    profile.func(frame.func).source.zip(frame.line)
+}
+
+impl Places {
+    /// The function's own time together with that of the functions that are inlined into it.
+    pub(super) fn with_inlined(&self) -> u64 {
+        self.addresses.values().map(|weight| weight.own).sum()
+    }
+
+    fn add(&mut self, found: &Found, weight: u64) {
+        self.function.total += weight;
+        if found.is_own {
+            self.function.own += weight;
+        }
+        add_all(&mut self.lines, &found.lines, found.own_line, weight);
+        add_all(&mut self.addresses, &found.addresses, found.own_address, weight);
+        add_all(&mut self.symbols, &found.symbols, found.own_symbol, weight);
+    }
+}
+
+fn add_all<K: Ord + Copy>(sums: &mut BTreeMap<K, Weight>, all: &BTreeSet<K>, own: Option<K>, weight: u64) {
+    for &place in all {
+        sums.entry(place).or_default().total += weight;
+    }
+    if let Some(place) = own {
+        sums.entry(place).or_default().own += weight;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_profile::{Func, Lib, Meta, ProfileBuilder, Source};
+
+    /// A profile with `main` in a.c, and `inner` of b.h that is inlined into it.
+    struct Made {
+        builder: ProfileBuilder,
+        lib: LibId,
+        files: [SourceId; 2],
+        funcs: [FuncId; 2],
+    }
+
+    impl Made {
+        fn new() -> Self {
+            let mut builder = ProfileBuilder::new(Meta::default());
+            let lib = builder.add_lib(Lib { name: "app".into(), ..Lib::default() });
+            let files = ["/a.c", "/b.h"].map(|name| {
+                let filename = builder.intern_string(name);
+                builder.intern_source(Source { filename })
+            });
+            let funcs = [("main", files[0]), ("inner", files[1])].map(|(name, source)| {
+                let name = builder.intern_string(name);
+                builder.intern_func(Func {
+                    name,
+                    lib: Some(lib),
+                    source: Some(source),
+                    line: None,
+                    column: None,
+                })
+            });
+            Self { builder, lib, files, funcs }
+        }
+
+        /// Pushes a frame of a function at an address and a line.
+        fn push(
+            &mut self,
+            prefix: Option<StackId>,
+            func: usize,
+            address: u32,
+            line: u32,
+            inline_depth: u16,
+        ) -> StackId {
+            let frame = Frame {
+                address: Some(address),
+                inline_depth,
+                line: Some(line),
+                ..Frame::label(self.funcs[func])
+            };
+            let frame = self.builder.intern_frame(frame);
+            self.builder.intern_stack(prefix, frame)
+        }
+
+        fn at(&self, offset: u32) -> Address {
+            Address { lib: self.lib, offset }
+        }
+    }
+
+    const fn weight(own: u64, total: u64) -> Weight {
+        Weight { own, total }
+    }
+
+    #[test]
+    fn inlined_code_is_of_its_own_file_and_line() {
+        let mut made = Made::new();
+        let outer = made.push(None, 0, 0x10, 5, 0);
+        let inner = made.push(Some(outer), 1, 0x10, 70, 1);
+        let own = made.push(None, 0, 0x20, 6, 0);
+        let funcs = BTreeSet::from([made.funcs[0]]);
+        let found = places(made.builder.profile(), [(inner, 3), (own, 2)].into_iter(), &funcs);
+        assert_eq!((found.function, found.with_inlined()), (weight(2, 5), 5));
+        let lines = [
+            ((made.files[0], 5), weight(0, 3)),
+            ((made.files[0], 6), weight(2, 2)),
+            ((made.files[1], 70), weight(3, 3)),
+        ];
+        assert_eq!(found.lines, BTreeMap::from(lines));
+        assert_eq!(
+            found.addresses,
+            BTreeMap::from([(made.at(0x10), weight(3, 3)), (made.at(0x20), weight(2, 2))])
+        );
+    }
+
+    #[test]
+    fn what_is_called_is_in_the_line_of_the_call_alone() {
+        let mut made = Made::new();
+        let caller = made.push(None, 0, 0x10, 5, 0);
+        let callee = made.push(Some(caller), 1, 0x90, 70, 0);
+        let funcs = BTreeSet::from([made.funcs[0]]);
+        let found = places(made.builder.profile(), [(callee, 4)].into_iter(), &funcs);
+        assert_eq!(found.function, weight(0, 4));
+        assert_eq!(found.lines, BTreeMap::from([((made.files[0], 5), weight(0, 4))]));
+        assert_eq!(found.addresses, BTreeMap::from([(made.at(0x10), weight(0, 4))]));
+    }
+
+    #[test]
+    fn recursion_counts_once() {
+        let mut made = Made::new();
+        let first = made.push(None, 0, 0x10, 5, 0);
+        let second = made.push(Some(first), 0, 0x10, 5, 0);
+        let third = made.push(Some(second), 0, 0x20, 6, 0);
+        let funcs = BTreeSet::from([made.funcs[0]]);
+        let found = places(made.builder.profile(), [(third, 1)].into_iter(), &funcs);
+        assert_eq!(found.function, weight(1, 1));
+        let lines = [((made.files[0], 5), weight(0, 1)), ((made.files[0], 6), weight(1, 1))];
+        assert_eq!(found.lines, BTreeMap::from(lines));
+    }
+}

@@ -1,0 +1,220 @@
+//! An annotated function as text: lines and instructions, side by side where there is room.
+
+use super::Annotated;
+use super::code::{Code, Instruction};
+use super::listing::FileLines;
+use super::places::Weight;
+use crate::text::names::printable;
+use crate::text::{Style, cut};
+use std::cmp::Reverse;
+
+/// From this width on instructions stand beside the lines, and not below them.
+const SIDE_BY_SIDE: usize = 120;
+
+/// The width of the two shares.
+const SHARES: usize = 16;
+
+/// A line of the text.
+enum Row<'a> {
+    /// A file or a symbol, above what is of it.
+    Heading(String),
+    /// Lines that are left out.
+    Gap,
+    /// A source line.
+    Line { weight: Weight, label: String, text: &'a str, instructions: Vec<&'a Instruction> },
+    /// An instruction, with its place if that is another than the one before.
+    Instruction(&'a Instruction, Option<String>),
+}
+
+/// The text.
+pub(super) fn text(annotated: &Annotated<'_>) -> String {
+    let rows = match (annotated.args.asm, annotated.args.hottest) {
+        (true, hottest) => asm_rows(&annotated.listing.codes, hottest),
+        (false, true) => hottest_rows(&annotated.listing.files),
+        (false, false) => source_rows(&annotated.listing.files, annotated.args.context),
+    };
+    let mut text = heading(annotated);
+    let limit = if annotated.args.limit == 0 { usize::MAX } else { annotated.args.limit };
+    for row in rows.iter().take(limit) {
+        text.push_str(&annotated.render(row));
+    }
+    if rows.len() > limit {
+        text.push_str(&crate::number::counted((rows.len() - limit) as u64, "more line"));
+        text.push_str(" (--limit 0 shows all)\n");
+    }
+    text
+}
+
+/// The function, what it takes, and what is missing.
+fn heading(annotated: &Annotated<'_>) -> String {
+    let lib = annotated.funcs.first().and_then(|&func| annotated.profile.func(func).lib);
+    let lib = lib.map(|lib| format!("  {}", printable(&annotated.profile.lib(lib).name))).unwrap_or_default();
+    let weight = annotated.places.function;
+    let share = |weight: u64| crate::number::percent(annotated.scale.share(weight));
+    let time = |weight: u64| crate::scale::milliseconds(weight.saturating_mul(annotated.scale.interval_ns));
+    let name = annotated.names.show(annotated.name());
+    let with_inlined = annotated.places.with_inlined();
+    let inlined = if with_inlined > weight.own {
+        format!(", with what is inlined {} ({})", share(with_inlined), time(with_inlined))
+    } else {
+        String::new()
+    };
+    let mut lines = vec![
+        format!("{}{lib}", Style::Bold.paint(&name, annotated.screen)),
+        format!(
+            "self {} ({}){inlined}, total {} ({})",
+            share(weight.own),
+            time(weight.own),
+            share(weight.total),
+            time(weight.total)
+        ),
+    ];
+    lines.extend(annotated.listing.notes.iter().map(|note| format!("note: {}", printable(note))));
+    lines.join("\n") + "\n"
+}
+
+fn source_rows(files: &[FileLines], context: u32) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for file in files {
+        rows.push(Row::Heading(file.file.clone()));
+        rows.extend(file.shown(context).into_iter().map(|line| match line {
+            Some(line) => line_row(file, line, line.to_string()),
+            None => Row::Gap,
+        }));
+    }
+    rows
+}
+
+fn line_row(file: &FileLines, line: u32, label: String) -> Row<'_> {
+    Row::Line {
+        weight: file.weights.get(&line).copied().unwrap_or_default(),
+        label,
+        text: file.line_text(line),
+        instructions: file.instructions.get(&line).into_iter().flatten().collect(),
+    }
+}
+
+/// Only lines that take time, those with the most first.
+fn hottest_rows(files: &[FileLines]) -> Vec<Row<'_>> {
+    let lines =
+        files.iter().flat_map(|file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
+    let mut lines: Vec<_> = lines.collect();
+    lines.sort_by_key(|(_, line, weight)| (Reverse((weight.own, weight.total)), *line));
+    let label = |(file, line, _): &(&FileLines, u32, Weight)| format!("{}:{line}", base_name(&file.file));
+    let width = lines.iter().map(|line| label(line).chars().count()).max().unwrap_or(0);
+    lines
+        .into_iter()
+        .map(|line| {
+            let label = format!("{:<width$}", label(&line));
+            let mut row = line_row(line.0, line.1, label);
+            if let Row::Line { instructions, .. } = &mut row {
+                instructions.sort_by_key(|one| Reverse((one.weight.own, one.weight.total)));
+            }
+            row
+        })
+        .collect()
+}
+
+fn asm_rows(codes: &[Code], hottest: bool) -> Vec<Row<'_>> {
+    let mut rows = Vec::new();
+    for code in codes {
+        rows.push(Row::Heading(format!("{}  {}", code.name, code.lib)));
+        let mut instructions: Vec<_> = code.instructions.iter().collect();
+        if hottest {
+            instructions.retain(|one| one.weight.total > 0);
+            instructions.sort_by_key(|one| Reverse((one.weight.own, one.weight.total)));
+        }
+        let mut before = None;
+        for instruction in instructions {
+            let place = instruction.place.as_ref().filter(|place| hottest || before != Some(*place));
+            let label = place.map(|(file, line)| format!("{}:{line}", base_name(file)));
+            before = instruction.place.as_ref();
+            rows.push(Row::Instruction(instruction, label));
+        }
+    }
+    rows
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+impl Annotated<'_> {
+    fn render(&self, row: &Row<'_>) -> String {
+        let screen = self.screen;
+        match row {
+            Row::Heading(text) => {
+                let shares = "  SELF   TOTAL  ";
+                let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
+                let text = cut(&self.names.show(text), room, screen.unicode);
+                format!("\n{}\n", Style::Bold.paint(&format!("{shares}{text}"), screen))
+            }
+            Row::Gap => format!("{}{}\n", " ".repeat(SHARES), if screen.unicode { "⋮" } else { "..." }),
+            Row::Line { weight, label, text, instructions } => self.line(*weight, label, text, instructions),
+            Row::Instruction(instruction, place) => {
+                let place = place.as_deref().unwrap_or_default();
+                let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
+                // In a column where instructions are of usual length; behind a longer one at its end.
+                let text = format!("{:<56}  {place}", code_text(instruction));
+                self.row(instruction.weight, cut(text.trim_end(), room, screen.unicode))
+            }
+        }
+    }
+
+    /// A source line, its instructions beside or below it.
+    fn line(&self, weight: Weight, label: &str, text: &str, instructions: &[&Instruction]) -> String {
+        let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
+        let source = format!("{label:>5}  {text}");
+        let width = self.screen.width.unwrap_or(0);
+        if width >= SIDE_BY_SIDE && !self.args.source {
+            return self.side_by_side(weight, &source, instructions, room);
+        }
+        let mut lines = self.row(weight, cut(&source, room, self.screen.unicode));
+        for instruction in instructions {
+            let text = format!("         {}", code_text(instruction));
+            let text = cut(&text, room, self.screen.unicode);
+            lines.push_str(&self.row(instruction.weight, Style::Dim.paint(&text, self.screen)));
+        }
+        lines
+    }
+
+    fn side_by_side(
+        &self,
+        weight: Weight,
+        source: &str,
+        instructions: &[&Instruction],
+        room: usize,
+    ) -> String {
+        let half = room / 2;
+        let left = cut(source, half, self.screen.unicode);
+        let mut lines = String::new();
+        for index in 0..instructions.len().max(1) {
+            let (weight, left) = if index == 0 { (weight, left.as_str()) } else { (Weight::default(), "") };
+            let right = instructions.get(index).map_or_else(String::new, |instruction| {
+                let share = format!("{:>6}", self.scale.percent(instruction.weight.total));
+                let code = cut(&code_text(instruction), room - half - 11, self.screen.unicode);
+                let bar = if self.screen.unicode { '│' } else { '|' };
+                let share =
+                    Style::of_share(self.scale.share(instruction.weight.total)).paint(&share, self.screen);
+                format!("{} {share}  {code}", Style::Dim.paint(&bar.to_string(), self.screen))
+            });
+            lines.push_str(&self.row(weight, format!("{left:<half$} {right}")));
+        }
+        lines
+    }
+
+    /// A row: two shares and a text.
+    fn row(&self, weight: Weight, text: impl AsRef<str>) -> String {
+        let share = |weight: u64| {
+            let style = Style::of_share(self.scale.share(weight));
+            style.paint(&format!("{:>6}", self.scale.percent(weight)), self.screen)
+        };
+        let row = format!("{}  {}  {}", share(weight.own), share(weight.total), text.as_ref());
+        format!("{}\n", row.trim_end())
+    }
+}
+
+/// An instruction's address and text.
+fn code_text(instruction: &Instruction) -> String {
+    format!("{:>8x}  {}", instruction.address, printable(&instruction.text))
+}

@@ -1,0 +1,82 @@
+//! What `nyquist diff` can be asked for.
+
+use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
+use clap::Args;
+use std::path::PathBuf;
+
+/// `nyquist diff`
+#[derive(Debug, Args)]
+#[command(override_usage = "nyquist diff [OPTIONS] BEFORE AFTER
+       nyquist diff [OPTIONS] BEFORE... --after AFTER...")]
+#[command(after_help = "Examples:
+  nyquist diff old.json.gz new.json.gz                  What got slower and faster
+  nyquist diff old1.gz old2.gz --after new1.gz new2.gz  Several runs a side: less is noise
+  nyquist diff old.gz new.gz --fail-above 5             Exit with status 1 if a function got slower by more
+                                                        than 5 %, and not by chance")]
+pub(crate) struct DiffArgs {
+    /// The profile before and the one after, or all those before where --after is given
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// The profiles after
+    #[arg(long, num_args = 1.., value_name = "FILE")]
+    pub(crate) after: Vec<PathBuf>,
+    /// Compare shares of the whole, and not times: for runs of different length
+    #[arg(long)]
+    pub(crate) share: bool,
+    /// Exit with status 1 if the whole, or a function with at least 1 % of it, got slower by more than so many per cent of
+    /// its own time, and not by chance
+    #[arg(long, value_name = "PERCENT", value_parser = at_least_nothing)]
+    pub(crate) fail_above: Option<f64>,
+    /// Show changes that are noise, too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Show so many functions (0: all)
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+fn at_least_nothing(text: &str) -> Result<f64, String> {
+    let number: f64 =
+        text.trim_end_matches('%').parse().map_err(|_| "not a number of per cent".to_owned())?;
+    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("not from 0 on".to_owned()) }
+}
+
+impl DiffArgs {
+    /// The profiles before and those after; `None` where it is not clear which is which.
+    pub(crate) fn sides(&self) -> Option<(&[PathBuf], &[PathBuf])> {
+        match (self.files.as_slice(), self.after.as_slice()) {
+            ([before, after], []) => Some((std::slice::from_ref(before), std::slice::from_ref(after))),
+            (_, []) => None,
+            (before, after) => Some((before, after)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::args::{Cli, Command};
+    use clap::Parser as _;
+
+    fn sides(words: &[&str]) -> Option<(usize, usize)> {
+        let cli = Cli::try_parse_from(["nyquist", "diff"].iter().chain(words)).unwrap();
+        let Command::Diff(args) = cli.command else { panic!("{words:?}") };
+        args.sides().map(|(before, after)| (before.len(), after.len()))
+    }
+
+    #[test]
+    fn two_files_are_a_side_each_and_more_need_a_word_between() {
+        assert_eq!(sides(&["a", "b"]), Some((1, 1)));
+        assert_eq!(sides(&["a", "b", "--after", "c", "d", "e"]), Some((2, 3)));
+        assert_eq!(sides(&["a", "--after", "b"]), Some((1, 1)));
+        assert_eq!(sides(&["a"]), None);
+        assert_eq!(sides(&["a", "b", "c"]), None);
+    }
+}

@@ -1,0 +1,134 @@
+//! What `nyquist import` can be asked for, and what of a recording every reading command can.
+
+use crate::args::{RowArgs, ServerArgs, SymbolArgs, Verbosity};
+use clap::Args;
+use nyquist_convert::TimeRange;
+use nyquist_profile::firefox::FormatVersion;
+use std::path::PathBuf;
+
+/// `nyquist import`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  nyquist import perf.data -s -o profile.json.gz      Convert a recording of `perf record`
+  perf record -o - ./app | nyquist import - -s        Convert it while it is made
+  nyquist import perf.data --event page-faults        Show where pages were first touched")]
+pub(crate) struct ImportArgs {
+    /// The recording: a perf.data file or folder, or "-" for standard input
+    pub(crate) file: PathBuf,
+    /// Save the profile there ("-": standard output)
+    #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
+    pub(crate) output: PathBuf,
+    /// Save the profile and end, without serving it
+    #[arg(short, long)]
+    pub(crate) save_only: bool,
+    /// The version of the Firefox Profiler's format to write: 66, or 49 for readers of per-thread tables
+    #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
+    pub(crate) profile_version: FormatVersion,
+    #[command(flatten)]
+    pub(crate) recording: RecordingArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+/// What is wanted of a recording that another program made. Not for saved profiles.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Of a recording (perf.data)")]
+pub(crate) struct RecordingArgs {
+    /// Only samples of this process (may be repeated)
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
+    /// Only samples of this thread (may be repeated)
+    #[arg(long, value_name = "TID", value_delimiter = ',')]
+    pub(crate) tid: Vec<u32>,
+    /// Only samples of processes and threads of this name (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Vec<String>,
+    /// Only samples between these times, counted from the first sample: 1.5s-2s, 200ms-, -3s
+    #[arg(long, value_name = "FROM-TO", value_parser = time_range, allow_hyphen_values = true)]
+    pub(crate) time_range: Option<TimeRange>,
+    /// Only samples on this CPU (may be repeated)
+    #[arg(long, value_name = "CPU", value_delimiter = ',')]
+    pub(crate) cpu: Vec<u32>,
+    /// Only samples of this event (may be repeated; default: the first clock or cycle counter)
+    #[arg(long, value_name = "EVENT")]
+    pub(crate) event: Vec<String>,
+    /// The profile's name (default: the recorded command's)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile_name: Option<String>,
+    /// Keep addresses, and look up no names
+    #[arg(long)]
+    pub(crate) no_symbols: bool,
+    #[command(flatten)]
+    pub(crate) rows: RowArgs,
+}
+
+impl RecordingArgs {
+    /// The name of an option that was given; a saved profile has none of what it asks for.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--pid", !self.pid.is_empty()),
+            ("--tid", !self.tid.is_empty()),
+            ("--name", !self.name.is_empty()),
+            ("--time-range", self.time_range.is_some()),
+            ("--cpu", !self.cpu.is_empty()),
+            ("--event", !self.event.is_empty()),
+            ("--profile-name", self.profile_name.is_some()),
+            ("--no-symbols", self.no_symbols),
+            ("--reuse-threads", self.rows.reuse_threads),
+            ("--fold-recursive-prefix", self.rows.fold_recursive_prefix),
+            ("--per-cpu-threads", self.rows.per_cpu_threads),
+            ("--main-thread-only", self.rows.main_thread_only),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+}
+
+/// Reads `FROM-TO`, of which either may be left out.
+fn time_range(text: &str) -> Result<TimeRange, String> {
+    let (from, to) = text.split_once('-').ok_or("not two times with a - between them")?;
+    let start = if from.is_empty() { 0 } else { nanoseconds(from)? };
+    let end = if to.is_empty() { u64::MAX } else { nanoseconds(to)? };
+    if start >= end {
+        return Err("it ends before it begins".to_owned());
+    }
+    Ok(TimeRange { start, end })
+}
+
+/// Reads a time with its unit; without one, in seconds.
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let with_unit = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
+    let (number, unit) = with_unit.unwrap_or((text, 1e9));
+    let number: f64 = number.trim().parse().map_err(|_| format!("`{text}` is no time"))?;
+    if number >= 0.0 && number.is_finite() {
+        Ok((number * unit).round() as u64)
+    } else {
+        Err(format!("`{text}` is no time"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_either_end_may_be_open() {
+        let check =
+            |text: &str, start, end| assert_eq!(time_range(text), Ok(TimeRange { start, end }), "{text}");
+        check("1.5s-2s", 1_500_000_000, 2_000_000_000);
+        check("200ms-", 200_000_000, u64::MAX);
+        check("-3", 0, 3_000_000_000);
+        check("7us-9000ns", 7_000, 9_000);
+    }
+
+    #[test]
+    fn times_that_make_no_sense_are_refused() {
+        for text in ["", "5", "2-1", "1-1", "x-2", "nan-2", "-inf"] {
+            assert!(time_range(text).is_err(), "{text}");
+        }
+    }
+}

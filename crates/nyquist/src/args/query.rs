@@ -1,0 +1,105 @@
+//! What `nyquist query` can be asked.
+
+use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// `nyquist query`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  nyquist query profile.json.gz                     What it is about, and its hottest functions
+  nyquist query profile.json.gz function f-12       A function with its callers and callees
+  nyquist query profile.json.gz source f-12         Its hottest source lines
+  nyquist query profile.json.gz functions parse --thread t-3 --json
+
+`nyquist guide` describes all of it on one page.")]
+pub(crate) struct QueryArgs {
+    /// The profile
+    pub(crate) file: PathBuf,
+    /// The question
+    #[arg(value_enum, default_value_t)]
+    pub(crate) question: Question,
+    /// What it is about: a function's handle (f-123) or name; of `functions` a regex
+    pub(crate) target: Option<String>,
+    /// Answer with so many rows at most
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) format: FormatArgs,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+/// A question.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Question {
+    /// How long, how much CPU time, the hottest functions and threads
+    #[default]
+    Summary,
+    /// Functions by self time, those that match a regex
+    Functions,
+    /// A function: what it takes, its callers and callees
+    Function,
+    /// The call tree, or what a function calls
+    Tree,
+    /// The tree of a function's callers
+    Callers,
+    /// The hottest lines by file and line, of all or of a function
+    Lines,
+    /// The hottest lines of a function with their text
+    Source,
+    /// Threads by time
+    Threads,
+    /// Programs and libraries by time
+    Libs,
+    /// Markers by kind
+    Markers,
+    /// CPU use over time, in equal parts
+    Timeline,
+}
+
+impl Question {
+    /// Whether it is about a function that has to be named.
+    pub(crate) fn needs_function(self) -> bool {
+        matches!(self, Self::Function | Self::Callers | Self::Source)
+    }
+
+    /// Whether a target has a meaning for it.
+    pub(crate) fn takes_target(self) -> bool {
+        self.needs_function() || matches!(self, Self::Functions | Self::Tree | Self::Lines)
+    }
+
+    /// Its name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Summary => "summary",
+            Self::Functions => "functions",
+            Self::Function => "function",
+            Self::Tree => "tree",
+            Self::Callers => "callers",
+            Self::Lines => "lines",
+            Self::Source => "source",
+            Self::Threads => "threads",
+            Self::Libs => "libs",
+            Self::Markers => "markers",
+            Self::Timeline => "timeline",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_have_the_names_that_the_command_line_takes() {
+        for question in Question::value_variants() {
+            let name = question.to_possible_value().unwrap();
+            assert_eq!(question.name(), name.get_name());
+        }
+    }
+}

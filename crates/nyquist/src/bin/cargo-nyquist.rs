@@ -1,0 +1,26 @@
+//! `cargo-nyquist`, which cargo runs for `cargo nyquist`: hands its words to the `nyquist` beside it.
+
+use std::env;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+fn main() -> ExitCode {
+    let mut words: Vec<OsString> = env::args_os().skip(1).collect();
+    // Cargo puts the subcommand's name in front; whoever calls this program by its own name does not.
+    if words.first().is_some_and(|word| word == "nyquist") {
+        words.remove(0);
+    }
+    let program = beside_this_program().unwrap_or_else(|| PathBuf::from("nyquist"));
+    let error = Command::new(&program).arg("cargo").args(words).exec();
+    eprintln!("error: cannot run {}: {error}", program.display());
+    eprintln!("\nhint: `cargo install nyquist` installs `nyquist` and `cargo-nyquist` together");
+    ExitCode::FAILURE
+}
+
+/// The `nyquist` that was installed together with this program.
+fn beside_this_program() -> Option<PathBuf> {
+    let path = env::current_exe().ok()?.with_file_name("nyquist");
+    path.is_file().then_some(path)
+}

@@ -1,0 +1,264 @@
+//! Cargo's part: it builds, and says what it would run.
+
+use super::choose::{self, Candidate};
+use super::frame_pointers;
+use super::launch::{self, Launch};
+use crate::args::cargo::CommonArgs;
+use crate::failure::Failure;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A call of cargo.
+pub(super) struct Build {
+    command: Command,
+    profile: String,
+    target: Option<String>,
+    target_folder: Option<PathBuf>,
+}
+
+/// How cargo ended.
+pub(super) enum Outcome {
+    /// All was built.
+    Built(Built),
+    /// Cargo has said what is wrong; its exit status.
+    Failed(u8),
+}
+
+/// What cargo built.
+#[derive(Debug, Default)]
+pub(super) struct Built {
+    /// What it would have run.
+    pub(super) launches: Vec<Launch>,
+    programs: Vec<Program>,
+}
+
+/// A program that cargo built, as its message `compiler-artifact` says.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Program {
+    executable: PathBuf,
+    /// What it was built from.
+    pub(super) target: Target,
+    /// How it was built.
+    pub(super) profile: Profile,
+}
+
+/// A target of a package.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Target {
+    /// Its name.
+    pub(super) name: String,
+    kind: Vec<String>,
+}
+
+/// The settings that a program was built with.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Profile {
+    /// `0` is without optimisation.
+    pub(super) opt_level: String,
+}
+
+impl Build {
+    /// Makes the call: a subcommand of cargo that runs something, and what is selected.
+    pub(super) fn new(
+        subcommand: &str,
+        common: &CommonArgs,
+        selection: &[OsString],
+    ) -> Result<Self, Failure> {
+        let default = if subcommand == "bench" { "bench" } else { "release" };
+        let default = if common.build.release { "release" } else { default };
+        let profile = common.build.profile.clone().unwrap_or_else(|| default.to_owned());
+        let mut command = Command::new(program());
+        command.arg(subcommand);
+        if !(subcommand == "bench" && profile == "bench") {
+            command.args(["--profile", &profile]);
+        }
+        command.args(selection).args(common.cargo.all());
+        if common.record.quiet() {
+            command.arg("--quiet");
+        }
+        // All inlined functions with their whole names, and lines; what variables and types there are is of no use here.
+        command.args(["--config", &format!("profile.{profile}.debug=\"limited\"")]);
+        command.args(["--config", &format!("profile.{profile}.strip=false")]);
+        let runner = runner()?;
+        // The host's own entry goes before any other; the last one is for whatever is built for another target.
+        for target in [toml_string(&host()?), toml_string("cfg(all())")] {
+            command.args(["--config", &format!("target.{target}.runner={runner}")]);
+        }
+        command.arg("--message-format=json-render-diagnostics");
+        if common.frame_pointers {
+            frame_pointers::add(&mut command, &common.cargo)?;
+        }
+        Ok(Self {
+            command,
+            profile,
+            target: common.cargo.target(),
+            target_folder: common.cargo.target_folder(),
+        })
+    }
+
+    /// The call, for those who want to see it.
+    pub(super) fn command(&self) -> &Command {
+        &self.command
+    }
+
+    /// The profile's name.
+    pub(super) fn profile(&self) -> &str {
+        &self.profile
+    }
+
+    /// The target folder, where it is named on the command line.
+    pub(super) fn target_folder(&self) -> Option<&Path> {
+        self.target_folder.as_deref()
+    }
+
+    /// The folder of the profile's programs below the target folder.
+    pub(super) fn folder(&self) -> PathBuf {
+        let name = match self.profile.as_str() {
+            "dev" | "test" => "debug",
+            "bench" => "release",
+            name => name,
+        };
+        Path::new(self.target.as_deref().unwrap_or_default()).join(name)
+    }
+
+    /// Variables without those that this call of cargo alone was given.
+    pub(super) fn without_own<'a>(
+        &'a self,
+        variables: &'a BTreeMap<String, String>,
+    ) -> impl Iterator<Item = (&'a String, &'a String)> {
+        variables.iter().filter(|(name, _)| self.command.get_envs().all(|(own, _)| own != name.as_str()))
+    }
+
+    /// Builds. What cargo says goes to the user as it comes.
+    pub(super) fn run(&self) -> Result<Outcome, Failure> {
+        let mut command = Command::new(self.command.get_program());
+        command.args(self.command.get_args());
+        command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let cannot_run = |error: std::io::Error| Failure::because("cargo cannot be run", &error);
+        let mut cargo = command.stdout(Stdio::piped()).spawn().map_err(cannot_run)?;
+        let mut built = Built::default();
+        for line in cargo.stdout.take().map(BufReader::new).into_iter().flat_map(|stdout| stdout.split(b'\n'))
+        {
+            built.take(&line.map_err(cannot_run)?);
+        }
+        let status = cargo.wait().map_err(cannot_run)?;
+        if status.success() {
+            return Ok(Outcome::Built(built));
+        }
+        Ok(Outcome::Failed(
+            status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(super::CARGO_FAILED),
+        ))
+    }
+}
+
+impl Built {
+    /// Takes note of a line of cargo's output. Most of its messages are of no use here.
+    fn take(&mut self, line: &[u8]) {
+        if let Ok(launch::Message { launch, reason }) = serde_json::from_slice(line)
+            && reason == launch::REASON
+        {
+            self.launches.push(launch);
+        } else if let Ok(program) = serde_json::from_slice(line) {
+            self.programs.push(program);
+        }
+    }
+
+    /// What cargo says of the program that is run.
+    pub(super) fn program(&self, launch: &Launch) -> Option<&Program> {
+        let same =
+            |program: &&Program| match (program.executable.canonicalize(), launch.program().canonicalize()) {
+                (Ok(built), Ok(run)) => built == run,
+                _ => false,
+            };
+        self.programs.iter().find(same)
+    }
+
+    /// What the user calls the program that is run.
+    pub(super) fn target_name(&self, launch: &Launch) -> String {
+        let target = self.program(launch).map(|program| &program.target);
+        match target {
+            Some(target) if target.kind.iter().any(|kind| kind.ends_with("lib")) => {
+                format!("{} (the library)", target.name)
+            }
+            Some(target) => target.name.clone(),
+            None => launch.program().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        }
+    }
+
+    /// The one program that cargo runs.
+    pub(super) fn only(&self) -> Result<&Launch, Failure> {
+        self.launches.first().ok_or_else(not_run)
+    }
+
+    /// The one program, or the one that the user chooses.
+    pub(super) fn choose(&self, what: &str) -> Result<&Launch, Failure> {
+        if self.launches.is_empty() {
+            return Err(not_run());
+        }
+        let candidate = |launch| {
+            let name = self.target_name(launch);
+            Candidate { words: format!("cargo nyquist {what} --{what} {name}"), label: name, value: launch }
+        };
+        choose::one(self.launches.iter().map(candidate).collect(), what, "there is nothing to run")
+    }
+}
+
+fn not_run() -> Failure {
+    Failure::new("cargo did not say what it would run")
+        .hint("a `runner` in cargo's configuration for this target stands in the way: leave it out with --config")
+        .status(super::CARGO_FAILED)
+}
+
+/// The cargo that called this program, or the one in PATH.
+pub(super) fn program() -> OsString {
+    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+}
+
+/// This program, in the program's place.
+fn runner() -> Result<String, Failure> {
+    let program = super::this_program()?;
+    let path = program.to_str().ok_or_else(|| {
+        Failure::new(format!("cargo cannot call {}, whose name is not UTF-8", program.display()))
+    })?;
+    Ok(format!("[{}, \"cargo\", \"launch\"]", toml_string(path)))
+}
+
+/// The target that cargo builds for unless it is told otherwise.
+fn host() -> Result<String, Failure> {
+    let output = Command::new(program()).arg("-vV").stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| Failure::because("cargo cannot be run", &error))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| Failure::new("`cargo -vV` does not say which target is the host"))
+}
+
+/// A string of TOML. JSON's strings are among them.
+pub(super) fn toml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_and_programs_are_found_among_cargos_messages() {
+        let mut built = Built::default();
+        built.take(br#"{"reason":"compiler-artifact","target":{"name":"a","kind":["lib"]},"profile":{"opt_level":"3"},"executable":null}"#);
+        built.take(br#"{"reason":"compiler-artifact","target":{"name":"b","kind":["bin"]},"profile":{"opt_level":"0"},"executable":"/t/b"}"#);
+        built.take(br#"{"reason":"nyquist-launch","launch":{"words":[{"Unix":[47,98]}],"folder":"/f","variables":{"A":"1"}}}"#);
+        built.take(b"what the program prints");
+        assert_eq!(built.programs.len(), 1);
+        assert_eq!(built.programs[0].profile.opt_level, "0");
+        assert_eq!(built.only().unwrap().program(), Path::new("/b"));
+    }
+
+    #[test]
+    fn a_key_of_toml_may_hold_quotes() {
+        assert_eq!(toml_string("cfg(target_os = \"linux\")"), r#""cfg(target_os = \"linux\")""#);
+    }
+}

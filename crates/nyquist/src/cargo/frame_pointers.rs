@@ -1,0 +1,119 @@
+//! Frame pointers, added to the flags for rustc that this user's builds have already.
+//!
+//! Cargo takes these flags from one source alone, the first of (The Cargo Book, Configuration, `build.rustflags`):
+//! `CARGO_ENCODED_RUSTFLAGS`; `RUSTFLAGS`; all `target.*.rustflags` that match, joined; `build.rustflags`. A flag given by
+//! another source than the one that wins is lost, or makes the others lose.
+
+use super::build::{program, toml_string};
+use crate::args::cargo::CargoWords;
+use crate::failure::Failure;
+use serde_json::Value;
+use std::env;
+use std::process::Command;
+
+const FLAG: &str = "-Cforce-frame-pointers=yes";
+
+/// Adds the flag to the source that wins.
+pub(super) fn add(command: &mut Command, cargo: &CargoWords) -> Result<(), Failure> {
+    for (name, separator) in [("CARGO_ENCODED_RUSTFLAGS", '\x1f'), ("RUSTFLAGS", ' ')] {
+        if let Ok(flags) = env::var(name) {
+            command.env(name, with_flag(&flags, separator));
+            return Ok(());
+        }
+    }
+    for (name, flags) in env::vars_os() {
+        let (Some(name), Some(flags)) = (name.to_str(), flags.to_str()) else { continue };
+        if name.starts_with("CARGO_TARGET_") && name.ends_with("_RUSTFLAGS") {
+            command.env(name, with_flag(flags, ' '));
+        }
+    }
+    for (key, value) in overrides(&configuration(cargo)?) {
+        command.arg("--config").arg(format!("{key}={value}"));
+    }
+    Ok(())
+}
+
+fn with_flag(flags: &str, separator: char) -> String {
+    if flags.is_empty() { FLAG.to_owned() } else { format!("{flags}{separator}{FLAG}") }
+}
+
+/// The keys to override, and their values, given the configuration that there is. A key that cargo does not take is
+/// not taken with the flag either, so each that is there gets it, and `build.rustflags` for where there is none.
+fn overrides(configuration: &Value) -> Vec<(String, String)> {
+    let targets = configuration["target"].as_object().into_iter().flatten();
+    let targets = targets.filter(|(_, table)| !table["rustflags"].is_null());
+    let targets = targets.map(|(name, table)| {
+        (format!("target.{}.rustflags", toml_string(name)), flags_to_merge(&table["rustflags"]))
+    });
+    let build = ("build.rustflags".to_owned(), flags_to_merge(&configuration["build"]["rustflags"]));
+    targets.chain([build]).collect()
+}
+
+/// What makes the flag join those that are there: cargo appends an array to an array, and replaces a string.
+fn flags_to_merge(present: &Value) -> String {
+    match present.as_str() {
+        Some(flags) => toml_string(&with_flag(flags, ' ')),
+        None => format!("[{}]", toml_string(FLAG)),
+    }
+}
+
+/// The whole configuration, as cargo merges it.
+fn configuration(cargo: &CargoWords) -> Result<Value, Failure> {
+    let mut command = Command::new(program());
+    // Cargo shows its configuration only where unstable options are permitted. Nothing is built by this call.
+    command.args(["-Zunstable-options", "config", "get", "--format", "json"]).env("RUSTC_BOOTSTRAP", "1");
+    let output = command.args(cargo.configuration()).output();
+    let output = output.map_err(|error| Failure::because("cargo cannot be run", &error))?;
+    let advice = "set the flags for rustc, this one among them, in RUSTFLAGS: -Cforce-frame-pointers=yes";
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        return Err(Failure::new(format!("cargo does not show its configuration: {said}")).hint(advice));
+    }
+    serde_json::from_slice(&output.stdout)
+        .map_err(|error| Failure::because("cargo's configuration cannot be read", &error).hint(advice))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(configuration: &Value, expected: &[(&str, &str)]) {
+        let found = overrides(configuration);
+        let found: Vec<_> = found.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+        assert_eq!(found, expected);
+    }
+
+    const ALONE: &str = r#"["-Cforce-frame-pointers=yes"]"#;
+
+    #[test]
+    fn without_any_configuration_the_flag_is_for_all_builds() {
+        check(&json!({}), &[("build.rustflags", ALONE)]);
+    }
+
+    #[test]
+    fn a_string_is_repeated_and_an_array_is_joined() {
+        check(&json!({"build": {"rustflags": ["-Cx"]}}), &[("build.rustflags", ALONE)]);
+        let repeated = r#""-C x -Cforce-frame-pointers=yes""#;
+        check(&json!({"build": {"rustflags": "-C x"}}), &[("build.rustflags", repeated)]);
+    }
+
+    #[test]
+    fn every_target_with_flags_gets_it() {
+        let targets = json!({"target": {"cfg(unix)": {"rustflags": "-Cx"}, "t": {"rustflags": []}, "u": {"linker": "l"}}});
+        check(
+            &targets,
+            &[
+                (r#"target."cfg(unix)".rustflags"#, r#""-Cx -Cforce-frame-pointers=yes""#),
+                (r#"target."t".rustflags"#, ALONE),
+                ("build.rustflags", ALONE),
+            ],
+        );
+    }
+
+    #[test]
+    fn variables_keep_their_flags() {
+        assert_eq!(with_flag("-Ca", '\x1f'), "-Ca\x1f-Cforce-frame-pointers=yes");
+        assert_eq!(with_flag("", ' '), FLAG);
+    }
+}

@@ -1,0 +1,78 @@
+//! What runs the tests and benchmarks inside a program: libtest, Criterion, or a harness of its own.
+
+use super::launch::Launch;
+use crate::failure::Failure;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Whether the program's harness is Criterion, or another that knows Criterion's option.
+///
+/// Asking the program itself would run the benchmarks of a harness that takes no options; the options that it
+/// knows are in its file.
+pub(super) fn is_criterion(program: &Path) -> Result<bool, Failure> {
+    holds(program, b"profile-time")
+}
+
+/// Whether the program's harness is libtest: it reads this variable.
+pub(super) fn is_libtest(program: &Path) -> Result<bool, Failure> {
+    holds(program, b"RUST_TEST_NOCAPTURE")
+}
+
+fn holds(program: &Path, needle: &[u8]) -> Result<bool, Failure> {
+    let bytes = std::fs::read(program)
+        .map_err(|error| Failure::because(format_args!("cannot read {}", program.display()), &error))?;
+    Ok(contains(&bytes, needle))
+}
+
+fn contains(bytes: &[u8], needle: &[u8]) -> bool {
+    let Some(&first) = needle.first() else { return true };
+    let mut rest = bytes;
+    while let Some(at) = rest.iter().position(|byte| *byte == first) {
+        rest = &rest[at..];
+        if rest.starts_with(needle) {
+            return true;
+        }
+        rest = &rest[1..];
+    }
+    false
+}
+
+/// The names of the program's tests.
+pub(super) fn list_tests(launch: &Launch) -> Result<Vec<String>, Failure> {
+    let program = launch.program();
+    let mut command = Command::new(&program);
+    command.args(["--list", "--format=terse"]).envs(&launch.variables).current_dir(&launch.folder);
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| {
+        Failure::because(format_args!("cannot list the tests of {}", program.display()), &error)
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+}
+
+/// libtest's words for one test: alone, on the main thread, ignored or not, with what it prints.
+pub(super) fn one_test(name: &str) -> Vec<OsString> {
+    [name, "--exact", "--include-ignored", "--nocapture", "--test-threads=1"].map(OsString::from).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_found_wherever_they_are() {
+        let check = |bytes: &[u8], expected| assert_eq!(contains(bytes, b"aab"), expected, "{bytes:?}");
+        check(b"", false);
+        check(b"aa", false);
+        check(b"aab", true);
+        check(b"\xffaaab\x00", true);
+        check(b"aaaaa", false);
+    }
+
+    #[test]
+    fn this_very_program_is_tested_by_libtest() {
+        let program = std::env::current_exe().unwrap();
+        assert!(is_libtest(&program).unwrap());
+    }
+}

@@ -1,0 +1,50 @@
+//! How cargo runs a program: the words, the folder and the environment, as its runner gets them.
+
+use crate::failure::Failure;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// What cargo would have run.
+#[derive(Debug, Deserialize, Serialize, PartialEq)]
+pub(super) struct Launch {
+    /// The program and its arguments.
+    pub(super) words: Vec<OsString>,
+    /// The folder that it runs in.
+    pub(super) folder: PathBuf,
+    /// The environment. What is not UTF-8 is left out: cargo itself sets no such thing.
+    pub(super) variables: BTreeMap<String, String>,
+}
+
+/// The line that carries a launch, among cargo's own messages.
+#[derive(Debug, Deserialize, Serialize)]
+pub(super) struct Message {
+    /// Tells it from cargo's messages, which have other reasons.
+    pub(super) reason: String,
+    /// How the program is run.
+    pub(super) launch: Launch,
+}
+
+/// The reason of such a line.
+pub(super) const REASON: &str = "nyquist-launch";
+
+impl Launch {
+    /// The program's file.
+    pub(super) fn program(&self) -> PathBuf {
+        self.folder.join(self.words.first().map(PathBuf::from).unwrap_or_default())
+    }
+}
+
+/// Says how this process was called by cargo.
+pub(super) fn report(words: Vec<OsString>) -> Result<u8, Failure> {
+    let variables = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let launch = Launch { words, folder: super::current_folder()?, variables: variables.collect() };
+    let line = serde_json::to_string(&Message { reason: REASON.to_owned(), launch });
+    let line = line.map_err(|error| Failure::because("how cargo runs the program cannot be said", &error))?;
+    writeln!(std::io::stdout(), "{line}")
+        .map_err(|error| Failure::because("how cargo runs the program cannot be said", &error))?;
+    Ok(0)
+}

@@ -1,0 +1,231 @@
+//! `cargo nyquist`: builds what cargo would run, and records it as cargo would run it.
+//!
+//! Cargo itself builds the program and says how it runs it: this program stands in as cargo's `runner`, is called in the
+//! program's place ([`launch`]), and reports the words, the folder and the environment. So none of cargo's rules
+//! for them is told a second time here.
+
+mod advice;
+mod build;
+mod choose;
+mod frame_pointers;
+mod harness;
+mod launch;
+mod shell;
+mod targets;
+
+use crate::args::cargo::{self, BenchArgs, CargoCli, CargoCommand, CommonArgs, RunArgs, TestArgs};
+use crate::failure::Failure;
+use build::{Build, Built, Outcome};
+use choose::Candidate;
+use clap::CommandFactory as _;
+use launch::Launch;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use targets::{Kind, Metadata, Selection};
+
+/// Cargo's own exit status for what it cannot do.
+const CARGO_FAILED: u8 = 101;
+
+/// Runs `cargo nyquist` with these words and gives back the exit status; what is recorded takes this
+/// process's place.
+pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
+    match cargo::parse(words).unwrap_or_else(|error| error.exit()).command {
+        CargoCommand::Run(args) => run_program(args),
+        CargoCommand::Example(args) => {
+            run_only(Kind::Example, args.name.as_deref(), &args.common, &args.args)
+        }
+        CargoCommand::Bench(args) => run_benchmark(&args),
+        CargoCommand::Test(args) => run_test(&args),
+        CargoCommand::Launch { words } => launch::report(words),
+        CargoCommand::Completions { shell } => {
+            clap_complete::generate(shell, &mut CargoCli::command(), "cargo-nyquist", &mut std::io::stdout());
+            Ok(0)
+        }
+    }
+}
+
+fn run_program(args: RunArgs) -> Result<u8, Failure> {
+    let RunArgs { bin, example, bench, test, common, args } = args;
+    if bench.is_some() {
+        return run_benchmark(&BenchArgs { filter: None, bench, lib: false, profile_time: 5, common, args });
+    }
+    if test.is_some() {
+        return run_test(&TestArgs { filter: None, test, lib: false, bin: None, common, args });
+    }
+    match example {
+        Some(name) => run_only(Kind::Example, Some(&name), &common, &args),
+        None => run_only(Kind::Bin, bin.as_deref(), &common, &args),
+    }
+}
+
+/// Records the one program that `cargo run` runs.
+fn run_only(kind: Kind, name: Option<&str>, common: &CommonArgs, own: &[OsString]) -> Result<u8, Failure> {
+    let selection = select(kind, name, common)?;
+    let build = Build::new("run", common, &selection.words)?;
+    if common.dry_run {
+        return dry_run(&build, common, (kind, &selection), own);
+    }
+    match build.run()? {
+        Outcome::Failed(status) => Ok(status),
+        Outcome::Built(built) => record(&built, built.only()?, common, &build, own),
+    }
+}
+
+/// What the user named, or the one that there is.
+fn select(kind: Kind, name: Option<&str>, common: &CommonArgs) -> Result<Selection, Failure> {
+    match name {
+        Some(name) => Ok(Selection::named(kind, name)),
+        None => Metadata::read(&common.cargo)?.select(kind, &common.cargo),
+    }
+}
+
+fn run_benchmark(args: &BenchArgs) -> Result<u8, Failure> {
+    let common = &args.common;
+    let selection = if args.lib {
+        Selection::of_words(&["--lib"])
+    } else {
+        select(Kind::Bench, args.bench.as_deref(), common)?
+    };
+    let build = Build::new("bench", common, &selection.words)?;
+    let own = args.filter.iter().map(OsString::from).chain(args.args.iter().cloned());
+    if common.dry_run {
+        let own: Vec<_> = ["--bench".into()].into_iter().chain(own).collect();
+        return dry_run(&build, common, (Kind::Bench, &selection), &own);
+    }
+    let built = match build.run()? {
+        Outcome::Failed(status) => return Ok(status),
+        Outcome::Built(built) => built,
+    };
+    let launch = built.choose("bench")?;
+    let is_set = args.args.iter().any(|word| word == "--profile-time");
+    // With this, Criterion only runs the benchmark: no warm-up, no analysis, no comparison.
+    let profile_time = if harness::is_criterion(&launch.program())? && !is_set {
+        vec!["--profile-time".into(), args.profile_time.to_string().into()]
+    } else {
+        Vec::new()
+    };
+    record(&built, launch, common, &build, &profile_time.into_iter().chain(own).collect::<Vec<_>>())
+}
+
+fn run_test(args: &TestArgs) -> Result<u8, Failure> {
+    let common = &args.common;
+    let selection = match (&args.test, &args.bin) {
+        (Some(name), _) => Selection::named(Kind::Test, name),
+        (None, Some(name)) => Selection::named(Kind::Bin, name),
+        (None, None) if args.lib => Selection::of_words(&["--lib"]),
+        // Without those of the documentation, which are no programs of their own.
+        (None, None) => Selection::of_words(&["--tests"]),
+    };
+    let build = Build::new("test", common, &selection.words)?;
+    if common.dry_run {
+        let mut own = harness::one_test(args.filter.as_deref().unwrap_or("NAME"));
+        own.extend(args.args.iter().cloned());
+        return dry_run(&build, common, (Kind::Test, &selection), &own);
+    }
+    let built = match build.run()? {
+        Outcome::Failed(status) => return Ok(status),
+        Outcome::Built(built) => built,
+    };
+    let Test { launch, mut words } = find_test(&built, args.filter.as_deref())?;
+    words.extend(args.args.iter().cloned());
+    record(&built, launch, common, &build, &words)
+}
+
+/// A test, and what runs it alone.
+struct Test<'a> {
+    launch: &'a Launch,
+    words: Vec<OsString>,
+}
+
+/// The test of exactly this name, or the one whose name has this in it, or the one that the user chooses.
+fn find_test<'a>(built: &'a Built, filter: Option<&str>) -> Result<Test<'a>, Failure> {
+    let mut found = Vec::new();
+    for launch in &built.launches {
+        let target = built.target_name(launch);
+        if harness::is_libtest(&launch.program())? {
+            let names = harness::list_tests(launch)?;
+            found.extend(names.into_iter().map(|name| (name, Some(()), launch, target.clone())));
+        } else {
+            // Its tests cannot be told apart from outside.
+            found.push((target.clone(), None, launch, target));
+        }
+    }
+    let filter = filter.unwrap_or_default();
+    let exact = found.iter().any(|(name, ..)| name == filter);
+    found.retain(|(name, ..)| if exact { name == filter } else { name.contains(filter) });
+    let candidates = found.into_iter().map(|(name, in_libtest, launch, target)| {
+        let words = if in_libtest.is_some() { harness::one_test(&name) } else { Vec::new() };
+        Candidate {
+            label: format!("{name} (in {target})"),
+            words: format!("cargo nyquist test {}", shell::quoted(name.as_ref())),
+            value: Test { launch, words },
+        }
+    });
+    let none = if filter.is_empty() {
+        "there are no tests".to_owned()
+    } else {
+        format!("no test's name contains `{filter}`")
+    };
+    choose::one(candidates.collect(), "test", &none)
+}
+
+/// Records a program as cargo would have run it, in this process's place.
+fn record(
+    built: &Built,
+    launch: &Launch,
+    common: &CommonArgs,
+    build: &Build,
+    own: &[OsString],
+) -> Result<u8, Failure> {
+    if !common.record.quiet() {
+        advice::give(built, launch, build.profile());
+    }
+    let mut command = recorder(common, &launch.folder, launch.words.iter().chain(own))?;
+    command.envs(build.without_own(&launch.variables)).current_dir(&launch.folder);
+    let error = command.exec();
+    Err(Failure::because("the recorder cannot be started", &error))
+}
+
+/// The call of `nyquist record`.
+fn recorder<'a>(
+    common: &CommonArgs,
+    folder: &Path,
+    words: impl IntoIterator<Item = &'a OsString>,
+) -> Result<Command, Failure> {
+    let mut command = Command::new(this_program()?);
+    command.arg("record").args(common.record.words(&current_folder()?, folder)).arg("--").args(words);
+    Ok(command)
+}
+
+/// Prints the commands that would be run.
+fn dry_run(
+    build: &Build,
+    common: &CommonArgs,
+    (kind, selection): (Kind, &Selection),
+    own: &[OsString],
+) -> Result<u8, Failure> {
+    let here = current_folder()?;
+    let program = Metadata::read(&common.cargo)?.place(kind, selection, build, &here);
+    let words = [OsString::from(&program.path)];
+    let recorder = recorder(common, &program.folder, words.iter().chain(own))?;
+    println!("{}", shell::line(build.command()));
+    let change = if program.folder == here {
+        String::new()
+    } else {
+        format!("cd {} && ", shell::quoted(program.folder.as_os_str()))
+    };
+    println!("{change}{}", shell::line(&recorder));
+    Ok(0)
+}
+
+/// The file of this program.
+fn this_program() -> Result<PathBuf, Failure> {
+    std::env::current_exe()
+        .map_err(|error| Failure::because("this program's own file cannot be found", &error))
+}
+
+fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir().map_err(|error| Failure::because("the current folder cannot be found", &error))
+}

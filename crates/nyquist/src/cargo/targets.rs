@@ -1,0 +1,253 @@
+//! Which of a workspace's targets is meant, where the command line does not name one.
+
+use super::build::{self, Build};
+use super::choose::{self, Candidate};
+use crate::args::cargo::CargoWords;
+use crate::failure::Failure;
+use serde::Deserialize;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A kind of target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A program.
+    Bin,
+    /// An example.
+    Example,
+    /// A file of benchmarks.
+    Bench,
+    /// A file of tests.
+    Test,
+}
+
+/// What is selected: cargo's words for it, and the name where it is known.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Selection {
+    /// The words for cargo.
+    pub(super) words: Vec<OsString>,
+    name: Option<String>,
+}
+
+/// Where a program will be, and where it runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The program. In the names of benchmarks and tests, a `*` stands for what only a build knows.
+    pub(super) path: PathBuf,
+    /// The folder that it runs in.
+    pub(super) folder: PathBuf,
+}
+
+/// The workspace's packages (`cargo metadata`, format version 1).
+#[derive(Debug, Deserialize)]
+pub(super) struct Metadata {
+    packages: Vec<Package>,
+    workspace_default_members: Vec<String>,
+    target_directory: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+struct Package {
+    id: String,
+    name: String,
+    manifest_path: PathBuf,
+    default_run: Option<String>,
+    targets: Vec<Target>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Target {
+    name: String,
+    kind: Vec<String>,
+}
+
+impl Kind {
+    /// As cargo writes it in its options and messages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bin => "bin",
+            Self::Example => "example",
+            Self::Bench => "bench",
+            Self::Test => "test",
+        }
+    }
+
+    /// As the user calls it.
+    fn title(self) -> &'static str {
+        match self {
+            Self::Bin => "program",
+            Self::Example => "example",
+            Self::Bench => "file of benchmark",
+            Self::Test => "test",
+        }
+    }
+
+    fn is_of(self, target: &Target) -> bool {
+        target.kind.iter().any(|kind| kind == self.name())
+    }
+}
+
+impl Selection {
+    /// A target that the user has named.
+    pub(super) fn named(kind: Kind, name: &str) -> Self {
+        Self { words: vec![format!("--{}", kind.name()).into(), name.into()], name: Some(name.to_owned()) }
+    }
+
+    /// What these words of cargo select.
+    pub(super) fn of_words(words: &[&str]) -> Self {
+        Self { words: words.iter().map(OsString::from).collect(), name: None }
+    }
+}
+
+impl Metadata {
+    /// Asks cargo.
+    pub(super) fn read(cargo: &CargoWords) -> Result<Self, Failure> {
+        let mut command = Command::new(build::program());
+        command.args(["metadata", "--no-deps", "--format-version", "1"]).args(cargo.general());
+        let output = command.output().map_err(|error| Failure::because("cargo cannot be run", &error))?;
+        if !output.status.success() {
+            return Err(cargos_failure(&output.stderr));
+        }
+        serde_json::from_slice(&output.stdout)
+            .map_err(|error| Failure::because("the answer of `cargo metadata` cannot be read", &error))
+    }
+
+    /// The one target of a kind that is meant, or that the user chooses. Where there is none, cargo will say so.
+    pub(super) fn select(&self, kind: Kind, cargo: &CargoWords) -> Result<Selection, Failure> {
+        let named = cargo.packages();
+        let packages: Vec<&Package> = self.packages(&named).collect();
+        let default: Vec<&String> =
+            packages.iter().filter_map(|package| package.default_run.as_ref()).collect();
+        if let (Kind::Bin, [name]) = (kind, default.as_slice()) {
+            return Ok(Selection { words: Vec::new(), name: Some((*name).clone()) });
+        }
+        let targets =
+            packages.iter().flat_map(|package| package.targets.iter().map(move |target| (package, target)));
+        let targets: Vec<_> = targets.filter(|(_, target)| kind.is_of(target)).collect();
+        let of_several = targets.iter().map(|(package, _)| &package.name).collect::<BTreeSet<_>>().len() > 1;
+        let candidate = |&(package, target): &(&&Package, &Target)| {
+            let mut selection = Selection::named(kind, &target.name);
+            let in_package = if of_several { format!(" (in {})", package.name) } else { String::new() };
+            if of_several {
+                selection.words.splice(0..0, ["--package".into(), (&package.name).into()]);
+            }
+            let words =
+                selection.words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+            let subcommand = if kind == Kind::Bench { "bench" } else { "run" };
+            Candidate {
+                label: format!("{}{in_package}", target.name),
+                words: format!("cargo nyquist {subcommand} {words}"),
+                value: selection,
+            }
+        };
+        match (kind, targets.is_empty()) {
+            (Kind::Example, true) => Ok(Selection::of_words(&["--example"])),
+            (_, true) => Ok(Selection::default()),
+            (_, false) => choose::one(targets.iter().map(candidate).collect(), kind.title(), ""),
+        }
+    }
+
+    /// The packages that are named, or those that cargo takes where none is.
+    fn packages<'a>(&'a self, named: &'a [String]) -> impl Iterator<Item = &'a Package> {
+        self.packages.iter().filter(move |package| {
+            if named.is_empty() {
+                self.workspace_default_members.contains(&package.id)
+            } else {
+                named.contains(&package.name)
+            }
+        })
+    }
+
+    /// Where the selected program will be when it is built, and where cargo will run it.
+    pub(super) fn place(&self, kind: Kind, selection: &Selection, build: &Build, here: &Path) -> Place {
+        let (name, of_kind) = match &selection.name {
+            Some(name) => (name.as_str(), kind),
+            None => ("", kind),
+        };
+        let target_folder = build.target_folder().unwrap_or(&self.target_directory);
+        let folder = target_folder.join(build.folder());
+        let path = match of_kind {
+            Kind::Bin => folder.join(name),
+            Kind::Example => folder.join("examples").join(name),
+            Kind::Bench | Kind::Test => folder.join("deps").join(format!("{}-*", name.replace('-', "_"))),
+        };
+        let package = self.packages.iter().find(|package| {
+            package.targets.iter().any(|target| target.name == name && of_kind.is_of(target))
+        });
+        let package = package.and_then(|package| package.manifest_path.parent());
+        match kind {
+            Kind::Bin | Kind::Example => {
+                let path = path.strip_prefix(here).map(Path::to_owned).unwrap_or(path);
+                Place { path, folder: here.to_owned() }
+            }
+            Kind::Bench | Kind::Test => Place { path, folder: package.unwrap_or(here).to_owned() },
+        }
+    }
+}
+
+/// What cargo said, as a failure of this program's.
+fn cargos_failure(stderr: &[u8]) -> Failure {
+    let text = String::from_utf8_lossy(stderr);
+    let text = text.trim();
+    Failure::new(text.strip_prefix("error: ").unwrap_or(text)).status(super::CARGO_FAILED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::cargo::{CargoCommand, parse};
+
+    const WORKSPACE: &str = r#"{"target_directory":"/w/target","workspace_default_members":["1","2"],"packages":[
+        {"id":"1","name":"one","manifest_path":"/w/one/Cargo.toml","default_run":null,"targets":[
+            {"name":"one","kind":["lib"]},{"name":"a","kind":["bin"]},{"name":"shared","kind":["bench"]}]},
+        {"id":"2","name":"two","manifest_path":"/w/two/Cargo.toml","default_run":null,"targets":[
+            {"name":"b","kind":["bin"]},{"name":"c","kind":["bin"]}]},
+        {"id":"3","name":"three","manifest_path":"/w/three/Cargo.toml","default_run":"e","targets":[
+            {"name":"d","kind":["bin"]},{"name":"e","kind":["bin"]}]}]}"#;
+
+    fn select(line: &str, kind: Kind) -> Result<Vec<OsString>, Failure> {
+        let command = parse(line.split_whitespace().map(OsString::from).collect()).unwrap().command;
+        let CargoCommand::Run(args) = command else { panic!("{command:?}") };
+        let metadata: Metadata = serde_json::from_str(WORKSPACE).unwrap();
+        metadata.select(kind, &args.common.cargo).map(|selection| selection.words)
+    }
+
+    #[test]
+    fn the_only_target_is_taken() {
+        assert_eq!(select("-p one", Kind::Bin).unwrap(), ["--bin", "a"]);
+        assert_eq!(select("", Kind::Bench).unwrap(), ["--bench", "shared"]);
+    }
+
+    #[test]
+    fn a_default_is_left_to_cargo() {
+        assert!(select("-p three", Kind::Bin).unwrap().is_empty());
+    }
+
+    #[test]
+    fn cargo_says_itself_that_there_is_none() {
+        assert_eq!(select("", Kind::Example).unwrap(), ["--example"]);
+        assert!(select("-p unknown", Kind::Bin).unwrap().is_empty());
+    }
+
+    #[test]
+    fn several_are_an_error_with_the_list() {
+        let failure = select("", Kind::Bin).unwrap_err();
+        assert_eq!(
+            failure.message,
+            "there are 3 programs to choose from:\n  a (in one)\n  b (in two)\n  c (in two)"
+        );
+        assert_eq!(failure.hints, ["name one, such as: cargo nyquist run --package one --bin a"]);
+        assert_eq!(
+            select("-p two", Kind::Bin).unwrap_err().hints,
+            ["name one, such as: cargo nyquist run --bin b"]
+        );
+    }
+
+    #[test]
+    fn cargos_message_is_its_own() {
+        let failure = cargos_failure(b"error: could not find `Cargo.toml` in `/`\n");
+        assert_eq!((failure.message.as_str(), failure.status), ("could not find `Cargo.toml` in `/`", 101));
+    }
+}

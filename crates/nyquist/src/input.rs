@@ -1,0 +1,106 @@
+//! Profiles on their way in: read, and given their names where they have none yet.
+
+use crate::args::SymbolArgs;
+use crate::failure::Failure;
+use crate::load;
+use crate::printer::Printer;
+use crate::symbolicate::{self, search_paths};
+use nyquist_convert::{LibSource, Progress, Symbolicated};
+use nyquist_object::{BuildId, DebugId, ModuleId};
+use nyquist_profile::{Lib, LibId, Profile};
+use nyquist_symbols::{Finder, KernelError, ModuleRequest};
+use std::path::{Path, PathBuf};
+
+/// How many libs without symbols are named in a warning.
+const LIBS_NAMED: usize = 3;
+
+/// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
+/// machine that have the recorded identities.
+pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
+    let profile = load::read(path, args, printer)?;
+    // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
+    if profile.meta().symbolicated && args.symbol_dir.is_empty() {
+        return Ok(profile);
+    }
+    let libs = unnamed_libs(&profile);
+    if libs.is_empty() {
+        return Ok(profile);
+    }
+    let sources: Vec<_> =
+        libs.into_iter().map(|lib| (lib, LibSource::File(module_request(profile.lib(lib))))).collect();
+    let was_symbolicated = profile.meta().symbolicated;
+    let symbolicated = symbolicate::look_up(
+        profile,
+        &sources,
+        &Finder::new(search_paths(args)),
+        // A saved profile's kernel is not the one that runs now, as far as is known.
+        || Err(KernelError::Empty),
+        printer,
+        &Progress::default(),
+    );
+    if !was_symbolicated {
+        warn_of_missing(&symbolicated, printer);
+    }
+    Ok(symbolicated.profile)
+}
+
+/// How a lib's files are asked for, by what a saved profile knows of it.
+pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
+    ModuleRequest {
+        path: PathBuf::from(&lib.path),
+        id: lib.code_id.as_deref().and_then(BuildId::from_hex).map(ModuleId::BuildId),
+        debug_id: DebugId::from_breakpad(&lib.breakpad_id),
+        alternatives: Vec::new(),
+    }
+}
+
+/// The libs of which no address has a name. Only their frames stand for one address each, and not for a function that
+/// is inlined there.
+fn unnamed_libs(profile: &Profile) -> Vec<LibId> {
+    let (mut has_addresses, mut has_names) =
+        (vec![false; profile.libs().len()], vec![false; profile.libs().len()]);
+    for frame in profile.frames().iter().filter(|frame| frame.address.is_some()) {
+        if let Some(lib) = profile.func(frame.func).lib {
+            has_addresses[lib.index()] = true;
+            has_names[lib.index()] |= frame.inline_depth > 0 || !is_stand_in(profile.func_name(frame.func));
+        }
+    }
+    let is_unnamed = |index: &usize| has_addresses[*index] && !has_names[*index];
+    (0..profile.libs().len()).filter(is_unnamed).map(LibId::from_index).collect()
+}
+
+/// Whether a name is none: an address, or one made of it.
+fn is_stand_in(name: &str) -> bool {
+    let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("fun_"));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+/// Says which libs' functions stay without names.
+fn warn_of_missing(symbolicated: &Symbolicated, printer: Printer) {
+    let missing = symbolicated.libs.iter().filter(|report| report.symbols_from.is_none());
+    let names: Vec<_> = missing.map(|report| symbolicated.profile.lib(report.lib).name.as_str()).collect();
+    if names.is_empty() {
+        return;
+    }
+    let named = names.iter().take(LIBS_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let text = match names.len().saturating_sub(LIBS_NAMED) {
+        0 => named,
+        more => format!("{named} and {more} more"),
+    };
+    printer.warn(format_args!("no files of the recorded identity for {text}: their functions have no names (-v says where they were looked for)"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_no_names() {
+        let check = |name, expected| assert_eq!(is_stand_in(name), expected, "{name}");
+        check("0x12ab", true);
+        check("fun_1f40", true);
+        check("0x", false);
+        check("fun_main", false);
+        check("main", false);
+    }
+}

@@ -1,0 +1,124 @@
+//! Reading perf.data: from a file, a folder or standard input, with names, and with a word on what is missing.
+
+use crate::args::{RecordingArgs, SymbolArgs};
+use crate::control::Control;
+use crate::failure::Failure;
+use crate::number::counted;
+use crate::printer::Printer;
+use crate::symbolicate::{search_paths, symbolicate};
+use nyquist_convert::event::{Pid, Tid};
+use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
+use nyquist_convert::{LibSource, Libs, Selection};
+use nyquist_perf::file::{FileError, FileHeader, FileReader};
+use nyquist_profile::Profile;
+use nyquist_symbols::Finder;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+/// Whether a file or folder is a recording of perf, by how it begins.
+pub(crate) fn is_recording(path: &Path) -> bool {
+    let file = if path.is_dir() { path.join("data") } else { path.to_owned() };
+    if !file.is_file() {
+        return false;
+    }
+    let mut start = Vec::new();
+    let read = File::open(file).and_then(|file| file.take(8).read_to_end(&mut start));
+    read.is_ok() && FileHeader::is_magic(&start)
+}
+
+/// Reads a recording (`-`: from standard input), gives it names, and says what is less than it could be.
+pub(crate) fn read(
+    path: &Path,
+    args: &RecordingArgs,
+    symbols: &SymbolArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    let cannot_load =
+        |error: &FileError| Failure::because(format_args!("cannot load {}", path.display()), error);
+    let reader = open(path).map_err(|error| cannot_load(&error))?;
+    let imported = import(reader, options(path, args, symbols)).map_err(|error| import_failure(&error))?;
+    let Imported { finished, events, notes, other_machine } = imported;
+    for note in notes {
+        printer.warn(note);
+    }
+    report_events(&events, printer);
+    if finished.statistics.lost > 0 {
+        printer.warn(format_args!("the recorder lost {}", counted(finished.statistics.lost, "record")));
+    }
+    report_missing(&finished.profile, &finished.libs, other_machine.as_deref(), printer);
+    if args.no_symbols {
+        return Ok(finished.profile);
+    }
+    Ok(symbolicate(finished.profile, &finished.libs, symbols, printer, &Control::default()))
+}
+
+fn open(path: &Path) -> Result<FileReader, FileError> {
+    if path == Path::new("-") { FileReader::open_stream(io::stdin()) } else { FileReader::open(path) }
+}
+
+fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs) -> ImportOptions {
+    let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+    let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    ImportOptions {
+        finder: Finder::new(search_paths(symbols)),
+        selection: Selection {
+            pids: args.pid.iter().copied().map(Pid).collect(),
+            tids: args.tid.iter().copied().map(Tid).collect(),
+            names: args.name.clone(),
+            cpus: args.cpu.clone(),
+            time: args.time_range,
+        },
+        events: args.event.clone(),
+        name: args.profile_name.clone(),
+        saved_ns: saved.map(|time| time.as_nanos() as u64),
+        shape: args.rows.into(),
+    }
+}
+
+fn import_failure(error: &ImportError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    match error {
+        ImportError::NoSuchEvent { there, .. } => failure.hint(format!("it has {}", there.join(", "))),
+    }
+}
+
+/// Says which events are not shown.
+fn report_events(events: &[EventUse], printer: Printer) {
+    for event in events.iter().filter(|event| !event.used && event.samples > 0) {
+        let samples = counted(event.samples, "sample");
+        printer.say(format_args!(
+            "{samples} of {} are not shown; --event {} shows them",
+            event.name, event.name
+        ));
+    }
+}
+
+/// Lists the files without which stacks end early and functions have no names.
+fn report_missing(profile: &Profile, libs: &Libs, other_machine: Option<&str>, printer: Printer) {
+    let missing = libs.sources().iter().filter_map(|(lib, source)| match source {
+        LibSource::File(request) if request.alternatives.is_empty() => Some(*lib),
+        LibSource::Unknown => Some(*lib),
+        _ => None,
+    });
+    let mut lines: Vec<String> = missing
+        .map(|lib| {
+            let lib = profile.lib(lib);
+            match &lib.code_id {
+                Some(id) => format!("  {} (build id {id})", lib.path),
+                None => format!("  {}", lib.path),
+            }
+        })
+        .collect();
+    if lines.is_empty() {
+        return;
+    }
+    lines.sort();
+    let from = other_machine.map_or_else(String::new, |machine| format!(" from {machine}"));
+    printer.warn(format_args!(
+        "{} missing{from}; stacks may end early and functions have no names without them (put them into a folder for --symbol-dir):\n{}",
+        if lines.len() == 1 { "a file is".to_owned() } else { format!("{} files are", lines.len()) },
+        lines.join("\n")
+    ));
+}

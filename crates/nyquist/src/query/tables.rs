@@ -1,0 +1,95 @@
+//! Questions about threads, libs, markers and times.
+
+use super::answer::{Answer, Rows};
+use super::{Asked, milliseconds};
+use nyquist_analysis::{LibRow, MarkerKind, ThreadRow};
+use serde_json::{Value, json};
+
+/// The threads by time.
+pub(super) fn threads(asked: &Asked<'_>) -> Answer {
+    let mut answer = Answer::default();
+    answer.rows(thread_rows(asked, asked.limit));
+    answer
+}
+
+/// The first threads.
+pub(super) fn thread_rows(asked: &Asked<'_>, limit: usize) -> Rows {
+    let columns = &["handle", "total_share", "total_ms", "samples", "tid", "pid", "process", "thread"];
+    let mut threads = asked.view.by_thread();
+    threads.retain(|thread| thread.samples > 0);
+    let row = |thread: &ThreadRow<'_>| {
+        vec![
+            json!(format!("t-{}", thread.thread.index())),
+            asked.share(thread.amount.weight),
+            asked.ms(thread.amount.weight),
+            json!(thread.samples),
+            json!(thread.tid),
+            json!(thread.pid),
+            json!(asked.view.profile().process(thread.process).name),
+            json!(thread.name),
+        ]
+    };
+    Rows::new("threads", columns, limit, &threads, row)
+}
+
+/// The libs by time.
+pub(super) fn libs(asked: &Asked<'_>) -> Answer {
+    let mut answer = Answer::default();
+    let row = |lib: &LibRow<'_>| {
+        vec![
+            asked.share(lib.self_amount.weight),
+            asked.ms(lib.self_amount.weight),
+            asked.share(lib.total.weight),
+            json!(lib.path),
+            json!(lib.name),
+        ]
+    };
+    let columns = &["self_share", "self_ms", "total_share", "path", "lib"];
+    answer.rows(Rows::new("libs", columns, asked.limit, &asked.view.by_lib(), row));
+    answer
+}
+
+/// The markers by kind.
+pub(super) fn markers(asked: &Asked<'_>) -> Answer {
+    let mut answer = Answer::default();
+    let row = |kind: &MarkerKind<'_>| {
+        let ms = |nanoseconds: Option<u64>| nanoseconds.map_or(Value::Null, milliseconds);
+        let durations = kind.durations;
+        vec![
+            json!(kind.count),
+            ms(durations.map(|it| it.total_ns)),
+            ms(durations.map(|it| it.p50_ns)),
+            ms(durations.map(|it| it.p99_ns)),
+            ms(durations.map(|it| it.max_ns)),
+            json!(kind.name),
+        ]
+    };
+    let columns = &["count", "total_ms", "p50_ms", "p99_ms", "max_ms", "marker"];
+    answer.rows(Rows::new("markers", columns, asked.limit, &asked.view.markers(), row));
+    answer
+}
+
+/// The CPU use over time, in as many parts as there may be rows.
+pub(super) fn timeline(asked: &Asked<'_>) -> Answer {
+    let timeline = asked.view.thread_timeline(asked.limit);
+    let length = timeline.end_ns.saturating_sub(timeline.start_ns) as f64 / asked.limit as f64;
+    let part = |part: usize| {
+        let used: u64 =
+            timeline.rows.iter().map(|thread| thread.parts_ns.get(part).copied().unwrap_or(0)).sum();
+        let begin = timeline.start_ns + (part as f64 * length) as u64;
+        let busiest =
+            timeline.rows.iter().max_by_key(|thread| thread.parts_ns.get(part)).filter(|_| used > 0);
+        [
+            milliseconds(begin),
+            milliseconds(begin + length as u64),
+            json!((used as f64 / length.max(1.0) * 100.0).round() / 100.0),
+            json!(busiest.map(|thread| format!("t-{}", thread.thread.index()))),
+            json!(busiest.map(|thread| thread.name)),
+        ]
+    };
+    let parts: Vec<_> = (0..asked.limit).map(part).collect();
+    let columns = &["start_ms", "end_ms", "cpus", "busiest_handle", "busiest_thread"];
+    let mut answer = Answer::default();
+    answer.rows(Rows::new("parts", columns, asked.limit, &parts, |part| part.to_vec()));
+    answer
+}

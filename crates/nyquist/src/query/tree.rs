@@ -1,0 +1,72 @@
+//! Questions about call trees.
+
+use super::Asked;
+use super::answer::{Answer, Rows};
+use super::functions::chosen;
+use crate::failure::Failure;
+use crate::report::{TreeOptions, tree_nodes};
+use nyquist_analysis::{Selection, Transform, TreeNode, View};
+use nyquist_profile::FuncId;
+use serde_json::{Value, json};
+
+/// How deep the indentation of the text goes.
+const DEEPEST: usize = 60;
+
+/// The least share of a node, in per cent.
+const PERCENT: f64 = 0.5;
+
+/// The call tree, or what a function calls.
+pub(super) fn tree(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let mut answer = Answer::default();
+    let transforms = match asked.target() {
+        Some(_) => vec![Transform::FocusFunction(chosen(asked, &mut answer)?.first())],
+        None => Vec::new(),
+    };
+    // Of what is asked about a function, the limit is bound enough.
+    let percent = if transforms.is_empty() { PERCENT } else { 0.0 };
+    answer.rows(nodes(asked, transforms, None, percent));
+    Ok(answer)
+}
+
+/// The callers of a function, and theirs.
+pub(super) fn callers(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let mut answer = Answer::default();
+    let func = chosen(asked, &mut answer)?.first();
+    // With all that it calls taken for its own time, the function is a root of the inverted tree with its total.
+    answer.rows(nodes(asked, vec![Transform::CollapseFunctionSubtree(func)], Some(func), 0.0));
+    Ok(answer)
+}
+
+/// The nodes of the tree, of the inverted one where its root is given.
+fn nodes(asked: &Asked<'_>, transforms: Vec<Transform>, root: Option<FuncId>, percent: f64) -> Rows {
+    let selection = Selection { transforms, ..asked.view.selection().clone() };
+    let view = View::new(asked.index, &selection);
+    let options = TreeOptions {
+        inverted: root.is_some(),
+        root,
+        min_weight: asked.scale.weight_of_percent(percent),
+        max_depth: usize::MAX,
+        limit: asked.limit,
+        scale: asked.scale,
+        names: asked.names,
+    };
+    let nodes = tree_nodes(&view, &options);
+    let columns: &[&str] = match root {
+        Some(_) => &["depth", "handle", "total_share", "lib", "function"],
+        None => &["depth", "handle", "total_share", "self_share", "lib", "function"],
+    };
+    Rows::new("nodes", columns, asked.limit, &nodes, |node| row(asked, node, root.is_some()))
+}
+
+fn row(asked: &Asked<'_>, (depth, node): &(usize, TreeNode<'_>), inverted: bool) -> Vec<Value> {
+    let name = asked.names.show(node.name);
+    // JSON says the depth in a member of its own.
+    let name = if asked.args.format.json { name } else { " ".repeat(*depth.min(&DEEPEST)) + &name };
+    let mut row =
+        vec![json!(depth), json!(format!("f-{}", node.func.index())), asked.share(node.total.weight)];
+    if !inverted {
+        row.push(asked.share(node.self_amount.weight));
+    }
+    row.extend([json!(node.lib), json!(name)]);
+    row
+}

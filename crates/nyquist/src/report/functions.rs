@@ -1,0 +1,58 @@
+//! Functions by self and total time.
+
+use super::rows::{Row, Rows, choose};
+use super::{Report, TABLE_ROWS};
+use crate::scale::Scale;
+use nyquist_analysis::Function;
+use serde_json::{Value, json};
+
+fn functions<'a>(report: &Report<'a>) -> (usize, Vec<Function<'a>>) {
+    let mut functions = report.view.functions().functions;
+    let count = functions.len();
+    choose(report, &mut functions, |it| [it.self_amount, it.total], |it| report.names.show(it.name));
+    (count, functions)
+}
+
+pub(super) fn text(report: &Report<'_>) -> String {
+    let row = |function: &Function<'_>| Row {
+        own: function.self_amount.weight,
+        total: function.total.weight,
+        name: report.names.show(function.name),
+        lib: function.lib.unwrap_or_default().to_owned(),
+        file: place(function.file, function.line),
+        handle: format!("f-{}", function.func.index()),
+    };
+    let all = functions(report).1.iter().map(row).collect();
+    Rows { heading: "FUNCTION", words: ["function", "functions"], have_libs: true, all }.render(report)
+}
+
+/// A file with a line.
+pub(super) fn place(file: Option<&str>, line: Option<u32>) -> String {
+    match (file, line) {
+        (Some(file), Some(line)) => format!("{file}:{line}"),
+        (file, _) => file.unwrap_or_default().to_owned(),
+    }
+}
+
+pub(super) fn json(report: &Report<'_>) -> Value {
+    let (count, functions) = functions(report);
+    let rows = functions.iter().take(report.limit(TABLE_ROWS));
+    json!({
+        "function_count": count,
+        "functions": rows.map(|function| function_json(function, report.scale)).collect::<Vec<_>>(),
+    })
+}
+
+/// A function as JSON.
+pub(super) fn function_json(function: &Function<'_>, scale: Scale) -> Value {
+    json!({
+        "handle": format!("f-{}", function.func.index()),
+        "function": function.name,
+        "lib": function.lib,
+        "file": function.file,
+        "self": function.self_amount.weight,
+        "total": function.total.weight,
+        "self_share": scale.share(function.self_amount.weight),
+        "total_share": scale.share(function.total.weight),
+    })
+}

@@ -1,0 +1,46 @@
+//! Source lines by self and total time.
+
+use super::functions::place;
+use super::rows::{Row, Rows, choose};
+use super::{Report, TABLE_ROWS};
+use nyquist_analysis::{Code, Line};
+use serde_json::{Value, json};
+
+fn lines<'a>(report: &Report<'a>) -> Vec<Line<'a>> {
+    let mut lines = report.view.lines(Code::All);
+    choose(report, &mut lines, |it| [it.self_amount, it.total], |it| place(it.file, it.line));
+    lines
+}
+
+pub(super) fn text(report: &Report<'_>) -> String {
+    let row = |line: &Line<'_>| Row {
+        own: line.self_amount.weight,
+        total: line.total.weight,
+        name: match (line.file, line.line) {
+            (Some(file), Some(number)) => format!("{file}:{number}"),
+            (Some(file), None) => format!("{file} (line not known)"),
+            (None, _) => "(source not known)".to_owned(),
+        },
+        ..Row::default()
+    };
+    let all = lines(report).iter().map(row).collect();
+    Rows { heading: "LINE", words: ["line", "lines"], have_libs: false, all }.render(report)
+}
+
+pub(super) fn json(report: &Report<'_>) -> Value {
+    let lines = lines(report);
+    let line = |line: &Line<'_>| {
+        json!({
+            "file": line.file,
+            "line": line.line,
+            "self": line.self_amount.weight,
+            "total": line.total.weight,
+            "self_share": report.scale.share(line.self_amount.weight),
+            "total_share": report.scale.share(line.total.weight),
+        })
+    };
+    json!({
+        "line_count": lines.len(),
+        "lines": lines.iter().take(report.limit(TABLE_ROWS)).map(line).collect::<Vec<_>>(),
+    })
+}

@@ -1,0 +1,80 @@
+//! Threads by the time that they took.
+
+use super::{Report, TABLE_ROWS, more};
+use crate::args::SortBy;
+use crate::number::grouped;
+use crate::text::{Cell, Column, Style, Table, bar};
+use nyquist_analysis::ThreadRow;
+use serde_json::{Value, json};
+
+fn threads<'a>(report: &Report<'a>) -> Vec<ThreadRow<'a>> {
+    let mut threads = report.view.by_thread();
+    let least = report.min_weight(0.0);
+    threads.retain(|thread| thread.amount.weight >= least);
+    if report.args.sort == SortBy::Name {
+        threads.sort_by_key(|thread| thread.name);
+    }
+    threads
+}
+
+pub(super) fn text(report: &Report<'_>) -> String {
+    let threads = threads(report);
+    let limit = report.limit(TABLE_ROWS);
+    let mut columns = vec![Column::Number("SHARE")];
+    if report.screen.colour {
+        columns.push(Column::Text(""));
+    }
+    columns.extend([
+        Column::Number("TIME"),
+        Column::Number("SAMPLES"),
+        Column::Text("HANDLE"),
+        Column::Number("TID"),
+        Column::Number("PID"),
+        Column::Minor("PROCESS"),
+        Column::Main("THREAD"),
+    ]);
+    let mut table = Table::new(columns);
+    for thread in threads.iter().take(limit) {
+        table.add(row(report, thread));
+    }
+    table.render(report.screen) + &more(threads.len().saturating_sub(limit), "thread", "threads")
+}
+
+fn row(report: &Report<'_>, thread: &ThreadRow<'_>) -> Vec<Cell> {
+    let share = report.scale.share(thread.amount.weight);
+    let style = Style::of_share(share);
+    let mut cells = vec![Cell::new(report.scale.percent(thread.amount.weight), style)];
+    if report.screen.colour {
+        cells.push(Cell::new(bar(share, 10, report.screen.unicode), style));
+    }
+    let process = report.view.profile().process(thread.process);
+    cells.extend([
+        Cell::new(report.scale.time(thread.amount.weight), Style::Dim),
+        Cell::new(grouped(thread.samples), Style::Dim),
+        format!("t-{}", thread.thread.index()).into(),
+        thread.tid.into(),
+        thread.pid.into(),
+        report.names.show(&process.name).into(),
+        report.names.show(thread.name).into(),
+    ]);
+    cells
+}
+
+pub(super) fn json(report: &Report<'_>) -> Value {
+    let threads = threads(report);
+    let rows = threads.iter().take(report.limit(TABLE_ROWS));
+    json!({ "threads": rows.map(|thread| thread_json(report, thread)).collect::<Vec<_>>() })
+}
+
+fn thread_json(report: &Report<'_>, thread: &ThreadRow<'_>) -> Value {
+    json!({
+        "handle": format!("t-{}", thread.thread.index()),
+        "thread": thread.name,
+        "tid": thread.tid,
+        "process": report.view.profile().process(thread.process).name,
+        "pid": thread.pid,
+        "samples": thread.samples,
+        "total": thread.amount.weight,
+        "total_share": report.scale.share(thread.amount.weight),
+    })
+}

@@ -1,0 +1,359 @@
+//! The call tree and the inverted tree.
+
+use super::{Report, TREE_PERCENT, TREE_ROWS};
+use crate::number::counted;
+use crate::scale::Scale;
+use crate::text::names::printable;
+use crate::text::{Names, Screen, Style, cut};
+use nyquist_analysis::{Tree, TreeNode, View};
+use nyquist_profile::FuncId;
+use serde_json::{Value, json};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// How much of a tree is shown, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TreeOptions {
+    pub(crate) inverted: bool,
+    /// The only function that may be a root.
+    pub(crate) root: Option<FuncId>,
+    /// The least weight of a node.
+    pub(crate) min_weight: u64,
+    /// How many levels.
+    pub(crate) max_depth: usize,
+    /// How many nodes, those of the greatest weight.
+    pub(crate) limit: usize,
+    pub(crate) scale: Scale,
+    pub(crate) names: Names,
+}
+
+impl TreeOptions {
+    fn roots<'v>(&self, tree: &Tree<'v>) -> Vec<TreeNode<'v>> {
+        let mut roots = tree.roots();
+        roots.retain(|node| self.root.is_none_or(|root| node.func == root));
+        roots
+    }
+}
+
+/// The nodes that the options leave, with their depths, each before its children.
+pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(usize, TreeNode<'v>)> {
+    let rows = chosen(view, options).rows.into_iter();
+    rows.filter_map(|row| match row.what {
+        What::Node(node) => Some((row.depth, node)),
+        What::Others { .. } => None,
+    })
+    .collect()
+}
+
+pub(super) fn text(report: &Report<'_>, inverted: bool) -> String {
+    tree_text(report.view, &options(report, inverted), report.screen)
+}
+
+pub(super) fn json(report: &Report<'_>, inverted: bool) -> Value {
+    let nodes = chosen(report.view, &options(report, inverted));
+    let rows = nodes.rows.iter().filter_map(|row| match &row.what {
+        What::Node(node) => Some(node_json(row, node, report.scale)),
+        What::Others { .. } => None,
+    });
+    json!({ "nodes": rows.collect::<Vec<_>>(), "is_cut": nodes.is_cut })
+}
+
+fn options(report: &Report<'_>, inverted: bool) -> TreeOptions {
+    TreeOptions {
+        inverted,
+        root: None,
+        min_weight: report.min_weight(TREE_PERCENT),
+        max_depth: report.args.depth.map_or(usize::MAX, |depth| depth as usize),
+        limit: report.limit(TREE_ROWS),
+        scale: report.scale,
+        names: report.names,
+    }
+}
+
+fn node_json(row: &TreeRow<'_>, node: &TreeNode<'_>, scale: Scale) -> Value {
+    json!({
+        "depth": row.depth,
+        "handle": format!("f-{}", node.func.index()),
+        "function": node.name,
+        "lib": node.lib,
+        "inlined": node.is_inlined,
+        "self": node.self_amount.weight,
+        "total": node.total.weight,
+        "self_share": scale.share(node.self_amount.weight),
+        "total_share": scale.share(node.total.weight),
+    })
+}
+
+/// A line of a tree.
+struct TreeRow<'v> {
+    depth: usize,
+    what: What<'v>,
+    branch: Branch,
+    /// The lines that pass by on the left.
+    guides: String,
+    /// Whether it is in the lib of the node above.
+    is_of_same_lib: bool,
+}
+
+/// What a line is about.
+enum What<'v> {
+    Node(TreeNode<'v>),
+    /// Children that are too light to be shown.
+    Others {
+        count: usize,
+        weight: u64,
+    },
+}
+
+/// How a node hangs on the one above.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Branch {
+    /// As its only child, or as the only root: under it.
+    Chain,
+    /// With others that come after it.
+    Middle,
+    /// As the last of several.
+    Last,
+}
+
+/// The nodes that are shown, in order.
+struct Chosen<'v> {
+    rows: Vec<TreeRow<'v>>,
+    /// Whether there are more that are heavy enough.
+    is_cut: bool,
+}
+
+/// A node that was found.
+struct Kept<'v> {
+    node: TreeNode<'v>,
+    depth: usize,
+    parent: Option<usize>,
+    /// Whether it is shown.
+    is_shown: bool,
+    children: Children,
+}
+
+/// What was found below a node, or at the roots.
+#[derive(Default)]
+struct Children {
+    kept: Vec<usize>,
+    others: usize,
+    others_weight: u64,
+}
+
+/// Nodes, looked at from the heaviest on, until there are as many as are wanted.
+#[derive(Default)]
+struct Heaviest<'v> {
+    nodes: Vec<Kept<'v>>,
+    roots: Children,
+    /// Those whose turn has not come, of the same weight the one that was found first.
+    ahead: BinaryHeap<(u64, Reverse<usize>)>,
+}
+
+impl<'v> Heaviest<'v> {
+    fn find(tree: &Tree<'v>, options: &TreeOptions) -> Self {
+        let mut found = Self::default();
+        found.roots = found.add(options.roots(tree), None, options);
+        let mut count = 0;
+        while count < options.limit
+            && let Some((_, Reverse(index))) = found.ahead.pop()
+        {
+            count += 1;
+            found.nodes[index].is_shown = true;
+            let (node, depth) = (&found.nodes[index].node, found.nodes[index].depth);
+            if node.has_children && depth + 1 < options.max_depth {
+                let children = tree.children(node);
+                found.nodes[index].children = found.add(children, Some(index), options);
+            }
+        }
+        found
+    }
+
+    fn add(&mut self, nodes: Vec<TreeNode<'v>>, parent: Option<usize>, options: &TreeOptions) -> Children {
+        let depth = parent.map_or(0, |parent| self.nodes[parent].depth + 1);
+        let mut children = Children::default();
+        for node in nodes {
+            let weight = node.total.weight;
+            if weight < options.min_weight.max(1) {
+                children.others += 1;
+                children.others_weight += weight;
+                continue;
+            }
+            let index = self.nodes.len();
+            children.kept.push(index);
+            self.ahead.push((weight, Reverse(index)));
+            self.nodes.push(Kept { node, depth, parent, is_shown: false, children: Children::default() });
+        }
+        children
+    }
+
+    /// Takes those whose turn never came for others.
+    fn give_up_rest(&mut self) -> bool {
+        let is_cut = !self.ahead.is_empty();
+        for (weight, Reverse(index)) in std::mem::take(&mut self.ahead) {
+            let siblings = match self.nodes[index].parent {
+                Some(parent) => &mut self.nodes[parent].children,
+                None => &mut self.roots,
+            };
+            siblings.others += 1;
+            siblings.others_weight += weight;
+        }
+        is_cut
+    }
+}
+
+/// Finds what is heavy enough, and puts it in order.
+fn chosen<'v>(view: &'v View<'v>, options: &TreeOptions) -> Chosen<'v> {
+    let tree = if options.inverted { view.inverted_tree() } else { view.call_tree() };
+    let mut found = Heaviest::find(&tree, options);
+    let is_cut = found.give_up_rest();
+    let (roots, mut nodes) = (found.roots, found.nodes.into_iter().map(Some).collect::<Vec<_>>());
+    let mut rows = Vec::new();
+    let mut ahead = children_rows(&roots, &mut nodes, None, options);
+    while let Some((row, children)) = ahead.pop() {
+        ahead.extend(children_rows(&children, &mut nodes, Some(&row), options));
+        rows.push(row);
+    }
+    Chosen { rows, is_cut }
+}
+
+/// The lines of the children of a node, each with its own children, in reverse order.
+fn children_rows<'v>(
+    children: &Children,
+    nodes: &mut [Option<Kept<'v>>],
+    parent: Option<&TreeRow<'v>>,
+    options: &TreeOptions,
+) -> Vec<(TreeRow<'v>, Children)> {
+    let shown = children.kept.iter().filter_map(|&index| nodes[index].take()).filter(|kept| kept.is_shown);
+    let mut what: Vec<_> = shown.map(|kept| (What::Node(kept.node), kept.children)).collect();
+    // Under a node of which nothing is shown, others would only repeat its weight.
+    if !what.is_empty() && children.others_weight >= options.min_weight.max(1) {
+        let others = What::Others { count: children.others, weight: children.others_weight };
+        what.push((others, Children::default()));
+    }
+    let count = what.len();
+    let lib = parent.and_then(|parent| parent.node()).and_then(|node| node.lib);
+    let rows = what.into_iter().enumerate().map(|(index, (what, children))| {
+        let row = TreeRow {
+            depth: parent.map_or(0, |parent| parent.depth + 1),
+            is_of_same_lib: matches!((&what, parent), (What::Node(node), Some(_)) if node.lib == lib),
+            what,
+            branch: match index + 1 {
+                _ if count == 1 => Branch::Chain,
+                place if place == count => Branch::Last,
+                _ => Branch::Middle,
+            },
+            guides: parent.map(TreeRow::guides_below).unwrap_or_default(),
+        };
+        (row, children)
+    });
+    let mut rows: Vec<_> = rows.collect();
+    rows.reverse();
+    rows
+}
+
+impl<'v> TreeRow<'v> {
+    fn node(&self) -> Option<&TreeNode<'v>> {
+        match &self.what {
+            What::Node(node) => Some(node),
+            What::Others { .. } => None,
+        }
+    }
+
+    /// The guides of what hangs on this node.
+    fn guides_below(&self) -> String {
+        let own = match self.branch {
+            Branch::Chain => "",
+            Branch::Middle => "│  ",
+            Branch::Last => "   ",
+        };
+        format!("{}{own}", self.guides)
+    }
+
+    fn branch_mark(&self) -> &'static str {
+        match self.branch {
+            Branch::Chain => "",
+            Branch::Middle => "├─ ",
+            Branch::Last => "└─ ",
+        }
+    }
+
+    fn weights(&self) -> (u64, u64) {
+        match &self.what {
+            What::Node(node) => (node.total.weight, node.self_amount.weight),
+            What::Others { weight, .. } => (*weight, 0),
+        }
+    }
+}
+
+/// A tree as text: the shares, then the names, each under its caller (inverted: under its callee). A node that is the
+/// only child stands straight under the node that it belongs to.
+pub(crate) fn tree_text(view: &View<'_>, options: &TreeOptions, screen: Screen) -> String {
+    let chosen = chosen(view, options);
+    let heading = if options.inverted { " TIME  CALLED FROM" } else { "TOTAL    SELF  FUNCTION" };
+    let mut text = Style::Bold.paint(heading, screen) + "\n";
+    for row in &chosen.rows {
+        text.push_str(&line(row, options, screen));
+    }
+    if chosen.is_cut {
+        text.push_str("There are more nodes (--limit 0 shows all)\n");
+    }
+    text
+}
+
+fn line(row: &TreeRow<'_>, options: &TreeOptions, screen: Screen) -> String {
+    let (total, own) = row.weights();
+    let scale = options.scale;
+    let number = |weight: u64| {
+        let style = Style::of_share(scale.share(weight));
+        style.paint(&format!("{:>6}", scale.percent(weight)), screen)
+    };
+    let numbers =
+        if options.inverted { number(total) } else { format!("{}  {}", number(total), number(own)) };
+    let taken = if options.inverted { 8 } else { 16 };
+    let room = screen.width.map(|width| width.saturating_sub(taken).max(24));
+    let guides = guides(row, room, screen);
+    let room = room.map(|room| room.saturating_sub(guides.chars().count()));
+    let line =
+        format!("{numbers}  {}{}", Style::Dim.paint(&guides, screen), label(row, options, room, screen));
+    format!("{}\n", line.trim_end())
+}
+
+/// The guides and the mark of the branch, in at most half of the room: of deep trees the near part.
+fn guides(row: &TreeRow<'_>, room: Option<usize>, screen: Screen) -> String {
+    let mut guides = format!("{}{}", row.guides, row.branch_mark());
+    let count = guides.chars().count();
+    if let Some(most) = room.map(|room| room / 2).filter(|&most| count > most) {
+        guides = format!("…{}", guides.chars().skip(count - most + 1).collect::<String>());
+    }
+    if screen.unicode { guides } else { ascii(&guides) }
+}
+
+fn ascii(guides: &str) -> String {
+    let sign = |char| match char {
+        '│' => '|',
+        '├' | '└' => '`',
+        '─' => '-',
+        '…' => '~',
+        other => other,
+    };
+    guides.chars().map(sign).collect()
+}
+
+fn label(row: &TreeRow<'_>, options: &TreeOptions, room: Option<usize>, screen: Screen) -> String {
+    let node = match &row.what {
+        What::Node(node) => node,
+        What::Others { count, .. } => {
+            return Style::Dim.paint(&format!("({})", counted(*count as u64, "other")), screen);
+        }
+    };
+    let name = options.names.show(node.name);
+    let inlined = if node.is_inlined { " (inlined)" } else { "" };
+    let lib = node.lib.filter(|_| !row.is_of_same_lib).map(|lib| format!("  {}", printable(lib)));
+    let note = format!("{inlined}{}", lib.unwrap_or_default());
+    let Some(room) = room else { return name + &note };
+    // A name is worth more than the note on where it is.
+    let left = room.saturating_sub(name.chars().count());
+    let note = if note.chars().count() <= left { note } else { String::new() };
+    cut(&name, room, screen.unicode) + &Style::Dim.paint(&note, screen)
+}

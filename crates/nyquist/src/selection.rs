@@ -1,0 +1,213 @@
+//! The filters of the command line as a selection of a profile's samples.
+
+use crate::args::FilterArgs;
+use crate::failure::Failure;
+use nyquist_analysis::{Index, Pattern, SampleState, Selection, View};
+use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
+
+/// How many names are listed where a filter matches none of them.
+const NAMES_LISTED: usize = 8;
+
+/// The selection that the filters make of a profile. A filter that matches nothing of the profile fails, with what
+/// there is to choose from.
+pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection, Failure> {
+    Ok(Selection {
+        threads: threads(profile, &filter.thread)?,
+        processes: processes(profile, &filter.process)?,
+        libs: libs(profile, &filter.lib)?,
+        categories: categories(profile, &filter.category)?,
+        range: filter.range.map(crate::args::TimeRange::times),
+        state: if filter.off_cpu { SampleState::OffCpu } else { SampleState::OnCpu },
+        focus: patterns(&filter.focus)?,
+        ignore: patterns(&filter.ignore)?,
+        show: patterns(&filter.show)?,
+        hide: patterns(&filter.hide)?,
+        ..Selection::default()
+    })
+}
+
+/// The part of the profile that the filters select; without any, all of it, waiting too.
+pub(crate) fn part_of(profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
+    if filter.is_empty() {
+        return Ok(profile);
+    }
+    let selection = select(&profile, filter)?;
+    let index = Index::new(&profile);
+    let view = View::new(&index, &selection);
+    if view.is_empty() { Err(nothing_selected(&view, filter)) } else { Ok(view.to_profile()) }
+}
+
+/// What is said where samples pass none of the filters, with the reason where one is plain.
+pub(crate) fn nothing_selected(view: &View<'_>, filter: &FilterArgs) -> Failure {
+    let profile = view.profile();
+    if filter.is_empty() {
+        return Failure::new("the profile has no samples of CPU time");
+    }
+    let failure = Failure::new("no sample passes the filters");
+    if let Some(pattern) = view.unmatched_patterns().first() {
+        return failure.hint(format!("nothing in the profile matches `{pattern}`"));
+    }
+    if filter.off_cpu && !profile.threads().iter().any(|thread| thread.samples.iter().any(|it| it.off_cpu)) {
+        return failure.hint("the profile has no samples of waiting threads");
+    }
+    match filter.range {
+        Some(range) if range.times().start > last_time(profile) => {
+            failure.hint(format!("the last sample is at {:.3} s", last_time(profile) as f64 / 1e9))
+        }
+        _ => failure,
+    }
+}
+
+fn last_time(profile: &Profile) -> u64 {
+    profile.threads().iter().filter_map(|thread| thread.samples.last()).map(|it| it.time).max().unwrap_or(0)
+}
+
+fn patterns(texts: &[String]) -> Result<Vec<Pattern>, Failure> {
+    texts.iter().map(|text| pattern(text)).collect()
+}
+
+/// A regular expression; one that does not parse is shown with the place.
+pub(crate) fn pattern(text: &str) -> Result<Pattern, Failure> {
+    Pattern::regex(text).map_err(|error| {
+        let failure = Failure::new(error.to_string());
+        match error.position {
+            Some(position) => failure.hint(format!("{text}\n      {}^", " ".repeat(position))),
+            None => failure,
+        }
+    })
+}
+
+fn threads(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ThreadIndex>>, Failure> {
+    let threads = profile.threads();
+    let called = |index: usize, text: &str| {
+        handle(text, 't') == Some(index) || threads[index].tid == text || threads[index].name == text
+    };
+    let list = Named { what: "thread", plural: "threads", len: threads.len() };
+    let found = list.choose(wanted, called, |index| &threads[index].name)?;
+    Ok(found.map(|found| found.into_iter().map(ThreadIndex::from_index).collect()))
+}
+
+fn processes(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<ProcessIndex>>, Failure> {
+    let processes = profile.processes();
+    let called = |index: usize, text: &str| processes[index].pid == text || processes[index].name == text;
+    let list = Named { what: "process", plural: "processes", len: processes.len() };
+    let found = list.choose(wanted, called, |index| &processes[index].name)?;
+    Ok(found.map(|found| found.into_iter().map(ProcessIndex::from_index).collect()))
+}
+
+fn libs(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<LibId>>, Failure> {
+    let libs = profile.libs();
+    let called = |index: usize, text: &str| libs[index].name == text || libs[index].path == text;
+    let list = Named { what: "library", plural: "libraries", len: libs.len() };
+    let found = list.choose(wanted, called, |index| &libs[index].name)?;
+    Ok(found.map(|found| found.into_iter().map(LibId::from_index).collect()))
+}
+
+fn categories(profile: &Profile, wanted: &[String]) -> Result<Option<Vec<CategoryId>>, Failure> {
+    let categories = profile.categories();
+    let called = |index: usize, text: &str| categories[index].name.eq_ignore_ascii_case(text);
+    let list = Named { what: "category", plural: "categories", len: categories.len() };
+    let found = list.choose(wanted, called, |index| &categories[index].name)?;
+    Ok(found.map(|found| found.into_iter().map(CategoryId::from_index).collect()))
+}
+
+/// The index in a handle such as `t-3`.
+pub(crate) fn handle(text: &str, kind: char) -> Option<usize> {
+    text.strip_prefix(kind)?.strip_prefix('-')?.parse().ok()
+}
+
+/// A table of things that have names.
+struct Named {
+    what: &'static str,
+    plural: &'static str,
+    len: usize,
+}
+
+impl Named {
+    /// The rows that each of the wanted texts calls by its name or id or, where it calls none, that it matches as a
+    /// regular expression. `None` where nothing is asked for.
+    fn choose<'a>(
+        &self,
+        wanted: &[String],
+        called: impl Fn(usize, &str) -> bool,
+        name: impl Fn(usize) -> &'a String,
+    ) -> Result<Option<Vec<usize>>, Failure> {
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        let mut found = Vec::new();
+        for text in wanted {
+            let mut rows: Vec<usize> = (0..self.len).filter(|&index| called(index, text)).collect();
+            if rows.is_empty() {
+                let pattern = pattern(text)?;
+                rows = (0..self.len).filter(|&index| pattern.matches(name(index))).collect();
+            }
+            if rows.is_empty() {
+                return Err(self.none_called(text, name));
+            }
+            found.extend(rows);
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(Some(found))
+    }
+
+    fn none_called<'a>(&self, text: &str, name: impl Fn(usize) -> &'a String) -> Failure {
+        let failure = Failure::new(format!("no {} of the profile matches `{text}`", self.what));
+        let mut names: Vec<&str> = (0..self.len).map(|index| name(index).as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        if names.is_empty() {
+            return failure.hint(format!("the profile has no {}", self.plural));
+        }
+        let more = names.len().saturating_sub(NAMES_LISTED);
+        names.truncate(NAMES_LISTED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        failure.hint(format!("its {} are {}{more}", self.plural, names.join(", ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn choose(wanted: &[&str]) -> Result<Option<Vec<usize>>, Failure> {
+        let names = ["main".to_owned(), "worker-1".to_owned(), "worker-12".to_owned()];
+        let list = Named { what: "thread", plural: "threads", len: names.len() };
+        let wanted: Vec<_> = wanted.iter().map(|&text| text.to_owned()).collect();
+        list.choose(
+            &wanted,
+            |index, text| names[index] == text || text == index.to_string(),
+            |index| &names[index],
+        )
+    }
+
+    #[test]
+    fn a_name_is_chosen_alone_and_a_part_of_it_matches_all() {
+        assert_eq!(choose(&[]), Ok(None));
+        assert_eq!(choose(&["worker-1"]), Ok(Some(vec![1])));
+        assert_eq!(choose(&["worker"]), Ok(Some(vec![1, 2])));
+        assert_eq!(choose(&["2", "^m", "main"]), Ok(Some(vec![0, 2])));
+    }
+
+    #[test]
+    fn what_matches_nothing_says_what_there_is() {
+        let failure = choose(&["main", "nobody"]).unwrap_err();
+        assert_eq!(failure.message, "no thread of the profile matches `nobody`");
+        assert_eq!(failure.hints, ["its threads are main, worker-1, worker-12"]);
+    }
+
+    #[test]
+    fn a_regex_that_does_not_parse_shows_where() {
+        let failure = choose(&["wor(k"]).unwrap_err();
+        assert!(failure.message.contains("unclosed group"), "{}", failure.message);
+        assert_eq!(failure.hints, ["wor(k\n         ^"]);
+    }
+
+    #[test]
+    fn handles_are_letters_with_numbers() {
+        assert_eq!(handle("t-3", 't'), Some(3));
+        assert_eq!(handle("f-3", 't'), None);
+        assert_eq!(handle("t-x", 't'), None);
+    }
+}

@@ -1,0 +1,13 @@
+//! Text for people: names, tables, trees, and the terminal they are shown on.
+
+mod bars;
+pub(crate) mod names;
+mod screen;
+mod style;
+mod table;
+
+pub(crate) use bars::bar;
+pub(crate) use names::Names;
+pub(crate) use screen::Screen;
+pub(crate) use style::Style;
+pub(crate) use table::{Cell, Column, Table, cut};

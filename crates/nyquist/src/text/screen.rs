@@ -1,0 +1,76 @@
+//! What the standard output is: a terminal with a width and colours, or a pipe or file that gets plain text.
+
+use std::env;
+use std::ffi::OsString;
+use std::io::{self, IsTerminal as _};
+
+/// What text may make use of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Screen {
+    /// The terminal's width in characters; `None` where text goes elsewhere, and nothing is cut.
+    pub(crate) width: Option<usize>,
+    /// Whether colours and bars are shown.
+    pub(crate) colour: bool,
+    /// Whether characters beyond ASCII are shown as such.
+    pub(crate) unicode: bool,
+}
+
+impl Screen {
+    /// A pipe or a file.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { width: None, colour: false, unicode: true };
+
+    /// What the standard output is.
+    pub(crate) fn of_stdout() -> Self {
+        let stdout = io::stdout();
+        let unicode = is_utf8(|name| env::var_os(name));
+        if !stdout.is_terminal() {
+            return Self { width: None, colour: false, unicode };
+        }
+        let columns = rustix::termios::tcgetwinsize(&stdout).map_or(0, |size| size.ws_col);
+        let width = if columns == 0 { 80 } else { usize::from(columns) };
+        Self { width: Some(width), colour: wants_colour(|name| env::var_os(name)), unicode }
+    }
+}
+
+/// Colours, unless they are not wanted (<https://no-color.org>) or the terminal has none.
+fn wants_colour(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    !refused && variable("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// Whether the locale's characters are UTF-8: the first variable that is set decides (POSIX, "Locale").
+fn is_utf8(variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| variable(name));
+    let locale =
+        set.filter(|value| !value.is_empty()).map(|value| value.to_string_lossy().to_lowercase()).next();
+    locale.is_some_and(|locale| locale.contains("utf-8") || locale.contains("utf8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(set: &[(&str, &str)]) -> impl Fn(&str) -> Option<OsString> {
+        move |name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+    }
+
+    #[test]
+    fn colours_are_left_out_where_they_are_not_wanted() {
+        let check = |set: &[_], expected| assert_eq!(wants_colour(variables(set)), expected, "{set:?}");
+        check(&[], true);
+        check(&[("NO_COLOR", "1")], false);
+        check(&[("NO_COLOR", "")], true);
+        check(&[("TERM", "dumb")], false);
+        check(&[("TERM", "xterm-256color")], true);
+    }
+
+    #[test]
+    fn the_locale_says_which_characters_there_are() {
+        let check = |set: &[_], expected| assert_eq!(is_utf8(variables(set)), expected, "{set:?}");
+        check(&[], false);
+        check(&[("LANG", "de_DE.UTF-8")], true);
+        check(&[("LC_ALL", "C"), ("LANG", "de_DE.UTF-8")], false);
+        check(&[("LC_ALL", ""), ("LC_CTYPE", "C.utf8")], true);
+    }
+}

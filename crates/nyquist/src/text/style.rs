@@ -1,0 +1,59 @@
+//! Colours of text on terminals that show them.
+
+use super::Screen;
+
+/// How a piece of text looks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// As all else.
+    #[default]
+    Plain,
+    /// Headings.
+    Bold,
+    /// What is less important.
+    Dim,
+    /// A great share, and what got slower.
+    Hot,
+    /// A share that counts.
+    Warm,
+    /// What got faster.
+    Good,
+}
+
+impl Style {
+    /// The style of a share of the whole, from 0 to 1.
+    pub(crate) fn of_share(share: f64) -> Self {
+        match share {
+            share if share >= 0.1 => Self::Hot,
+            share if share >= 0.01 => Self::Warm,
+            _ => Self::Plain,
+        }
+    }
+
+    /// The text with the codes of its style (ECMA-48, "SGR") where the screen has colours.
+    pub(crate) fn paint(self, text: &str, screen: Screen) -> String {
+        let code = match self {
+            _ if !screen.colour || text.is_empty() => return text.to_owned(),
+            Self::Plain => return text.to_owned(),
+            Self::Bold => "1",
+            Self::Dim => "2",
+            Self::Hot => "31",
+            Self::Warm => "33",
+            Self::Good => "32",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_gets_plain_text() {
+        assert_eq!(Style::Hot.paint("x", Screen::PLAIN), "x");
+        let terminal = Screen { width: Some(80), colour: true, unicode: true };
+        assert_eq!(Style::Hot.paint("x", terminal), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Style::Plain.paint("x", terminal), "x");
+    }
+}

@@ -1,0 +1,30 @@
+//! Jitdumps and perf maps of arbitrary bytes, and unwind information in a jitdump.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nyquist_object::RelativeAddress;
+use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpRecord, PerfMap};
+use nyquist_unwind::Module;
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = JitDumpHeader::parse(bytes);
+    let mut rest = bytes;
+    while let Ok(Some(record)) = JitDumpRecord::parse(rest) {
+        read(record.body);
+        rest = &rest[record.size as usize..];
+    }
+    let map = PerfMap::parse(bytes);
+    let (all, found) = (map.len(), map.entries().filter(|entry| map.find(entry.start) == Some(*entry)).count());
+    assert_eq!(all, found, "an entry is not found by its own first address");
+});
+
+fn read(body: JitDumpBody<'_>) {
+    match body {
+        JitDumpBody::DebugInfo { lines, .. } => drop(lines.iter().count()),
+        JitDumpBody::UnwindingInfo { data, .. } => {
+            let module = Module::from_made_code(0x1000, data.to_vec());
+            let _ = (0..0x1000).step_by(16).map(|at| module.rule(RelativeAddress(at))).count();
+        }
+        _ => {}
+    }
+}

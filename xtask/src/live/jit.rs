@@ -1,0 +1,102 @@
+//! Code that is made while the program runs: names from jitdumps and perf maps, categories by runtime, whole stacks.
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_eq, expect_share, skip};
+use super::harness::Test;
+use super::profile::Frame;
+use super::recorded::Recorded;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-")),
+    Test::new("javascript_has_names_from_a_jitdump", |test| javascript(test, "--perf-prof", "jit-")),
+    Test::new("javascript_is_unwound_by_what_the_jitdump_says", |test| {
+        let options = ["--perf-prof", "--perf-prof-unwinding-info"];
+        let recorded = record_javascript(test, &options)?;
+        expect_whole_stacks(&recorded, "spin")
+    }),
+    Test::new("java_has_names_from_a_map_written_at_its_end", java),
+    Test::new("made_code_without_names_keeps_its_addresses", unnamed),
+];
+
+/// The folder of the workloads' sources.
+fn source(name: &str) -> String {
+    crate::root().join("workloads").join(name).display().to_string()
+}
+
+/// Skips the test where a program is missing.
+fn need_program(test: &Context<'_>, program: &str, argument: &str) -> Verdict {
+    match test.program(program).args(&[argument]).run() {
+        Ok(_) => Ok(()),
+        Err(_) => skip(format!("{program} is not installed")),
+    }
+}
+
+fn record_javascript(test: &Context<'_>, options: &[&str]) -> Result<Recorded, Stop> {
+    need_program(test, "node", "--version")?;
+    let script = source("jit.js");
+    // The jitdump is written into the working directory.
+    let folder = test.fresh("jit").display().to_string();
+    std::fs::create_dir_all(&folder)?;
+    let enter = "cd \"$0\" && exec node \"$@\"";
+    let words: Vec<&str> = ["sh", "-c", enter, &folder]
+        .into_iter()
+        .chain(options.iter().copied())
+        .chain([&*script, "1000"])
+        .collect();
+    Ok(test.record_command(&words).run_well()?)
+}
+
+fn javascript(test: &Context<'_>, option: &str, lib: &str) -> Verdict {
+    // Without the second option every interpreted function has the interpreter's name.
+    let recorded = record_javascript(test, &[option, "--interpreted-frames-native-stack"])?;
+    let profile = &recorded.profile;
+    for part in ["alpha", "beta"] {
+        let wanted = recorded.true_share(part)?;
+        expect_share(part, profile.total_share(part), wanted, profile.count())?;
+    }
+    let frame = profile.frame_of(|frame| frame.function == "spin").ok_or_else(|| no_frame("spin"))?;
+    expect_eq("its category", &*frame.category, "JavaScript")?;
+    expect(frame.file.as_deref().is_some_and(|file| file.ends_with("jit.js")), format_args!("{frame:?}"))?;
+    expect(frame.lib.as_deref().is_some_and(|name| name.starts_with(lib)), format_args!("{frame:?}"))?;
+    expect_whole_stacks(&recorded, "alpha")
+}
+
+fn java(test: &Context<'_>) -> Verdict {
+    need_program(test, "java", "-version")?;
+    let (source, options) =
+        (source("Jit.java"), ["-XX:+UnlockDiagnosticVMOptions", "-XX:+PreserveFramePointer"]);
+    let words: Vec<&str> =
+        ["java"].into_iter().chain(options).chain(["-XX:+DumpPerfMapAtExit", &source]).collect();
+    let recorded = test.record_command(&words).run_well()?;
+    let method = "int Jit.fibonacci(int)";
+    let profile = &recorded.profile;
+    expect(profile.self_share(method) > 0.3, format_args!("{:?}", profile.functions()))?;
+    let frame = profile.frame_of(|frame| frame.function == method).ok_or_else(|| no_frame(method))?;
+    expect_eq("its category", &*frame.category, "Java")?;
+    expect_whole_stacks(&recorded, method)
+}
+
+fn unnamed(test: &Context<'_>) -> Verdict {
+    let recorded = record_javascript(test, &[])?;
+    let profile = &recorded.profile;
+    let made = |frame: &Frame| frame.lib.is_none() && frame.function.starts_with("0x");
+    expect(profile.share_with(made) > 0.5, "code without a name is not there")
+}
+
+/// Stacks with a function reach the start of their thread.
+fn expect_whole_stacks(recorded: &Recorded, function: &str) -> Verdict {
+    let has = |stack: &[&Frame]| stack.iter().any(|frame| frame.function == function);
+    let is_whole = |stack: &[&Frame]| {
+        stack
+            .first()
+            .is_some_and(|frame| matches!(&*frame.function, "_start" | "clone3" | "__clone3" | "__clone"))
+    };
+    let profile = &recorded.profile;
+    let (all, whole) =
+        (profile.share_of_stacks(has), profile.share_of_stacks(|stack| has(stack) && is_whole(stack)));
+    expect(whole > 0.98 * all, format_args!("{whole} of {all} are whole; roots: {:?}", profile.roots()))
+}
+
+fn no_frame(function: &str) -> Stop {
+    Stop::Failed(format!("{function} is nowhere"))
+}
