@@ -45,8 +45,10 @@ fn main() -> io::Result<()> {
     let scratch = env::temp_dir().join(format!("nyquist-fuzz-seeds-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     let files = compile_all(&scratch);
-    let written =
-        write_object_seeds(&files).and_then(|()| write_text_seeds()).and_then(|()| write_profiles());
+    let written = write_object_seeds(&files)
+        .and_then(|()| write_text_seeds())
+        .and_then(|()| write_profiles())
+        .and_then(|()| write_markers());
     fs::remove_dir_all(&scratch)?;
     println!("{} object files, and seeds made of them, are in {}", files.len(), corpus("").display());
     written
@@ -195,4 +197,37 @@ fn write(target: &str, number: usize, seed: &[u8]) -> io::Result<()> {
     let folder = corpus(target);
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(format!("seed-{number}")), seed)
+}
+
+/// A marker file's records: every kind of them, with an interval that has a begin and an end.
+fn write_markers() -> io::Result<()> {
+    use nyquist_tracing::protocol::{Field, Kind, Number, Values, put_kind, put_marker, put_thread, record};
+    let fields = [("path", ""), ("size", "bytes"), ("flow", "flow-id")];
+    let field = |&(key, format): &(&'static str, &'static str)| Field { key, format, ..Field::default() };
+    let kind = Kind {
+        name: "load".into(),
+        marker_name: "load file",
+        track: "tasks",
+        fields: fields.iter().map(field).collect(),
+        ..Kind::default()
+    };
+    let mut records = Vec::new();
+    put_thread(&mut records, 7);
+    put_kind(&mut records, 1, &kind);
+    let mut values = Values::new();
+    values.text(0, "/a");
+    let more = [(1, Number::Integer(4096)), (2, Number::Integer(5)), (0, Number::Any(0.5))];
+    for (record, times) in [
+        (record::START, (1500, 3)),
+        (record::INTERVAL, (1500, 2000)),
+        (record::INSTANT, (1600, 0)),
+        (record::END, (1900, 3)),
+    ] {
+        put_marker(&mut records, (record, 1), "", times, &values, &more);
+        put_marker(&mut records, (record, 0), "plain", times, &Values::new(), &[]);
+    }
+    let folder = corpus("marker_file");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("records"), records)?;
+    fs::write(folder.join("text"), "1500 2000 a step\n1500 1500 now\n")
 }

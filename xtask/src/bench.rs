@@ -7,6 +7,7 @@ mod record;
 mod recorder;
 mod samples;
 mod spread;
+mod tracing;
 
 use anyhow::Result;
 
@@ -23,6 +24,8 @@ pub(crate) struct Options {
 enum Subject {
     /// Slowdown of the recorded program, the recorder's CPU time, time to save, samples against CPU time
     Record(record::Options),
+    /// What a span of `tracing` costs the profiled program, with layers of several profilers
+    Tracing(tracing::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
 }
@@ -33,5 +36,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     match &options.subject {
         Subject::Record(options) => record::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
+        Subject::Tracing(options) => tracing::run(options).map(|()| true),
     }
 }

@@ -1,4 +1,4 @@
-//! What a span costs: `nyquist-tracing-bench none|registry|nyquist|chrome|tracy [LABEL]` prints nanoseconds a span.
+//! What a span costs: `nyquist-tracing-bench none|registry|nyquist|chrome|tracy` prints nanoseconds a span.
 //!
 //! With `NYQUIST_MARKER_DIR` and `NYQUIST_TRACING_BENCH_ALONE` set, `nyquist` is the cost of the layer alone: this program empties its marker files itself.
 //! Under `nyquist record` the samples cost something as well.
@@ -24,7 +24,6 @@ const BURSTS: usize = 60;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let mode = words.first().map_or("", String::as_str);
-    let label = words.get(1).map_or(mode, String::as_str);
     let mut flush = None;
     match mode {
         "none" => {}
@@ -50,13 +49,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fields = measure(|number| {
         let _span = black_box(info_span!("work", number, kind = "even").entered());
     });
-    println!("{label} {:.1} {:.1} (fastest {:.1} {:.1})", plain.0, fields.0, plain.1, fields.1);
+    println!("{mode} {plain:.1} {fields:.1}");
     drop(flush);
     Ok(())
 }
 
 /// The median burst's time for a span, in nanoseconds.
-fn measure(span: impl Fn(u32)) -> (f64, f64) {
+fn measure(span: impl Fn(u32)) -> f64 {
     let burst = || {
         let start = Instant::now();
         (0..BURST).for_each(&span);
@@ -68,7 +67,7 @@ fn measure(span: impl Fn(u32)) -> (f64, f64) {
     burst();
     let mut times: Vec<f64> = (0..BURSTS).map(|_| burst()).collect();
     times.sort_by(f64::total_cmp);
-    (times[times.len() / 2], times[0])
+    times[times.len() / 2]
 }
 
 /// Does what a recorder does, if there is none: says that everything was read.

@@ -70,3 +70,71 @@ impl Ring {
         CAPACITY as u64 - (self.written - self.read) >= len
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+    use std::path::PathBuf;
+
+    /// A ring in a folder of its own, and its file.
+    fn ring(test: &str) -> (Ring, File, PathBuf) {
+        let folder = std::env::temp_dir().join(format!("nyquist-ring-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let ring = Ring::create(&folder).unwrap();
+        let entry = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap();
+        let file = OpenOptions::new().read(true).write(true).open(entry.path()).unwrap();
+        (ring, file, folder)
+    }
+
+    fn number(file: &File, at: usize) -> u64 {
+        let mut bytes = [0; 8];
+        file.read_exact_at(&mut bytes, at as u64).unwrap();
+        u64::from_le_bytes(bytes)
+    }
+
+    fn record(len: usize) -> Vec<u8> {
+        let mut record = vec![7; len];
+        record[..8].copy_from_slice(&[0, 0, 0, 0, record::INSTANT, 0, 0, 0]);
+        record[..4].copy_from_slice(&(len as u32).to_le_bytes());
+        record
+    }
+
+    #[test]
+    fn what_finds_no_room_is_counted_until_somebody_reads() {
+        let (mut ring, file, folder) = ring("full");
+        let record = record(CAPACITY / 2);
+        assert_eq!([ring.push(&record), ring.push(&record)], [true, true]);
+        assert!(!ring.push(&record));
+        assert_eq!((number(&file, header::WRITTEN), number(&file, header::LOST)), (CAPACITY as u64, 1));
+        file.write_all_at(&(CAPACITY as u64 / 2).to_le_bytes(), header::READ as u64).unwrap();
+        assert_eq!([ring.push(&record), ring.push(&record)], [true, false]);
+        assert_eq!(number(&file, header::LOST), 2);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_record_does_not_wrap() {
+        let (mut ring, file, folder) = ring("wrap");
+        assert!(ring.push(&record(CAPACITY - 64)));
+        file.write_all_at(&(CAPACITY as u64 - 64).to_le_bytes(), header::READ as u64).unwrap();
+        assert!(ring.push(&record(128)));
+        assert_eq!(number(&file, header::WRITTEN), CAPACITY as u64 + 128);
+        let padding = u64::from(record::PAD) << 32 | 64;
+        assert_eq!(number(&file, header::LEN + CAPACITY - 64), padding);
+        assert_eq!(number(&file, header::LEN) as u32, 128);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_reader_that_lies_gains_nothing() {
+        let (mut ring, file, folder) = ring("liar");
+        assert!(ring.push(&record(CAPACITY)));
+        for read in [CAPACITY as u64 + 1, u64::MAX] {
+            file.write_all_at(&read.to_le_bytes(), header::READ as u64).unwrap();
+            assert!(!ring.push(&record(8)), "{read}");
+        }
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}
