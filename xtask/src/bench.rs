@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
 
+mod cargo;
 mod measure;
 mod program;
 mod record;
@@ -22,6 +23,8 @@ pub(crate) struct Options {
 enum Subject {
     /// Slowdown of the recorded program, the recorder's CPU time, time to save, samples against CPU time
     Record(record::Options),
+    /// What `cargo nyquist` takes beyond `cargo run` and the recording
+    Cargo(cargo::Options),
 }
 
 /// Measures; says that it could.
@@ -29,6 +32,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
         Subject::Record(options) => record::run(options)?,
+        Subject::Cargo(options) => cargo::run(options)?,
     }
     Ok(true)
 }

@@ -373,7 +373,7 @@ impl Stages {
     fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         let id = (sample.pid, sample.tid);
-        if self.shape.main_threads_only && id.0.0 != id.1.0 {
+        if self.is_left_out(id) {
             return;
         }
         let period = sample.period_ns.max(1);
@@ -502,8 +502,16 @@ impl Stages {
         self.tracker.process(pid, now).thread(tid, now)
     }
 
+    /// Whether nothing of a thread is in the profile.
+    fn is_left_out(&self, (pid, tid): (Pid, Tid)) -> bool {
+        self.shape.main_threads_only && pid.0 != tid.0
+    }
+
     /// A thread has ended: what it used since its last sample was never sampled.
     fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
+        if self.is_left_out(id) {
+            return;
+        }
         let used = self.thread(now, id).cpu_delta(cpu, total);
         self.thread(now, id).unsampled.add(used);
         if !self.options.kernel_permitted {
@@ -544,6 +552,7 @@ impl Stages {
 
     fn marker(&mut self, now: Timestamp, marker: &Marker) {
         let thread = match &marker.track {
+            Track::Thread(tid) if self.is_left_out((marker.pid, *tid)) => return,
             Track::Thread(tid) => self.profile_thread(now, (marker.pid, *tid)),
             Track::Named(name) => {
                 let process = self.process_with_thread(now, marker.pid);
@@ -938,7 +947,8 @@ mod tests {
 
     #[test]
     fn only_main_threads_where_they_alone_are_wanted() {
-        let events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
+        let mut events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
+        events.push(EventKind::Total { pid: Pid(1), tid: Tid(5), cpu_time_ns: 9 * MS });
         let shape = Shape { main_threads_only: true, ..Shape::default() };
         assert_eq!(rows(shape, events).len(), 2);
     }

@@ -14,6 +14,7 @@ mod http;
 mod invocation;
 mod jit;
 mod names;
+mod options;
 mod output_files;
 pub(crate) mod paranoid;
 mod permissions;
@@ -23,6 +24,7 @@ mod recorded;
 mod recording;
 mod report;
 mod rules;
+mod samply;
 mod server;
 mod signals;
 mod stacks;
@@ -47,4 +49,6 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
+    ("options", options::TESTS),
+    ("samply", samply::TESTS),
 ];
