@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
 
+mod analysis;
 mod cargo;
 mod measure;
 mod program;
@@ -25,14 +26,16 @@ enum Subject {
     Record(record::Options),
     /// What `cargo nyquist` takes beyond `cargo run` and the recording
     Cargo(cargo::Options),
+    /// Every kind of question to a profile of 20 million samples
+    Analysis(analysis::Options),
 }
 
-/// Measures; says that it could.
+/// Measures; says whether it could.
 pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
-        Subject::Record(options) => record::run(options)?,
-        Subject::Cargo(options) => cargo::run(options)?,
+        Subject::Record(options) => record::run(options).map(|()| true),
+        Subject::Cargo(options) => cargo::run(options).map(|()| true),
+        Subject::Analysis(options) => analysis::run(options),
     }
-    Ok(true)
 }

@@ -52,6 +52,7 @@ const fn then(workload: Workload, after: After) -> Workload {
 
 const WORKLOADS: &[Workload] = &[
     c("shares", "shares.c"),
+    c("parts", "parts.c"),
     c("shares-O0", "-O0 shares.c"),
     c("shares-fp", "-fno-omit-frame-pointer shares.c"),
     c(

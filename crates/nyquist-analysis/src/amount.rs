@@ -3,6 +3,7 @@
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
 
+use nyquist_profile::{Profile, Sample};
 use serde::Serialize;
 
 /// How much of the profile something takes.
@@ -15,6 +16,12 @@ pub struct Amount {
 }
 
 impl Amount {
+    /// What a sample stands for. A thread's first CPU delta has no meaning: there is no sample before it.
+    pub(crate) fn of_sample(profile: &Profile, sample: &Sample, is_first: bool) -> Self {
+        let cpu_ns = if is_first || !profile.meta().has_cpu_deltas { 0 } else { sample.cpu_delta };
+        Self { weight: sample.weight.into(), cpu_ns }
+    }
+
     /// Whether it is nothing.
     pub fn is_zero(self) -> bool {
         self == Self::default()

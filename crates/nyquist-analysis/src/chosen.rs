@@ -31,21 +31,34 @@ impl<'p> Chosen<'p> {
         Self { profile, threads, range: selection.times(), state: selection.state }
     }
 
+    /// Which of a thread's samples are in the chosen times. O(log samples).
+    pub(crate) fn range_of(&self, thread: ThreadIndex) -> Range<usize> {
+        let samples = &self.profile.thread(thread).samples;
+        let start = samples.partition_point(|sample| sample.time < self.range.start);
+        let end = samples.partition_point(|sample| sample.time < self.range.end);
+        start..end.max(start)
+    }
+
+    /// The states that are chosen.
+    pub(crate) fn states(&self) -> &'static [SampleState] {
+        match self.state {
+            SampleState::OnCpu => &[SampleState::OnCpu],
+            SampleState::OffCpu => &[SampleState::OffCpu],
+            SampleState::Both => &[SampleState::OnCpu, SampleState::OffCpu],
+        }
+    }
+
     /// The chosen samples of a thread, in the order of time. The first is found in O(log samples).
     pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = ChosenSample<'p>> + use<'p> {
         let (profile, state) = (self.profile, self.state);
-        let samples = &profile.thread(thread).samples;
-        let start = samples.partition_point(|sample| sample.time < self.range.start);
-        let end = samples.partition_point(|sample| sample.time < self.range.end).max(start);
-        let numbered = samples[start..end].iter().zip(start..);
+        let range = self.range_of(thread);
+        let numbered = profile.thread(thread).samples[range.clone()].iter().zip(range.start..);
         numbered.filter(move |(sample, _)| state.accepts(sample)).map(move |(sample, position)| {
-            ChosenSample { sample, is_first: position == 0, amount: amount(profile, sample, position == 0) }
+            ChosenSample {
+                sample,
+                is_first: position == 0,
+                amount: Amount::of_sample(profile, sample, position == 0),
+            }
         })
     }
-}
-
-/// A thread's first CPU delta has no meaning: there is no sample before it.
-fn amount(profile: &Profile, sample: &Sample, is_first: bool) -> Amount {
-    let cpu_ns = if is_first || !profile.meta().has_cpu_deltas { 0 } else { sample.cpu_delta };
-    Amount { weight: sample.weight.into(), cpu_ns }
 }

@@ -62,8 +62,13 @@ impl<'a> Derived<'a> {
 
     /// Removes nodes. Their callees become callees of the nearest caller that stays.
     pub(crate) fn apply(&mut self, fates: &[Fate]) {
+        self.apply_and_rename(fates, |func| func);
+    }
+
+    /// The same, with other functions at the nodes that stay.
+    pub(crate) fn apply_and_rename(&mut self, fates: &[Fate], renamed: impl Fn(u32) -> u32) {
         let old = &*self.forest;
-        let mut new = Forest::default();
+        let mut new = Forest::with_capacity(fates.iter().filter(|fate| **fate == Fate::Keep).count());
         // For each old node, the nearest of it and its callers that stays; and where its samples go.
         let mut nearest = Vec::with_capacity(old.len());
         let mut target = Vec::with_capacity(old.len());
@@ -74,7 +79,7 @@ impl<'a> Derived<'a> {
             };
             let (here, samples) = match fate {
                 Fate::Keep => {
-                    let kept = new.push(caller, old.func[node], old.stack[node], old.category[node]);
+                    let kept = new.push(caller, renamed(old.func[node]), old.stack[node], old.category[node]);
                     (kept, kept)
                 }
                 Fate::Merge => (caller, caller),

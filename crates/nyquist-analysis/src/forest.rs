@@ -46,6 +46,17 @@ impl Forest {
         (forest, order.position)
     }
 
+    /// No nodes, and room for some.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self {
+            parent: Vec::with_capacity(count),
+            end: Vec::with_capacity(count),
+            func: Vec::with_capacity(count),
+            stack: Vec::with_capacity(count),
+            category: Vec::with_capacity(count),
+        }
+    }
+
     fn with_len(len: usize) -> Self {
         Self {
             parent: vec![NONE; len],

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::once;
+use crate::parallel;
 use crate::view::View;
 
 /// What a thread takes.
@@ -97,7 +98,10 @@ impl<'a> View<'a> {
                 samples,
             }
         };
-        let mut rows: Vec<_> = self.chosen.threads.iter().map(row).collect();
+        let threads = &self.chosen.threads;
+        let mut rows =
+            parallel::pieces(threads.len(), 1, |range| threads[range].iter().map(row).collect::<Vec<_>>())
+                .concat();
         rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.thread.cmp(&b.thread)));
         rows
     }

@@ -3,6 +3,7 @@
 use nyquist_profile::{FuncId, Profile};
 
 use crate::forest::Forest;
+use crate::sums::IndexedSums;
 
 /// What is worked out once for a profile, for all questions that follow.
 #[derive(Debug)]
@@ -12,13 +13,15 @@ pub struct Index<'p> {
     pub(crate) forest: Forest,
     /// The node of each stack.
     pub(crate) node_of_stack: Vec<u32>,
+    pub(crate) sums: IndexedSums,
 }
 
 impl<'p> Index<'p> {
-    /// Prepares a profile for questions. O(stacks).
+    /// Prepares a profile for questions. O(stacks + samples).
     pub fn new(profile: &'p Profile) -> Self {
         let (forest, node_of_stack) = Forest::of_stacks(profile);
-        Self { profile, forest, node_of_stack }
+        let sums = IndexedSums::new(profile, &node_of_stack);
+        Self { profile, forest, node_of_stack, sums }
     }
 
     /// The profile.

@@ -23,6 +23,7 @@
 
 mod amount;
 mod chosen;
+mod columns;
 mod comparable_name;
 mod derived;
 mod diff;
@@ -35,6 +36,7 @@ mod groups;
 mod index;
 mod markers;
 mod once;
+mod parallel;
 mod pattern;
 mod patterns;
 mod peek;
@@ -44,6 +46,7 @@ mod selection;
 mod spans;
 mod statistics;
 mod summary;
+mod sums;
 #[cfg(test)]
 mod test_profile;
 mod timeline;

@@ -1,7 +1,13 @@
 //! Self and total amounts by whatever frames have in common, each counted once a sample.
 
+use std::ops::Range;
+
 use crate::amount::Amount;
+use crate::parallel;
 use crate::view::View;
+
+/// Fewer nodes than this are gone through by one CPU.
+const NODES_WORTH_SHARING: usize = 50_000;
 
 /// What frames of one kind take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,22 +22,55 @@ pub(crate) struct SelfAndTotal {
 pub(crate) fn by_key(
     view: &View<'_>,
     keys: usize,
+    key: impl Fn(usize) -> Option<usize> + Sync,
+) -> Vec<SelfAndTotal> {
+    let pieces = parallel::pieces(view.forest().len(), NODES_WORTH_SHARING.max(keys), |nodes| {
+        by_key_of_nodes(view, nodes, keys, &key)
+    });
+    let sum = pieces.into_iter().reduce(|mut sum, piece| {
+        for (sum, piece) in sum.iter_mut().zip(piece) {
+            sum.own += piece.own;
+            sum.total += piece.total;
+        }
+        sum
+    });
+    sum.unwrap_or_default()
+}
+
+/// The same for some of the nodes, whose totals may reach beyond them.
+fn by_key_of_nodes(
+    view: &View<'_>,
+    nodes: Range<usize>,
+    keys: usize,
     key: impl Fn(usize) -> Option<usize>,
 ) -> Vec<SelfAndTotal> {
     let forest = view.forest();
     let mut amounts = vec![SelfAndTotal::default(); keys];
     let mut open = OpenFrames::new(keys);
-    for node in 0..forest.len() {
+    let callers: Vec<_> = match forest.parent.get(nodes.start) {
+        Some(&caller) => forest.ancestors(caller).collect(),
+        None => Vec::new(),
+    };
+    for caller in callers.into_iter().rev() {
+        if let Some(key) = key(caller as usize) {
+            open.enter(key, forest.end[caller as usize]);
+        }
+    }
+    let mut node = nodes.start;
+    while node < nodes.end {
         let total = view.total_of(node as u32);
         if total.is_zero() {
+            node = forest.end[node] as usize;
             continue;
         }
         open.leave_before(node as u32);
-        let Some(key) = key(node) else { continue };
-        amounts[key].own += view.own(node as u32);
-        if open.enter(key, forest.end[node]) {
-            amounts[key].total += total;
+        if let Some(key) = key(node) {
+            amounts[key].own += view.own(node as u32);
+            if open.enter(key, forest.end[node]) {
+                amounts[key].total += total;
+            }
         }
+        node += 1;
     }
     amounts
 }

@@ -1,11 +1,15 @@
 //! Focus, ignore, show and hide: pprof's filters by function (`profile/filter.go` of pprof).
 
-use nyquist_profile::{Profile, SourceId};
+use nyquist_profile::{Func, Profile, SourceId};
 
 use crate::derived::{Derived, Fate};
 use crate::forest::NONE;
+use crate::parallel;
 use crate::pattern::Pattern;
 use crate::selection::Selection;
+
+/// Fewer functions than this are matched by one CPU.
+const FUNCTIONS_WORTH_SHARING: usize = 2000;
 
 /// Applies a selection's patterns.
 pub(crate) fn apply(profile: &Profile, selection: &Selection, derived: &mut Derived<'_>) {
@@ -69,14 +73,15 @@ pub(crate) fn matching_functions(profile: &Profile, patterns: &[Pattern]) -> Vec
         .map(|index| matches(profile.string(profile.source(SourceId::from_index(index)).filename)))
         .collect();
     let libs: Vec<_> = profile.libs().iter().map(|lib| matches(&lib.name)).collect();
-    let funcs = profile.funcs().iter();
-    funcs
-        .map(|func| {
-            func.source.is_some_and(|source| sources[source.index()])
-                || func.lib.is_some_and(|lib| libs[lib.index()])
-                || matches(profile.string(func.name))
-        })
-        .collect()
+    let is_matched = |func: &Func| {
+        func.source.is_some_and(|source| sources[source.index()])
+            || func.lib.is_some_and(|lib| libs[lib.index()])
+            || matches(profile.string(func.name))
+    };
+    let pieces = parallel::pieces(profile.funcs().len(), FUNCTIONS_WORTH_SHARING, |range| {
+        profile.funcs()[range].iter().map(is_matched).collect::<Vec<_>>()
+    });
+    pieces.concat()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::ops::Range;
 use nyquist_profile::{CategoryColor, CategoryId, ThreadIndex};
 use serde::Serialize;
 
+use crate::parallel;
 use crate::spans::Span;
 use crate::view::View;
 
@@ -47,12 +48,15 @@ impl<'a> View<'a> {
     /// The CPU use of each selected thread over time. O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale { times: self.times(), parts };
-        let rows = self.chosen.threads.iter().map(|&thread| {
+        let row = |&thread: &ThreadIndex| {
             let mut parts_ns = vec![0; parts];
             self.spans_of(thread).for_each(|span| scale.add(&span, &mut parts_ns));
             ThreadTimeline { thread, name: &self.profile().thread(thread).name, parts_ns }
-        });
-        scale.timeline(rows.collect())
+        };
+        let threads = &self.chosen.threads;
+        let rows =
+            parallel::pieces(threads.len(), 1, |range| threads[range].iter().map(row).collect::<Vec<_>>());
+        scale.timeline(rows.concat())
     }
 
     /// The time in each category that has any, over time. O(samples + categories × parts).
@@ -95,7 +99,7 @@ impl Scale {
     fn add(&self, span: &Span, parts_ns: &mut [u64]) {
         let length = span.times.end - span.times.start;
         let (start, end) = (span.times.start.max(self.times.start), span.times.end.min(self.times.end));
-        if start >= end {
+        if start >= end || parts_ns.is_empty() {
             return;
         }
         // What was used up to a time, so that rounding loses nothing.
@@ -103,6 +107,11 @@ impl Scale {
             (u128::from(span.ns) * u128::from(time - span.times.start) / u128::from(length)) as u64
         };
         let mut from = start;
+        // Most spans are in one part.
+        if span.times.end <= self.start_of(self.part_at(start) + 1) && span.times.start == start {
+            parts_ns[self.part_at(start)] += span.ns;
+            return;
+        }
         let (first, last) = (self.part_at(start), self.part_at(end - 1));
         for (part, part_ns) in parts_ns.iter_mut().enumerate().take(last + 1).skip(first) {
             let to = self.start_of(part + 1).min(end);
@@ -178,7 +187,7 @@ mod tests {
 
     #[test]
     fn no_parts_and_no_samples_are_no_danger() {
-        check(&[(1, 0, "user:f"), (2, 1, "user:f")], 0..2, 0, &[]);
+        check(&[(1, 0, "user:f"), (2, 1, "user:f")], 0..9, 0, &[]);
         with_view(&profile(&[]), &Selection::default(), |view| {
             assert_eq!(view.thread_timeline(3).rows[0].parts_ns, [0, 0, 0]);
             assert!(view.category_timeline(3).rows.is_empty());

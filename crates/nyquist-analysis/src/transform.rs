@@ -110,16 +110,17 @@ fn focus_self(derived: &mut Derived<'_>, func: u32) {
     derived.keeps_stackless = false;
 }
 
-/// How many functions of a path each node has matched with its callers: its length from where it is complete on,
-/// `None` off the path.
-fn matched(forest: &Forest, path: &[FuncId]) -> Vec<Option<usize>> {
-    let mut matched: Vec<Option<usize>> = Vec::with_capacity(forest.len());
+/// How many functions of a path each node has matched with its callers: the path's length from where it is complete
+/// on, [`NONE`] off the path.
+fn matched(forest: &Forest, path: &[FuncId]) -> Vec<u32> {
+    let mut matched: Vec<u32> = Vec::with_capacity(forest.len());
     for (&parent, &func) in forest.parent.iter().zip(&forest.func) {
-        let above = if parent == NONE { Some(0) } else { matched[parent as usize] };
-        matched.push(match above {
-            Some(count) if count == path.len() => Some(count),
-            Some(count) if path[count].index() as u32 == func => Some(count + 1),
-            _ => None,
+        let above = if parent == NONE { 0 } else { matched[parent as usize] };
+        matched.push(match path.get(above as usize) {
+            Some(next) if next.index() as u32 == func => above + 1,
+            // The path is complete, or was left above.
+            None => above,
+            Some(_) => NONE,
         });
     }
     matched
@@ -127,7 +128,7 @@ fn matched(forest: &Forest, path: &[FuncId]) -> Vec<Option<usize>> {
 
 fn focus_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
     let matched = matched(&derived.forest, path);
-    let fate = |&count: &Option<usize>| if count == Some(path.len()) { Fate::Keep } else { Fate::Drop };
+    let fate = |&count: &u32| if count as usize == path.len() { Fate::Keep } else { Fate::Drop };
     let fates: Vec<_> = matched.iter().map(fate).collect();
     derived.apply(&fates);
     derived.keeps_stackless = false;
@@ -136,13 +137,15 @@ fn focus_subtree(derived: &mut Derived<'_>, path: &[FuncId]) {
 fn merge_call_node(derived: &mut Derived<'_>, path: &[FuncId]) {
     let forest = &*derived.forest;
     let matched = matched(forest, path);
-    let count = |node: u32| if node == NONE { Some(0) } else { matched[node as usize] };
-    // The node itself is where the path has just become complete.
-    let is_merged = |node: usize| {
-        count(node as u32) == Some(path.len()) && count(forest.parent[node]) != Some(path.len())
+    let is_complete = |node: u32| {
+        let count = if node == NONE { 0 } else { matched[node as usize] };
+        count as usize == path.len()
     };
-    let fate = |node| if is_merged(node) { Fate::Merge } else { Fate::Keep };
-    let fates: Vec<_> = (0..forest.len()).map(fate).collect();
+    // The node itself is where the path has just become complete.
+    let fate = |node: u32| {
+        if is_complete(node) && !is_complete(forest.parent[node as usize]) { Fate::Merge } else { Fate::Keep }
+    };
+    let fates: Vec<_> = (0..forest.len() as u32).map(fate).collect();
     derived.apply(&fates);
 }
 
@@ -190,20 +193,14 @@ fn collapse_lib(profile: &Profile, derived: &mut Derived<'_>, lib: LibId) {
     let is_of_lib = |func: u32| {
         func == collapsed || profile.funcs().get(func as usize).is_some_and(|func| func.lib == Some(lib))
     };
-    let mut forest = derived.forest.clone().into_owned();
-    for func in &mut forest.func {
-        if is_of_lib(*func) {
-            *func = collapsed;
-        }
-    }
+    let forest = &*derived.forest;
     let follows_its_like = |node: usize| {
         let parent = forest.parent[node];
-        forest.func[node] == collapsed && parent != NONE && forest.func[parent as usize] == collapsed
+        is_of_lib(forest.func[node]) && parent != NONE && is_of_lib(forest.func[parent as usize])
     };
     let fate = |node| if follows_its_like(node) { Fate::Merge } else { Fate::Keep };
     let fates: Vec<_> = (0..forest.len()).map(fate).collect();
-    derived.forest = std::borrow::Cow::Owned(forest);
-    derived.apply(&fates);
+    derived.apply_and_rename(&fates, |func| if is_of_lib(func) { collapsed } else { func });
 }
 
 fn collapse_subtree(derived: &mut Derived<'_>, func: u32) {

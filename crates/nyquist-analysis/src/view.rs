@@ -1,18 +1,22 @@
 //! A view of a profile: what a selection leaves of it, and what its samples sum to.
 
+use std::borrow::Cow;
+
 use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::amount::Amount;
 use crate::chosen::{Chosen, ChosenSample};
 use crate::derived::Derived;
-use crate::forest::Forest;
+use crate::forest::{Forest, NONE};
 use crate::index::{FunctionInfo, Index};
 use crate::selection::Selection;
+use crate::sums::{self, Plan, Sums};
 use crate::{patterns, transform};
 
 /// What a selection leaves of a profile. All questions are asked of it.
 ///
-/// Making one is O(stacks + chosen samples + functions × patterns).
+/// Making one is O(stacks + functions × patterns), and where part of a thread's time is chosen, O(samples) of that part
+/// or of the rest of the recording, whichever is less.
 #[derive(Debug)]
 pub struct View<'a> {
     pub(crate) index: &'a Index<'a>,
@@ -21,7 +25,7 @@ pub struct View<'a> {
     pub(crate) derived: Derived<'a>,
     /// The sum of the self amounts of all nodes before each node, and of all at the end: a subtree's total is the
     /// difference of two.
-    running: Vec<Amount>,
+    running: Cow<'a, [Amount]>,
     /// What the samples without a stack sum to.
     stackless: Amount,
 }
@@ -31,23 +35,8 @@ impl<'a> View<'a> {
     pub fn new(index: &'a Index<'a>, selection: &Selection) -> Self {
         let chosen = Chosen::new(index.profile, selection);
         let derived = derive(index, selection);
-        let mut own = vec![Amount::default(); derived.forest.len()];
-        let mut stackless = Amount::default();
-        for chosen in chosen.threads.iter().flat_map(|&thread| chosen.of_thread(thread)) {
-            match chosen.sample.stack {
-                None => stackless += chosen.amount,
-                Some(stack) => {
-                    let node = index.node_of_stack[stack.index()];
-                    if let Some(target) = derived.target(node) {
-                        own[target as usize] += chosen.amount;
-                    }
-                }
-            }
-        }
-        if !derived.keeps_stackless {
-            stackless = Amount::default();
-        }
-        Self { index, selection: selection.clone(), chosen, running: running_sums(&own), derived, stackless }
+        let (running, stackless) = sum_up(index, &chosen, &derived);
+        Self { index, selection: selection.clone(), chosen, running, derived, stackless }
     }
 
     /// The profile.
@@ -148,15 +137,41 @@ fn retain_innermost(index: &Index<'_>, selection: &Selection, derived: &mut Deri
     derived.keeps_stackless = false;
 }
 
-fn running_sums(own: &[Amount]) -> Vec<Amount> {
-    let mut running = Vec::with_capacity(own.len() + 1);
-    let mut sum = Amount::default();
-    running.push(sum);
-    running.extend(own.iter().map(|&amount| {
-        sum += amount;
-        sum
-    }));
-    running
+/// The running sums of what the nodes have, and what samples without a stack have.
+fn sum_up<'a>(
+    index: &'a Index<'a>,
+    chosen: &Chosen<'_>,
+    derived: &Derived<'_>,
+) -> (Cow<'a, [Amount]>, Amount) {
+    let plans: Vec<_> = chosen.states().iter().map(|&state| Plan::new(index, chosen, state)).collect();
+    let all = &index.sums.all_on_cpu;
+    let (own, stackless) = match &*plans {
+        [plan] if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
+        plans => {
+            let mut sums = Sums::new(index.forest.len());
+            for plan in plans {
+                plan.add_to(&mut sums);
+            }
+            (Cow::Owned(sums.own), sums.stackless)
+        }
+    };
+    let running = match (&derived.map, own) {
+        (None, Cow::Borrowed(_)) => Cow::Borrowed(&*index.sums.running),
+        (None, Cow::Owned(own)) => Cow::Owned(sums::running(own)),
+        (Some(map), own) => Cow::Owned(sums::running(moved(&own, map, derived.forest.len()))),
+    };
+    (running, if derived.keeps_stackless { stackless } else { Amount::default() })
+}
+
+/// The amounts at the nodes that have them after filters and transforms.
+fn moved(own: &[Amount], map: &[u32], len: usize) -> Vec<Amount> {
+    let mut moved = vec![Amount::default(); len];
+    for (&amount, &target) in own.iter().zip(map) {
+        if target != NONE && !amount.is_zero() {
+            moved[target as usize] += amount;
+        }
+    }
+    moved
 }
 
 #[cfg(test)]

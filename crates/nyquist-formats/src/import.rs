@@ -2,9 +2,9 @@
 //! durations.
 
 use nyquist_profile::{
-    CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, Lib, LibId, Marker, MarkerTiming, Meta,
-    Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, StringId, Thread, ThreadIndex,
-    well_known,
+    CategoryColor, CategoryId, CategoryPair, ExtraInfo, Frame, FrameId, Func, Lib, LibId, Marker,
+    MarkerTiming, Meta, Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, StringId, Thread,
+    ThreadIndex, well_known,
 };
 use rustc_hash::FxHashMap;
 
@@ -228,8 +228,14 @@ impl Importer {
             }
         }
         self.builder.meta_mut().profiling_end = Some(end);
+        self.builder.meta_mut().extra = self.notes.iter().map(information).collect();
         Imported { profile: self.builder.finish(), notes: self.notes }
     }
+}
+
+/// A note as a line of the profile's information panel, where it stays when the profile is saved.
+fn information(note: &Note) -> ExtraInfo {
+    ExtraInfo { section: "Import".into(), label: "Note".into(), value: note.to_string() }
 }
 
 fn first_time(builder: &ProfileBuilder, thread: ThreadIndex) -> Option<u64> {

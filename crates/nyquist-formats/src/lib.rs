@@ -1,23 +1,57 @@
 //! The formats of other profilers: one file a format, reading and writing.
 //!
-//! Writers take a [`Profile`](nyquist_profile::Profile) and a `Write`; they write whole lines or values and do not buffer.
-//! Readers take a file's bytes and give a profile with notes on what was left out. Whatever the bytes, no reader panics,
-//! and memory is linear in the (decompressed) input.
+//! Writers take a [`Profile`](nyquist_profile::Profile) and a `Write`; they write in small pieces, so that files want a
+//! buffer. Readers take a file's bytes and give a profile with notes on what was left out. Whatever the bytes, no reader
+//! panics, and memory is linear in the (decompressed) input.
 
 #![forbid(unsafe_code)]
 
+pub mod chrome;
 pub mod csv;
+mod detect;
 mod error;
+pub mod flame;
 pub mod folded;
 mod gzip;
 mod import;
+pub mod instruments;
 mod json;
 mod layout;
+pub mod perf_script;
 pub mod pprof;
 mod select;
 mod spans;
 pub mod speedscope;
 #[cfg(test)]
 mod test_profile;
+pub mod v8;
 
+use std::borrow::Cow;
+
+pub use detect::{Format, PREFIX_BYTES, detect};
 pub use error::{Imported, Note, ReadError};
+
+/// Reads a file of a format that was [detected](detect), compressed with gzip or not.
+///
+/// # Errors
+/// As the format's own reader has it, and for formats that are not read here: those of the Firefox Profiler and of perf
+/// have crates of their own, and event traces of Windows cannot be read yet.
+pub fn read(format: Format, bytes: &[u8]) -> Result<Imported, ReadError> {
+    let (bytes, note) = if gzip::is_gzip(bytes) {
+        gzip::decompress(bytes).map(|(bytes, note)| (Cow::Owned(bytes), note))?
+    } else {
+        (Cow::Borrowed(bytes), None)
+    };
+    let mut imported = match format {
+        Format::PerfScript => perf_script::read(&bytes),
+        Format::Pprof => pprof::read(&bytes),
+        Format::Folded => folded::read(&bytes),
+        Format::Speedscope => speedscope::read(&bytes),
+        Format::ChromeTrace => chrome::read(&bytes),
+        Format::V8CpuProfile => v8::read(&bytes),
+        Format::Instruments => instruments::read(&bytes),
+        other => Err(ReadError::Unsupported(format!("it is {other}, which cannot be read here"))),
+    }?;
+    imported.notes.extend(note);
+    Ok(imported)
+}

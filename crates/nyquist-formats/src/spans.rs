@@ -8,8 +8,8 @@ use crate::import::Importer;
 /// The frames that are open on a thread.
 pub(crate) struct Spans {
     thread: ThreadIndex,
-    /// The stack with each open frame, the innermost last.
-    open: Vec<StackId>,
+    /// The stack with each open frame, the innermost last, and whether it is of waiting.
+    open: Vec<(StackId, bool)>,
     /// Until when samples were made.
     time: u64,
     /// Whether there was any sample yet.
@@ -22,10 +22,10 @@ impl Spans {
     }
 
     /// Opens a frame within those that are open.
-    pub(crate) fn open(&mut self, importer: &mut Importer, time: u64, frame: FrameId) {
+    pub(crate) fn open(&mut self, importer: &mut Importer, time: u64, frame: FrameId, off_cpu: bool) {
         self.pass(importer, time);
-        let stack = importer.stack(self.open.last().copied(), frame);
-        self.open.push(stack);
+        let prefix = self.open.last().map(|&(stack, _)| stack);
+        self.open.push((importer.stack(prefix, frame), off_cpu));
     }
 
     /// Closes the innermost frame, if one is open.
@@ -46,10 +46,14 @@ impl Spans {
     /// Makes a sample of the time since the last change. Times that go backwards count as the last one.
     fn pass(&mut self, importer: &mut Importer, time: u64) {
         let time = time.max(self.time);
-        if let Some(&stack) = self.open.last()
+        if let Some(&(stack, off_cpu)) = self.open.last()
             && time > self.time
         {
-            importer.sample(self.thread, self.time, Some(stack), time - self.time);
+            if off_cpu {
+                importer.off_cpu_sample(self.thread, self.time, Some(stack), time - self.time);
+            } else {
+                importer.sample(self.thread, self.time, Some(stack), time - self.time);
+            }
             self.begun = true;
         }
         self.time = time;

@@ -292,7 +292,7 @@ impl Reader<'_> {
             let frame = self.frame(event.frame)?;
             let time = nanoseconds(event.at, self.unit);
             match event.kind.as_str() {
-                "O" => spans.open(self.importer, time, frame),
+                "O" => spans.open(self.importer, time, frame, self.off_cpu),
                 "C" => spans.close(self.importer, time),
                 kind => return Err(malformed(format!("it has an event of an unknown type ({kind})"))),
             }

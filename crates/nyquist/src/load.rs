@@ -2,15 +2,13 @@
 
 use crate::args::{LoadArgs, RecordingArgs, SymbolArgs};
 use crate::control::Control;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::perf_data;
 use crate::printer::Printer;
-use crate::serve::{serve, serve_bytes};
-use nyquist_profile::firefox::WriteOptions;
-use nyquist_profile::{Profile, firefox};
+use crate::profile_file;
+use crate::serve::serve_bytes;
+use nyquist_profile::Profile;
 use nyquist_record::linux::signals::Requests;
-use std::fs::File;
-use std::io::BufReader;
 use std::path::Path;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
@@ -25,17 +23,12 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let profile = if recording {
         perf_data::read(&args.file, &args.recording, &args.symbols, printer)?
     } else {
-        read_profile(&args.file)?
+        profile_file::read(&args.file, printer)?
     };
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
-    if !recording {
-        return serve(&args.file, &profile, &args.server, &args.symbols, None, printer, &control);
-    }
-    let mut bytes = Vec::new();
-    firefox::write(&profile, WriteOptions { gzip: true, ..WriteOptions::default() }, &mut bytes)
-        .map_err(|error| Failure::because("the profile cannot be written", &error))?;
+    let bytes = profile_file::document(&args.file, &profile)?;
     serve_bytes(bytes, &profile, &args.server, &args.symbols, None, printer, &control)
 }
 
@@ -44,19 +37,5 @@ pub(crate) fn read(path: &Path, symbols: &SymbolArgs, printer: Printer) -> Resul
     if perf_data::is_recording(path) {
         return perf_data::read(path, &RecordingArgs::default(), symbols, printer);
     }
-    read_profile(path)
-}
-
-/// Reads a saved profile.
-fn read_profile(path: &Path) -> Result<Profile, Failure> {
-    let cannot_read = |error: &std::io::Error| {
-        Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)))
-    };
-    let file = File::open(path).map_err(|error| cannot_read(&error))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(cannot_read(&std::io::ErrorKind::IsADirectory.into())
-            .hint("name a profile, such as profile.json.gz"));
-    }
-    firefox::read(BufReader::new(file))
-        .map_err(|error| Failure::because(format_args!("cannot load {}", path.display()), &error))
+    profile_file::read(path, printer)
 }

@@ -6,7 +6,9 @@ mod browser;
 mod cargo;
 mod control;
 mod diff;
+mod export;
 mod failure;
+mod flamegraph;
 mod functions;
 mod import;
 mod input;
@@ -17,11 +19,13 @@ mod output;
 mod page;
 mod perf_data;
 mod printer;
+mod profile_file;
 mod query;
 mod record;
 mod report;
 mod save;
 mod scale;
+mod script;
 mod selection;
 mod serve;
 mod summary;
@@ -59,8 +63,11 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Import(args) => import::run(&args),
         Command::Report(args) => report::run(&args).map(|()| 0),
         Command::Cargo { words } => cargo::run(words),
+        Command::Flamegraph(args) => flamegraph::run(&args).map(|()| 0),
         Command::Annotate(args) => annotate::run(&args).map(|()| 0),
+        Command::Export(args) => export::run(&args).map(|()| 0),
         Command::Diff(args) => diff::run(&args).map(|()| 0),
+        Command::Script(args) => script::run(&args).map(|()| 0),
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {

@@ -9,7 +9,7 @@ use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{machine, summary};
+use crate::{flamegraph, machine, summary};
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Finished, Options};
 use nyquist_profile::Meta;
@@ -40,6 +40,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     control.enter(Phase::Saving);
     let saved = save(&profile, output, args.profile_version, owner, printer)?;
     summary::print(printer, &profile, &summary, &statistics, saved.path.as_deref());
+    if let Some(picture) = &args.flamegraph {
+        flamegraph::save(&profile, picture, owner)?;
+        printer.say(format_args!("Wrote {}", picture.display()));
+    }
     if let (Some(path), true) = (saved.path, wants_server(args)) {
         serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }

@@ -2,7 +2,7 @@
 
 use crate::args::FilterArgs;
 use crate::failure::Failure;
-use nyquist_analysis::{Pattern, SampleState, Selection, View};
+use nyquist_analysis::{Index, Pattern, SampleState, Selection, View};
 use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
 
 /// How many names are listed where a filter matches none of them.
@@ -24,6 +24,17 @@ pub(crate) fn select(profile: &Profile, filter: &FilterArgs) -> Result<Selection
         hide: patterns(&filter.hide)?,
         ..Selection::default()
     })
+}
+
+/// The part of the profile that the filters select; without any, all of it, waiting too.
+pub(crate) fn part_of(profile: Profile, filter: &FilterArgs) -> Result<Profile, Failure> {
+    if filter.is_empty() {
+        return Ok(profile);
+    }
+    let selection = select(&profile, filter)?;
+    let index = Index::new(&profile);
+    let view = View::new(&index, &selection);
+    if view.is_empty() { Err(nothing_selected(&view, filter)) } else { Ok(view.to_profile()) }
 }
 
 /// What is said where samples pass none of the filters, with the reason where one is plain.

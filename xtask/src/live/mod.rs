@@ -2,10 +2,12 @@
 //!
 //! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
 
+mod annotate;
 mod attach;
 mod bad_input;
 mod cargo;
 mod context;
+mod diff;
 mod exit_status;
 mod expect;
 mod front_end;
@@ -13,6 +15,7 @@ mod harness;
 mod http;
 mod invocation;
 mod jit;
+mod json_docs;
 mod names;
 mod options;
 mod output_files;
@@ -20,6 +23,7 @@ pub(crate) mod paranoid;
 mod permissions;
 mod profile;
 mod profiler_cli;
+mod query;
 mod recorded;
 mod recording;
 mod report;
@@ -46,6 +50,9 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("permissions", permissions::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),
+    ("annotate", annotate::TESTS),
+    ("diff", diff::TESTS),
+    ("query", query::TESTS),
     ("front_end", front_end::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),

@@ -1,5 +1,7 @@
 //! Sums that have to agree, whatever the profile and the selection.
 
+use std::collections::BTreeMap;
+
 use nyquist_analysis::{
     Amount, Code, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits, View,
 };
@@ -112,30 +114,35 @@ fn a_node_has_what_it_takes_itself_and_what_its_children_take() {
     });
 }
 
-/// Counting sample by sample is slow and cannot be wrong.
 #[test]
 fn functions_take_what_counting_sample_by_sample_gives() {
-    check_all(|view, what| {
-        let mut own = std::collections::BTreeMap::<FuncId, u64>::new();
-        let mut total = std::collections::BTreeMap::<FuncId, u64>::new();
-        for sample in view.samples() {
-            let mut funcs: Vec<_> = view.frames(&sample).map(|frame| frame.func).collect();
-            if let Some(&leaf) = funcs.first() {
-                *own.entry(leaf).or_default() += sample.amount.weight;
-            }
-            funcs.sort_unstable();
-            funcs.dedup();
-            for func in funcs {
-                *total.entry(func).or_default() += sample.amount.weight;
-            }
+    check_all(check_functions);
+    // So many stacks that CPUs share them.
+    let profile = generate(&Shape { samples: 20_000, threads: 3, functions: 5000, stacks: 200_000, seed: 5 });
+    check_functions(&View::new(&Index::new(&profile), &Selection::default()), "many stacks");
+}
+
+/// Counting sample by sample is slow and cannot be wrong.
+fn check_functions(view: &View<'_>, what: &str) {
+    let mut own = BTreeMap::<FuncId, u64>::new();
+    let mut total = BTreeMap::<FuncId, u64>::new();
+    for sample in view.samples() {
+        let mut funcs: Vec<_> = view.frames(&sample).map(|frame| frame.func).collect();
+        if let Some(&leaf) = funcs.first() {
+            *own.entry(leaf).or_default() += sample.amount.weight;
         }
-        let functions = view.functions().functions;
-        assert_eq!(functions.len(), total.len(), "{what}");
-        for function in functions {
-            let expected = (own.get(&function.func).copied().unwrap_or(0), total[&function.func]);
-            assert_eq!((function.self_amount.weight, function.total.weight), expected, "{what}");
+        funcs.sort_unstable();
+        funcs.dedup();
+        for func in funcs {
+            *total.entry(func).or_default() += sample.amount.weight;
         }
-    });
+    }
+    let functions = view.functions().functions;
+    assert_eq!(functions.len(), total.len(), "{what}");
+    for function in functions {
+        let expected = (own.get(&function.func).copied().unwrap_or(0), total[&function.func]);
+        assert_eq!((function.self_amount.weight, function.total.weight), expected, "{what}");
+    }
 }
 
 #[test]

@@ -65,6 +65,7 @@ pub(super) struct Label {
 }
 
 /// `Mapping`.
+#[allow(clippy::struct_excessive_bools, reason = "so are its fields")]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Message)]
 pub(super) struct Mapping {
     #[prost(uint64, tag = "1")]
@@ -108,7 +109,7 @@ pub(super) struct Line {
     #[prost(uint64, tag = "1")]
     pub function_id: u64,
     #[prost(int64, tag = "2")]
-    pub line: i64,
+    pub number: i64,
     #[prost(int64, tag = "3")]
     pub column: i64,
 }

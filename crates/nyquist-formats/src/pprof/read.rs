@@ -42,7 +42,7 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
         }
         note.get_or_insert(Note::Cut { place: "its end".into() });
     }
-    Reader::new(&file)?.read(plain.len(), note)
+    Ok(Reader::new(&file)?.read(plain.len(), note))
 }
 
 fn malformed(problem: String) -> ReadError {
@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn read(mut self, length: usize, note: Option<Note>) -> Result<Imported, ReadError> {
+    fn read(mut self, length: usize, note: Option<Note>) -> Imported {
         self.read_locations();
         let most_stacks = length.saturating_mul(STACKS_PER_BYTE);
         let (mut negative, mut unread) = (0, 0);
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
         if let Some(note) = note {
             self.importer.note(note);
         }
-        Ok(self.importer.finish(Some(period(self.file, &self.strings))))
+        self.importer.finish(Some(period(self.file, &self.strings)))
     }
 
     fn read_locations(&mut self) {
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         let file = self.strings.id(function.filename, importer);
         let code = Code {
             start_line: u32::try_from(function.start_line).ok(),
-            line: u32::try_from(line.line).ok(),
+            line: u32::try_from(line.number).ok(),
             column: u32::try_from(line.column).ok(),
             inline_depth: depth as u16,
             ..code

@@ -228,7 +228,7 @@ impl<'a> Writer<'a> {
         let frame = self.profile.frame(frame);
         message::Line {
             function_id: self.function(frame.func),
-            line: frame.line.unwrap_or(0).into(),
+            number: frame.line.unwrap_or(0).into(),
             column: frame.column.unwrap_or(0).into(),
         }
     }

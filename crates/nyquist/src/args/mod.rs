@@ -3,22 +3,28 @@
 mod annotate;
 pub(crate) mod cargo;
 mod diff;
+mod export;
 mod filter;
+mod flamegraph;
 mod import;
 mod load;
 mod query;
 mod record;
 mod report;
 pub(crate) mod samply;
+mod script;
 
 pub(crate) use annotate::AnnotateArgs;
 pub(crate) use diff::DiffArgs;
+pub(crate) use export::{ExportArgs, ExportFormat};
 pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::{RecordArgs, RowArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
+pub(crate) use script::ScriptArgs;
 
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -32,6 +38,8 @@ use std::path::PathBuf;
   nyquist record ./app --fast          Record a program, save its profile and open it
   nyquist record -p 4711 -d 10         Record a running process for ten seconds
   nyquist report profile.json.gz       Show where the time went, in the terminal
+  nyquist annotate parse               Show the hot lines of a function, of profile.json.gz
+  nyquist flamegraph profile.json.gz   Draw it as an SVG
   nyquist load profile.json.gz         Open a saved profile in the Firefox Profiler
   nyquist load perf.data               Open what `perf record` has recorded")]
 pub(crate) struct Cli {
@@ -60,8 +68,14 @@ pub(crate) enum Command {
     },
     /// Show the source lines and instructions of a function with what each takes
     Annotate(AnnotateArgs),
+    /// Draw a flame graph, as an SVG that can be zoomed and searched in a browser
+    Flamegraph(FlamegraphArgs),
     /// Compare profiles: what got slower and what faster, and what is noise
     Diff(DiffArgs),
+    /// Print one sample after another as text, as `perf script` does
+    Script(ScriptArgs),
+    /// Write a profile in another profiler's format: pprof, folded stacks, speedscope, a Chrome trace, ...
+    Export(ExportArgs),
     /// Answer one question about a profile, shortly: for scripts and agents
     Query(QueryArgs),
     /// Print a page that tells a language model how to ask a profile

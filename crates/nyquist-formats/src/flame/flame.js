@@ -1,0 +1,143 @@
+// Zooming, searching and fitting to the window. Every flame graph of a page is on its own.
+(function () {
+  'use strict';
+  const MARGIN = 10, CHARACTER = 7.2, PADDING = 6;
+  const NS = 'http://www.w3.org/2000/svg';
+
+  function start(svg) {
+    const total = Number(svg.dataset.total) || 1;
+    const shareOf = svg.dataset.shareOf;
+    // They share a line: what is under the pointer hides the subtitle.
+    const details = svg.querySelector('.details'), subtitle = svg.querySelector('.subtitle');
+    const boxes = Array.from(svg.querySelectorAll('.boxes > g'), (group) => {
+      const label = group.querySelector('title').textContent;
+      const end = label.lastIndexOf(' (');
+      return {
+        group,
+        rect: group.querySelector('rect'),
+        text: group.querySelector('text'),
+        label,
+        name: label.slice(0, end),
+        start: Number(group.dataset.s),
+        width: Number(group.dataset.w),
+        depth: Number(group.dataset.d),
+        found: false,
+      };
+    });
+    let zoomed = null;
+    let width = svg.viewBox.baseVal.width;
+
+    function button(text, onClick) {
+      const element = document.createElementNS(NS, 'text');
+      element.setAttribute('class', 'button');
+      element.setAttribute('y', 22);
+      element.setAttribute('text-anchor', 'end');
+      element.textContent = text;
+      element.addEventListener('click', onClick);
+      svg.appendChild(element);
+      return element;
+    }
+    const searchButton = button('Search', () => { const text = ask(); if (text !== null) search(text); });
+    const resetButton = button('Reset zoom', () => zoom(null));
+    const result = button('', () => search(''));
+    result.setAttribute('y', 22);
+
+    function ask() {
+      return window.prompt('Regular expression to search for (nothing ends the search)', '');
+    }
+
+    // A text that does not fit ends with a mark, as in the file.
+    function fit(text, room) {
+      const count = Math.floor((room - PADDING) / CHARACTER);
+      if (count < 2) return '';
+      return text.length <= count ? text : text.slice(0, count - 1) + '\u2026';
+    }
+
+    function layout() {
+      svg.setAttribute('viewBox', `0 0 ${width} ${svg.getAttribute('height')}`);
+      svg.setAttribute('width', width);
+      const from = zoomed ? zoomed.start : 0;
+      const span = zoomed ? zoomed.width : total;
+      const scale = (width - 2 * MARGIN) / span;
+      for (const box of boxes) {
+        const isParent = zoomed !== null && box.depth < zoomed.depth
+          && box.start <= from && box.start + box.width >= from + span;
+        const left = Math.max(box.start, from), right = Math.min(box.start + box.width, from + span);
+        const isOutside = right <= left || (zoomed !== null && box.depth < zoomed.depth && !isParent);
+        box.group.style.display = isOutside ? 'none' : '';
+        if (isOutside) continue;
+        const x = MARGIN + (left - from) * scale, w = (right - left) * scale;
+        box.rect.setAttribute('x', x);
+        box.rect.setAttribute('width', w);
+        box.text.setAttribute('x', x + 3);
+        box.text.textContent = fit(box.name, w);
+        box.group.classList.toggle('parent', isParent);
+        box.group.classList.toggle('found', box.found);
+      }
+      searchButton.setAttribute('x', width - MARGIN);
+      resetButton.setAttribute('x', width - MARGIN - 70);
+      result.setAttribute('x', width - MARGIN - (zoomed ? 160 : 70));
+      resetButton.style.display = zoomed ? '' : 'none';
+    }
+
+    function zoom(box) {
+      zoomed = box;
+      layout();
+    }
+
+    // What is found within what is found counts once.
+    function search(text) {
+      let pattern = null;
+      if (text) {
+        try { pattern = new RegExp(text); } catch (error) { result.textContent = String(error.message); return; }
+      }
+      for (const box of boxes) box.found = pattern !== null && pattern.test(box.name);
+      const found = boxes.filter((box) => box.found).map((box) => [box.start, box.start + box.width]);
+      found.sort((a, b) => a[0] - b[0]);
+      let sum = 0, end = -Infinity;
+      for (const [from, to] of found) {
+        if (to > end) { sum += to - Math.max(from, end); end = to; }
+      }
+      result.textContent = pattern === null ? '' : `${text}: ${(100 * sum / total).toFixed(1)}% (end the search)`;
+      layout();
+    }
+
+    for (const box of boxes) {
+      box.group.addEventListener('click', () => zoom(box.depth === 0 && box.width === total ? null : box));
+      box.group.addEventListener('mouseenter', () => {
+        const share = shareOf ? ` ${(100 * box.width / total).toFixed(2)}% ${shareOf}` : '';
+        details.textContent = fit(box.label + share, width - 2 * MARGIN);
+        subtitle.style.display = 'none';
+      });
+      box.group.addEventListener('mouseleave', () => {
+        details.textContent = '';
+        subtitle.style.display = '';
+      });
+    }
+    // A file of its own fills the window; within a page the page says how wide it is.
+    const isAlone = svg === document.documentElement;
+    function resize() {
+      const scrollbar = Number(svg.getAttribute('height')) > window.innerHeight ? 18 : 0;
+      const room = isAlone ? window.innerWidth - scrollbar : svg.parentElement.clientWidth;
+      if (room > 200) width = room;
+      layout();
+    }
+    window.addEventListener('resize', resize);
+    window.addEventListener('keydown', (event) => {
+      if (event.key === 'Escape') { search(''); zoom(null); }
+      if ((event.key === 'f' && (event.ctrlKey || event.metaKey)) || event.key === 'F3') {
+        event.preventDefault();
+        const text = ask();
+        if (text !== null) search(text);
+      }
+    });
+    resize();
+  }
+
+  for (const svg of document.querySelectorAll('svg.flame')) {
+    if (!svg.dataset.started) {
+      svg.dataset.started = 'yes';
+      start(svg);
+    }
+  }
+})();

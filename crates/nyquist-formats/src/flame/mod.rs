@@ -1,0 +1,109 @@
+//! Flame graphs as pictures: an interactive SVG, and a page that holds one.
+//!
+//! A [`FlamePicture`] is a list of boxes with everything that is shown of them; what they stand for is the caller's. The SVG can be
+//! looked at by any viewer of images, with texts that fit their boxes. In a browser its script adds zooming, searching
+//! and fitting to the window; it needs nothing from elsewhere.
+
+mod html;
+mod palette;
+mod svg;
+
+pub use html::{TableRow, write_html};
+pub use palette::{Color, FlameColors};
+pub use svg::write_svg;
+
+/// Everything that a picture shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FlamePicture {
+    /// What stands above it.
+    pub title: String,
+    /// What stands below the title.
+    pub subtitle: String,
+    /// How wide the whole is, in the unit of the boxes.
+    pub width: f64,
+    /// The boxes. A box stands on the one of the level before that it lies within.
+    pub boxes: Vec<FlamePictureBox>,
+    /// Whether the first level is at the top and the others hang from it.
+    pub hangs: bool,
+    /// The width of the picture in pixels before a browser fits it to its window.
+    pub pixels: u32,
+    /// How shares of the whole are called, as "of CPU time"; boxes of a flame chart have none.
+    pub share_of: Option<String>,
+}
+
+/// A box.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlamePictureBox {
+    /// The level, from 0.
+    pub depth: usize,
+    /// Where it begins, from the left.
+    pub start: f64,
+    /// How wide it is.
+    pub width: f64,
+    /// What stands in it.
+    pub name: String,
+    /// What is said of it, as the time that it took.
+    pub details: String,
+    /// Its colour.
+    pub color: Color,
+}
+
+/// Writes text for XML: what has a meaning there is escaped, and what may not stand there at all is replaced.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' | '\t' => escaped.push(' '),
+            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+pub(crate) mod test_picture {
+    use super::*;
+
+    /// `main` with `a` (60) and `b <&>` (30).
+    pub(crate) fn picture() -> FlamePicture {
+        let flame_box = |depth, start, width, name: &str| FlamePictureBox {
+            depth,
+            start,
+            width,
+            name: name.into(),
+            details: format!("{width} ms"),
+            color: FlameColors::of_function(name),
+        };
+        FlamePicture {
+            title: "app \"x\"".into(),
+            subtitle: "0.1 s".into(),
+            width: 100.0,
+            boxes: vec![
+                flame_box(0, 0.0, 100.0, "main"),
+                flame_box(1, 0.0, 60.0, "a"),
+                flame_box(1, 60.0, 30.0, "b <&>"),
+            ],
+            hangs: false,
+            pixels: 1200,
+            share_of: Some("of CPU time".into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_made_safe_for_xml() {
+        assert_eq!(
+            escape("Vec<T>::\"x\" & \u{1}\n\u{ffff}é"),
+            "Vec&lt;T&gt;::&quot;x&quot; &amp; \u{fffd} \u{fffd}é"
+        );
+    }
+}

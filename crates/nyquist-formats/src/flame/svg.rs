@@ -1,0 +1,161 @@
+//! The flame graph as an SVG.
+
+use crate::flame::{FlamePicture, FlamePictureBox, escape};
+use std::io::{self, Write};
+
+/// The height of a level, and what of it is text, in pixels.
+const LEVEL: usize = 17;
+const FONT: usize = 12;
+
+/// The width of a character of the font; a monospaced one, so that texts can be fitted without a browser.
+const CHARACTER: f64 = 7.2;
+
+/// What is above and below the boxes, in pixels: the title, and the line that tells of the box under the pointer.
+const HEADER: usize = 52;
+const FOOTER: usize = 10;
+
+/// What is left and right of the boxes.
+const MARGIN: usize = 10;
+
+/// Boxes narrower than this, in pixels, have no text, as no two characters fit.
+const MIN_TEXT: f64 = 2.0 * CHARACTER + 6.0;
+
+/// Writes the picture.
+pub fn write_svg(picture: &FlamePicture, out: &mut impl Write) -> io::Result<()> {
+    let levels = picture.boxes.iter().map(|flame_box| flame_box.depth + 1).max().unwrap_or(1);
+    let (width, height) = (picture.pixels as usize, HEADER + levels * LEVEL + FOOTER);
+    write!(
+        out,
+        concat!(
+            r#"<?xml version="1.0" encoding="UTF-8" standalone="no"?>"#,
+            "\n",
+            r#"<svg xmlns="http://www.w3.org/2000/svg" version="1.1" class="flame" width="{width}" height="{height}" "#,
+            r#"viewBox="0 0 {width} {height}" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" "#,
+            r#"font-size="{font}" data-total="{total}" data-level="{level}" data-header="{header}" data-hangs="{hangs}" "#,
+            r#"data-share-of="{share_of}">"#,
+            "\n"
+        ),
+        width = width,
+        height = height,
+        font = FONT,
+        total = number(picture.width),
+        level = LEVEL,
+        header = HEADER,
+        hangs = picture.hangs,
+        share_of = escape(picture.share_of.as_deref().unwrap_or_default()),
+    )?;
+    writeln!(out, "<style>{}</style>", include_str!("flame.css"))?;
+    writeln!(out, r#"<rect class="back" width="100%" height="100%"/>"#)?;
+    let title = escape(&fitted(&picture.title, (width - 2 * MARGIN) as f64 / 1.4));
+    writeln!(out, r#"<text class="title" x="{MARGIN}" y="22">{title}</text>"#)?;
+    let subtitle = escape(&fitted(&picture.subtitle, (width - 2 * MARGIN) as f64));
+    writeln!(out, r#"<text class="subtitle" x="{MARGIN}" y="40">{subtitle}</text>"#)?;
+    writeln!(out, r#"<text class="details" x="{MARGIN}" y="40"></text>"#)?;
+    writeln!(out, r#"<g class="boxes">"#)?;
+    for flame_box in &picture.boxes {
+        write_box(picture, flame_box, levels, out)?;
+    }
+    writeln!(out, "</g>\n<script><![CDATA[\n{}]]></script>\n</svg>", include_str!("flame.js"))
+}
+
+fn write_box(
+    picture: &FlamePicture,
+    flame_box: &FlamePictureBox,
+    levels: usize,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let scale = (picture.pixels as usize - 2 * MARGIN) as f64 / picture.width.max(f64::MIN_POSITIVE);
+    let (x, width) = (MARGIN as f64 + flame_box.start * scale, flame_box.width * scale);
+    let level = if picture.hangs { flame_box.depth } else { levels - 1 - flame_box.depth };
+    let y = HEADER + level * LEVEL;
+    let name = escape(&flame_box.name);
+    write!(
+        out,
+        r#"<g data-s="{}" data-w="{}" data-d="{}"><title>{name} ({})</title><rect x="{x:.2}" y="{y}" width="{width:.2}" height="{}" fill="{}" rx="1"/>"#,
+        number(flame_box.start),
+        number(flame_box.width),
+        flame_box.depth,
+        escape(&flame_box.details),
+        LEVEL - 1,
+        flame_box.color,
+    )?;
+    let text = if width < MIN_TEXT { String::new() } else { escape(&fitted(&flame_box.name, width - 6.0)) };
+    writeln!(out, r#"<text x="{:.2}" y="{}">{text}</text></g>"#, x + 3.0, y + LEVEL - 5)
+}
+
+/// The number without a fraction where it has none.
+fn number(value: f64) -> String {
+    if value.is_finite() { format!("{value}") } else { "0".to_owned() }
+}
+
+/// As much of a text as fits into so many pixels, with a mark where something is missing.
+fn fitted(text: &str, pixels: f64) -> String {
+    let room = (pixels / CHARACTER).max(0.0) as usize;
+    if text.chars().count() <= room {
+        return text.to_owned();
+    }
+    let mut cut: String = text.chars().take(room.saturating_sub(1)).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flame::test_picture::picture;
+
+    fn svg(picture: &FlamePicture) -> String {
+        let mut bytes = Vec::new();
+        write_svg(picture, &mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// The `y` of the box of a name.
+    fn top(svg: &str, name: &str) -> usize {
+        let at = svg.find(&format!("<title>{name} (")).unwrap();
+        let rest = &svg[at..];
+        let start = rest.find(" y=\"").unwrap() + 4;
+        rest[start..].split('"').next().unwrap().parse().unwrap()
+    }
+
+    #[test]
+    fn callees_stand_on_their_callers_or_hang_from_them() {
+        let mut picture = picture();
+        let standing = svg(&picture);
+        assert_eq!(top(&standing, "main"), top(&standing, "a") + LEVEL);
+        picture.hangs = true;
+        let hanging = svg(&picture);
+        assert_eq!(top(&hanging, "main") + LEVEL, top(&hanging, "a"));
+    }
+
+    #[test]
+    fn names_are_escaped_and_what_they_take_is_said() {
+        let svg = svg(&picture());
+        assert!(svg.contains("<title>b &lt;&amp;&gt; (30 ms)</title>"), "{svg}");
+        assert!(svg.contains(r#"<text class="title" x="10" y="22">app &quot;x&quot;</text>"#));
+    }
+
+    #[test]
+    fn texts_fit_their_boxes() {
+        let mut picture = picture();
+        picture.boxes[1].name = "x".repeat(500);
+        picture.boxes[2].width = 0.5;
+        let svg = svg(&picture);
+        let texts = svg.lines().filter(|line| line.starts_with("<g data-s")).map(|line| {
+            let text = line.rsplit_once("</text>").unwrap().0.rsplit_once('>').unwrap().1;
+            text.chars().count()
+        });
+        // 60 % of 1,180 pixels, less six, have room for 97 characters.
+        assert_eq!(texts.collect::<Vec<_>>(), [4, 97, 0]);
+    }
+
+    #[test]
+    fn the_same_picture_is_the_same_file() {
+        assert_eq!(svg(&picture()), svg(&picture()));
+    }
+
+    #[test]
+    fn nothing_is_a_picture_too() {
+        assert!(svg(&FlamePicture { pixels: 100, ..FlamePicture::default() }).contains("</svg>"));
+    }
+}

@@ -1,0 +1,170 @@
+//! The lines of `perf script`: heads of samples, and frames.
+
+use super::{INLINED, UNKNOWN};
+
+/// The head of a sample: `comm pid/tid [cpu] time: period event: rest`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Header<'a> {
+    pub comm: &'a str,
+    /// Where only one id is printed, it is the thread's.
+    pub pid: &'a str,
+    pub tid: &'a str,
+    /// In ns; none where it is not printed.
+    pub time: Option<u64>,
+    pub period: Option<u64>,
+    pub event: &'a str,
+    /// What stands behind the event: the fields of a tracepoint, or the only frame.
+    pub rest: &'a str,
+}
+
+/// A frame: `address symbol+offset (dso)`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct FrameLine<'a> {
+    pub address: u64,
+    pub symbol: &'a str,
+    /// `None` where it is not known.
+    pub dso: Option<&'a str>,
+    pub is_inlined: bool,
+}
+
+/// Whether a line is the head of a sample, with a time, as they are by default.
+pub(crate) fn is_header(line: &str) -> bool {
+    parse_header(line).is_some_and(|header| header.time.is_some() && !header.event.is_empty())
+}
+
+/// A word and where it stands in the line.
+fn words(line: &str) -> impl Iterator<Item = (usize, &str)> {
+    line.split_ascii_whitespace().map(move |word| (word.as_ptr() as usize - line.as_ptr() as usize, word))
+}
+
+pub(super) fn parse_header(line: &str) -> Option<Header<'_>> {
+    let (at, time) = words(line).skip(1).find_map(|(at, word)| Some((at, parse_time(word)?)))?;
+    let rest = line[at..].split_once(char::is_whitespace).map_or("", |(_, rest)| rest).trim();
+    let mut before = line[..at].trim();
+    if let Some((shorter, cpu)) = before.rsplit_once(char::is_whitespace)
+        && cpu.starts_with('[')
+    {
+        before = shorter.trim_end();
+    }
+    let (comm, ids) = before.rsplit_once(char::is_whitespace)?;
+    let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
+    let is_id = |id: &str| id == "-1" || (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit()));
+    if !is_id(pid) || !is_id(tid) {
+        return None;
+    }
+    let (period, rest) = split_period(rest);
+    let (event, rest) = split_event(rest);
+    Some(Header { comm: comm.trim(), pid, tid, time: Some(time), period, event, rest })
+}
+
+/// `13869.022649:` in ns.
+fn parse_time(word: &str) -> Option<u64> {
+    let (seconds, fraction) = word.strip_suffix(':')?.split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_number(seconds) || !is_number(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
+    seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+fn split_period(text: &str) -> (Option<u64>, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match word.parse() {
+        Ok(period) => (Some(period), rest.trim_start()),
+        Err(_) => (None, text),
+    }
+}
+
+fn split_event(text: &str) -> (&str, &str) {
+    let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+    match word.strip_suffix(':') {
+        Some(event) => (event, rest.trim_start()),
+        None => ("", text),
+    }
+}
+
+pub(super) fn parse_frame(line: &str) -> Option<FrameLine<'_>> {
+    let (address, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let address = u64::from_str_radix(address, 16).ok()?;
+    let (symbol, dso) = split_dso(rest.trim());
+    let symbol = match symbol.rsplit_once("+0x") {
+        Some((name, offset)) if offset.bytes().all(|byte| byte.is_ascii_hexdigit()) => name,
+        _ => symbol,
+    };
+    let known = |text: &&str| !text.is_empty() && *text != UNKNOWN;
+    Some(FrameLine {
+        address,
+        symbol: Some(symbol).filter(known).unwrap_or(""),
+        dso: dso.filter(known).filter(|&dso| dso != INLINED),
+        is_inlined: dso == Some(INLINED),
+    })
+}
+
+/// Takes `(dso)` off the end; the path of a file that is gone ends in another pair of parentheses.
+fn split_dso(text: &str) -> (&str, Option<&str>) {
+    let Some(inner) = text.strip_suffix(')') else { return (text, None) };
+    let inner = inner.strip_suffix(" (deleted)").unwrap_or(inner);
+    match inner.rsplit_once(" (") {
+        Some((symbol, dso)) => (symbol.trim_end(), Some(dso)),
+        None => match inner.strip_prefix('(') {
+            Some(dso) => ("", Some(dso)),
+            None => (text, None),
+        },
+    }
+}
+
+/// `/src/main.c:17`, as `-F +srcline` prints it below a frame.
+pub(super) fn parse_source_line(line: &str) -> Option<(&str, u32)> {
+    let (file, number) = line.trim().rsplit_once(':')?;
+    let number = number.split_ascii_whitespace().next()?.parse().ok()?;
+    (!file.is_empty() && !file.contains('?')).then_some((file, number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_are_read_in_all_their_forms() {
+        let check = |line: &str, expected: (&str, &str, &str, u64, Option<u64>, &str, &str)| {
+            let header = parse_header(line).unwrap();
+            let Header { comm, pid, tid, time, period, event, rest } = header;
+            assert_eq!((comm, pid, tid, time.unwrap(), period, event, rest), expected, "{line}");
+        };
+        let us = 13_869_022_649_000;
+        check(
+            "w 28519 13869.022649:    5025125 cpu-clock:u: ",
+            ("w", "28519", "28519", us, Some(5_025_125), "cpu-clock:u", ""),
+        );
+        check("  my app 7/8 [003] 13869.022649: cycles: ", ("my app", "7", "8", us, None, "cycles", ""));
+        check(
+            "swapper     0 [000] 13869.022649: sched:sched_switch: prev_comm=x 1.5: y",
+            ("swapper", "0", "0", us, None, "sched:sched_switch", "prev_comm=x 1.5: y"),
+        );
+        check(
+            "a 1 13869.022649: 1 cycles:  11ab main+0x3 (/a)",
+            ("a", "1", "1", us, Some(1), "cycles", "11ab main+0x3 (/a)"),
+        );
+        for line in ["", "main", "\t11ab main+0x3 (/a)", "a b 1.5: 1 cycles:", "1.5: 1 cycles:"] {
+            assert_eq!(parse_header(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn frames_are_read_with_parentheses_in_their_names() {
+        let check = |line: &str, expected: (u64, &str, Option<&str>, bool)| {
+            let frame = parse_frame(line).unwrap();
+            assert_eq!((frame.address, frame.symbol, frame.dso, frame.is_inlined), expected, "{line}");
+        };
+        check("\t 11ab main+0x13 (/a/b)", (0x11ab, "main", Some("/a/b"), false));
+        check("\t 11ab f(int (*)()) const+0x1 (/a b)", (0x11ab, "f(int (*)()) const", Some("/a b"), false));
+        check("\t 11ab [unknown] ([unknown])", (0x11ab, "", None, false));
+        check("\t 11ab g (inlined)", (0x11ab, "g", None, true));
+        check("\t 11ab g+0x1 (/memfd:x (deleted))", (0x11ab, "g", Some("/memfd:x"), false));
+        check("\t ffffffff81000000 h", (0xffff_ffff_8100_0000, "h", None, false));
+        check("\t 11ab (/a)", (0x11ab, "", Some("/a"), false));
+        assert_eq!(parse_frame("  main.c:17"), None);
+        assert_eq!(parse_source_line("  main.c:17"), Some(("main.c", 17)));
+    }
+}

@@ -1,0 +1,336 @@
+//! Reading what `perf script` printed.
+
+use nyquist_profile::{
+    CategoryId, Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue,
+    StackId, ThreadIndex,
+};
+use rustc_hash::FxHashMap;
+
+use super::line::{FrameLine, Header, parse_frame, parse_header, parse_source_line};
+use super::{OFF_CPU_EVENT, UNKNOWN};
+use crate::error::{Imported, ReadError};
+use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+
+const FORMAT: &str = "the output of perf script";
+
+/// Reads the text with the fields that are printed by default, and most others (`-F`).
+///
+/// Samples of a clock weigh their period; those of other events count one each, and the sampling interval is the median time
+/// between two samples of a thread. Of several events the one with the most samples is read. Tracepoints become markers,
+/// `offcpu-time` becomes waiting.
+///
+/// # Errors
+/// If there is no sample in it.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    let mut reader = Reader::default();
+    let mut importer = Importer::new("perf script", "perf script");
+    for line in bytes.split(|&byte| byte == b'\n') {
+        reader.read_line(&mut importer, &String::from_utf8_lossy(line));
+    }
+    reader.end_sample(&mut importer);
+    if reader.samples.is_empty() {
+        let problem = "no line is the head of a sample".into();
+        return Err(ReadError::Malformed { format: FORMAT, problem });
+    }
+    let odd_lines = reader.odd_lines;
+    let samples = reader.samples;
+    add_samples(&mut importer, &reader.events, &samples);
+    importer.note_left_out(odd_lines, "lines that are no part of a sample");
+    Ok(importer.finish(None))
+}
+
+/// What an event's samples become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// CPU time: the period is in ns.
+    Clock,
+    /// Something else that is counted.
+    Count,
+    OffCpu,
+    Tracepoint,
+}
+
+#[derive(Clone, Debug)]
+struct Event {
+    name: String,
+    kind: Kind,
+}
+
+struct Sample {
+    thread: ThreadIndex,
+    time: u64,
+    period: Option<u64>,
+    event: usize,
+    stack: Option<StackId>,
+    /// The fields of a tracepoint.
+    fields: String,
+}
+
+/// A frame with what stood in the line below it.
+struct Frame {
+    address: u64,
+    symbol: String,
+    dso: Option<String>,
+    is_inlined: bool,
+    source: Option<(String, u32)>,
+}
+
+impl Frame {
+    fn new(line: &FrameLine<'_>) -> Self {
+        Self {
+            address: line.address,
+            symbol: line.symbol.to_owned(),
+            dso: line.dso.map(Into::into),
+            is_inlined: line.is_inlined,
+            source: None,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    events: Vec<Event>,
+    event_ids: FxHashMap<String, usize>,
+    samples: Vec<Sample>,
+    /// The sample whose stack is being read.
+    pending: Option<Sample>,
+    /// Its frames, innermost first.
+    frames: Vec<Frame>,
+    odd_lines: u64,
+}
+
+impl Reader {
+    fn read_line(&mut self, importer: &mut Importer, line: &str) {
+        let line = line.trim_end();
+        if line.is_empty() {
+            self.end_sample(importer);
+        } else if line.starts_with('#') {
+            // A comment: perf's own heading.
+        } else if let Some(header) = parse_header(line) {
+            self.end_sample(importer);
+            self.begin_sample(importer, &header);
+        } else if self.pending.is_none() {
+            self.odd_lines += 1;
+        } else if let Some(frame) = parse_frame(line).filter(|_| line.starts_with([' ', '\t'])) {
+            self.frames.push(Frame::new(&frame));
+        } else if let Some((frame, (file, line))) = self.frames.last_mut().zip(parse_source_line(line)) {
+            frame.source = Some((file.to_owned(), line));
+        } else {
+            self.odd_lines += 1;
+        }
+    }
+
+    fn begin_sample(&mut self, importer: &mut Importer, header: &Header<'_>) {
+        let thread = importer.thread(ThreadName {
+            pid: header.pid,
+            process: header.comm,
+            tid: header.tid,
+            thread: header.comm,
+        });
+        let event = self.event(header.event);
+        let is_tracepoint = self.events[event].kind == Kind::Tracepoint;
+        if !is_tracepoint && let Some(frame) = parse_frame(header.rest) {
+            self.frames.push(Frame::new(&frame));
+        }
+        self.pending = Some(Sample {
+            thread,
+            time: header.time.unwrap_or(0),
+            period: header.period,
+            event,
+            stack: None,
+            fields: if is_tracepoint { header.rest.to_owned() } else { String::new() },
+        });
+    }
+
+    /// The index of the event of that name. The PMUs of a CPU with two kinds of cores count one event.
+    fn event(&mut self, name: &str) -> usize {
+        let (name, kind) = describe_event(name);
+        *self.event_ids.entry(name.to_owned()).or_insert_with(|| {
+            self.events.push(Event { name: name.to_owned(), kind });
+            self.events.len() - 1
+        })
+    }
+
+    fn end_sample(&mut self, importer: &mut Importer) {
+        let frames = std::mem::take(&mut self.frames);
+        if let Some(mut sample) = self.pending.take() {
+            sample.stack = read_stack(importer, &frames);
+            self.samples.push(sample);
+        }
+    }
+}
+
+/// An event's name without modifiers and PMU, and what its samples are.
+fn describe_event(name: &str) -> (&str, Kind) {
+    let is_modifier = |text: &str| text.bytes().all(|byte| b"ukhIGHpPSDWebR".contains(&byte));
+    let base = match name.rsplit_once(':') {
+        Some((base, modifiers)) if is_modifier(modifiers) => base,
+        Some(_) => return (name, Kind::Tracepoint),
+        None => name,
+    };
+    let base = match base.split_once('/') {
+        Some((_, event)) if !event.is_empty() => event.split('/').next().unwrap_or(event),
+        _ => base,
+    };
+    let kind = match base {
+        "cpu-clock" | "task-clock" => Kind::Clock,
+        OFF_CPU_EVENT => Kind::OffCpu,
+        _ => Kind::Count,
+    };
+    (base, kind)
+}
+
+/// The stack of frames that are listed from the innermost on. Inlined functions name no lib: theirs is the next one's.
+fn read_stack(importer: &mut Importer, frames: &[Frame]) -> Option<StackId> {
+    let mut stack = None;
+    let (mut lib, mut inline_depth) = (None, 0_u16);
+    for frame in frames.iter().rev() {
+        if frame.is_inlined {
+            inline_depth = inline_depth.saturating_add(1);
+        } else {
+            inline_depth = 0;
+            lib = frame.dso.as_deref().map(|dso| importer.lib(dso, None));
+        }
+        let name = if frame.symbol.is_empty() { unknown(frame) } else { frame.symbol.clone() };
+        let id = importer.frame(&Code {
+            name: &name,
+            lib,
+            file: frame.source.as_ref().map(|(file, _)| file.as_str()),
+            line: frame.source.as_ref().map(|&(_, line)| line),
+            address: u32::try_from(frame.address).ok(),
+            inline_depth,
+            is_kernel: is_kernel(frame),
+            ..Code::default()
+        });
+        stack = Some(importer.stack(stack, id));
+    }
+    stack
+}
+
+fn unknown(frame: &Frame) -> String {
+    if frame.address == 0 { UNKNOWN.into() } else { format!("{:#x}", frame.address) }
+}
+
+fn is_kernel(frame: &Frame) -> bool {
+    let dso = frame.dso.as_deref().unwrap_or_default();
+    let in_upper_half = frame.address >= 0xffff_8000_0000_0000;
+    let is_module = [".ko", ".ko.xz", ".ko.gz", ".ko.zst"].iter().any(|end| dso.ends_with(end));
+    dso.starts_with("[kernel") || dso.starts_with("[guest.kernel") || is_module || in_upper_half
+}
+
+fn add_samples(importer: &mut Importer, events: &[Event], samples: &[Sample]) {
+    let mut counts = vec![0_u64; events.len()];
+    for sample in samples {
+        counts[sample.event] += 1;
+    }
+    let is_time = |event: &Event| matches!(event.kind, Kind::Clock | Kind::Count);
+    let main = (0..events.len()).filter(|&event| is_time(&events[event])).max_by_key(|&event| counts[event]);
+    let interval = median_interval(samples, main);
+    let mut schema = None;
+    for sample in samples {
+        let (thread, time, stack) = (sample.thread, sample.time, sample.stack);
+        match events[sample.event].kind {
+            Kind::OffCpu => importer.off_cpu_sample(thread, time, stack, sample.period.unwrap_or(interval)),
+            Kind::Tracepoint => {
+                let schema =
+                    *schema.get_or_insert_with(|| importer.builder().add_marker_schema(tracepoints()));
+                add_marker(importer, schema, &events[sample.event].name, sample);
+            }
+            _ if Some(sample.event) != main => {}
+            Kind::Clock => importer.sample(thread, time, stack, sample.period.unwrap_or(interval)),
+            Kind::Count => importer.sample(thread, time, stack, interval),
+        }
+    }
+    for (index, event) in events.iter().enumerate() {
+        if is_time(event) && Some(index) != main {
+            importer.note_left_out(counts[index], format!("samples of the event {}", event.name));
+        }
+    }
+}
+
+/// The median time between two samples of an event in a thread.
+fn median_interval(samples: &[Sample], event: Option<usize>) -> u64 {
+    let mut last: FxHashMap<ThreadIndex, u64> = FxHashMap::default();
+    let of_event = samples.iter().filter(|sample| Some(sample.event) == event);
+    let mut times: Vec<u64> = of_event
+        .filter_map(|sample| {
+            let before = last.insert(sample.thread, sample.time)?;
+            sample.time.checked_sub(before).filter(|&time| time > 0)
+        })
+        .collect();
+    let middle = times.len() / 2;
+    if times.is_empty() { MILLISECOND } else { *times.select_nth_unstable(middle).1 }
+}
+
+fn tracepoints() -> MarkerSchema {
+    MarkerSchema {
+        name: "tracepoint".into(),
+        display: vec![MarkerDisplay::Chart, MarkerDisplay::Table],
+        fields: vec![MarkerField {
+            key: "fields".into(),
+            label: Some("Fields".into()),
+            format: MarkerFormat::String,
+        }],
+        table_label: Some("{marker.data.fields}".into()),
+        ..MarkerSchema::default()
+    }
+}
+
+fn add_marker(importer: &mut Importer, schema: nyquist_profile::MarkerSchemaId, name: &str, sample: &Sample) {
+    let builder = importer.builder();
+    let name = builder.intern_string(name);
+    let fields = builder.intern_string(&sample.fields);
+    builder.add_marker(
+        sample.thread,
+        Marker {
+            name,
+            timing: MarkerTiming::Instant(sample.time),
+            category: CategoryId::from_index(0),
+            schema: Some(schema),
+            values: vec![MarkerValue::String(fields)],
+            stack: sample.stack,
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_profile::stacks_of;
+
+    #[test]
+    fn events_are_told_apart() {
+        let check = |name: &str, expected| assert_eq!(describe_event(name), expected, "{name}");
+        check("cpu-clock:u", ("cpu-clock", Kind::Clock));
+        check("cycles:ppp", ("cycles", Kind::Count));
+        check("cpu_core/cycles/u", ("cycles", Kind::Count));
+        check("sched:sched_switch", ("sched:sched_switch", Kind::Tracepoint));
+        check("offcpu-time", ("offcpu-time", Kind::OffCpu));
+    }
+
+    #[test]
+    fn the_event_with_the_most_samples_is_read_and_tracepoints_are_markers() {
+        let text = "a 1 1.000000: 9 cycles: \n\t 10 f+0x1 (/a)\n\na 1 1.002000: 9 cycles: \n\t 10 f+0x1 (/a)\n\n\
+            a 1 1.003000: 7 faults: \n\t 20 g (/a)\n\n\
+            a 1 1.004000: sched:sched_switch: prev=a next=b\n\tffffffff81000010 s ([kernel.kallsyms])\n\n";
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(stacks_of(&read.profile), ["f 2"]);
+        assert_eq!(read.profile.meta().interval, 2_000_000);
+        assert_eq!(read.notes.len(), 1);
+        let marker = &read.profile.threads()[0].markers[0];
+        assert_eq!(read.profile.string(marker.name), "sched:sched_switch");
+        assert_eq!(marker.timing, MarkerTiming::Instant(4_000_000));
+        let kernel = read.profile.stack_frames(marker.stack.unwrap()).next().unwrap();
+        let category = kernel.category.unwrap().category;
+        assert_eq!(read.profile.category(category).name, nyquist_profile::well_known::KERNEL);
+    }
+
+    #[test]
+    fn samples_without_blank_lines_and_cut_ones_are_read() {
+        let text = "a 1 1.000000: 9 cycles:  10 f+0x1 (/a)\na 1 1.001000: 9 cycles:  20 g+0x1 (/a)\na 1 1.0";
+        let read = read(text.as_bytes()).unwrap();
+        assert_eq!(stacks_of(&read.profile), ["f 1", "g 1"]);
+        assert_eq!(read.notes.len(), 1);
+        assert!(super::read(b"no samples\n").is_err());
+    }
+}

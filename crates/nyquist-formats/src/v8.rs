@@ -1,0 +1,224 @@
+//! V8's CPU profiles (`.cpuprofile`), as `node --cpu-prof` and DevTools save them: the type `Profiler.Profile` of the
+//! DevTools protocol (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
+
+use nyquist_profile::{StackId, ThreadIndex};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+
+use crate::error::{Imported, ReadError};
+use crate::import::{Code, Importer, MILLISECOND, ThreadName};
+use crate::json::nanoseconds;
+
+const FORMAT: &str = "a CPU profile of V8";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FileIn {
+    nodes: Vec<Node>,
+    #[serde(default)]
+    start_time: f64,
+    #[serde(default)]
+    samples: Vec<u64>,
+    #[serde(default)]
+    time_deltas: Vec<f64>,
+}
+
+/// A node of the tree of calls. DevTools' traces name parents, files name children.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Node {
+    pub id: u64,
+    #[serde(default)]
+    pub parent: Option<u64>,
+    #[serde(default)]
+    pub children: Vec<u64>,
+    pub call_frame: CallFrame,
+}
+
+impl Node {
+    /// A node that is a part of another document; `None` where it is none.
+    pub(crate) fn deserialize_from(value: &serde_json::Value) -> Option<Self> {
+        Self::deserialize(value).ok()
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct CallFrame {
+    pub function_name: String,
+    pub url: String,
+    /// From 0 on in files, -1 where there is none.
+    pub line_number: Option<f64>,
+    /// From 0 on in files, -1 where there is none.
+    pub column_number: Option<f64>,
+}
+
+/// Reads a CPU profile. Each sample counts one; the sampling interval is the median time between two. Samples of `(idle)`
+/// are waiting.
+///
+/// # Errors
+/// If it is no such JSON, or its nodes are no tree.
+pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
+    let file: FileIn =
+        serde_json::from_slice(bytes).map_err(|error| ReadError::Json { format: FORMAT, error })?;
+    let mut importer = Importer::new("JavaScript", "V8 CPU profile");
+    let name = ThreadName { pid: "0", process: "JavaScript", tid: "0", thread: "JavaScript" };
+    let thread = importer.thread(name);
+    let mut tree = Tree::default();
+    tree.add(&mut importer, &file.nodes);
+    let mut samples = Samples::new(thread, nanoseconds(file.start_time, 1000.0));
+    samples.add(&file.samples, &file.time_deltas);
+    let interval = samples.interval();
+    let unknown = samples.add_to(&mut importer, &tree, interval);
+    importer.note_left_out(unknown, "samples of nodes that are not in the tree");
+    Ok(importer.finish(None))
+}
+
+/// The nodes' stacks.
+#[derive(Default)]
+pub(crate) struct Tree {
+    stacks: FxHashMap<u64, NodeStack>,
+}
+
+#[derive(Clone, Copy)]
+struct NodeStack {
+    /// `None` for the root, which is no function.
+    stack: Option<StackId>,
+    is_idle: bool,
+}
+
+impl Tree {
+    /// Adds nodes, in whatever order. Those that hang on no root, or on each other in a circle, are left out.
+    pub(crate) fn add(&mut self, importer: &mut Importer, nodes: &[Node]) {
+        let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
+        for node in nodes {
+            parents.extend(node.parent.map(|parent| (node.id, parent)));
+            parents.extend(node.children.iter().map(|&child| (child, node.id)));
+        }
+        let mut children: FxHashMap<u64, Vec<&Node>> = FxHashMap::default();
+        let mut waiting: Vec<&Node> = Vec::new();
+        for node in nodes.iter().rev() {
+            match parents.get(&node.id) {
+                Some(parent) if !self.stacks.contains_key(parent) => {
+                    children.entry(*parent).or_default().push(node);
+                }
+                _ => waiting.push(node),
+            }
+        }
+        while let Some(node) = waiting.pop() {
+            let parent = parents.get(&node.id).and_then(|parent| self.stacks.get(parent)).copied();
+            let stack = add_node(importer, parent.and_then(|parent| parent.stack), &node.call_frame);
+            self.stacks.insert(node.id, stack);
+            waiting.extend(children.remove(&node.id).unwrap_or_default());
+        }
+    }
+}
+
+fn add_node(importer: &mut Importer, prefix: Option<StackId>, code: &CallFrame) -> NodeStack {
+    let is_root = code.function_name == "(root)" && prefix.is_none();
+    if is_root {
+        return NodeStack { stack: None, is_idle: false };
+    }
+    let name = if code.function_name.is_empty() { "(anonymous)" } else { &code.function_name };
+    let url = &code.url;
+    // A call frame's line is that of its function.
+    let position = |number: Option<f64>| {
+        number
+            .filter(|&number| number >= 0.0 && !url.is_empty())
+            .map(|number| (number as u32).saturating_add(1))
+    };
+    let frame = importer.frame(&Code {
+        name,
+        file: Some(url),
+        start_line: position(code.line_number),
+        line: position(code.line_number),
+        column: position(code.column_number),
+        ..Code::default()
+    });
+    let stack = Some(importer.stack(prefix, frame));
+    NodeStack { stack, is_idle: code.function_name == "(idle)" }
+}
+
+/// The samples of a thread: nodes at times.
+pub(crate) struct Samples {
+    thread: ThreadIndex,
+    clock: u64,
+    /// When, and which node.
+    taken: Vec<(u64, u64)>,
+}
+
+impl Samples {
+    /// Of a recording that began at `start` ns.
+    pub(crate) fn new(thread: ThreadIndex, start: u64) -> Self {
+        Self { thread, clock: start, taken: Vec::new() }
+    }
+
+    /// Adds nodes that were sampled, each so many µs after the one before. V8's times sometimes go backwards.
+    pub(crate) fn add(&mut self, nodes: &[u64], deltas: &[f64]) {
+        let deltas = deltas.iter().copied().chain(std::iter::repeat(0.0));
+        for (&node, delta) in nodes.iter().zip(deltas) {
+            let step = nanoseconds(delta.abs(), 1000.0);
+            let clock =
+                if delta < 0.0 { self.clock.saturating_sub(step) } else { self.clock.saturating_add(step) };
+            self.clock = clock;
+            self.taken.push((clock, node));
+        }
+    }
+
+    /// The median time between two samples.
+    pub(crate) fn interval(&mut self) -> u64 {
+        self.taken.sort_by_key(|&(time, _)| time);
+        let mut times: Vec<u64> =
+            self.taken.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|&time| time > 0).collect();
+        let middle = times.len() / 2;
+        if times.is_empty() { MILLISECOND } else { *times.select_nth_unstable(middle).1 }
+    }
+
+    /// Adds the samples to the profile; gives the number of those whose node is not known.
+    pub(crate) fn add_to(&self, importer: &mut Importer, tree: &Tree, interval: u64) -> u64 {
+        let mut unknown = 0;
+        for (time, node) in &self.taken {
+            match tree.stacks.get(node) {
+                Some(node) if node.is_idle => {
+                    importer.off_cpu_sample(self.thread, *time, node.stack, interval);
+                }
+                Some(node) => importer.sample(self.thread, *time, node.stack, interval),
+                None => unknown += 1,
+            }
+        }
+        unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_profile::{stacks_of, waits_of};
+
+    const FILE: &str = r#"{"nodes":[
+        {"id":1,"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1},"children":[3,2]},
+        {"id":2,"callFrame":{"functionName":"(idle)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1}},
+        {"id":4,"callFrame":{"functionName":"","scriptId":"9","url":"file:///a.js","lineNumber":6,"columnNumber":2}},
+        {"id":3,"callFrame":{"functionName":"run","scriptId":"9","url":"file:///a.js","lineNumber":0,"columnNumber":0},"children":[4]}],
+        "startTime":100,"endTime":6100,"samples":[3,4,4,2,77],"timeDeltas":[10,1000,1000,-5,1000]}"#;
+
+    #[test]
+    fn nodes_become_stacks_and_idling_waiting() {
+        let read = read(FILE.as_bytes()).unwrap();
+        assert_eq!(stacks_of(&read.profile), ["run 1", "run;(anonymous) 2"]);
+        assert_eq!(waits_of(&read.profile), ["(idle) 1"]);
+        assert_eq!(read.profile.meta().interval, 995_000);
+        assert_eq!(read.notes.len(), 1);
+        let anonymous = read.profile.frames().iter().find(|frame| frame.line == Some(7)).unwrap();
+        assert_eq!((anonymous.column, read.profile.func_name(anonymous.func)), (Some(3), "(anonymous)"));
+    }
+
+    #[test]
+    fn circles_and_other_json_do_no_harm() {
+        let circle = r#"{"nodes":[{"id":1,"callFrame":{},"children":[2]},{"id":2,"callFrame":{},"children":[1]},
+            {"id":3,"callFrame":{},"children":[3]}],"samples":[1,2,3]}"#;
+        assert_eq!(read(circle.as_bytes()).unwrap().profile.stacks().len(), 0);
+        assert!(read(b"{}").is_err());
+        assert!(read(b"[1").is_err());
+    }
+}

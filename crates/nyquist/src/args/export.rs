@@ -1,0 +1,101 @@
+//! What `nyquist export` can be asked for.
+
+use crate::args::{FilterArgs, SymbolArgs, Verbosity};
+use clap::{Args, ValueEnum};
+use nyquist_profile::firefox::FormatVersion;
+use std::path::{Path, PathBuf};
+
+/// `nyquist export`
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  nyquist export profile.json.gz -o profile.pb.gz       For pprof
+  nyquist export --format folded | flamegraph.pl > f.svg
+  nyquist export --thread worker -o worker.speedscope.json")]
+pub(crate) struct ExportArgs {
+    /// The profile, of any format that can be read
+    #[arg(default_value = "profile.json.gz")]
+    pub(crate) file: PathBuf,
+    /// The format (default: what the output's name ends in)
+    #[arg(short, long, value_enum)]
+    pub(crate) format: Option<ExportFormat>,
+    /// Write it there ("-": standard output)
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) output: PathBuf,
+    /// Put the thread's name behind the process's (folded)
+    #[arg(long)]
+    pub(crate) with_threads: bool,
+    /// Put the library's name before each function (folded)
+    #[arg(long)]
+    pub(crate) with_libs: bool,
+    /// The version of the Firefox Profiler's format: 66, or 49 for readers of per-thread tables (firefox)
+    #[arg(long, value_name = "VERSION", env = "NYQUIST_PROFILE_VERSION", default_value_t)]
+    pub(crate) profile_version: FormatVersion,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}
+
+/// A format that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// For pprof: .pb.gz, .pprof
+    Pprof,
+    /// Folded stacks, for flamegraph.pl and inferno: .folded, .collapsed
+    Folded,
+    /// For speedscope: .speedscope.json
+    Speedscope,
+    /// A Chrome trace, for Perfetto and chrome://tracing: .trace.json
+    Chrome,
+    /// For the Firefox Profiler: .json.gz, .json
+    Firefox,
+    /// As `perf script` prints it: .perf
+    PerfScript,
+    /// The table of functions: .csv
+    Csv,
+}
+
+impl ExportFormat {
+    /// The format that a file's name asks for.
+    pub(crate) fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        let endings = [
+            (".speedscope.json", Self::Speedscope),
+            (".trace.json", Self::Chrome),
+            (".json.gz", Self::Firefox),
+            (".json", Self::Firefox),
+            (".pb.gz", Self::Pprof),
+            (".pprof", Self::Pprof),
+            (".folded", Self::Folded),
+            (".collapsed", Self::Folded),
+            (".perf", Self::PerfScript),
+            (".csv", Self::Csv),
+        ];
+        endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
+    }
+
+    /// Whether it is not for a terminal.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Self::Pprof | Self::Firefox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_formats() {
+        let check =
+            |name: &str, expected| assert_eq!(ExportFormat::of_name(Path::new(name)), expected, "{name}");
+        check("/tmp/x.pb.gz", Some(ExportFormat::Pprof));
+        check("x.speedscope.JSON", Some(ExportFormat::Speedscope));
+        check("x.trace.json", Some(ExportFormat::Chrome));
+        check("x.json.gz", Some(ExportFormat::Firefox));
+        check("x.json", Some(ExportFormat::Firefox));
+        check("x.svg", None);
+        check("-", None);
+    }
+}

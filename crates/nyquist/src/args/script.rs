@@ -1,0 +1,22 @@
+//! What `nyquist script` can be asked for.
+
+use crate::args::{FilterArgs, SymbolArgs, Verbosity};
+use clap::Args;
+use std::path::PathBuf;
+
+/// `nyquist script`
+#[derive(Debug, Args)]
+pub(crate) struct ScriptArgs {
+    /// The profile
+    #[arg(default_value = "profile.json.gz")]
+    pub(crate) file: PathBuf,
+    /// Print so many samples (0: all)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) limit: usize,
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) symbols: SymbolArgs,
+    #[command(flatten)]
+    pub(crate) verbosity: Verbosity,
+}

@@ -1,0 +1,96 @@
+//! `nyquist export`: a profile, or a part of it, in another profiler's format.
+
+use crate::args::{ExportArgs, ExportFormat};
+use crate::failure::{Failure, io_reason};
+use crate::output::Output;
+use crate::printer::Printer;
+use crate::{input, page, selection};
+use nyquist_analysis::{Index, Selection, View};
+use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
+use nyquist_profile::Profile;
+use nyquist_profile::firefox::{self, WriteOptions};
+use std::io::{self, IsTerminal as _, Write};
+use std::path::Path;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
+    let printer = Printer::new(args.verbosity);
+    let format = format(args)?;
+    let to_stdout = args.output == Path::new("-");
+    if to_stdout && format.is_binary() && io::stdout().is_terminal() {
+        return Err(Failure::new("this format is not for a terminal")
+            .hint("name a file with -o FILE, or redirect it"));
+    }
+    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    if to_stdout {
+        return page::write_with(|out| write(&profile, format, args, out));
+    }
+    let cannot_write = |error: &io::Error| {
+        Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))
+    };
+    let output = Output::open(&args.output, None).map_err(|error| cannot_write(&error))?;
+    match output.save(|out| write(&profile, format, args, out)) {
+        // Whoever reads the pipe has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(cannot_write(&error)),
+        Ok(()) => {
+            printer.say(format_args!("Wrote {}", args.output.display()));
+            Ok(())
+        }
+    }
+}
+
+fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
+    args.format.or_else(|| ExportFormat::of_name(&args.output)).ok_or_else(|| {
+        let message = if args.output == Path::new("-") {
+            "no format is given".to_owned()
+        } else {
+            format!("the name {} does not say which format is wanted", args.output.display())
+        };
+        Failure::new(message)
+            .hint("choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|csv")
+    })
+}
+
+fn write(
+    profile: &Profile,
+    format: ExportFormat,
+    args: &ExportArgs,
+    mut out: &mut dyn Write,
+) -> io::Result<()> {
+    match format {
+        ExportFormat::Pprof => pprof::write(profile, &mut out),
+        ExportFormat::Folded => {
+            let options = folded::WriteOptions { thread_names: args.with_threads, libs: args.with_libs };
+            folded::write(profile, &mut out, options)
+        }
+        ExportFormat::Speedscope => speedscope::write(profile, &mut out),
+        ExportFormat::Chrome => chrome::write(profile, &mut out),
+        ExportFormat::Firefox => {
+            let gzip = args.output.extension().is_none_or(|extension| extension != "json");
+            firefox::write(profile, WriteOptions { version: args.profile_version, gzip }, out)
+        }
+        ExportFormat::PerfScript => perf_script::write(profile, &mut out),
+        ExportFormat::Csv => write_csv(profile, &mut out),
+    }
+}
+
+/// The functions by CPU time, or by waiting where nothing else is there.
+fn write_csv(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
+    let index = Index::new(profile);
+    let mut view = View::new(&index, &Selection::default());
+    if view.is_empty() {
+        let state = nyquist_analysis::SampleState::OffCpu;
+        view = View::new(&index, &Selection { state, ..Selection::default() });
+    }
+    let table = view.functions();
+    let rows = table.functions.iter().map(|function| csv::Row {
+        own: function.self_amount.weight,
+        total: function.total.weight,
+        function: function.name,
+        lib: function.lib,
+        file: function.file,
+        line: function.line,
+    });
+    csv::write(rows, out)
+}

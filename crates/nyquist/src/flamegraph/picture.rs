@@ -1,0 +1,110 @@
+//! How much each function took, as a picture.
+
+use crate::args::{ColorBy, PictureArgs};
+use crate::scale::Scale;
+use crate::text::Names;
+use nyquist_analysis::{FlameBox, FlameOptions, SampleState, View};
+use nyquist_formats::flame::{Color, FlameColors, FlamePicture, FlamePictureBox};
+use nyquist_profile::{FuncId, Profile};
+use serde_json::{Value, json};
+
+/// The flame graph of what is asked about.
+pub(super) fn picture(view: &View<'_>, args: &PictureArgs, inverted: bool, names: Names) -> FlamePicture {
+    let painter = Painter::new(view.profile(), args.colors);
+    let paint = |flame_box: &FlameBox<'_>| painter.color(flame_box.func, flame_box.name, flame_box.lib);
+    // What is inverted has its roots, the functions that take the time, at the top.
+    let args = PictureArgs { icicle: args.icicle || inverted, ..args.clone() };
+    with_colors(view, &args, inverted, names, |_, flame_box| (paint(flame_box), String::new()))
+}
+
+/// The flame graph with a colour and a remark for each box, given its index.
+pub(super) fn with_colors(
+    view: &View<'_>,
+    args: &PictureArgs,
+    inverted: bool,
+    names: Names,
+    mut paint: impl FnMut(usize, &FlameBox<'_>) -> (Color, String),
+) -> FlamePicture {
+    let min_share = args.min_width / f64::from(args.width);
+    let graph = view.flame_graph(&FlameOptions { inverted, min_share, ..FlameOptions::default() });
+    let scale = Scale { total: graph.width, ..Scale::of(view) };
+    let boxes = graph.boxes.iter().enumerate().map(|(index, flame_box)| {
+        let (color, remark) = paint(index, flame_box);
+        let (time, share) = (scale.time(flame_box.width), scale.percent(flame_box.width));
+        FlamePictureBox {
+            depth: flame_box.depth,
+            start: flame_box.start as f64,
+            width: flame_box.width as f64,
+            name: names.show(flame_box.name),
+            details: format!("{}{time}, {share}{remark}", lib_in_front(flame_box.lib)),
+            color,
+        }
+    });
+    let share_of = match view.selection().state {
+        SampleState::OnCpu => "of CPU time",
+        SampleState::OffCpu => "of waiting",
+        SampleState::Both => "of CPU time and waiting",
+    };
+    let picture = FlamePicture {
+        width: graph.width as f64,
+        boxes: boxes.collect(),
+        hangs: args.icicle,
+        share_of: Some(share_of.to_owned()),
+        ..FlamePicture::default()
+    };
+    super::titled(view, args, picture)
+}
+
+/// The picture's numbers for scripts.
+pub(super) fn json(picture: &FlamePicture, view: &View<'_>) -> Value {
+    let boxes = picture.boxes.iter().map(|flame_box| {
+        json!({
+            "depth": flame_box.depth,
+            "start": flame_box.start,
+            "width": flame_box.width,
+            "function": flame_box.name,
+            "details": flame_box.details,
+        })
+    });
+    let mut json = crate::report::summary_json(view);
+    json["schema"] = json!("nyquist-flamegraph/1");
+    json["width"] = json!(picture.width);
+    json["boxes"] = Value::Array(boxes.collect());
+    json
+}
+
+fn lib_in_front(lib: Option<&str>) -> String {
+    lib.map(|lib| format!("{lib}, ")).unwrap_or_default()
+}
+
+/// Gives boxes their colours.
+pub(super) struct Painter {
+    by: ColorBy,
+    /// The category of each function, by the first of its frames that has one.
+    categories: Vec<String>,
+}
+
+impl Painter {
+    pub(super) fn new(profile: &Profile, by: ColorBy) -> Self {
+        let mut categories = Vec::new();
+        if by == ColorBy::Category {
+            categories = vec![String::new(); profile.funcs().len()];
+            for frame in profile.frames().iter().rev() {
+                if let Some(pair) = frame.category {
+                    categories[frame.func.index()].clone_from(&profile.category(pair.category).name);
+                }
+            }
+        }
+        Self { by, categories }
+    }
+
+    pub(super) fn color(&self, func: FuncId, name: &str, lib: Option<&str>) -> Color {
+        match self.by {
+            ColorBy::Function => FlameColors::of_function(name),
+            ColorBy::Lib => FlameColors::of_group(lib.unwrap_or_default(), name),
+            ColorBy::Category => {
+                FlameColors::of_group(self.categories.get(func.index()).map_or("", String::as_str), name)
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! `cargo xtask bench analysis`: questions to a large profile, in the workspace `benches/analysis`.
+
+use anyhow::Result;
+
+use crate::steps::{cargo, succeeds};
+
+/// How large the profile is, and what is asked.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// How many samples the profile has
+    #[arg(long, default_value_t = 20_000_000)]
+    samples: usize,
+    /// How many stacks it has at least
+    #[arg(long, default_value_t = 2_000_000)]
+    stacks: usize,
+    /// How often each kind of question is asked
+    #[arg(long, default_value_t = 9)]
+    rounds: usize,
+    /// Only the questions whose name contains this
+    #[arg(long, default_value = "")]
+    only: String,
+}
+
+/// Builds and runs the benchmark, which prints its table.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let mut command = cargo(&["run", "--release", "--quiet", "--manifest-path"]);
+    command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
+    let numbers = [options.samples, options.stacks, options.rounds].map(|number| number.to_string());
+    command.args(numbers).arg(&options.only);
+    succeeds(command)
+}

@@ -1,0 +1,148 @@
+//! `nyquist annotate`: where in a function the time is.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::harness::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_lines_source_stands_beside_its_share", source).quick().parallel(),
+    Test::new("inlined_code_is_of_its_own_file_and_line", inlined).quick(),
+    Test::new("instructions_have_shares_and_lines", instructions).parallel(),
+    Test::new("the_hottest_line_comes_first", hottest).parallel(),
+    Test::new("missing_files_are_named", missing).parallel(),
+    Test::new("a_function_that_is_not_there_is_said_to_be_missing", unknown).parallel(),
+    Test::new("a_terminal_gets_what_fits_it", terminal).parallel(),
+];
+
+fn annotate(test: &Context<'_>, words: &[&str], path: &Path) -> Result<String, anyhow::Error> {
+    Ok(test.nyquist(&["annotate"]).args(words).path(path).run()?.succeeded()?.stdout_text())
+}
+
+/// The line of a file with this mark in it, counted from 1.
+fn marked(file: &str, mark: &str) -> Result<usize, anyhow::Error> {
+    let text = fs::read_to_string(crate::root().join("workloads").join(file))?;
+    let found = text.lines().position(|line| line.ends_with(mark));
+    Ok(1 + found.ok_or_else(|| anyhow::anyhow!("no {mark} in {file}"))?)
+}
+
+fn source(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let text = annotate(test, &["alpha", "--source"], &recorded.path)?;
+    let line = text.lines().find(|line| line.contains("void alpha(long ms)")).unwrap_or_default();
+    let shares: Vec<f64> =
+        line.split_whitespace().filter_map(|word| word.strip_suffix('%')?.parse().ok()).collect();
+    let whole = recorded.profile.total_share("alpha") * 100.0;
+    let holds = shares.get(1).is_some_and(|total| (total - whole).abs() < 0.1);
+    expect(holds, format_args!("alpha's line has {shares:?}, the function {whole}:\n{text}"))?;
+    expect(!text.contains("add "), format_args!("instructions, though only source was asked for:\n{text}"))
+}
+
+/// The lines of a file in the JSON, with what each takes itself and in all.
+fn lines_of(json: &Value, file: &str) -> Vec<(u64, u64, u64)> {
+    let files = json["files"].as_array().into_iter().flatten();
+    let of_file = files.filter(|it| it["file"].as_str().is_some_and(|path| path.ends_with(file)));
+    let lines = of_file.flat_map(|file| file["lines"].as_array().into_iter().flatten());
+    let number = |value: &Value| value.as_u64().unwrap_or(0);
+    lines.map(|line| (number(&line["line"]), number(&line["self"]), number(&line["total"]))).collect()
+}
+
+fn inlined(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "600"]).run_well()?;
+    let text = annotate(test, &["outer_frame", "--json"], &recorded.path)?;
+    let json: Value = serde_json::from_str(&text)?;
+    let lines = lines_of(&json, "inlines.rs");
+    let total = |mark: &str| -> Result<u64, anyhow::Error> {
+        let wanted = marked("inlines.rs", mark)? as u64;
+        Ok(lines.iter().find(|(line, ..)| *line == wanted).map_or(0, |(_, _, total)| *total))
+    };
+    let whole = json["total"].as_u64().unwrap_or(0);
+    expect(whole > 100, format_args!("outer_frame has {whole} samples"))?;
+    expect_eq("the call of middle_inline", total("// line: middle_inline")?, whole)?;
+    expect_eq("the call of deepest_inline", total("// line: deepest_inline")?, whole)?;
+    let spin = total("// line: spin")?;
+    expect(spin * 10 > whole * 9 && spin <= whole, format_args!("the loop has {spin} of {whole}"))?;
+    // What the loop itself is made of is in the standard library's files, and has the time.
+    let own: u64 = json["files"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|file| {
+            let lines = file["lines"].as_array().into_iter().flatten();
+            lines.filter_map(|line| line["self"].as_u64()).sum::<u64>()
+        })
+        .sum();
+    expect(own * 10 > whole * 9 && own <= whole, format_args!("the lines have {own} of {whole} themselves"))
+}
+
+fn instructions(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let text = annotate(test, &["alpha", "--asm"], &recorded.path)?;
+    expect(text.contains("ret") && text.contains("call"), format_args!("no instructions:\n{text}"))?;
+    expect_contains("the instructions' lines", &text, "shares.c:4")?;
+    let hot = text.lines().skip(3).filter(|line| line.contains('%')).count();
+    expect(hot > 0, format_args!("no instruction has a share:\n{text}"))?;
+    let json: Value = serde_json::from_str(&annotate(test, &["alpha", "--json"], &recorded.path)?)?;
+    let instructions = json["code"][0]["instructions"].as_array().cloned().unwrap_or_default();
+    let own: u64 = instructions.iter().filter_map(|one| one["self"].as_u64()).sum();
+    expect_eq("the sum of all instructions", Some(own), json["self"].as_u64())
+}
+
+fn hottest(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let text = annotate(test, &["middle", "--hottest", "--source"], &recorded.path)?;
+    let shares: Vec<f64> = text
+        .lines()
+        .filter(|line| line.contains("shares.c:"))
+        .filter_map(|line| line.split_whitespace().next()?.strip_suffix('%')?.parse().ok())
+        .collect();
+    expect(shares.len() >= 3 && shares.is_sorted_by(|a, b| a >= b), format_args!("{shares:?}:\n{text}"))
+}
+
+fn missing(test: &Context<'_>) -> Verdict {
+    let (program, source) = (test.fresh("gone"), test.fresh("gone.c"));
+    fs::write(&source, "int main(void) { for (volatile long i = 0; i < 300000000; i++); return 0; }\n")?;
+    let (program_text, source_text) = (program.display().to_string(), source.display().to_string());
+    test.program("gcc").args(&["-g", "-O1", "-o", &program_text, &source_text]).run()?.succeeded()?;
+    let recorded = test.record_command(&[&program_text]).run_well()?;
+    fs::remove_file(&program)?;
+    fs::remove_file(&source)?;
+    let text = annotate(test, &["main"], &recorded.path)?;
+    expect_contains("the note on source", &text, &format!("no source of {source_text}: no such file"))?;
+    expect_contains("the note on code", &text, &format!("{program_text}: no such file"))?;
+    expect(text.contains('%'), format_args!("no shares:\n{text}"))
+}
+
+fn unknown(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    for (words, said) in [
+        (["annotate", "no_such"], "no function with samples matches `no_such`"),
+        (["annotate", "f-99999"], "there is no function f-99999"),
+        (["annotate", "alp(ha"], "unclosed group (at character 4)"),
+    ] {
+        let finished = test.nyquist(&words).path(&recorded.path).run()?;
+        expect_eq("the status", finished.code(), 1)?;
+        expect_contains("stderr", &finished.stderr, said)?;
+    }
+    Ok(())
+}
+
+fn terminal(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "200"]).run_well()?;
+    for option in ["--context=3", "--source", "--asm", "--hottest"] {
+        let call = test.nyquist(&["annotate", "outer_frame", option]).path(&recorded.path);
+        let text = call.env("LC_ALL", "C.UTF-8").on_terminal().run()?.succeeded()?.stderr;
+        let longest = text
+            .lines()
+            .filter(|line| !line.starts_with("note: "))
+            .map(|line| line.trim_end().chars().count())
+            .max()
+            .unwrap_or(0);
+        expect(longest <= 80, format_args!("{option} has a line of {longest}:\n{text}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,113 @@
+//! `nyquist diff`: what changed, and what only seems so.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::harness::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("two_runs_of_one_program_differ_by_noise_alone", noise),
+    Test::new("a_slowdown_of_10_percent_in_one_function_is_found", slowdown).quick(),
+    Test::new("several_runs_a_side_are_compared_by_their_means", several),
+    Test::new("runs_of_different_length_are_compared_by_share", share),
+    Test::new("what_cannot_be_compared_is_refused", refused).parallel(),
+];
+
+/// Records the program of three parts, which take so many milliseconds.
+fn parts(test: &Context<'_>, ms: [&str; 3]) -> Result<PathBuf, anyhow::Error> {
+    let recording = test.record(&["parts", ms[0], ms[1], ms[2]]).options(&["--rate", "5000"]);
+    Ok(recording.run_well()?.path)
+}
+
+fn diff(test: &Context<'_>, words: &[&str], files: &[&PathBuf]) -> Result<Value, anyhow::Error> {
+    let call = test.nyquist(&["diff", "--json", "--limit", "0"]).args(words);
+    let call = files.iter().fold(call, |call, file| call.path(file));
+    Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
+}
+
+/// The functions that differ by more than noise, with how much slower each got.
+fn changed(json: &Value) -> Vec<(String, f64)> {
+    let functions = json["functions"].as_array().into_iter().flatten();
+    let changed = functions.filter(|row| row["self"]["is_noise"] == false);
+    changed
+        .map(|row| {
+            let relative = row["self"]["relative"].as_f64().unwrap_or(f64::INFINITY);
+            (row["function"].as_str().unwrap_or_default().to_owned(), relative)
+        })
+        .collect()
+}
+
+fn noise(test: &Context<'_>) -> Verdict {
+    let source = crate::root().join("workloads/inlines.rs").display().to_string();
+    let record = || {
+        let output = test.fresh("out").display().to_string();
+        let command = ["rustc", "--edition", "2024", "-O", "-o", &output, &source];
+        test.record_command(&command).run_well()
+    };
+    let (one, other) = (record()?, record()?);
+    let json = diff(test, &["--all"], &[&one.path, &other.path])?;
+    let count = json["function_count"].as_u64().unwrap_or(0);
+    expect(count > 100, format_args!("only {count} functions"))?;
+    let changed = changed(&json);
+    expect(changed.len() as u64 * 20 < count, format_args!("{} of {count}: {changed:?}", changed.len()))
+}
+
+fn slowdown(test: &Context<'_>) -> Verdict {
+    let before = parts(test, ["300", "1500", "300"])?;
+    let after = parts(test, ["300", "1650", "300"])?;
+    let json = diff(test, &[], &[&before, &after])?;
+    let changed = changed(&json);
+    let found = changed.iter().find(|(name, _)| name == "second_part").map(|(_, change)| *change);
+    let holds = found.is_some_and(|change| (change - 0.1).abs() < 0.05);
+    expect(holds, format_args!("second_part: {found:?} in {changed:?}"))?;
+    let others = changed.iter().filter(|(name, _)| name.ends_with("_part")).count();
+    expect_eq("parts that are said to have changed", others, 1)?;
+    let call = |above: &str| {
+        let call = test.nyquist(&["diff", "--fail-above", above]).path(&before).path(&after);
+        call.run()
+    };
+    let failed = call("5")?;
+    expect_eq("the status above 5 %", failed.code(), 1)?;
+    expect_contains("stderr", &failed.stderr, "slower by more than 5.0%: second_part (+")?;
+    expect_contains("the table", &failed.stdout_text(), "second_part")?;
+    call("20")?.succeeded()?;
+    Ok(())
+}
+
+fn several(test: &Context<'_>) -> Verdict {
+    let run = |ms| parts(test, ["100", ms, "100"]);
+    let before = [run("400")?, run("400")?, run("400")?];
+    let after = [run("600")?, run("600")?, run("600")?];
+    let call = before.iter().fold(test.nyquist(&["diff"]), |call, file| call.path(file)).args(&["--after"]);
+    let text = after.iter().fold(call, |call, file| call.path(file)).run()?.succeeded()?.stdout_text();
+    expect_contains("the heading", &text, "mean of 3 runs")?;
+    let slower = text.split("Slower").nth(1).unwrap_or_default();
+    expect_contains("what got slower", slower, "second_part")?;
+    expect(!slower.contains("first_part"), format_args!("first_part did not:\n{text}"))
+}
+
+fn share(test: &Context<'_>) -> Verdict {
+    let short = parts(test, ["200", "200", "200"])?;
+    let long = parts(test, ["500", "500", "500"])?;
+    let parts = |words: &[&str]| -> Result<usize, anyhow::Error> {
+        let changed = changed(&diff(test, words, &[&short, &long])?);
+        Ok(changed.iter().filter(|(name, _)| name.ends_with("_part")).count())
+    };
+    expect_eq("parts with another share", parts(&["--share"])?, 0)?;
+    expect_eq("parts with another time", parts(&[])?, 3)
+}
+
+fn refused(test: &Context<'_>) -> Verdict {
+    let file = test.record(&["shares", "50"]).run_well()?.path;
+    let check = |words: &[&str], said: &str| -> Verdict {
+        let finished = test.nyquist(&["diff"]).path(&file).args(words).run()?;
+        expect_eq("the status", finished.code(), 1)?;
+        expect_contains("stderr", &finished.stderr, said)
+    };
+    check(&[], "a profile before and one after are needed")?;
+    check(&["missing.json"], "cannot read missing.json: no such file")?;
+    check(&[&file.display().to_string(), "--thread", "x"], "no thread of the profile matches `x`")
+}

@@ -1,0 +1,102 @@
+//! The members of JSON output, as `docs/report-json.md` lists them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::expect::{Verdict, expect};
+
+/// The members that each section of the document lists.
+pub(crate) struct Documents {
+    sections: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Documents {
+    /// Reads the document.
+    pub(crate) fn read() -> Result<Self> {
+        let path = crate::root().join("docs/report-json.md");
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok(Self::parse(&text))
+    }
+
+    /// The first column of each section's tables: names in backquotes. Members of members have a path, as
+    /// `functions[].self`.
+    fn parse(text: &str) -> Self {
+        let mut sections: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut section = String::new();
+        for line in text.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                heading.trim_matches('`').clone_into(&mut section);
+            } else if let Some(row) = line.strip_prefix("| `") {
+                let cell = row.split('|').next().unwrap_or_default();
+                let names = cell.split('`').filter(|name| !name.trim_matches([' ', ',']).is_empty());
+                sections.entry(section.clone()).or_default().extend(names.map(str::to_owned));
+            }
+        }
+        Self { sections }
+    }
+
+    /// Fails unless the JSON has the members that the sections list: those of the first word, and of all words
+    /// together.
+    pub(crate) fn hold(&self, words: &[&str], json: &Value) -> Verdict {
+        let whole = words.join(" ");
+        let names = [words.first().copied().unwrap_or_default(), &whole];
+        let listed: BTreeSet<&str> =
+            names.iter().filter_map(|name| self.sections.get(*name)).flatten().map(String::as_str).collect();
+        expect(!listed.is_empty(), format_args!("docs/report-json.md has no section {whole}"))?;
+        let mut found = BTreeSet::new();
+        collect(json, "", &mut found);
+        let found: BTreeSet<&str> = found.iter().map(String::as_str).collect();
+        let undocumented: Vec<_> = found.difference(&listed).collect();
+        expect(
+            undocumented.is_empty(),
+            format_args!("{whole}: not in docs/report-json.md: {undocumented:?}"),
+        )?;
+        // Of an empty list the members of its objects do not show.
+        let is_seen = |name: &&&str| {
+            name.rsplit_once("[].")
+                .is_none_or(|(list, _)| found.iter().any(|it| it.starts_with(&format!("{list}[]."))))
+        };
+        let missing: Vec<_> = listed.difference(&found).filter(is_seen).collect();
+        expect(missing.is_empty(), format_args!("{whole}: documented and not there: {missing:?}"))
+    }
+}
+
+/// The paths of all members.
+fn collect(json: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match json {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                collect(value, &path, found);
+                found.insert(path);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, &format!("{path}[]"), found)),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn members_are_held_against_the_sections() {
+        let text = "# t\n## `report`\n| member | meaning |\n|---|---|\n| `a`, `b` | x |\n## report lines\n| `c[].d` | y |\n";
+        let documents = Documents::parse(text);
+        let holds = |json: Value| documents.hold(&["report", "lines"], &json).is_ok();
+        assert!(!holds(json!({"a": 1, "b": 2, "c": []})), "c itself is not listed");
+        let text = format!("{text}| `c` | z |\n");
+        let documents = Documents::parse(&text);
+        let holds = |json: Value| documents.hold(&["report", "lines"], &json).is_ok();
+        assert!(holds(json!({"a": 1, "b": 2, "c": []})));
+        assert!(holds(json!({"a": 1, "b": 2, "c": [{"d": 1}]})));
+        assert!(!holds(json!({"a": 1, "b": 2, "c": [{"e": 1}]})));
+        assert!(!holds(json!({"a": 1, "c": []})));
+        assert!(documents.hold(&["other"], &json!({})).is_err());
+    }
+}

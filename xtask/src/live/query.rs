@@ -1,0 +1,130 @@
+//! `nyquist query`: short answers for scripts and agents.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::harness::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("three_calls_lead_to_the_hot_line", three_calls).quick(),
+    Test::new("an_answer_has_no_more_rows_than_asked_for", bounded).parallel(),
+    Test::new("handles_stay_whatever_the_filters", handles).parallel(),
+    Test::new("callers_and_callees_are_told", neighbours).parallel(),
+    Test::new("text_and_json_say_the_same", text_and_json).parallel(),
+    Test::new("a_question_that_makes_no_sense_is_refused", refused).parallel(),
+    Test::new("the_guide_names_every_question", guide).parallel(),
+];
+
+fn ask(test: &Context<'_>, path: &Path, words: &[&str]) -> Result<Value, anyhow::Error> {
+    let finished = test.nyquist(&["query"]).path(path).args(words).args(&["--json"]).run()?.succeeded()?;
+    Ok(serde_json::from_str(&finished.stdout_text())?)
+}
+
+fn three_calls(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["parts", "100", "600", "100"]).run_well()?;
+    let summary = ask(test, &recorded.path, &[])?;
+    let hottest = &summary["functions"][0];
+    expect_eq("the hottest function", hottest["function"].as_str(), Some("second_part"))?;
+    let handle = hottest["handle"].as_str().unwrap_or_default();
+    let function = ask(test, &recorded.path, &["function", handle])?;
+    expect_eq("its caller", function["callers"][0]["function"].as_str(), Some("main"))?;
+    let source = ask(test, &recorded.path, &["source", handle])?;
+    let line = &source["lines"][0];
+    let place = line["place"].as_str().unwrap_or_default();
+    expect(place.ends_with("parts.c:5"), format_args!("the hot line is at {place}"))?;
+    expect_contains("its text", line["source"].as_str().unwrap_or_default(), "void second_part(long ms)")
+}
+
+fn bounded(test: &Context<'_>) -> Verdict {
+    let recorded = test.record_command(&["rustc", "--version"]).run_well()?;
+    for question in ["functions", "tree", "lines", "threads", "libs", "timeline"] {
+        let answer = ask(test, &recorded.path, &[question, "--limit", "3"])?;
+        let lists = answer.as_object().into_iter().flatten().filter_map(|(_, value)| value.as_array());
+        let longest = lists.map(Vec::len).max().unwrap_or(0);
+        expect((1..=3).contains(&longest), format_args!("{question}: {longest} rows: {answer}"))?;
+    }
+    Ok(())
+}
+
+fn handles(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let handle = |words: &[&str]| -> Result<String, anyhow::Error> {
+        let answer = ask(test, &recorded.path, words)?;
+        let rows = answer["functions"].as_array().into_iter().flatten();
+        let row = rows.filter(|row| row["function"] == "beta").map(|row| row["handle"].to_string()).next();
+        row.ok_or_else(|| anyhow::anyhow!("no beta in {answer}"))
+    };
+    let all = handle(&["functions"])?;
+    expect_eq("the handle", handle(&["functions", "^beta$", "--range", "50ms-", "--thread", "t-0"])?, all)
+}
+
+fn neighbours(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let answer = ask(test, &recorded.path, &["function", "middle"])?;
+    let names = |list: &str| -> Vec<String> {
+        let rows = answer[list].as_array().into_iter().flatten();
+        rows.filter_map(|row| row["function"].as_str()).map(str::to_owned).collect()
+    };
+    expect_eq("callers", names("callers"), vec!["main".to_owned()])?;
+    expect_eq(
+        "callees",
+        names("callees")[..3].to_vec(),
+        ["alpha", "beta", "gamma_"].map(str::to_owned).to_vec(),
+    )?;
+    let callers = ask(test, &recorded.path, &["callers", "alpha"])?;
+    let nodes = callers["nodes"].as_array().into_iter().flatten();
+    let nodes: Vec<_> = nodes.filter_map(|node| node["function"].as_str()).take(3).collect();
+    expect_eq("the tree of callers", nodes, vec!["alpha", "middle", "main"])?;
+    let tree = ask(test, &recorded.path, &["tree", "middle"])?;
+    let nodes: Vec<_> =
+        tree["nodes"].as_array().into_iter().flatten().map(|node| &node["function"]).collect();
+    expect_eq(
+        "the tree from middle",
+        nodes[..2].to_vec(),
+        vec![&Value::from("middle"), &Value::from("alpha")],
+    )
+}
+
+fn text_and_json(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "200"]).run_well()?;
+    let answer = ask(test, &recorded.path, &["functions", "--limit", "5"])?;
+    let text = test.nyquist(&["query"]).path(&recorded.path).args(&["functions", "--limit", "5"]).run()?;
+    let text = text.succeeded()?.stdout_text();
+    for row in answer["functions"].as_array().into_iter().flatten() {
+        let handle = row["handle"].as_str().unwrap_or_default();
+        let line =
+            text.lines().find(|line| line.split_whitespace().next() == Some(handle)).unwrap_or_default();
+        let share = format!("{:.1}%", row["self_share"].as_f64().unwrap_or(0.0) * 100.0);
+        expect_contains("the line", line, &share)?;
+        expect_contains("the line", line, row["function"].as_str().unwrap_or_default())?;
+    }
+    expect(!text.contains('\u{1b}'), "colours")
+}
+
+fn refused(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let check = |words: &[&str], status, said: &str| -> Verdict {
+        let finished = test.nyquist(&["query"]).path(&recorded.path).args(words).run()?;
+        expect_eq("the status", finished.code(), status)?;
+        expect_contains("stderr", &finished.stderr, said)
+    };
+    check(&["function"], 1, "`function` needs a function")?;
+    check(&["threads", "main"], 1, "has no meaning")?;
+    check(&["function", "f-123456"], 1, "there is no function f-123456")?;
+    check(&["function", "no_such"], 1, "no function with samples matches `no_such`")?;
+    check(&["functions", "no_such"], 1, "no function with samples matches `no_such`")?;
+    check(&["what"], 2, "what")?;
+    check(&["functions", "--limit", "0"], 2, "0")
+}
+
+fn guide(test: &Context<'_>) -> Verdict {
+    let text = test.nyquist(&["guide"]).run()?.succeeded()?.stdout_text();
+    let questions = "summary functions function tree callers lines source threads libs markers timeline";
+    for question in questions.split(' ') {
+        expect_contains("the guide", &text, question)?;
+    }
+    expect(text.lines().count() <= 60, format_args!("{} lines are more than a page", text.lines().count()))
+}
