@@ -1,6 +1,7 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
 
 mod analysis;
+mod cargo;
 mod measure;
 mod program;
 mod record;
@@ -26,6 +27,8 @@ enum Subject {
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
     Tracing(tracing::Options),
+    /// What `cargo nyquist` takes beyond `cargo run` and the recording
+    Cargo(cargo::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
 }
@@ -35,6 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     paranoid::restore_when_interrupted()?;
     match &options.subject {
         Subject::Record(options) => record::run(options).map(|()| true),
+        Subject::Cargo(options) => cargo::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
     }

@@ -22,6 +22,7 @@ mod jit;
 mod json_docs;
 mod markers;
 mod names;
+mod options;
 mod output_files;
 pub(crate) mod paranoid;
 mod perf_data;
@@ -34,6 +35,7 @@ mod recorded;
 mod recording;
 mod report;
 mod rules;
+mod samply;
 mod server;
 mod signals;
 mod stacks;
@@ -75,4 +77,6 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
     ("walkthrough", walkthrough::TESTS),
+    ("options", options::TESTS),
+    ("samply", samply::TESTS),
 ];

@@ -124,7 +124,8 @@ fn a_row_is_left_to_its_name_when_the_name_changes() {
 
 #[test]
 fn only_main_threads_where_they_alone_are_wanted() {
-    let events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
+    let mut events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
+    events.push(EventKind::Total { pid: Pid(1), tid: Tid(5), cpu_time_ns: 9 * MS });
     let shape = Shape { main_threads_only: true, ..Shape::default() };
     assert_eq!(rows(shape, events).len(), 2);
 }

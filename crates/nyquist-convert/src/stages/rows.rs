@@ -6,8 +6,14 @@ use crate::track::{Process, Thread};
 use nyquist_profile::{self as profile, ProcessIndex, ProfileBuilder, ThreadIndex};
 
 impl Stages {
+    /// Whether nothing of a thread is in the profile.
+    pub(super) fn is_left_out(&self, (pid, tid): (Pid, Tid)) -> bool {
+        self.shape.main_threads_only && pid.0 != tid.0
+    }
+
     pub(super) fn marker(&mut self, now: Timestamp, marker: &Marker) {
         let thread = match &marker.track {
+            Track::Thread(tid) if self.is_left_out((marker.pid, *tid)) => return,
             Track::Thread(tid) => self.profile_thread(now, (marker.pid, *tid)),
             Track::Named(name) => {
                 let process = self.process_with_thread(now, marker.pid);

@@ -28,7 +28,7 @@ impl Stages {
     pub(super) fn sample(&mut self, now: Timestamp, cpu: Option<u32>, sample: &Sample) {
         self.end_wait(sample.tid, now);
         let id = (sample.pid, sample.tid);
-        if self.shape.main_threads_only && id.0.0 != id.1.0 {
+        if self.is_left_out(id) {
             return;
         }
         let period = sample.period_ns.max(1);
@@ -149,6 +149,9 @@ impl Stages {
 
     /// A thread has ended: what it used since its last sample was never sampled.
     pub(super) fn total(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid), total: u64) {
+        if self.is_left_out(id) {
+            return;
+        }
         let used = self.thread(now, id).cpu_delta(cpu, total);
         self.thread(now, id).unsampled.add(used);
         if !self.options.kernel_permitted {

@@ -1,0 +1,156 @@
+//! Options of `nyquist record` that change which threads a profile has, what they are called, and how often a command
+//! runs: those that samply's users know.
+
+use std::collections::BTreeSet;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::harness::Test;
+use super::profile::{Profile, Thread};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("several_runs_are_in_one_profile", iterations),
+    Test::new("a_run_that_fails_ends_the_runs_unless_told_otherwise", failing_runs).parallel(),
+    Test::new("processes_of_one_name_are_merged", reuse),
+    Test::new("arguments_are_in_the_names_of_processes", arguments).parallel(),
+    Test::new("only_main_threads_are_kept", main_threads),
+    Test::new("each_cpu_has_a_thread", cpu_threads),
+    Test::new("the_base_of_a_cut_recursion_is_folded", folded),
+    Test::new("a_jitdump_is_removed_and_read_nonetheless", unlinked),
+];
+
+/// How many processes have this name.
+fn processes(profile: &Profile, name: &str) -> usize {
+    let named = profile.threads.iter().filter(|thread| thread.process == name);
+    named.map(|thread| &thread.pid).collect::<BTreeSet<_>>().len()
+}
+
+fn iterations(test: &Context<'_>) -> Verdict {
+    let recorded =
+        test.record(&["ending", "100", "exit", "0"]).options(&["--iteration-count", "3"]).run_well()?;
+    expect_eq("processes", processes(&recorded.profile, "ending"), 3)?;
+    let cpu: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
+    if recorded.truths.len() == 3 {
+        expect_within("samples of all runs", recorded.profile.total(), cpu * 1000.0, 0.1)?;
+    }
+    expect(recorded.profile.total() > 200.0, format_args!("only {} samples", recorded.profile.total()))
+}
+
+fn failing_runs(test: &Context<'_>) -> Verdict {
+    let count = ["--iteration-count", "3"];
+    let stopped = test.record(&["ending", "30", "exit", "7"]).options(&count).run()?;
+    expect_eq("the status", stopped.finished.code(), 7)?;
+    expect_eq("runs", processes(&stopped.profile, "ending"), 1)?;
+    expect_contains("stderr", &stopped.finished.stderr, "2 runs left out")?;
+    let all = test.record(&["ending", "30", "exit", "7"]).options(&count).options(&["-i"]).run()?;
+    expect_eq("the status", all.finished.code(), 7)?;
+    expect_eq("runs that go on", processes(&all.profile, "ending"), 3)
+}
+
+fn reuse(test: &Context<'_>) -> Verdict {
+    let program = test.workload("ending").display().to_string();
+    let script = format!("for i in 1 2 3 4; do {program} 50 exit 0; done");
+    let words = ["sh", "-c", &script];
+    let apart = test.record_command(&words).run_well()?;
+    expect_eq("processes apart", processes(&apart.profile, "ending"), 4)?;
+    let merged = test.record_command(&words).options(&["--reuse-threads"]).run_well()?;
+    expect_eq("processes merged", processes(&merged.profile, "ending"), 1)?;
+    let (found, wanted) = (merged.profile.total(), apart.profile.total());
+    expect_within("samples", found, wanted, 0.25)
+}
+
+fn arguments(test: &Context<'_>) -> Verdict {
+    let names = |option: &str| -> anyhow::Result<Vec<String>> {
+        let recorded = test.record(&["ending", "50", "exit", "0"]).options(&[option]).run_well()?;
+        Ok(recorded.profile.threads.iter().map(|thread| thread.process.clone()).collect())
+    };
+    for (option, wanted) in [("--include-args=2", "ending 50 exit"), ("--include-args", "ending 50 exit 0")] {
+        let found = names(option)?;
+        expect(
+            found.iter().any(|name| name == wanted),
+            format_args!("{option}: no {wanted:?} in {found:?}"),
+        )?;
+    }
+    Ok(())
+}
+
+fn main_threads(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["endless", "2"]).options(&["-d", "1", "--main-thread-only"]).run()?;
+    let profile = &recorded.profile;
+    expect(profile.threads.iter().all(|thread| thread.is_main), "there are other threads")?;
+    expect(profile.total_share("main_loop") > 0.9, "the main thread is missing")?;
+    expect_eq("the other thread's share", profile.total_share("helper_loop") > 0.0, false)
+}
+
+fn cpu_threads(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["endless", "2"]).options(&["-d", "1", "--per-cpu-threads"]).run()?;
+    let profile = &recorded.profile;
+    let (cpus, others): (Vec<&Thread>, Vec<&Thread>) =
+        profile.threads.iter().partition(|thread| thread.process == "CPU");
+    let sum = |threads: &[&Thread]| threads.iter().map(|thread| thread.total()).sum::<f64>();
+    let (all, each): (Vec<&Thread>, Vec<&Thread>) = cpus.iter().partition(|thread| thread.is_main);
+    expect(
+        !each.is_empty() && each.iter().all(|thread| thread.name.starts_with("CPU ")),
+        "no thread for a CPU",
+    )?;
+    expect_eq("the CPUs together", sum(&all), sum(&each))?;
+    let kernel_aside = |thread: &&Thread| {
+        thread
+            .stacks()
+            .filter(|(stack, _)| !stack.is_empty() && !stack[0].function.starts_with('['))
+            .map(|(_, weight)| weight)
+            .sum::<f64>()
+    };
+    let sampled: f64 = others.iter().map(kernel_aside).sum();
+    expect_within("the CPUs' samples", sum(&each), sampled, 0.01)?;
+    let labelled = each
+        .iter()
+        .flat_map(|thread| thread.stacks())
+        .all(|(stack, _)| stack.first().is_some_and(|root| root.function.contains("(process ")));
+    expect(labelled, "a CPU's stack does not say whose it is")?;
+    // They are shown a second time, and counted once.
+    let report = test.nyquist(&["report", "--json"]).path(&recorded.path).run()?.succeeded()?;
+    let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
+    let weight = report["weight"].as_f64().or_else(|| report["summary"]["weight"].as_f64());
+    if let Some(weight) = weight {
+        expect_eq("the report's weight", weight, sum(&others))?;
+    }
+    Ok(())
+}
+
+fn folded(test: &Context<'_>) -> Verdict {
+    // Far deeper than a copy of the stack.
+    let words = ["recursion", "200", "4000"];
+    let deepest = |options: &[&str]| -> anyhow::Result<usize> {
+        let recorded = test.record(&words).options(options).run_well()?;
+        let depths = recorded
+            .profile
+            .stacks()
+            .map(|(stack, _)| stack.iter().filter(|frame| frame.function == "descend").count());
+        Ok(depths.max().unwrap_or(0))
+    };
+    if deepest(&[])? >= 4000 {
+        return skip("the recursion is not cut");
+    }
+    let depth = deepest(&["--fold-recursive-prefix"])?;
+    expect(depth <= 2, format_args!("the recursion is {depth} deep where it is folded"))
+}
+
+fn unlinked(test: &Context<'_>) -> Verdict {
+    if test.program("node").args(&["--version"]).run().is_err() {
+        return skip("node is not installed");
+    }
+    let folder = test.path("jit");
+    std::fs::create_dir_all(&folder)?;
+    let script = crate::root().join("workloads/jit.js").display().to_string();
+    let folder_name = folder.display().to_string();
+    let enter = "cd \"$0\" && exec node \"$@\"";
+    let words =
+        ["sh", "-c", enter, &folder_name, "--perf-prof", "--interpreted-frames-native-stack", &script, "500"];
+    let recorded = test.record_command(&words).options(&["--unlink-aux-files"]).run_well()?;
+    expect(recorded.profile.total_share("alpha") > 0.1, "the code has no names")?;
+    let left = std::fs::read_dir(&folder)?
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|end| end == "dump"));
+    expect_eq("jitdumps left", left.count(), 0)
+}
