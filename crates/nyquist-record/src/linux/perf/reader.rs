@@ -409,7 +409,8 @@ mod tests {
         file.set_len(control + RING as u64).unwrap();
         let mut head = 0;
         for time in times.take(RING / RECORD) {
-            let header = [&record::SAMPLE.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
+            let header =
+                [&record::SAMPLE.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
             file.write_all_at(&header, control + head).unwrap();
             file.write_all_at(&time.to_le_bytes(), control + head + layout_time).unwrap();
             head += RECORD as u64;
