@@ -90,12 +90,7 @@ impl<S: ByteSource> Elf<S> {
         let malformed = |error: object::read::Error| ObjectError::malformed("ELF header", error.to_string());
         let header = H::parse(header_bytes.as_slice()).map_err(malformed)?;
         let endian = header.endian().map_err(malformed)?;
-        let architecture = match header.e_machine(endian) {
-            elf::EM_X86_64 => Architecture::X86_64,
-            elf::EM_386 => Architecture::X86,
-            elf::EM_AARCH64 => Architecture::Aarch64,
-            other => Architecture::Other(other.0.into()),
-        };
+        let architecture = Architecture::of_elf_machine(header.e_machine(endian).0);
         let (segments, notes) = read_segments::<H>(&source, header, endian)?;
         let sections = read_sections::<H>(&source, header, endian).unwrap_or_default();
         let little_endian = endian == Endianness::Little;
