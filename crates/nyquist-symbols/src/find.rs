@@ -16,6 +16,7 @@
 //! 5. the **package** of split units: `NAME.dwp` beside the binary, beside the debug file, in the user's folders.
 //!    Units in it, and in single `.dwo` files, are compared by their own ids.
 
+use crate::{AnswerCache, ModuleSymbols, SymbolsError};
 use nyquist_object::elf::Section;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
@@ -142,16 +143,28 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Finds the files of modules.
+/// Finds the files of modules, and opens what it has found.
 #[derive(Clone, Debug, Default)]
 pub struct Finder {
     paths: SearchPaths,
+    cache: Option<Arc<AnswerCache>>,
 }
 
 impl Finder {
     /// A finder that looks into `paths`.
     pub fn new(paths: SearchPaths) -> Self {
-        Self { paths }
+        Self { paths, ..Self::default() }
+    }
+
+    /// Gives the modules that it opens a cache: they take the answers that are in it, and put in those that are not.
+    #[must_use]
+    pub fn with_cache(self, cache: Arc<AnswerCache>) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// Opens what was found, as [`ModuleSymbols::open`] does, with the answers that are kept of it.
+    pub fn open(&self, found: &Found) -> Result<ModuleSymbols, SymbolsError> {
+        ModuleSymbols::open_with(found, self.cache.as_ref())
     }
 
     /// Finds the binary, its debug file and that one's supplementary file.
