@@ -21,6 +21,7 @@ mod marker_schema;
 pub mod marker_text;
 mod markers;
 mod modules;
+mod on_cpu;
 mod order;
 pub mod perf;
 pub mod perf_data;

@@ -141,9 +141,15 @@ fn record_once(
     };
     let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
     let cpus = args.cpu.clone().unwrap_or_default().0;
-    let options = perf::Options { rate_hz: args.rate, duration, cpus, ..perf::Options::default() };
+    let context_switches = args.shape.rows.cswitch_markers;
+    let options =
+        perf::Options { rate_hz: args.rate, duration, cpus, context_switches, ..perf::Options::default() };
     let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
     let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
+    if context_switches && matches!(backend, Backend::Ptrace(_)) {
+        printer
+            .warn(format_args!("--cswitch-markers has no effect under ptrace, which does not hear of them"));
+    }
     let outcome = backend.outcome();
     let is_first_run = converter.is_none();
     let options = converter_options(args, &outcome);

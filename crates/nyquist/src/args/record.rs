@@ -138,7 +138,7 @@ pub(crate) struct ShapeArgs {
     pub(crate) unlink_aux_files: bool,
 }
 
-/// Which threads a profile has.
+/// Which threads a profile has, and which markers are made for them.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RowArgs {
@@ -154,6 +154,12 @@ pub(crate) struct RowArgs {
     /// Keep only the main thread of each process
     #[arg(long)]
     pub(crate) main_thread_only: bool,
+    /// Add a marker for each time that a thread was on a CPU: which CPU, and why it left
+    #[arg(long)]
+    pub(crate) cswitch_markers: bool,
+    /// Add a marker for each function that a just-in-time compiler notes in a jitdump
+    #[arg(long)]
+    pub(crate) jit_markers: bool,
 }
 
 impl From<RowArgs> for Shape {
@@ -164,6 +170,8 @@ impl From<RowArgs> for Shape {
             cpu_threads: args.per_cpu_threads,
             main_threads_only: args.main_thread_only,
             program_arguments: 0,
+            switch_markers: args.cswitch_markers,
+            jit_markers: args.jit_markers,
         }
     }
 }

@@ -84,6 +84,8 @@ pub(crate) enum Reach {
 pub(crate) struct Common {
     pub(crate) features: Features,
     pub(crate) reach: Reach,
+    /// Whether it is told, too, when threads come to a CPU and leave it.
+    pub(crate) switches: bool,
 }
 
 impl Common {
@@ -159,6 +161,8 @@ pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
             attr.set_exclude_idle(u64::from(common.reach == Reach::Cpu));
         }
     }
+    // With the samples, which wake nobody: there are thousands a second of programs that wait often.
+    attr.set_context_switch(u64::from(common.switches));
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
     attr
@@ -223,7 +227,7 @@ pub(crate) fn period_ns(rate_hz: u32) -> u64 {
 }
 
 fn begin(common: Common) -> perf_event_attr {
-    let Common { features, reach } = common;
+    let Common { features, reach, .. } = common;
     let format = common.format();
     let mut attr = perf_event_attr {
         sample_type: format.sample_type.0,
@@ -247,6 +251,10 @@ fn begin(common: Common) -> perf_event_attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn common(features: Features, reach: Reach) -> Common {
+        Common { features, reach, switches: false }
+    }
 
     /// Asks a kernel that refuses with an errno until it refuses no longer, and says what is left.
     fn asked(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
@@ -290,7 +298,7 @@ mod tests {
     #[test]
     fn a_clock_counts_beside_the_cycles_of_threads_only() {
         let group = |(trigger, reach)| {
-            let format = Common { features: Features { trigger, ..Features::ALL }, reach }.format();
+            let format = common(Features { trigger, ..Features::ALL }, reach).format();
             format.read_format.contains(ReadFormat::GROUP)
         };
         let threads = Reach::Thread { from_exec: true };
@@ -301,7 +309,7 @@ mod tests {
     #[test]
     fn samples_of_a_cpu_do_not_say_what_a_thread_has_used() {
         let reads = |reach| {
-            let format = Common { features: Features::ALL, reach }.format();
+            let format = common(Features::ALL, reach).format();
             format.sample_type.contains(SampleType::READ)
         };
         assert!(reads(Reach::Thread { from_exec: false }));

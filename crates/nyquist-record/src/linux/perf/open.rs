@@ -63,11 +63,19 @@ pub struct Options {
     pub hand_over_every: Option<Duration>,
     /// The CPUs on which samples are taken; all that are online where none is named.
     pub cpus: Vec<u32>,
+    /// Whether events also tell when threads come to a CPU and leave it.
+    pub context_switches: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate_hz: 1000, duration: None, hand_over_every: None, cpus: Vec::new() }
+        Self {
+            rate_hz: 1000,
+            duration: None,
+            hand_over_every: None,
+            cpus: Vec::new(),
+            context_switches: false,
+        }
     }
 }
 
@@ -103,7 +111,7 @@ impl Perf {
         let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
-        let machine = Machine::new(&options.cpus, rate_hz)?;
+        let machine = Machine::new(options, rate_hz)?;
         let Chosen { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
@@ -266,16 +274,18 @@ struct Chosen {
 struct Machine {
     cpus: Vec<u32>,
     rate_hz: u32,
+    context_switches: bool,
     allowance: Allowance,
 }
 
 impl Machine {
-    fn new(wanted: &[u32], rate_hz: u32) -> Result<Self, OpenError> {
+    fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
+        let wanted = &options.cpus;
         let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
         if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
             return Err(OpenError::NoSuchCpu { cpu: *cpu, online: cpus::format_list(&online) });
         }
-        let cpus = if wanted.is_empty() { online } else { wanted.to_vec() };
+        let cpus = if wanted.is_empty() { online } else { wanted.clone() };
         let allowance = Allowance {
             cpus: cpus.len(),
             page: page_size(),
@@ -283,7 +293,7 @@ impl Machine {
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
         };
-        Ok(Self { cpus, rate_hz, allowance })
+        Ok(Self { cpus, rate_hz, context_switches: options.context_switches, allowance })
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
@@ -368,7 +378,7 @@ impl Machine {
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
-        Opener::probe(scope, &self.cpus, self.rate_hz)
+        Opener::probe(scope, &self.cpus, self.rate_hz, self.context_switches)
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {

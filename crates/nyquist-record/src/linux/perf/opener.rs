@@ -104,8 +104,13 @@ pub(crate) struct Opener<'a> {
 
 impl<'a> Opener<'a> {
     /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
-    pub(crate) fn probe(scope: Scope<'a>, cpus: &'a [u32], rate_hz: u32) -> Result<Self, OpenError> {
-        let common = Common { features: Features::ALL, reach: scope.reach() };
+    pub(crate) fn probe(
+        scope: Scope<'a>,
+        cpus: &'a [u32],
+        rate_hz: u32,
+        switches: bool,
+    ) -> Result<Self, OpenError> {
+        let common = Common { features: Features::ALL, reach: scope.reach(), switches };
         let mut opener = Self { scope, common, rate_hz, cpus, units: CoreUnits::of_machine() };
         loop {
             let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
@@ -329,12 +334,18 @@ const NOTHING: Features =
 
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
-    let common = Common { features: NOTHING, reach: Reach::Thread { from_exec: false } };
+    let common = Common { features: NOTHING, reach: Reach::Thread { from_exec: false }, switches: false };
     event::open(sideband(common), Subject::Thread(0), 0, None).is_ok()
 }
 
 /// Whether this process may see what others do on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
-    event::open(sideband(Common { features, reach: Reach::Cpu }), Subject::Everyone, cpu, None).is_ok()
+    event::open(
+        sideband(Common { features, reach: Reach::Cpu, switches: false }),
+        Subject::Everyone,
+        cpu,
+        None,
+    )
+    .is_ok()
 }

@@ -198,7 +198,7 @@ mod tests {
     fn formats() -> [RecordFormat; 2] {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
-            Common { features, reach: Reach::Thread { from_exec: true } }.format()
+            Common { features, reach: Reach::Thread { from_exec: true }, switches: false }.format()
         })
     }
 
