@@ -142,6 +142,7 @@ fn record_once(
     let kept = args.perf_data.as_deref().map(|path| Ok((path, PerfTee::open(path, owner)?))).transpose()?;
     let cpus = args.cpu.clone().unwrap_or_default().0;
     let options = perf::Options { rate_hz: args.rate, duration, cpus, ..perf::Options::default() };
+    let options = args.stacks.apply(options)?;
     let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
     let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
     let outcome = backend.outcome();
@@ -260,7 +261,7 @@ fn convert(
     mut tee: Option<&mut PerfTee>,
 ) {
     let mut events = Vec::new();
-    for chunk in recording {
+    while let Some(chunk) = recording.next() {
         let complete_before = chunk.complete_before();
         let records = records_of(&chunk, tee.as_deref());
         chunk.decode(&mut events);
@@ -278,6 +279,7 @@ fn convert(
         }
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(nyquist_record::linux::now()));
+        recording.heed(&converter.take_copy_counts());
     }
 }
 

@@ -7,6 +7,7 @@ mod stacks;
 use crate::account::Leftovers;
 use crate::condense;
 use crate::converter::{Options, Statistics};
+use crate::copies::CopyCounts;
 use crate::cpus::Cpus;
 use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
 use crate::evict;
@@ -61,6 +62,7 @@ pub(crate) struct Stages {
     pub(crate) program_arguments: ProgramArguments,
     pub(crate) selection: Selection,
     waits: Waits,
+    pub(crate) copies: CopyCounts,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -94,6 +96,7 @@ impl Stages {
             program_arguments: ProgramArguments::default(),
             selection: Selection::default(),
             waits: Waits::default(),
+            copies: CopyCounts::default(),
             frames: Vec::new(),
             places: Vec::new(),
         }
