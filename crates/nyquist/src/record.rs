@@ -144,6 +144,7 @@ fn record_once(
     let context_switches = args.shape.rows.cswitch_markers;
     let options =
         perf::Options { rate_hz: args.rate, duration, cpus, context_switches, ..perf::Options::default() };
+    let options = args.stacks.apply(options)?;
     let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
     let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
     if context_switches && matches!(backend, Backend::Ptrace(_)) {
@@ -266,7 +267,7 @@ fn convert(
     mut tee: Option<&mut PerfTee>,
 ) {
     let mut events = Vec::new();
-    for chunk in recording {
+    while let Some(chunk) = recording.next() {
         let complete_before = chunk.complete_before();
         let records = records_of(&chunk, tee.as_deref());
         chunk.decode(&mut events);
@@ -284,6 +285,7 @@ fn convert(
         }
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(nyquist_record::linux::now()));
+        recording.heed(&converter.take_copy_counts());
     }
 }
 

@@ -164,6 +164,8 @@ impl Stages {
                 } else {
                     self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
                 };
+                let ended_early = end == WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded);
+                self.copies.note(sample.tid, *limited, ended_early);
                 truncation(end, *limited, stack.len())
             }
         }
