@@ -43,6 +43,6 @@ pub use filter::{Filter, NamePattern};
 pub use jit::JitSymbols;
 pub use modules::LibSource;
 pub use recorded_files::RecordedFiles;
-pub use select::{Selection, TimeRange};
+pub use select::Selection;
 pub use shape::Shape;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbolicator, Symbols, symbolicate};

@@ -1,5 +1,6 @@
 //! What `nyquist top` can be asked for.
 
+use crate::args::quantity::seconds;
 use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
@@ -29,7 +30,7 @@ pub(crate) struct TopArgs {
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) window: u64,
     /// Show what is new every so many seconds
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = |text: &str| seconds(text, 0.1..=3600.0))]
     pub(crate) interval: Duration,
     /// What functions are ordered by (key s)
     #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
@@ -61,14 +62,6 @@ pub(crate) struct TopArgs {
         required_unless_present = "pid"
     )]
     pub(crate) command: Vec<OsString>,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if !(0.1..=3600.0).contains(&seconds) {
-        return Err("not from 0.1 to 3600".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]
