@@ -178,7 +178,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Err(Reason::NotAdvancing.into());
         }
         if self.mapping_of(next.lookup()).is_none() && !next.interrupted {
-            return Err(Reason::NotCode.into());
+            // The return from a signal handler can be the first instruction of its mapping.
+            return if A::is_signal_frame(next, self.memory) { Ok(()) } else { Err(Reason::NotCode.into()) };
         }
         Ok(())
     }
