@@ -314,8 +314,15 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             caller.set(A::INSTRUCTION_POINTER, ip);
             return Ok((caller, interrupted));
         }
-        let next = A::apply(self.guess(&frame)?, &frame, self.memory, self.address_bits)?;
-        Ok((next.known(), false))
+        let rule = match self.rule(&frame) {
+            Rule::UNCOVERED => self.guess(&frame)?,
+            rule => rule,
+        };
+        match rule.kind() {
+            Kind::End => Err(Stop::Root),
+            Kind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
+            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
+        }
     }
 
     fn module_at(&mut self, lookup: u64) -> Option<(&'a Module, RelativeAddress)> {
