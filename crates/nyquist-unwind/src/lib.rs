@@ -61,6 +61,7 @@ mod code;
 mod compile;
 mod error;
 mod frame;
+mod macho;
 mod memory;
 mod module;
 mod registers;

@@ -82,6 +82,52 @@ fn ends_prologue(instruction: &Instruction) -> bool {
     }
 }
 
+/// What an instruction does to the stack, as far as prologues and epilogues go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing.
+    Nothing,
+    /// Pushes a word, which can be the frame pointer.
+    Pushes { frame_pointer: bool },
+    /// Pops a word.
+    Pops,
+    /// Lowers the stack pointer by bytes; raises it where they are negative.
+    Lowers(i64),
+    /// Makes the stack pointer the frame pointer.
+    SetsFramePointer,
+    /// `leave`.
+    Leaves,
+    /// Returns.
+    Returns,
+    /// Goes on at a distance from its end.
+    Jumps(i64),
+    /// Anything else, as a call.
+    Other,
+}
+
+/// What an instruction does to the stack.
+pub(super) fn step(instruction: &Instruction) -> Step {
+    if instruction.map == Map::One && instruction.opcode == 0xc9 {
+        return Step::Leaves;
+    }
+    let mut stack = Stack::default();
+    match effect(instruction, &mut stack) {
+        None => Step::Other,
+        Some(Effect::Return) => Step::Returns,
+        Some(Effect::Jump(distance)) => Step::Jumps(distance),
+        Some(Effect::SetsFramePointer) => Step::SetsFramePointer,
+        Some(Effect::Next) => match (instruction.map, instruction.opcode) {
+            (Map::One, 0x50..=0x57) => {
+                let frame_pointer = instruction.opcode & 7 == RBP && instruction.rex & 1 == 0;
+                Step::Pushes { frame_pointer }
+            }
+            (Map::One, 0x58..=0x5f) => Step::Pops,
+            _ if stack.words != 0 => Step::Lowers(-8 * stack.words),
+            _ => Step::Nothing,
+        },
+    }
+}
+
 /// The stack as the instructions that are followed change it.
 #[derive(Default)]
 struct Stack {
