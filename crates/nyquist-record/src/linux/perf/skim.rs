@@ -55,6 +55,12 @@ impl SampleLayout {
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
     }
+
+    /// The place of a sample's time.
+    #[cfg(test)]
+    pub(crate) fn time_at(&self) -> usize {
+        self.time_at
+    }
 }
 
 /// The time of the record at `position`, in ns. `read` copies bytes from a position of the ring on.
