@@ -136,3 +136,28 @@ pub(crate) fn renew(path: &Path) {
     let times = fs::FileTimes::new().set_accessed(SystemTime::now());
     let _ = File::open(path).and_then(|file| file.set_times(times));
 }
+
+/// What a cache's folder holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many files.
+    pub files: u64,
+    /// Their bytes, all together.
+    pub bytes: u64,
+}
+
+/// How deep the files of any cache here are.
+const DEEPEST: usize = 4;
+
+/// What a cache's folder holds; nothing where there is none.
+pub fn usage(folder: &Path) -> io::Result<Usage> {
+    let entries = entries(folder, DEEPEST)?;
+    Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
+}
+
+/// Removes all files of a cache's folder, and says what they were. Only for folders that nothing else is in.
+pub fn clear(folder: &Path) -> io::Result<Usage> {
+    let entries = entries(folder, DEEPEST)?;
+    entries.iter().try_for_each(|entry| remove(&entry.path, folder))?;
+    Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
+}

@@ -16,6 +16,7 @@ mod symbol_path;
 mod symbol_store;
 mod transfer;
 
+pub use cache_file::{Usage, clear, usage};
 pub use debuginfod::Debuginfod;
 pub use downloads::Downloads;
 pub use observer::{Observer, Unobserved};

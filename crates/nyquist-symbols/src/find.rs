@@ -81,6 +81,8 @@ pub struct OpenFile {
 /// What was found of a module, and everything that was tried.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
+    /// The path under which it was mapped.
+    pub module: PathBuf,
     /// The binary that was mapped.
     pub binary: Option<OpenFile>,
     /// A separate file with its debug info.
@@ -166,6 +168,11 @@ impl Finder {
         Self { cache: Some(cache), ..self }
     }
 
+    /// The cache, if it was given one.
+    pub fn cache(&self) -> Option<&AnswerCache> {
+        self.cache.as_deref()
+    }
+
     /// Asks `fetch` for the files that are not found otherwise.
     #[must_use]
     pub fn with_fetch(self, fetch: Arc<dyn Fetch>) -> Self {
@@ -204,7 +211,8 @@ impl Finder {
 
     fn search<'a>(&'a self, request: &'a ModuleRequest) -> Search<'a> {
         let fetch = self.fetch.as_deref();
-        Search { paths: &self.paths, fetch, request, found: Found::default() }
+        let found = Found { module: request.path.clone(), ..Found::default() };
+        Search { paths: &self.paths, fetch, request, found }
     }
 }
 

@@ -46,7 +46,7 @@ mod symbol_table;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
-pub use cache::{AnswerCache, CachedModule};
+pub use cache::{AnswerCache, CachedModule, read_answers, sealed_block};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};
