@@ -9,6 +9,7 @@
 mod account;
 mod condense;
 mod converter;
+mod copies;
 mod cpus;
 pub mod event;
 mod evict;
@@ -21,6 +22,7 @@ mod marker_schema;
 pub mod marker_text;
 mod markers;
 mod modules;
+mod on_cpu;
 mod order;
 pub mod perf;
 pub mod perf_data;
@@ -36,6 +38,7 @@ mod vdso;
 mod waits;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use copies::CopyCounts;
 pub use filter::{Filter, NamePattern};
 pub use jit::JitSymbols;
 pub use modules::LibSource;

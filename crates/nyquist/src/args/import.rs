@@ -83,6 +83,8 @@ impl RecordingArgs {
             ("--fold-recursive-prefix", self.rows.fold_recursive_prefix),
             ("--per-cpu-threads", self.rows.per_cpu_threads),
             ("--main-thread-only", self.rows.main_thread_only),
+            ("--cswitch-markers", self.rows.cswitch_markers),
+            ("--jit-markers", self.rows.jit_markers),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }

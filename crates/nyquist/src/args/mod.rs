@@ -16,6 +16,7 @@ mod report;
 pub(crate) mod samply;
 mod script;
 mod setup;
+mod stacks;
 mod symbols;
 mod top;
 
@@ -33,6 +34,7 @@ pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use setup::SetupArgs;
+pub(crate) use stacks::StackArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 

@@ -388,7 +388,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
+    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
     use crate::linux::perf::pool::{BUFFER_BYTES, BUFFERS};
     use crate::linux::sys::limits::page_size;
 
@@ -447,7 +447,8 @@ mod tests {
     #[test]
     fn rings_that_hold_more_than_the_pool_are_drained_whole() {
         let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
-        let format = Common { features, reach: Reach::Thread { from_exec: true } }.format();
+        let reach = Reach::Thread { from_exec: true };
+        let format = Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format();
         let layout = SampleLayout::new(&format);
         let time_at = layout.time_at();
         // The first ring alone fills the pool, with records that are newer than most of the second's.
