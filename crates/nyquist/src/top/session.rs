@@ -5,8 +5,9 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::finder;
 use crate::record::{command_of, launch_failure, open_failure};
-use crate::symbolicate::{running_kernel, search_paths};
+use crate::symbolicate::running_kernel;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
@@ -108,7 +109,7 @@ impl Session {
         let refresher = Refresher {
             live,
             orders: ordered,
-            finder: Finder::new(search_paths(&args.symbols)),
+            finder: finder::offline(&args.symbols),
             interval: args.interval,
             window: Duration::from_secs(args.window),
         };
