@@ -99,6 +99,7 @@ impl Seen {
             EventKind::SwitchIn { .. } => "switch in",
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
+            EventKind::LiveStack(_) => "live stack",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",
             EventKind::Fork { .. } => "fork",
