@@ -16,6 +16,7 @@ mod evict;
 mod filter;
 mod intern;
 mod jit;
+mod live_stacks;
 mod mappings;
 pub mod marker_file;
 mod marker_schema;

@@ -4,13 +4,14 @@
 mod choose;
 mod deferred;
 mod describe;
+mod live;
 mod marks;
 mod record;
 
 use crate::shape::Shape;
-use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
+use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
 use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, Record, parse_record};
+use nyquist_perf::{AttrFlags, Body, CpuMode, Record, parse_record};
 use nyquist_symbols::Finder;
 
 use crate::Selection;
@@ -21,6 +22,7 @@ use crate::perf::{CounterMeaning, EventCpus, PerfEvents, Successors, deferred_co
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
 use deferred::Deferred;
+use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
 
@@ -120,6 +122,7 @@ struct Import {
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
+    live_stacks: LiveStackRecords,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
@@ -135,6 +138,7 @@ impl Import {
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: Deferred::default(),
+            live_stacks: LiveStackRecords::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -172,6 +176,9 @@ impl Import {
         let Some(layout) = &chosen.layout else { return };
         if found.header.kind == CALLCHAIN_DEFERRED {
             return self.complete_deferred(found);
+        }
+        if found.header.kind == TEXT_POKE && found.header.cpu_mode() == CpuMode::User {
+            return self.live_stack(found);
         }
         match layout.event(found.piece, found.bytes) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
@@ -245,6 +252,16 @@ impl Import {
         let Some(Record { id, body: Body::DeferredCallchain(deferred), .. }) = record else { return };
         let Some((_, tid)) = id.task else { return };
         for event in self.deferred.complete(Tid(tid), deferred.cookie, &user_part(deferred.chain)) {
+            self.push(event);
+        }
+    }
+
+    /// What was read of a stack while the program ran.
+    fn live_stack(&mut self, found: &FileRecord<'_>) {
+        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
+        let Some(Record { id, body: Body::TextPoke(poke), .. }) = record else { return };
+        if let Some(event) = self.live_stacks.decode(&poke, &id) {
             self.push(event);
         }
     }

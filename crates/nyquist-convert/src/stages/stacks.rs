@@ -1,6 +1,7 @@
 //! Stacks: walked, looked up, and interned.
 
 use super::Stages;
+use super::complete::CutSample;
 use super::samples::Row;
 use crate::event::{Pid, Registers, Sample, Timestamp, UserStack};
 use crate::intern::Mode;
@@ -166,6 +167,15 @@ impl Stages {
                 };
                 let ended_early = end == WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded);
                 self.copies.note(sample.tid, *limited, ended_early);
+                if ended_early && *limited {
+                    let (id, found) = ((sample.pid, sample.tid), self.frames.len());
+                    let cut = CutSample { id, time: now, registers: &registers, copy, found };
+                    if let Some(whole) = self.complete(cut) {
+                        self.frames = whole;
+                        self.statistics.completed += 1;
+                        return None;
+                    }
+                }
                 truncation(end, *limited, stack.len())
             }
         }
