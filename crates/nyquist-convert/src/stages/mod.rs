@@ -32,6 +32,7 @@ use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
+pub(crate) use stacks::Truncation;
 use stacks::{Place, Waiting};
 use std::collections::VecDeque;
 
