@@ -18,7 +18,7 @@ impl Call {
     /// The most bytes that an instruction takes that calls.
     pub const LONGEST: usize = 7;
 
-    /// The call that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of
+    /// The call of 64-bit x86 that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of
     /// them, or fewer where there are none before. `None` where there is no call.
     pub fn before(code: &[u8]) -> Option<Self> {
         instructions::call_at_end(code)

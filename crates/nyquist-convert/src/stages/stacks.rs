@@ -44,8 +44,6 @@ pub(crate) enum Truncation {
     Walk(nyquist_unwind::Reason),
     /// The program is one of 32 bits.
     Code32,
-    /// The processor is of another kind than those whose code is unwound.
-    Architecture,
 }
 
 impl fmt::Display for Truncation {
@@ -54,7 +52,6 @@ impl fmt::Display for Truncation {
             Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
             Self::Walk(reason) => reason.fmt(f),
             Self::Code32 => f.write_str("32-bit code is not unwound"),
-            Self::Architecture => f.write_str("this architecture is not unwound"),
         }
     }
 }

@@ -475,6 +475,7 @@ mod tests {
                 progress: &mut progress,
                 totals: &mut totals,
                 lineage: None,
+                cuts: None,
             };
             all_found_room = drain.round(&mut rings, u64::MAX);
             taker.take(&filled, time_at);
