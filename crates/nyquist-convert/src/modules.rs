@@ -7,7 +7,7 @@ use crate::vdso;
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
-use nyquist_perf::PerfMap;
+use nyquist_perf::{PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
@@ -56,6 +56,8 @@ enum Bytes {
     JitDump(DumpIndex),
     /// A perf map, and the address from which the lib counts.
     PerfMap(Arc<MapFile>, Avma),
+    /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
+    KernelCode(Avma),
     /// A kernel that does not run here.
     OtherKernel(Avma),
     Missing,
@@ -66,6 +68,9 @@ enum Bytes {
 pub(crate) struct ModuleStore {
     files: Files,
     modules: Vec<Module>,
+    /// The names of code that appeared in the kernel while it ran, and the libs made of it.
+    kernel_code: PerfMap,
+    kernel_windows: FxHashMap<Avma, ModuleIndex>,
     known: FxHashMap<(MappedFile, String), ModuleIndex>,
 }
 
@@ -132,6 +137,36 @@ impl ModuleStore {
         }
     }
 
+    /// The module for code that appeared in the kernel, and where its addresses count from: one for each 2 GiB that have
+    /// such code. Of code that takes the place of other, the name is the later one's.
+    pub(crate) fn add_kernel_code(
+        &mut self,
+        start: Avma,
+        len: u64,
+        name: &str,
+    ) -> Option<(ModuleIndex, Avma)> {
+        /// What can be said with the 31 bits of a relative address.
+        const WINDOW: u64 = 1 << 31;
+        let end = start.0.saturating_add(len);
+        self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
+        let base = Avma(start.0 & !(WINDOW - 1));
+        if let Some(&index) = self.kernel_windows.get(&base) {
+            return Some((index, base));
+        }
+        let index = self.add(Module { bytes: Bytes::KernelCode(base), ..Module::missing(KERNEL_CODE) })?;
+        self.kernel_windows.insert(base, index);
+        Some((index, base))
+    }
+
+    /// Where the code and the symbols of a module come from.
+    pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
+        let module = self.get(index);
+        match module.bytes {
+            Bytes::KernelCode(base) => LibSource::Jit(JitSymbols::of_kernel(self.kernel_code.clone(), base)),
+            _ => module.source(dumps),
+        }
+    }
+
     fn add(&mut self, module: Module) -> Option<ModuleIndex> {
         let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(module);
@@ -143,6 +178,9 @@ impl ModuleStore {
         &self.modules[index.0 as usize]
     }
 }
+
+/// The lib of code that appeared in the kernel while it ran.
+const KERNEL_CODE: &str = "[kernel code]";
 
 /// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
 fn is_file(path: &str) -> bool {
@@ -238,7 +276,7 @@ impl Module {
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) => {
+            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
                 Avma(start.0.wrapping_sub(mapping.offset.0))
             }
             Bytes::File(_) => {
@@ -261,6 +299,7 @@ impl Module {
             Bytes::Image(image) => compile(image.as_slice()),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
             | Bytes::JitDump(_)
             | Bytes::PerfMap(..)
             | Bytes::Missing => None,
@@ -284,6 +323,7 @@ impl Module {
             Bytes::Image(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
             | Bytes::JitDump(_)
             | Bytes::PerfMap(..)
             | Bytes::Missing => false,
@@ -303,7 +343,7 @@ impl Module {
         };
         // Libs of the same debug name would be one: a perf map can have several.
         let debug_name = match &self.bytes {
-            Bytes::PerfMap(_, base) => format!("{name}+{base:#x}", base = base.0),
+            Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
             _ => name.to_string(),
         };
         Lib {
@@ -333,7 +373,7 @@ impl Module {
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
-            Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
+            Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {

@@ -7,8 +7,8 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::{
-    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Task,
-    Words,
+    Body, Branches, CpuMode, KernelSymbol, MappedIdentity, Mmap, Record, RecordError, RecordFormat,
+    RegisterAbi, Task, Words,
 };
 
 use crate::event::{
@@ -119,6 +119,7 @@ impl PerfEvents {
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => EventKind::Lost { records: *records },
             Body::Throttle(_) => EventKind::Throttled,
+            Body::KernelSymbol(symbol) => kernel_code(symbol),
             Body::Switch(switch) if !switch.out => EventKind::SwitchIn { tid: Tid(record.id.task?.1) },
             _ => return None,
         })
@@ -282,6 +283,14 @@ fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
     // Callers are looked up a byte before their return addresses: so that this is the call, a byte more.
     let calls = branches.map(|branch| Avma(branch.from.wrapping_add(1)));
     innermost.into_iter().chain(calls).collect()
+}
+
+fn kernel_code(symbol: &KernelSymbol<'_>) -> EventKind {
+    let (start, len) = (Avma(symbol.address), u64::from(symbol.len));
+    if symbol.unregistered {
+        return EventKind::KernelCodeGone { start, len };
+    }
+    EventKind::KernelCode { start, len, name: text(symbol.name) }
 }
 
 fn fork(task: &Task) -> EventKind {

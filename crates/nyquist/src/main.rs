@@ -8,6 +8,7 @@ mod control;
 mod diff;
 mod doctor;
 mod export;
+mod export_perf_data;
 mod failure;
 mod flamegraph;
 mod functions;

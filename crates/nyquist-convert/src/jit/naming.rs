@@ -21,6 +21,11 @@ pub(crate) fn name_frame(
         let func = builder.intern_func(func);
         return Some(builder.intern_frame(Frame { func, ..*frame }));
     };
+    if symbols.is_kernel() {
+        let name = builder.intern_string(function.name);
+        let func = builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+        return Some(builder.intern_frame(Frame { func, ..*frame }));
+    }
     let name = CodeName::parse(function.name);
     let file = name.file.or(function.line.map(|(file, _)| file));
     let func = func(builder, lib, &name, file);

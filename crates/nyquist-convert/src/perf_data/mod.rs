@@ -1,11 +1,12 @@
 //! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
-//! recording to a perf.data file.
+//! recording, or a profile, to a perf.data file.
 
 mod choose;
 mod deferred;
 mod describe;
 mod marks;
 mod record;
+mod write;
 
 use crate::shape::Shape;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
@@ -15,7 +16,7 @@ use nyquist_symbols::Finder;
 
 use crate::Selection;
 use crate::converter::{Converter, Finished};
-use crate::event::{Event, EventKind, Tid, Timestamp};
+use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
 use crate::perf::{CounterMeaning, EventCpus, PerfEvents, deferred_cookie, user_part};
 
 pub use choose::EventUse;
@@ -23,6 +24,10 @@ use choose::{Chosen, Meaning};
 use deferred::Deferred;
 use marks::Marks;
 pub use record::RecordingWriter;
+pub use write::{StandIn, WriteOptions, write_profile};
+
+/// How perf calls time of waiting (`perf record --off-cpu`).
+const OFF_CPU_EVENT: &str = "offcpu-time";
 
 /// How many events are held back at most before the profile's zero is settled.
 const MOST_BEFORE_START: usize = 1 << 20;
@@ -168,6 +173,9 @@ impl Import {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
                 self.switch(event, found, chosen.attr().config);
             }
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::OffCpu) => {
+                self.off_cpu(event, found.time);
+            }
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Marks) => {
                 self.mark(event, found, chosen.attr().config);
             }
@@ -195,6 +203,18 @@ impl Import {
         if let Some(tid) = next.filter(|tid| *tid != IDLE) {
             self.event(Event { time, cpu, kind: EventKind::SwitchIn { tid } }, found.time);
         }
+    }
+
+    /// A sample of `offcpu-time`: a thread was off the CPU for its period.
+    fn off_cpu(&mut self, event: Event, time: Option<u64>) {
+        /// Perf writes sums at its end, at a time that no clock has (`OFF_CPU_TIMESTAMP` in `tools/perf/util/off_cpu.h`).
+        const AT_THE_END: u64 = 0xffff_ffff << 32;
+        let Event { time: at, cpu, kind: EventKind::Sample(mut sample) } = event else { return };
+        sample.state = SampleState::Waiting { waited_ns: sample.period_ns };
+        sample.period_ns = 0;
+        let time = time.filter(|time| *time < AT_THE_END);
+        let kind = EventKind::Sample(sample);
+        self.event(Event { time: at, cpu, kind }, time);
     }
 
     /// The thread that comes to the CPU, by the tracepoint's raw data.
