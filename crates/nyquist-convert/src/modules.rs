@@ -3,6 +3,7 @@
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::recorded_files::Files;
+use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
@@ -58,6 +59,9 @@ enum Bytes {
     PerfMap(Arc<MapFile>, Avma),
     /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
     KernelCode(Avma),
+    /// A file that is not here, but whose functions the recording states; and the stated address from which the lib
+    /// counts.
+    Stated(StatedSymbols, u64),
     /// A kernel that does not run here.
     OtherKernel(Avma),
     Missing,
@@ -88,7 +92,9 @@ impl ModuleStore {
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
-        if mapping.pid.is_some() && !is_file(&mapping.path) && mapping.path != vdso::NAME {
+        let is_known =
+            is_file(&mapping.path) || mapping.path == vdso::NAME || self.files.states(&mapping.path);
+        if mapping.pid.is_some() && !is_known {
             return None;
         }
         let key = (mapping.identity.clone(), mapping.path.clone());
@@ -132,8 +138,10 @@ impl ModuleStore {
     pub(crate) fn find_perf_map(&self, pid: Pid, maps_at_end: bool) -> Option<MapFile> {
         match &self.files {
             Files::Live => MapFile::find(pid, maps_at_end),
-            Files::Recorded(files) if files.made_here => MapFile::left_behind(pid),
-            Files::Recorded(_) => None,
+            Files::Recorded(files) => {
+                let (file, path) = files.aux.open(&format!("/tmp/perf-{}.map", pid.0))?;
+                Some(MapFile::left_behind(file, path))
+            }
         }
     }
 
@@ -162,7 +170,9 @@ impl ModuleStore {
     pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
         let module = self.get(index);
         match module.bytes {
-            Bytes::KernelCode(base) => LibSource::Jit(JitSymbols::of_kernel(self.kernel_code.clone(), base)),
+            Bytes::KernelCode(base) => {
+                LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), base))
+            }
             _ => module.source(dumps),
         }
     }
@@ -195,13 +205,23 @@ impl Module {
     fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
         let id = files.id_of(mapping);
         if mapping.pid.is_none() {
-            return Self::kernel(mapping, id, files);
+            return Self::stated(mapping, id.as_ref(), files)
+                .unwrap_or_else(|| Self::kernel(mapping, id, files));
         }
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
         let read = files.open(mapping, id.as_ref()).and_then(|source| Self::read(&mapping.path, source));
-        read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
+        let stated = || Self::stated(mapping, id.as_ref(), files);
+        let missing = || Self { id: id.clone().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
+        read.or_else(stated).unwrap_or_else(missing)
+    }
+
+    fn stated(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Option<Self> {
+        let symbols = files.stated_symbols(&mapping.path)?;
+        let (_, first) = symbols.base(mapping);
+        let bytes = Bytes::Stated(symbols.clone(), first);
+        Some(Self { id: id.cloned().map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) })
     }
 
     fn missing(path: &str) -> Self {
@@ -273,6 +293,7 @@ impl Module {
         let start = mapping.start;
         match &self.bytes {
             Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
+            Bytes::Stated(symbols, _) => symbols.base(mapping).0,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
@@ -300,6 +321,7 @@ impl Module {
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
+            | Bytes::Stated(..)
             | Bytes::JitDump(_)
             | Bytes::PerfMap(..)
             | Bytes::Missing => None,
@@ -324,6 +346,7 @@ impl Module {
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
+            | Bytes::Stated(..)
             | Bytes::JitDump(_)
             | Bytes::PerfMap(..)
             | Bytes::Missing => false,
@@ -363,6 +386,9 @@ impl Module {
         let open = match &self.bytes {
             Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Kernel(base) => return LibSource::Kernel(*base),
+            Bytes::Stated(symbols, first) => {
+                return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
+            }
             Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
             Bytes::PerfMap(map, base) => {
                 return map.read().map_or(LibSource::Unknown, |text| {

@@ -305,15 +305,20 @@ fn fork(task: &Task) -> EventKind {
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
     // A program that writes samply's marker files maps them for no other reason than to say so.
-    let path = text(mmap.path);
-    (executable || marker_text::owner_in_path(&path).is_some()).then(|| Mapping {
+    let is_wanted = executable || marker_text::owner_in_path(&String::from_utf8_lossy(mmap.path)).is_some();
+    is_wanted.then(|| any_mapping(mmap))
+}
+
+/// A mapping, whether of code or not.
+pub(crate) fn any_mapping(mmap: &Mmap<'_>) -> Mapping {
+    Mapping {
         pid: (mmap.pid != KERNEL_PID).then_some(Pid(mmap.pid)),
         start: Avma(mmap.address),
         len: mmap.len,
         offset: FileOffset(mmap.page_offset),
-        path: mapped_name(path),
+        path: mapped_name(text(mmap.path)),
         identity: identity(mmap.identity),
-    })
+    }
 }
 
 /// Perf names the kernel's mapping after the symbol that it begins with.

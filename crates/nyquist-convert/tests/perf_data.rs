@@ -1,12 +1,14 @@
 //! Recordings made by hand, converted: which events become samples, what order they come in, and stacks that come late.
 
 use std::io::Cursor;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
+use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::context;
 use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record};
-use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, RecordId, SampleType};
+use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType};
 use nyquist_profile::Profile;
 
 const MS: u64 = 1_000_000;
@@ -33,20 +35,25 @@ fn sample(event: &WrittenEvent, time_ms: u64, chain: &[u64]) -> Vec<u8> {
     format.encode_sample(mode, (chain[1], MS), chain, &id(event.ids[0].0, time_ms))
 }
 
-fn imported(
-    events: &[WrittenEvent],
-    records: &[Vec<u8>],
-    options: ImportOptions,
-) -> Result<Imported, ImportError> {
+fn written(events: &[WrittenEvent], records: &[Vec<u8>], features: &Features) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let mut writer = FileWriter::new(Cursor::new(Vec::new()), events.to_vec()).unwrap();
     for record in records {
         writer.write_records(record).unwrap();
     }
-    let bytes = writer.finish(&Features::default()).unwrap().into_inner();
+    let bytes = writer.finish(features).unwrap().into_inner();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("nyquist-import-{}-{number}", std::process::id()));
     std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn imported(
+    events: &[WrittenEvent],
+    records: &[Vec<u8>],
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    let path = written(events, records, &Features::default());
     let reader = FileReader::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     import(reader, options)
@@ -123,4 +130,76 @@ fn a_stack_that_comes_late_is_the_samples() {
     let profile = &imported.finished.profile;
     let expected = ["0 0x20;0x30;0xffff0010", "1 0x20;0x30;0xffff0010", "2 0xffff0010"];
     assert_eq!(samples(profile), expected);
+}
+
+#[test]
+fn registers_are_those_of_the_architecture_that_the_user_states() {
+    let mut events = [clock()];
+    let sample_type = events[0].attr.sample_type.without(SampleType::CALLCHAIN).with(SampleType::REGS_USER);
+    events[0].attr.sample_type = sample_type;
+    events[0].attr.sample_regs_user = (1 << 33) - 1;
+    // Identifier, instruction pointer, thread, time, period; then the kind of registers and their values.
+    let mut words = vec![1, 0x10, 7 | 8 << 32, 10 * MS, MS, 2];
+    words.extend((0..33).map(|register| 0x1000 + register));
+    let sample = record(9, 2, &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>());
+    let check = |architecture, expected: &str| {
+        let options = ImportOptions { architecture: Some(architecture), ..ImportOptions::default() };
+        let imported = imported(&events, std::slice::from_ref(&sample), options).unwrap();
+        let innermost = samples(&imported.finished.profile)[0].rsplit([' ', ';']).next().unwrap().to_owned();
+        assert_eq!(innermost, expected, "{architecture:?}");
+    };
+    check(Architecture::Aarch64, "0x1020");
+    check(Architecture::X86_64, "0x1008");
+}
+
+/// A folder with what a program wrote, which is removed in the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A mapping of a file that is not at its path any more.
+fn mapping(path: &str, protection: u32) -> Vec<u8> {
+    let mmap = Mmap {
+        pid: 7,
+        tid: 8,
+        address: 0x7000,
+        len: 0x1000,
+        page_offset: 0,
+        identity: MappedIdentity::Inode { major: 1, minor: 2, inode: 3, generation: 4 },
+        protection: Some(protection),
+        flags: Some(2),
+        path: path.as_bytes(),
+        data: protection & 4 == 0,
+    };
+    clock().attr.record_format(ByteOrder::Little).encode_mmap(&mmap, 2, &id(1, 1))
+}
+
+#[test]
+fn what_programs_wrote_is_found_in_the_folders_for_it() {
+    let folder = Folder(std::env::temp_dir().join(format!("nyquist-aux-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    std::fs::write(folder.0.join("marker-7-8.txt"), "11000000 12000000 a marker\n").unwrap();
+    std::fs::write(folder.0.join("perf-7.map"), "30 20 mapped\n").unwrap();
+    let events = [clock()];
+    let records = [
+        mapping("/nowhere/marker-7-8.txt", 1),
+        sample(&events[0], 10, &[context::USER, 0x34]),
+        sample(&events[0], 13, &[context::USER, 0x38]),
+    ];
+    let markers = |aux_folders: Vec<PathBuf>| {
+        let options = ImportOptions { aux_folders, ..ImportOptions::default() };
+        let imported = imported(&events, &records, options).unwrap();
+        let profile = imported.finished.profile;
+        let markers = profile.threads().iter().flat_map(|thread| &thread.markers);
+        let names: Vec<_> = markers.map(|marker| profile.string(marker.name).to_owned()).collect();
+        let libs: Vec<_> = profile.libs().iter().map(|lib| lib.name.clone()).collect();
+        (names, libs)
+    };
+    assert_eq!(markers(Vec::new()), (vec![], vec![]));
+    let found = markers(vec![PathBuf::from("/nonexistent"), folder.0.clone()]);
+    assert_eq!(found, (vec!["a marker".to_owned()], vec!["perf-7.map".to_owned()]));
 }

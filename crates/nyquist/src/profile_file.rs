@@ -14,6 +14,9 @@ pub(crate) fn read(path: &Path, printer: Printer) -> Result<Profile, Failure> {
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
+    if is_archive(path) {
+        return Err(archive(path));
+    }
     let mut input = open(path)?;
     let prefix = prefix(&mut input).map_err(|error| cannot_read(path, &error))?;
     let format = detect(&prefix, &path.file_name().unwrap_or_default().to_string_lossy());
@@ -69,6 +72,20 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
         return Err(folder(path));
     }
     Ok(Box::new(file))
+}
+
+/// Whether a file is an archive by its name; what `perf archive` makes is one.
+fn is_archive(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    [".tar", ".tar.bz2", ".tar.zst", ".tar.gz", ".tar.xz"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn archive(path: &Path) -> Failure {
+    Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(format!(
+        "if `perf archive` made it, it has the recording's binaries: \
+         mkdir -p ~/.debug && tar xf {} -C ~/.debug, then load the perf.data that it belongs to",
+        path.display()
+    ))
 }
 
 fn folder(path: &Path) -> Failure {

@@ -70,6 +70,7 @@ pub(crate) fn search_paths(args: &SymbolArgs) -> SearchPaths {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     SearchPaths {
         symbol_dirs: args.symbol_dir.clone(),
+        simpleperf_caches: args.simpleperf_binary_cache.clone(),
         build_id_caches: home.map(|home| home.join(".debug")).into_iter().collect(),
         ..SearchPaths::default()
     }

@@ -4,20 +4,25 @@
 mod choose;
 mod deferred;
 mod describe;
+mod marker_files;
 mod marks;
 mod record;
+mod simpleperf;
 mod write;
 
 use crate::shape::Shape;
+use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
 use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, Record, parse_record};
+use nyquist_perf::{AttrFlags, Body, Record, RecordError, parse_record};
 use nyquist_symbols::Finder;
+use rustc_hash::FxHashSet;
+use std::path::PathBuf;
 
-use crate::Selection;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents, deferred_cookie, user_part};
+use crate::perf::{CounterMeaning, EventCpus, PerfEvents, any_mapping, deferred_cookie, user_part};
+use crate::{AuxFiles, Selection};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
@@ -44,6 +49,10 @@ pub struct ImportOptions {
     pub events: Vec<String>,
     /// The title of the profile; the recorded command where there is none.
     pub name: Option<String>,
+    /// The architecture whose registers the samples have, where the recording does not say it or says it wrong.
+    pub architecture: Option<Architecture>,
+    /// Folders that may have the jitdumps, perf maps and marker files whose own place is gone.
+    pub aux_folders: Vec<PathBuf>,
     /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, where that is known: its own clocks may not say
     /// when it was made.
     pub saved_ns: Option<u64>,
@@ -115,6 +124,10 @@ struct Import {
     /// Events before the profile's zero is known.
     before_start: Vec<Event>,
     converter: Option<Converter>,
+    aux: AuxFiles,
+    is_simpleperf: bool,
+    /// The files of which the recording states functions.
+    stated_paths: FxHashSet<String>,
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
@@ -130,6 +143,9 @@ impl Import {
             chosen: Vec::new(),
             before_start: Vec::new(),
             converter: None,
+            aux: AuxFiles::default(),
+            is_simpleperf: false,
+            stated_paths: FxHashSet::default(),
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: Deferred::default(),
@@ -145,12 +161,15 @@ impl Import {
         }
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
         let by_us = describe::is_by_nyquist(reader.features());
+        self.aux = describe::aux_files(reader.features(), &self.options);
+        self.is_simpleperf = reader.features().simpleperf.is_some();
+        self.stated_paths = describe::stated_symbols(reader.features()).into_keys().collect();
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
         self.chosen = choose::choose(reader.events(), &self.options.events)?;
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
-                architecture: describe::architecture(reader.features()),
+                architecture: describe::architecture(reader.features(), &self.options),
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
@@ -169,7 +188,7 @@ impl Import {
         if found.header.kind == CALLCHAIN_DEFERRED {
             return self.complete_deferred(found);
         }
-        match layout.event(found.piece, found.bytes) {
+        match self.understood(layout, found) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
                 self.switch(event, found, chosen.attr().config);
             }
@@ -189,6 +208,30 @@ impl Import {
         if is_sample {
             self.count(found.event);
         }
+    }
+
+    /// What a record means. Simpleperf has moved callers' addresses into the calls already, and states functions of memory
+    /// that is not mapped as code.
+    fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
+        let event = layout.event(found.piece, found.bytes)?;
+        if !self.is_simpleperf {
+            return Ok(event);
+        }
+        let Some(mut event) = event else { return Ok(self.stated_mapping(layout, found)) };
+        if let EventKind::Sample(sample) = &mut event.kind {
+            simpleperf::restore_return_addresses(sample);
+        }
+        Ok(Some(event))
+    }
+
+    /// The mapping of a file whose functions the recording states.
+    fn stated_mapping(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Option<Event> {
+        let record = parse_record(found.bytes, &layout.format).ok()?;
+        let Body::Mmap(mmap) = record.body else { return None };
+        let mapping = any_mapping(&mmap);
+        let time = Timestamp(record.id.time.unwrap_or_default());
+        let is_stated = self.stated_paths.contains(&mapping.path);
+        is_stated.then_some(Event { time, cpu: None, kind: EventKind::Map(mapping) })
     }
 
     /// A sample of `sched:sched_switch`: one thread leaves the CPU, and another comes to it.
@@ -288,6 +331,16 @@ impl Import {
     }
 
     fn push(&mut self, event: Event) {
+        if let EventKind::Map(mapping) = &event.kind {
+            let markers = marker_files::markers(mapping, &self.aux);
+            for marker in markers {
+                self.push_one(marker);
+            }
+        }
+        self.push_one(event);
+    }
+
+    fn push_one(&mut self, event: Event) {
         match &mut self.converter {
             Some(converter) => converter.push(event),
             None => self.before_start.push(event),

@@ -148,7 +148,11 @@ impl Stages {
                         self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
                         return Some("32-bit code is not unwound".to_owned());
                     }
-                    Registers::Aarch64(_) => return Some("this architecture is not unwound".to_owned()),
+                    Registers::Aarch64(values) => {
+                        // The instruction pointer is the last one.
+                        self.frames.push(FrameAddress::InstructionPointer(Avma(values[32])));
+                        return Some("this architecture is not unwound".to_owned());
+                    }
                 };
                 let process = self.tracker.process(sample.pid, now);
                 if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {

@@ -309,18 +309,6 @@ impl ImportArgs {
         let of_windows = "it is for recordings of Windows";
         without(self.coreclr.is_some(), "--coreclr", of_windows, printer);
         without(!self.user_etl.is_empty(), "a second file", of_windows, printer);
-        without(
-            self.override_arch.is_some(),
-            "--override-arch",
-            "the recording says its architecture",
-            printer,
-        );
-        without(
-            !self.aux_file_dir.is_empty(),
-            "--aux-file-dir",
-            "jitdumps are looked for where they were written",
-            printer,
-        );
         without(self.profile.include_args > 0, "--include-args", "a recording has no arguments", printer);
         without(
             self.profile.unlink_aux_files,
@@ -330,6 +318,12 @@ impl ImportArgs {
         );
         let mut words = Words::of("import");
         words.option("--profile-version", "49");
+        for folder in &self.aux_file_dir {
+            words.option("--aux-file-dir", folder);
+        }
+        if let Some(architecture) = &self.override_arch {
+            words.option("--override-arch", architecture);
+        }
         for name in &self.name {
             printer.detail(format_args!("--name {name} takes processes and threads of exactly this name"));
             words.option("--name", name);
@@ -394,7 +388,7 @@ impl SymbolArgs {
             words.option("--symbol-dir", folder);
         }
         if let Some(folder) = &self.simpleperf_binary_cache {
-            words.option("--symbol-dir", folder);
+            words.option("--simpleperf-binary-cache", folder);
         }
         let windows = !self.windows_symbol_server.is_empty() || self.windows_symbol_cache.is_some();
         let breakpad = !self.breakpad_symbol_server.is_empty()
