@@ -44,6 +44,15 @@ pub enum EventKind {
         /// The thread.
         tid: Tid,
     },
+    /// A thread left the CPU, and nothing is known of its stack.
+    Descheduled {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// Whether it could have run on, and was not waiting for anything.
+        preempted: bool,
+    },
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.
@@ -179,6 +188,8 @@ pub struct Sample {
     /// CPU*, each of which counts from 0 for every thread: so the thread's CPU time since a former sample is
     /// the difference to its last value on the same CPU, and its whole time the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
+    /// Whether that counts only since another event has taken over, from 0 again on each CPU.
+    pub counts_anew: bool,
     /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
     /// where the thread was in user code, or the kernel's stack may not be seen.
     pub kernel_stack: Vec<Avma>,

@@ -203,3 +203,75 @@ fn what_programs_wrote_is_found_in_the_folders_for_it() {
     let found = markers(vec![PathBuf::from("/nonexistent"), folder.0.clone()]);
     assert_eq!(found, (vec!["a marker".to_owned()], vec!["perf-7.map".to_owned()]));
 }
+
+#[test]
+fn what_runs_in_a_virtual_machine_is_shown_as_such() {
+    let events = [clock()];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    // `PERF_RECORD_MISC_GUEST_KERNEL` and `PERF_RECORD_MISC_GUEST_USER`.
+    let guest = |mode, time, chain: &[u64]| format.encode_sample(mode, (0x10, MS), chain, &id(1, time));
+    let records = [
+        guest(4, 10, &[context::GUEST_KERNEL, 0x10]),
+        guest(5, 11, &[context::GUEST_USER, 0x10]),
+        guest(5, 12, &[]),
+    ];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let expected =
+        ["0 [virtual machine's kernel]", "1 [virtual machine's program]", "2 [virtual machine's program]"];
+    assert_eq!(samples(&imported.finished.profile), expected);
+}
+
+#[test]
+fn hardware_traces_are_passed_over_with_a_word() {
+    let events = [clock()];
+    // `AUXTRACE`: the size of the data that follows the record, then where it belongs.
+    let trace = [record(71, 0, &[&24_u64.to_le_bytes()[..], &[0; 32]].concat()), vec![0xff; 24]].concat();
+    let user = |address| [context::USER, address];
+    let records = [sample(&events[0], 10, &user(0x10)), trace, sample(&events[0], 11, &user(0x20))];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    assert_eq!(samples(&imported.finished.profile), ["0 0x10", "1 0x20"]);
+    let expected = "24 bytes of hardware traces (AUX areas) were passed over: they are not decoded";
+    assert_eq!(imported.notes, [expected]);
+}
+
+#[test]
+fn code_of_the_kernel_has_its_name_from_when_it_appears_until_it_goes() {
+    const CODE: u64 = 0xffff_ffff_c000_1000;
+    let events = [clock()];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    let appears = format.encode_kernel_symbol((CODE, 0x40), b"bpf_prog_1", &id(1, 11));
+    let mut goes = format.encode_kernel_symbol((CODE, 0x40), b"bpf_prog_1", &id(1, 13));
+    // The flag is behind header, address, length and type: `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`.
+    goes[8 + 8 + 4 + 2] = 1;
+    let inside = |time| sample(&events[0], time, &[context::KERNEL, CODE + 0x10]);
+    let records = [inside(10), appears, inside(12), goes, inside(14)];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let profile = &imported.finished.profile;
+    let libs: Vec<_> = profile
+        .threads()
+        .iter()
+        .flat_map(|thread| &thread.samples)
+        .map(|sample| {
+            let frame = profile.stack_frames(sample.stack.unwrap()).next().unwrap();
+            profile.func(frame.func).lib.map(|lib| profile.lib(lib).name.clone())
+        })
+        .collect();
+    assert_eq!(libs, [None, Some("[kernel code]".to_owned()), None]);
+}
+
+#[test]
+fn time_off_the_cpu_that_perf_sums_up_is_waiting() {
+    let events = [clock(), event(1, 10, 2, "offcpu-time", 0)];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    let wait = |time: u64| {
+        let at = RecordId { time: Some(time), ..id(2, 0) };
+        format.encode_sample(2, (0x20, 5 * MS), &[context::USER, 0x20], &at)
+    };
+    // Older versions write the sums at their end, with a time that is none.
+    let records = [sample(&events[0], 10, &[context::USER, 0x10]), wait(11 * MS), wait(0xffff_ffff << 32)];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let profile = &imported.finished.profile;
+    let rows = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let rows: Vec<_> = rows.map(|sample| (sample.time / MS, sample.weight, sample.off_cpu)).collect();
+    assert_eq!(rows, [(0, 1, false), (1, 5, true), (1, 5, true)]);
+}

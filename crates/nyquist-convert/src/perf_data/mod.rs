@@ -13,7 +13,7 @@ mod write;
 use crate::shape::Shape;
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
-use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
 use nyquist_perf::{AttrFlags, Body, Record, RecordError, parse_record};
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
@@ -21,7 +21,9 @@ use std::path::PathBuf;
 
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents, any_mapping, deferred_cookie, user_part};
+use crate::perf::{
+    CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
+};
 use crate::{AuxFiles, Selection};
 
 pub use choose::EventUse;
@@ -116,6 +118,13 @@ pub fn import(mut reader: FileReader, options: ImportOptions) -> Result<Imported
     Ok(import.finish(&reader))
 }
 
+/// The events of a recording by us that have taken over from its first one.
+fn successors(events: &[FileEvent]) -> Successors {
+    let Some(first) = events.first() else { return Successors::default() };
+    let later = events.iter().filter(|event| choose::takes_over(&first.attr, &event.attr));
+    later.flat_map(|event| event.ids.iter().copied()).collect()
+}
+
 /// The state of a conversion.
 struct Import {
     options: ImportOptions,
@@ -165,7 +174,8 @@ impl Import {
         self.is_simpleperf = reader.features().simpleperf.is_some();
         self.stated_paths = describe::stated_symbols(reader.features()).into_keys().collect();
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
-        self.chosen = choose::choose(reader.events(), &self.options.events)?;
+        self.chosen = choose::choose(reader.events(), &self.options.events, by_us)?;
+        let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
@@ -173,6 +183,7 @@ impl Import {
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
+                successors: successors.clone(),
             });
         }
         Ok(())

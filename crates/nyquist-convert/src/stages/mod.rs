@@ -1,5 +1,6 @@
 //! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
 
+mod notes;
 mod rows;
 mod samples;
 mod stacks;
@@ -7,21 +8,23 @@ mod stacks;
 use crate::account::Leftovers;
 use crate::condense;
 use crate::converter::{Options, Statistics};
+use crate::copies::CopyCounts;
 use crate::cpus::Cpus;
 use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
 use crate::evict;
 use crate::filter::Filter;
 use crate::intern::Interner;
 use crate::jit::JitDumps;
-
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
+use crate::on_cpu::OnCpu;
 use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
 use crate::track::{Thread, Tracker};
 use crate::waits::Waits;
+use notes::Reason;
 use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
@@ -61,6 +64,8 @@ pub(crate) struct Stages {
     pub(crate) program_arguments: ProgramArguments,
     pub(crate) selection: Selection,
     waits: Waits,
+    on_cpu: OnCpu,
+    pub(crate) copies: CopyCounts,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -94,6 +99,8 @@ impl Stages {
             program_arguments: ProgramArguments::default(),
             selection: Selection::default(),
             waits: Waits::default(),
+            on_cpu: OnCpu::default(),
+            copies: CopyCounts::default(),
             frames: Vec::new(),
             places: Vec::new(),
         }
@@ -121,7 +128,14 @@ impl Stages {
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
-            EventKind::SwitchIn { tid } => self.end_wait(tid, now),
+            EventKind::SwitchIn { tid } => {
+                self.end_wait(tid, now);
+                self.switched_in(now, cpu, tid);
+            }
+            EventKind::Descheduled { pid, tid, preempted } => {
+                let why = if preempted { Reason::Preempted } else { Reason::Blocked };
+                self.switched_out(now, cpu, (pid, tid), why);
+            }
             EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::KernelCode { start, len, name } => {
@@ -130,6 +144,7 @@ impl Stages {
             }
             EventKind::KernelCodeGone { start, len } => self.tracker.unmap_kernel_code(start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.on_cpu.forget(tid);
                 let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
                 if let Some(process) = replaced {
                     name_process(&mut self.builder, &process, self.options.start);
@@ -140,6 +155,7 @@ impl Stages {
                 self.filter_from(pid, exec, now);
             }
             EventKind::Exit { pid, tid } => {
+                self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
                 if let Some(cpu) = cpu {
                     self.last_exits.insert(cpu, (pid, tid));

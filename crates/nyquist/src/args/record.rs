@@ -1,6 +1,6 @@
 //! What `nyquist record` can be asked for.
 
-use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
@@ -28,6 +28,8 @@ pub(crate) struct RecordArgs {
     /// How to sample: by perf_event_open, by ptrace where that is refused, or by what works best
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]
     pub(crate) backend: Backend,
+    #[command(flatten)]
+    pub(crate) stacks: StackArgs,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Sample on these CPUs only, as 0-3,8
@@ -138,7 +140,7 @@ pub(crate) struct ShapeArgs {
     pub(crate) unlink_aux_files: bool,
 }
 
-/// Which threads a profile has.
+/// Which threads a profile has, and which markers are made for them.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RowArgs {
@@ -154,6 +156,12 @@ pub(crate) struct RowArgs {
     /// Keep only the main thread of each process
     #[arg(long)]
     pub(crate) main_thread_only: bool,
+    /// Add a marker for each time that a thread was on a CPU: which CPU, and why it left
+    #[arg(long)]
+    pub(crate) cswitch_markers: bool,
+    /// Add a marker for each function that a just-in-time compiler notes in a jitdump
+    #[arg(long)]
+    pub(crate) jit_markers: bool,
 }
 
 impl From<RowArgs> for Shape {
@@ -164,6 +172,8 @@ impl From<RowArgs> for Shape {
             cpu_threads: args.per_cpu_threads,
             main_threads_only: args.main_thread_only,
             program_arguments: 0,
+            switch_markers: args.cswitch_markers,
+            jit_markers: args.jit_markers,
         }
     }
 }
@@ -277,6 +287,10 @@ mod tests {
             ["-d", "inf"],
             ["-P", "70000"],
             ["--backend", "dtrace"],
+            ["--call-graph", "lbr"],
+            ["--stack-size", "0"],
+            ["--stack-size", "65529"],
+            ["--stack-size", "32k"],
         ] {
             assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
         }

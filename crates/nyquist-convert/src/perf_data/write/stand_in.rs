@@ -106,7 +106,7 @@ fn header(section_headers_at: u64, architecture: Option<Architecture>) -> Vec<u8
     let machine = match architecture {
         Some(Architecture::Aarch64) => 183,
         Some(Architecture::X86) => 3,
-        Some(Architecture::Other(machine)) => machine,
+        Some(Architecture::Other(machine)) => machine as u16,
         Some(Architecture::X86_64) | None => 62,
     };
     let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
