@@ -49,7 +49,8 @@ fn main() -> io::Result<()> {
         .and_then(|()| write_text_seeds())
         .and_then(|()| write_profiles())
         .and_then(|()| write_markers())
-        .and_then(|()| write_answers());
+        .and_then(|()| write_answers())
+        .and_then(|()| write_recordings());
     fs::remove_dir_all(&scratch)?;
     println!("{} object files, and seeds made of them, are in {}", files.len(), corpus("").display());
     written
@@ -163,8 +164,14 @@ fn write_formats() -> io::Result<()> {
     }
     let texts: [(u8, &str); 3] = [
         (2, "main;work 17\nmain;wait_[k] 3\n"),
-        (5, r#"{"traceEvents":[{"ph":"B","name":"a","pid":1,"tid":2,"ts":1},{"ph":"X","name":"b","pid":1,"tid":2,"ts":2,"dur":3},{"ph":"E","pid":1,"tid":2,"ts":9}]}"#),
-        (6, r#"<trace-query-result><node><row><sample-time id="1">1</sample-time><thread id="2" fmt="t 0x1"><tid id="3">1</tid></thread><weight id="4">5</weight><backtrace id="5"><frame id="6" name="f" addr="0x1"/></backtrace></row><row><sample-time>9</sample-time><thread ref="2"/><backtrace ref="5"/></row></node></trace-query-result>"#),
+        (
+            5,
+            r#"{"traceEvents":[{"ph":"B","name":"a","pid":1,"tid":2,"ts":1},{"ph":"X","name":"b","pid":1,"tid":2,"ts":2,"dur":3},{"ph":"E","pid":1,"tid":2,"ts":9}]}"#,
+        ),
+        (
+            6,
+            r#"<trace-query-result><node><row><sample-time id="1">1</sample-time><thread id="2" fmt="t 0x1"><tid id="3">1</tid></thread><weight id="4">5</weight><backtrace id="5"><frame id="6" name="f" addr="0x1"/></backtrace></row><row><sample-time>9</sample-time><thread ref="2"/><backtrace ref="5"/></row></node></trace-query-result>"#,
+        ),
     ];
     for (number, (choice, text)) in texts.into_iter().enumerate() {
         write("formats", 3 + number, &[&[choice], text.as_bytes()].concat())?;
@@ -198,6 +205,88 @@ fn write(target: &str, number: usize, seed: &[u8]) -> io::Result<()> {
     let folder = corpus(target);
     fs::create_dir_all(&folder)?;
     fs::write(folder.join(format!("seed-{number}")), seed)
+}
+
+/// Whole recordings: one of perf's with code of all kinds, and one of simpleperf's with its symbol tables and its large
+/// records. The first byte says that a file follows.
+fn write_recordings() -> io::Result<()> {
+    use nyquist_perf::abi::context;
+    use nyquist_perf::file::{Features, FileWriter, WrittenEvent};
+    use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType};
+    let fields =
+        [SampleType::IP, SampleType::TID, SampleType::TIME, SampleType::PERIOD, SampleType::CALLCHAIN];
+    let sample_type = fields.into_iter().fold(SampleType::IDENTIFIER, SampleType::with);
+    let event = |kind, config, name: &str, id| WrittenEvent {
+        attr: EventAttr {
+            kind,
+            config,
+            sample_period: 1000,
+            sample_type,
+            flags: AttrFlags::SAMPLE_ID_ALL,
+            ..EventAttr::default()
+        },
+        name: name.to_owned(),
+        ids: vec![(id, None)],
+    };
+    let events = vec![
+        event(1, 0, "cpu-clock", 10),
+        event(1, 10, "offcpu-time", 11),
+        event(2, 91, "sched:sched_switch", 12),
+    ];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    let at = |number, time| RecordId {
+        task: Some((7, 8)),
+        time: Some(time),
+        id: Some(number),
+        ..RecordId::default()
+    };
+    let mapped = |pid, address, path: &'static str| Mmap {
+        pid,
+        tid: 7,
+        address,
+        len: 0x1000,
+        page_offset: 0,
+        identity: MappedIdentity::BuildId(&[1; 20]),
+        protection: Some(5),
+        flags: Some(2),
+        path: path.as_bytes(),
+        data: false,
+    };
+    let large = |kind: u32, body: &[u8]| {
+        let size = (body.len() as u32 + 8).to_le_bytes();
+        [&kind.to_le_bytes()[..], &size[2..], &size[..2], body].concat()
+    };
+    let kallsyms = b"ffffffff00000010 t work\n";
+    let kernel_symbols = [&(kallsyms.len() as u32).to_le_bytes()[..], kallsyms].concat();
+    let records = [
+        format.encode_comm((7, 7), b"app", false, &at(10, 1)),
+        format.encode_mmap(&mapped(u32::MAX, 0xffff_ffff_0000_0000, "[kernel.kallsyms]_text"), 1, &at(10, 1)),
+        format.encode_mmap(&mapped(7, 0x1000, "/lib/a.so"), 2, &at(10, 1)),
+        format.encode_kernel_symbol((0xffff_ffff_c000_0000, 64), b"bpf_prog", &at(10, 1)),
+        large(32774, &[2_u64, 0, 20, 1, 21].map(u64::to_le_bytes).concat()),
+        large(32769, &kernel_symbols),
+        large(32772, &large(32769, &kernel_symbols)),
+        large(32773, &[]),
+        format.encode_sample(2, (0x1010, 1000), &[context::USER, 0x1010, 0x1020], &at(10, 2)),
+        format.encode_sample(
+            1,
+            (0xffff_ffff_c000_0004, 5),
+            &[context::KERNEL, 0xffff_ffff_c000_0004],
+            &at(11, 3),
+        ),
+        format.encode_sample(2, (0x1010, 1), &[context::USER, 0x1010], &at(12, 4)),
+    ];
+    let meta = b"event_type_info\0cpu-clock,1,0\nsched:sched_switch,2,91\0android_version\x0013\0";
+    let symbols = b"\x0a\x09/lib/a.so\x10\x02\x18\x00\x22\x08\x08\x10\x10\x40\x1a\x02_f\x32\x02\x08\x00";
+    let file2 = [&(symbols.len() as u32).to_le_bytes()[..], symbols].concat();
+    for (number, more) in [vec![], vec![(129, meta.to_vec()), (132, file2)]].into_iter().enumerate() {
+        let mut writer = FileWriter::new(io::Cursor::new(Vec::new()), events.clone())?;
+        records.iter().try_for_each(|record| writer.write_records(record))?;
+        more.into_iter().for_each(|(number, section)| writer.add_feature(number, section));
+        let bytes = writer.finish(&Features::default())?.into_inner();
+        write("perf_data", number, &[&[1], &bytes[..]].concat())?;
+    }
+    Ok(())
 }
 
 /// A marker file's records: every kind of them, with an interval that has a begin and an end.

@@ -80,7 +80,7 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.stages.modules = ModuleStore::of(Files::Recorded(files));
+        self.stages.modules = ModuleStore::of(Files::Recorded(Box::new(files)));
         self
     }
 

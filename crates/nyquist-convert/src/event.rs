@@ -64,6 +64,22 @@ pub enum EventKind {
         /// The number of bytes.
         len: u64,
     },
+    /// Code of the kernel appeared while it ran, as a BPF program.
+    KernelCode {
+        /// The first address.
+        start: Avma,
+        /// The number of bytes.
+        len: u64,
+        /// The name of the function that it is.
+        name: String,
+    },
+    /// Such code went away.
+    KernelCodeGone {
+        /// The first address.
+        start: Avma,
+        /// The number of bytes.
+        len: u64,
+    },
     /// A thread was born; where `pid` differs from `parent_pid`, a process, whose mappings are its parent's.
     Fork {
         /// The process of the new thread.

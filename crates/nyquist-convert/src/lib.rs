@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod account;
+mod aux_files;
 mod condense;
 mod converter;
 mod copies;
@@ -33,11 +34,13 @@ mod reuse;
 mod select;
 mod shape;
 mod stages;
+mod stated_symbols;
 mod symbolicate;
 mod track;
 mod vdso;
 mod waits;
 
+pub use aux_files::AuxFiles;
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
 pub use copies::CopyCounts;
 pub use filter::{Filter, NamePattern};
@@ -46,4 +49,5 @@ pub use modules::LibSource;
 pub use recorded_files::RecordedFiles;
 pub use select::Selection;
 pub use shape::Shape;
+pub use stated_symbols::StatedSymbols;
 pub use symbolicate::{LibReport, Progress, Symbolicated, Symbolicator, Symbols, symbolicate};

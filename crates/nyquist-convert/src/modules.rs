@@ -3,11 +3,12 @@
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::recorded_files::Files;
+use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
-use nyquist_perf::PerfMap;
+use nyquist_perf::{PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
@@ -56,6 +57,11 @@ enum Bytes {
     JitDump(DumpIndex),
     /// A perf map, and the address from which the lib counts.
     PerfMap(Arc<MapFile>, Avma),
+    /// Code that appeared in the kernel while it ran, and the address from which the lib counts.
+    KernelCode(Avma),
+    /// A file that is not here, but whose functions the recording states; and the stated address from which the lib
+    /// counts.
+    Stated(StatedSymbols, u64),
     /// A kernel that does not run here.
     OtherKernel(Avma),
     Missing,
@@ -66,6 +72,9 @@ enum Bytes {
 pub(crate) struct ModuleStore {
     files: Files,
     modules: Vec<Module>,
+    /// The names of code that appeared in the kernel while it ran, and the libs made of it.
+    kernel_code: PerfMap,
+    kernel_windows: FxHashMap<Avma, ModuleIndex>,
     known: FxHashMap<(MappedFile, String), ModuleIndex>,
 }
 
@@ -83,7 +92,9 @@ impl ModuleStore {
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
-        if mapping.pid.is_some() && !is_file(&mapping.path) && mapping.path != vdso::NAME {
+        let is_known =
+            is_file(&mapping.path) || mapping.path == vdso::NAME || self.files.states(&mapping.path);
+        if mapping.pid.is_some() && !is_known {
             return None;
         }
         let key = (mapping.identity.clone(), mapping.path.clone());
@@ -127,8 +138,42 @@ impl ModuleStore {
     pub(crate) fn find_perf_map(&self, pid: Pid, maps_at_end: bool) -> Option<MapFile> {
         match &self.files {
             Files::Live => MapFile::find(pid, maps_at_end),
-            Files::Recorded(files) if files.made_here => MapFile::left_behind(pid),
-            Files::Recorded(_) => None,
+            Files::Recorded(files) => {
+                let (file, path) = files.aux.open(&format!("/tmp/perf-{}.map", pid.0))?;
+                Some(MapFile::left_behind(file, path))
+            }
+        }
+    }
+
+    /// The module for code that appeared in the kernel, and where its addresses count from: one for each 2 GiB that have
+    /// such code. Of code that takes the place of other, the name is the later one's.
+    pub(crate) fn add_kernel_code(
+        &mut self,
+        start: Avma,
+        len: u64,
+        name: &str,
+    ) -> Option<(ModuleIndex, Avma)> {
+        /// What can be said with the 31 bits of a relative address.
+        const WINDOW: u64 = 1 << 31;
+        let end = start.0.saturating_add(len);
+        self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
+        let base = Avma(start.0 & !(WINDOW - 1));
+        if let Some(&index) = self.kernel_windows.get(&base) {
+            return Some((index, base));
+        }
+        let index = self.add(Module { bytes: Bytes::KernelCode(base), ..Module::missing(KERNEL_CODE) })?;
+        self.kernel_windows.insert(base, index);
+        Some((index, base))
+    }
+
+    /// Where the code and the symbols of a module come from.
+    pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
+        let module = self.get(index);
+        match module.bytes {
+            Bytes::KernelCode(base) => {
+                LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), base))
+            }
+            _ => module.source(dumps),
         }
     }
 
@@ -144,6 +189,9 @@ impl ModuleStore {
     }
 }
 
+/// The lib of code that appeared in the kernel while it ran.
+const KERNEL_CODE: &str = "[kernel code]";
+
 /// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
 fn is_file(path: &str) -> bool {
     path.starts_with('/')
@@ -157,13 +205,23 @@ impl Module {
     fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
         let id = files.id_of(mapping);
         if mapping.pid.is_none() {
-            return Self::kernel(mapping, id, files);
+            return Self::stated(mapping, id.as_ref(), files)
+                .unwrap_or_else(|| Self::kernel(mapping, id, files));
         }
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
         let read = files.open(mapping, id.as_ref()).and_then(|source| Self::read(&mapping.path, source));
-        read.unwrap_or_else(|| Self { id: id.map(ModuleId::BuildId), ..Self::missing(&mapping.path) })
+        let stated = || Self::stated(mapping, id.as_ref(), files);
+        let missing = || Self { id: id.clone().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
+        read.or_else(stated).unwrap_or_else(missing)
+    }
+
+    fn stated(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Option<Self> {
+        let symbols = files.stated_symbols(&mapping.path)?;
+        let (_, first) = symbols.base(mapping);
+        let bytes = Bytes::Stated(symbols.clone(), first);
+        Some(Self { id: id.cloned().map(ModuleId::BuildId), bytes, ..Self::missing(&mapping.path) })
     }
 
     fn missing(path: &str) -> Self {
@@ -235,10 +293,11 @@ impl Module {
         let start = mapping.start;
         match &self.bytes {
             Bytes::Kernel(base) | Bytes::OtherKernel(base) => *base,
+            Bytes::Stated(symbols, _) => symbols.base(mapping).0,
             // The vDSO's mapping shows the whole image.
             Bytes::Image(_) => start,
             // Of a missing file the offset in the file is the best address that there is.
-            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) => {
+            Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
                 Avma(start.0.wrapping_sub(mapping.offset.0))
             }
             Bytes::File(_) => {
@@ -261,6 +320,8 @@ impl Module {
             Bytes::Image(image) => compile(image.as_slice()),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
+            | Bytes::Stated(..)
             | Bytes::JitDump(_)
             | Bytes::PerfMap(..)
             | Bytes::Missing => None,
@@ -284,6 +345,8 @@ impl Module {
             Bytes::Image(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
+            | Bytes::Stated(..)
             | Bytes::JitDump(_)
             | Bytes::PerfMap(..)
             | Bytes::Missing => false,
@@ -303,7 +366,7 @@ impl Module {
         };
         // Libs of the same debug name would be one: a perf map can have several.
         let debug_name = match &self.bytes {
-            Bytes::PerfMap(_, base) => format!("{name}+{base:#x}", base = base.0),
+            Bytes::PerfMap(_, base) | Bytes::KernelCode(base) => format!("{name}+{base:#x}", base = base.0),
             _ => name.to_string(),
         };
         Lib {
@@ -323,6 +386,9 @@ impl Module {
         let open = match &self.bytes {
             Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Kernel(base) => return LibSource::Kernel(*base),
+            Bytes::Stated(symbols, first) => {
+                return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
+            }
             Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
             Bytes::PerfMap(map, base) => {
                 return map.read().map_or(LibSource::Unknown, |text| {
@@ -333,7 +399,7 @@ impl Module {
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
-            Bytes::OtherKernel(_) | Bytes::Missing => Vec::new(),
+            Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {

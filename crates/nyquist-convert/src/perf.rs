@@ -7,8 +7,8 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::{
-    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Switch,
-    Task, Words,
+    Body, Branches, CpuMode, KernelSymbol, MappedIdentity, Mmap, Record, RecordError, RecordFormat,
+    RegisterAbi, Switch, Task, Words,
 };
 
 use crate::event::{
@@ -142,6 +142,7 @@ impl PerfEvents {
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => EventKind::Lost { records: *records },
             Body::Throttle(_) => EventKind::Throttled,
+            Body::KernelSymbol(symbol) => kernel_code(symbol),
             Body::Switch(switch) => switched(*switch, record.id.task?),
             _ => return None,
         })
@@ -308,6 +309,14 @@ fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
     innermost.into_iter().chain(calls).collect()
 }
 
+fn kernel_code(symbol: &KernelSymbol<'_>) -> EventKind {
+    let (start, len) = (Avma(symbol.address), u64::from(symbol.len));
+    if symbol.unregistered {
+        return EventKind::KernelCodeGone { start, len };
+    }
+    EventKind::KernelCode { start, len, name: text(symbol.name) }
+}
+
 fn fork(task: &Task) -> EventKind {
     EventKind::Fork {
         pid: Pid(task.pid),
@@ -329,15 +338,20 @@ fn switched(switch: Switch, (pid, tid): (u32, u32)) -> EventKind {
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
     // A program that writes samply's marker files maps them for no other reason than to say so.
-    let path = text(mmap.path);
-    (executable || marker_text::owner_in_path(&path).is_some()).then(|| Mapping {
+    let is_wanted = executable || marker_text::owner_in_path(&String::from_utf8_lossy(mmap.path)).is_some();
+    is_wanted.then(|| any_mapping(mmap))
+}
+
+/// A mapping, whether of code or not.
+pub(crate) fn any_mapping(mmap: &Mmap<'_>) -> Mapping {
+    Mapping {
         pid: (mmap.pid != KERNEL_PID).then_some(Pid(mmap.pid)),
         start: Avma(mmap.address),
         len: mmap.len,
         offset: FileOffset(mmap.page_offset),
-        path: mapped_name(path),
+        path: mapped_name(text(mmap.path)),
         identity: identity(mmap.identity),
-    })
+    }
 }
 
 /// Perf names the kernel's mapping after the symbol that it begins with.

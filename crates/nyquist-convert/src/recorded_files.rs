@@ -1,8 +1,10 @@
 //! Where mapped files are looked for: where processes have them that live, or, for a recording that is read later, by their
 //! build ids and paths on this machine.
 
+use crate::aux_files::AuxFiles;
 use crate::event::{MappedFile, Mapping};
 use crate::modules::{is_same, open_mapped, open_regular};
+use crate::stated_symbols::StatedSymbols;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
 use nyquist_symbols::{Finder, ModuleRequest};
@@ -18,7 +20,7 @@ pub(crate) enum Files {
     #[default]
     Live,
     /// On this machine, after the recording.
-    Recorded(RecordedFiles),
+    Recorded(Box<RecordedFiles>),
 }
 
 /// How to find the files of a recording that is read later, here or on another machine.
@@ -29,9 +31,11 @@ pub struct RecordedFiles {
     /// The build ids of files by their paths, where mappings do not say them; the kernel's is that of
     /// `[kernel.kallsyms]`.
     pub build_ids: FxHashMap<String, BuildId>,
-    /// Whether the recording was made on this machine, by this kernel: then a file whose build id nobody knows is taken
-    /// from its path, where what is known of it is right.
-    pub made_here: bool,
+    /// The functions of files that are not here, by their paths, where the recording states them.
+    pub symbols: FxHashMap<String, StatedSymbols>,
+    /// Finds what programs wrote while they ran. Where it says that the recording was made on this machine, a binary whose
+    /// build id nobody knows is taken from its path, where what is known of it is right.
+    pub aux: AuxFiles,
 }
 
 impl Files {
@@ -52,11 +56,24 @@ impl Files {
         }
     }
 
+    /// The functions of the file at a path, where the recording states them.
+    pub(crate) fn stated_symbols(&self, path: &str) -> Option<&StatedSymbols> {
+        match self {
+            Self::Recorded(files) => files.symbols.get(path),
+            Self::Live => None,
+        }
+    }
+
+    /// Whether the recording states the functions of the file at a path.
+    pub(crate) fn states(&self, path: &str) -> bool {
+        self.stated_symbols(path).is_some()
+    }
+
     /// Opens a jitdump, which has no identity but its inode.
     pub(crate) fn open_jitdump(&self, mapping: &Mapping) -> Option<File> {
         match self {
             Self::Live => open_mapped(mapping, mapping.pid?),
-            Self::Recorded(files) => files.open_here(mapping),
+            Self::Recorded(files) => files.aux.open_mapped(mapping),
         }
     }
 
@@ -64,7 +81,7 @@ impl Files {
     pub(crate) fn knows_processes(&self) -> bool {
         match self {
             Self::Live => true,
-            Self::Recorded(files) => files.made_here,
+            Self::Recorded(files) => files.aux.made_here || !files.aux.folders.is_empty(),
         }
     }
 
@@ -77,7 +94,7 @@ impl Files {
                 files.stated_id(KERNEL) == running_kernel_id()
             }
             (Self::Recorded(_), Some(id)) if running_kernel_id().as_ref() == Some(id) => true,
-            (Self::Recorded(files), _) => files.made_here,
+            (Self::Recorded(files), _) => files.aux.made_here,
         }
     }
 }
@@ -107,7 +124,7 @@ impl RecordedFiles {
 
     /// Opens the file at the path of a mapping, where the recording was made on this machine.
     fn open_here(&self, mapping: &Mapping) -> Option<File> {
-        if !self.made_here {
+        if !self.aux.made_here {
             return None;
         }
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);

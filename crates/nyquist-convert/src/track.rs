@@ -4,7 +4,7 @@ use crate::account::Balance;
 use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
-use crate::modules::ModuleStore;
+use crate::modules::{ModuleIndex, ModuleStore};
 use nyquist_object::Avma;
 use nyquist_profile::{ProcessIndex, ThreadIndex};
 use nyquist_unwind::AddressSpace;
@@ -259,6 +259,16 @@ impl Tracker {
                 self.kernel.insert(Range { start: mapping.start, end, module });
             }
         }
+    }
+
+    /// Code of the kernel appeared.
+    pub(crate) fn map_kernel_code(&mut self, start: Avma, len: u64, module: Option<(ModuleIndex, Avma)>) {
+        self.kernel.insert(Range { start, end: Avma(start.0.saturating_add(len)), module });
+    }
+
+    /// Code of the kernel went away.
+    pub(crate) fn unmap_kernel_code(&mut self, start: Avma, len: u64) {
+        self.kernel.remove(start, Avma(start.0.saturating_add(len)));
     }
 
     /// Part of an address space went away.

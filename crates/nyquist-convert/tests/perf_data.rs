@@ -1,12 +1,14 @@
 //! Recordings made by hand, converted: which events become samples, what order they come in, and stacks that come late.
 
 use std::io::Cursor;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
+use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::context;
 use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record};
-use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, RecordId, SampleType};
+use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType};
 use nyquist_profile::Profile;
 
 const MS: u64 = 1_000_000;
@@ -33,20 +35,25 @@ fn sample(event: &WrittenEvent, time_ms: u64, chain: &[u64]) -> Vec<u8> {
     format.encode_sample(mode, (chain[1], MS), chain, &id(event.ids[0].0, time_ms))
 }
 
-fn imported(
-    events: &[WrittenEvent],
-    records: &[Vec<u8>],
-    options: ImportOptions,
-) -> Result<Imported, ImportError> {
+fn written(events: &[WrittenEvent], records: &[Vec<u8>], features: &Features) -> PathBuf {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let mut writer = FileWriter::new(Cursor::new(Vec::new()), events.to_vec()).unwrap();
     for record in records {
         writer.write_records(record).unwrap();
     }
-    let bytes = writer.finish(&Features::default()).unwrap().into_inner();
+    let bytes = writer.finish(features).unwrap().into_inner();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let path = std::env::temp_dir().join(format!("nyquist-import-{}-{number}", std::process::id()));
     std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn imported(
+    events: &[WrittenEvent],
+    records: &[Vec<u8>],
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    let path = written(events, records, &Features::default());
     let reader = FileReader::open(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
     import(reader, options)
@@ -123,4 +130,148 @@ fn a_stack_that_comes_late_is_the_samples() {
     let profile = &imported.finished.profile;
     let expected = ["0 0x20;0x30;0xffff0010", "1 0x20;0x30;0xffff0010", "2 0xffff0010"];
     assert_eq!(samples(profile), expected);
+}
+
+#[test]
+fn registers_are_those_of_the_architecture_that_the_user_states() {
+    let mut events = [clock()];
+    let sample_type = events[0].attr.sample_type.without(SampleType::CALLCHAIN).with(SampleType::REGS_USER);
+    events[0].attr.sample_type = sample_type;
+    events[0].attr.sample_regs_user = (1 << 33) - 1;
+    // Identifier, instruction pointer, thread, time, period; then the kind of registers and their values.
+    let mut words = vec![1, 0x10, 7 | 8 << 32, 10 * MS, MS, 2];
+    words.extend((0..33).map(|register| 0x1000 + register));
+    let sample = record(9, 2, &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>());
+    let check = |architecture, expected: &str| {
+        let options = ImportOptions { architecture: Some(architecture), ..ImportOptions::default() };
+        let imported = imported(&events, std::slice::from_ref(&sample), options).unwrap();
+        let innermost = samples(&imported.finished.profile)[0].rsplit([' ', ';']).next().unwrap().to_owned();
+        assert_eq!(innermost, expected, "{architecture:?}");
+    };
+    check(Architecture::Aarch64, "0x1020");
+    check(Architecture::X86_64, "0x1008");
+}
+
+/// A folder with what a program wrote, which is removed in the end.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A mapping of a file that is not at its path any more.
+fn mapping(path: &str, protection: u32) -> Vec<u8> {
+    let mmap = Mmap {
+        pid: 7,
+        tid: 8,
+        address: 0x7000,
+        len: 0x1000,
+        page_offset: 0,
+        identity: MappedIdentity::Inode { major: 1, minor: 2, inode: 3, generation: 4 },
+        protection: Some(protection),
+        flags: Some(2),
+        path: path.as_bytes(),
+        data: protection & 4 == 0,
+    };
+    clock().attr.record_format(ByteOrder::Little).encode_mmap(&mmap, 2, &id(1, 1))
+}
+
+#[test]
+fn what_programs_wrote_is_found_in_the_folders_for_it() {
+    let folder = Folder(std::env::temp_dir().join(format!("nyquist-aux-{}", std::process::id())));
+    std::fs::create_dir_all(&folder.0).unwrap();
+    std::fs::write(folder.0.join("marker-7-8.txt"), "11000000 12000000 a marker\n").unwrap();
+    std::fs::write(folder.0.join("perf-7.map"), "30 20 mapped\n").unwrap();
+    let events = [clock()];
+    let records = [
+        mapping("/nowhere/marker-7-8.txt", 1),
+        sample(&events[0], 10, &[context::USER, 0x34]),
+        sample(&events[0], 13, &[context::USER, 0x38]),
+    ];
+    let markers = |aux_folders: Vec<PathBuf>| {
+        let options = ImportOptions { aux_folders, ..ImportOptions::default() };
+        let imported = imported(&events, &records, options).unwrap();
+        let profile = imported.finished.profile;
+        let markers = profile.threads().iter().flat_map(|thread| &thread.markers);
+        let names: Vec<_> = markers.map(|marker| profile.string(marker.name).to_owned()).collect();
+        let libs: Vec<_> = profile.libs().iter().map(|lib| lib.name.clone()).collect();
+        (names, libs)
+    };
+    assert_eq!(markers(Vec::new()), (vec![], vec![]));
+    let found = markers(vec![PathBuf::from("/nonexistent"), folder.0.clone()]);
+    assert_eq!(found, (vec!["a marker".to_owned()], vec!["perf-7.map".to_owned()]));
+}
+
+#[test]
+fn what_runs_in_a_virtual_machine_is_shown_as_such() {
+    let events = [clock()];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    // `PERF_RECORD_MISC_GUEST_KERNEL` and `PERF_RECORD_MISC_GUEST_USER`.
+    let guest = |mode, time, chain: &[u64]| format.encode_sample(mode, (0x10, MS), chain, &id(1, time));
+    let records = [
+        guest(4, 10, &[context::GUEST_KERNEL, 0x10]),
+        guest(5, 11, &[context::GUEST_USER, 0x10]),
+        guest(5, 12, &[]),
+    ];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let expected =
+        ["0 [virtual machine's kernel]", "1 [virtual machine's program]", "2 [virtual machine's program]"];
+    assert_eq!(samples(&imported.finished.profile), expected);
+}
+
+#[test]
+fn hardware_traces_are_passed_over_with_a_word() {
+    let events = [clock()];
+    // `AUXTRACE`: the size of the data that follows the record, then where it belongs.
+    let trace = [record(71, 0, &[&24_u64.to_le_bytes()[..], &[0; 32]].concat()), vec![0xff; 24]].concat();
+    let user = |address| [context::USER, address];
+    let records = [sample(&events[0], 10, &user(0x10)), trace, sample(&events[0], 11, &user(0x20))];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    assert_eq!(samples(&imported.finished.profile), ["0 0x10", "1 0x20"]);
+    let expected = "24 bytes of hardware traces (AUX areas) were passed over: they are not decoded";
+    assert_eq!(imported.notes, [expected]);
+}
+
+#[test]
+fn code_of_the_kernel_has_its_name_from_when_it_appears_until_it_goes() {
+    const CODE: u64 = 0xffff_ffff_c000_1000;
+    let events = [clock()];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    let appears = format.encode_kernel_symbol((CODE, 0x40), b"bpf_prog_1", &id(1, 11));
+    let mut goes = format.encode_kernel_symbol((CODE, 0x40), b"bpf_prog_1", &id(1, 13));
+    // The flag is behind header, address, length and type: `PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`.
+    goes[8 + 8 + 4 + 2] = 1;
+    let inside = |time| sample(&events[0], time, &[context::KERNEL, CODE + 0x10]);
+    let records = [inside(10), appears, inside(12), goes, inside(14)];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let profile = &imported.finished.profile;
+    let libs: Vec<_> = profile
+        .threads()
+        .iter()
+        .flat_map(|thread| &thread.samples)
+        .map(|sample| {
+            let frame = profile.stack_frames(sample.stack.unwrap()).next().unwrap();
+            profile.func(frame.func).lib.map(|lib| profile.lib(lib).name.clone())
+        })
+        .collect();
+    assert_eq!(libs, [None, Some("[kernel code]".to_owned()), None]);
+}
+
+#[test]
+fn time_off_the_cpu_that_perf_sums_up_is_waiting() {
+    let events = [clock(), event(1, 10, 2, "offcpu-time", 0)];
+    let format = events[0].attr.record_format(ByteOrder::Little);
+    let wait = |time: u64| {
+        let at = RecordId { time: Some(time), ..id(2, 0) };
+        format.encode_sample(2, (0x20, 5 * MS), &[context::USER, 0x20], &at)
+    };
+    // Older versions write the sums at their end, with a time that is none.
+    let records = [sample(&events[0], 10, &[context::USER, 0x10]), wait(11 * MS), wait(0xffff_ffff << 32)];
+    let imported = imported(&events, &records, ImportOptions::default()).unwrap();
+    let profile = &imported.finished.profile;
+    let rows = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let rows: Vec<_> = rows.map(|sample| (sample.time / MS, sample.weight, sample.off_cpu)).collect();
+    assert_eq!(rows, [(0, 1, false), (1, 5, true), (1, 5, true)]);
 }

@@ -51,20 +51,36 @@ impl AttrFlags {
     pub const INHERIT: Self = Self(1 << 1);
     /// Kernel code is not counted.
     pub const EXCLUDE_KERNEL: Self = Self(1 << 5);
+    /// Mappings of code are recorded.
+    pub const MMAP: Self = Self(1 << 8);
+    /// Names are recorded.
+    pub const COMM: Self = Self(1 << 9);
     /// The period is a frequency.
     pub const FREQ: Self = Self(1 << 10);
+    /// Births and ends of threads are recorded.
+    pub const TASK: Self = Self(1 << 13);
     /// Records other than samples end in a [`crate::RecordId`].
     pub const SAMPLE_ID_ALL: Self = Self(1 << 18);
+    /// Mappings come with more than in the first version of their records.
+    pub const MMAP2: Self = Self(1 << 23);
     /// The times are those of the clock that is named.
     pub const USE_CLOCKID: Self = Self(1 << 25);
     /// Comings to a CPU and leavings are recorded.
     pub const CONTEXT_SWITCH: Self = Self(1 << 26);
+    /// Code of the kernel that appears while it runs is recorded.
+    pub const KSYMBOL: Self = Self(1 << 29);
     /// Users' call chains come in records of their own (Linux 6.19).
     pub const DEFER_CALLCHAIN: Self = Self(1 << 38);
 
     /// Whether all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
+    }
+
+    /// The bits of both.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::abi::{misc, record};
 use crate::file::record as whole_record;
-use crate::{MappedIdentity, Mmap, ReadFormat, RecordFormat, RecordId, SampleType, TextPoke};
+use crate::{MappedIdentity, Mmap, ReadFormat, RecordFormat, RecordId, SampleType, Task, TextPoke};
 
 impl RecordFormat {
     /// `MMAP2`: `mode` is the mapping's [`crate::CpuMode`] as a number, 1 the kernel's and 2 a program's.
@@ -37,6 +37,27 @@ impl RecordFormat {
         let mut body = [pid, tid].map(u32::to_le_bytes).concat();
         push_text(&mut body, name);
         self.with_trailer(record::COMM, if exec { misc::COMM_EXEC } else { 0 }, body, id)
+    }
+
+    /// `FORK`.
+    pub fn encode_fork(&self, task: &Task, id: &RecordId) -> Vec<u8> {
+        self.with_trailer(record::FORK, 0, task_body(task), id)
+    }
+
+    /// `EXIT`.
+    pub fn encode_exit(&self, task: &Task, id: &RecordId) -> Vec<u8> {
+        self.with_trailer(record::EXIT, 0, task_body(task), id)
+    }
+
+    /// `KSYMBOL` of code of the kernel that appeared: where it is, how long, and its name.
+    pub fn encode_kernel_symbol(&self, (address, len): (u64, u32), name: &[u8], id: &RecordId) -> Vec<u8> {
+        /// `PERF_RECORD_KSYMBOL_TYPE_OOL`: code that is not part of the kernel's image, nor of a BPF program.
+        const OUT_OF_LINE: u16 = 2;
+        let mut body = address.to_le_bytes().to_vec();
+        body.extend(len.to_le_bytes());
+        body.extend([OUT_OF_LINE, 0].into_iter().flat_map(u16::to_le_bytes));
+        push_text(&mut body, name);
+        self.with_trailer(record::KSYMBOL, 0, body, id)
     }
 
     /// `READ`: a counter's final value.
@@ -122,6 +143,12 @@ impl RecordFormat {
         }
         whole_record(kind, bits, &body)
     }
+}
+
+fn task_body(task: &Task) -> Vec<u8> {
+    let mut body = [task.pid, task.parent_pid, task.tid, task.parent_tid].map(u32::to_le_bytes).concat();
+    body.extend(task.time.to_le_bytes());
+    body
 }
 
 /// A text, closed by a zero and filled up to a multiple of 8.

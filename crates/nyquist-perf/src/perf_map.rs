@@ -54,7 +54,8 @@ impl PerfMap {
         self.entries.is_empty()
     }
 
-    fn insert(&mut self, new: PerfMapEntry) {
+    /// Adds a piece of code. It takes the place of those that it overlaps. O(log n) for each of them.
+    pub fn insert(&mut self, new: PerfMapEntry) {
         let overlaps = self.entries.range(..new.end).rev().take_while(|(_, entry)| entry.end > new.start);
         let overlapped: Vec<u64> = overlaps.map(|(&start, _)| start).collect();
         for start in overlapped {

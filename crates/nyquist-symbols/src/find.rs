@@ -4,10 +4,11 @@
 //! The order of the places:
 //!
 //! 1. the **binary**: the alternatives (such as `/proc/PID/root/PATH`), the recorded path, its name in the user's
-//!    folders, `CACHE/.build-id/xx/yyyy/elf` in perf's caches;
+//!    folders, `CACHE/.build-id/xx/yyyy/elf` in perf's caches and in the user's folders (which may be an unpacked
+//!    `perf archive`), `ID-NAME` and the recorded path below simpleperf's caches;
 //! 2. the **debug file**, where the binary holds no debug info, by build id: `DEBUG/.build-id/xx/yyyy.debug` in
 //!    the debug folders (`/usr/lib/debug`), `CACHE/.build-id/xx/yyyy/debug` in perf's caches, then in each of the
-//!    user's folders `.build-id/xx/yyyy.debug`, `xx/yyyy.debug` and `NAME.debug`;
+//!    user's folders `.build-id/xx/yyyy.debug`, `.build-id/xx/yyyy/debug`, `xx/yyyy.debug` and `NAME.debug`;
 //! 3. the debug file by its **debug link**: beside the binary, in `.debug` beside it, `DEBUG/FOLDER/LINK` in the
 //!    debug folders, in the user's folders. The link's checksum must be that of the file, and the build id, where
 //!    there is one, the same;
@@ -56,6 +57,8 @@ pub struct SearchPaths {
     pub debug_dirs: Vec<PathBuf>,
     /// Folders laid out as perf's build id cache (`~/.debug`) is.
     pub build_id_caches: Vec<PathBuf>,
+    /// Folders that simpleperf's scripts have filled (`binary_cache`).
+    pub simpleperf_caches: Vec<PathBuf>,
 }
 
 impl Default for SearchPaths {
@@ -65,6 +68,7 @@ impl Default for SearchPaths {
             symbol_dirs: Vec::new(),
             debug_dirs: vec![PathBuf::from("/usr/lib/debug")],
             build_id_caches: Vec::new(),
+            simpleperf_caches: Vec::new(),
         }
     }
 }
@@ -271,8 +275,9 @@ impl Search<'_> {
             paths.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
         }
         if let Some(id) = self.build_id(None) {
-            let caches = self.paths.build_id_caches.iter();
+            let caches = self.paths.build_id_caches.iter().chain(&self.paths.symbol_dirs);
             paths.extend(caches.map(|cache| cache.join(cached(&id)).join("elf")));
+            paths.extend(self.places_in_simpleperf_caches(&id));
         }
         let found = self.first(Wanted::Binary, paths, Search::check_identity);
         let (elf, file) = found.or_else(|| {
@@ -317,12 +322,24 @@ impl Search<'_> {
         places.extend(caches.map(|cache| cache.join(cached(id)).join("debug")));
         for folder in &self.paths.symbol_dirs {
             places.push(in_folder(folder));
+            places.push(folder.join(cached(id)).join("debug"));
             places.push(folder.join(first).join(format!("{rest}.debug")));
             if let Some(name) = self.request.path.file_name() {
                 places.push(folder.join(with_suffix(name, ".debug")));
             }
         }
         places
+    }
+
+    /// In the folders that simpleperf's scripts fill: by id, filled up with zeros to 20 bytes, and name; or, by older
+    /// scripts, by the path on the device.
+    fn places_in_simpleperf_caches(&self, id: &BuildId) -> Vec<PathBuf> {
+        let recorded = &self.request.path;
+        let below = recorded.strip_prefix("/").unwrap_or(recorded);
+        let name = recorded.file_name().unwrap_or_default().to_string_lossy();
+        let with_id = format!("{:0<40}-{name}", id.to_string());
+        let caches = self.paths.simpleperf_caches.iter();
+        caches.flat_map(|cache| [cache.join(&with_id), cache.join(below)]).collect()
     }
 
     fn places_by_link(&self, link: &DebugLink) -> Vec<PathBuf> {

@@ -81,6 +81,7 @@ impl Folder {
             symbol_dirs: vec![self.0.join("symbols")],
             debug_dirs: vec![self.0.join("debug")],
             build_id_caches: vec![self.0.join("cache")],
+            simpleperf_caches: vec![self.0.join("binary_cache")],
         })
     }
 }
@@ -100,6 +101,27 @@ fn request(path: &Path) -> ModuleRequest {
 
 fn outcome(found: &Found, path: &Path) -> Option<Outcome> {
     found.tried.iter().find(|attempt| attempt.path == path).map(|attempt| attempt.outcome.clone())
+}
+
+#[test]
+fn an_unpacked_perf_archive_is_a_folder_of_the_user() {
+    let folder = Folder::new("archive");
+    let program = folder.write("symbols/.build-id/ab/010203/elf", &elf(Some(&ID), &[]));
+    let found = folder.finder().find(&request(Path::new("/far/away/program")));
+    assert_eq!(found.binary.unwrap().path, program);
+}
+
+#[test]
+fn simpleperfs_cache_has_binaries_by_id_and_by_path() {
+    let folder = Folder::new("simpleperf");
+    let by_path = folder.write("binary_cache/system/lib64/libx.so", &elf(Some(&ID), &[]));
+    let find = || folder.finder().find(&request(Path::new("/system/lib64/libx.so"))).binary.unwrap().path;
+    assert_eq!(find(), by_path);
+    let zeros = "0".repeat(32);
+    let by_id = folder.write(&format!("binary_cache/ab010203{zeros}-libx.so"), &elf(Some(&ID), &[]));
+    assert_eq!(find(), by_id);
+    folder.write(&format!("binary_cache/ab010203{zeros}-libx.so"), &elf(Some(&[7; 4]), &[]));
+    assert_eq!(find(), by_path);
 }
 
 #[test]

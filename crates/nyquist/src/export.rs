@@ -4,7 +4,7 @@ use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
 use crate::output::Output;
 use crate::printer::Printer;
-use crate::{flamegraph, input, page, selection};
+use crate::{export_perf_data, flamegraph, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
@@ -22,6 +22,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             .hint("name a file with -o FILE, or redirect it"));
     }
     let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    if to_stdout && format == ExportFormat::PerfData {
+        return Err(Failure::new("a perf.data file cannot be written to standard output")
+            .hint("name a file: -o perf.data"));
+    }
     if to_stdout {
         return page::write_with(|out| write(&profile, format, args, out));
     }
@@ -29,6 +33,10 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))
     };
     let output = Output::open(&args.output, None).map_err(|error| cannot_write(&error))?;
+    if format == ExportFormat::PerfData {
+        return export_perf_data::run(&profile, output, &args.symbols, printer)
+            .map_err(|error| cannot_write(&error));
+    }
     match output.save(|out| write(&profile, format, args, out)) {
         // Whoever reads the pipe has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
@@ -47,8 +55,9 @@ fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
         } else {
             format!("the name {} does not say which format is wanted", args.output.display())
         };
-        Failure::new(message)
-            .hint("choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|csv|html")
+        Failure::new(message).hint(
+            "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|csv|html",
+        )
     })
 }
 
@@ -71,6 +80,8 @@ fn write(
             firefox::write(profile, WriteOptions { version: args.profile_version, gzip }, out)
         }
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
+        // What has to be a file is not written here.
+        ExportFormat::PerfData => Err(io::ErrorKind::Unsupported.into()),
         ExportFormat::Csv => write_csv(profile, &mut out),
         ExportFormat::Html => flamegraph::write_page(profile, &mut out),
     }

@@ -71,6 +71,7 @@ pub(crate) fn stores(args: &SymbolArgs, folders: &UserFolders) -> StoreConfig {
 fn search_paths(args: &SymbolArgs, folders: &UserFolders) -> SearchPaths {
     SearchPaths {
         symbol_dirs: args.symbol_dir.clone(),
+        simpleperf_caches: args.simpleperf_binary_cache.clone(),
         build_id_caches: folders.home().map(|home| home.join(".debug")).into_iter().collect(),
         ..SearchPaths::default()
     }

@@ -9,6 +9,7 @@ mod control;
 mod diff;
 mod doctor;
 mod export;
+mod export_perf_data;
 mod failure;
 mod finder;
 mod flamegraph;

@@ -75,10 +75,23 @@ impl Output {
         }
     }
 
+    /// As [`Output::save`], for a format whose beginning is written last; a stream cannot have it.
+    pub(crate) fn save_seekable(
+        self,
+        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> io::Result<()> {
+        match self {
+            Self::File(pending) => pending.save(write),
+            Self::Stream { .. } => {
+                Err(io::Error::other("this format needs a file that can be written in any order"))
+            }
+        }
+    }
+
     /// Writes the profile and makes it appear. On an error nothing of it is left behind in the file system.
     pub(crate) fn save(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
         match self {
-            Self::File(pending) => pending.save(write),
+            Self::File(pending) => pending.save(|writer| write(writer)),
             Self::Stream { file, .. } => {
                 let mut writer = BufWriter::new(file);
                 write(&mut writer)?;
@@ -108,7 +121,7 @@ impl PendingFile {
         Ok(pending)
     }
 
-    fn save(mut self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    fn save(mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
         let Some(file) = self.file.take() else { return Ok(()) };
         let mut writer = BufWriter::with_capacity(1 << 16, file);
         write(&mut writer)?;

@@ -13,7 +13,7 @@ use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported,
 use nyquist_convert::{LibSource, Libs, Selection};
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Reads a recording, gives it names, and says what is less than it could be.
@@ -24,8 +24,9 @@ pub(crate) fn read(
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    let imported =
-        import(reader, options(path, args, symbols, printer)).map_err(|error| import_failure(&error))?;
+    let symbols = &with_own_folder(path, symbols);
+    let options = options(path, args, symbols, printer);
+    let imported = import(reader, options).map_err(|error| import_failure(&error))?;
     let Imported { finished, events, notes, other_machine } = imported;
     for note in notes {
         printer.warn(note);
@@ -34,7 +35,7 @@ pub(crate) fn read(
     if finished.statistics.lost > 0 {
         printer.warn(format_args!("the recorder lost {}", counted(finished.statistics.lost, "record")));
     }
-    report_missing(&finished.profile, &finished.libs, other_machine.as_deref(), printer);
+    report_missing(path, &finished.profile, &finished.libs, other_machine.as_deref(), printer);
     if args.no_symbols {
         return Ok(finished.profile);
     }
@@ -55,9 +56,39 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
         },
         events: args.event.clone(),
         name: args.profile_name.clone(),
+        architecture: args.override_arch,
+        aux_folders: aux_folders(path, args),
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: args.rows.into(),
     }
+}
+
+/// The user's folders, and the recording's own.
+fn aux_folders(path: &Path, args: &RecordingArgs) -> Vec<PathBuf> {
+    args.aux_file_dir.iter().cloned().chain(own_folder(path)).collect()
+}
+
+/// Files that were copied together with a recording mostly lie beside it: binaries, or an unpacked `perf archive`.
+fn with_own_folder(path: &Path, symbols: &SymbolArgs) -> SymbolArgs {
+    let mut symbols = symbols.clone();
+    symbols.symbol_dir.extend(own_folder(path));
+    symbols
+}
+
+fn own_folder(path: &Path) -> Option<PathBuf> {
+    let own = path.parent().filter(|_| path != Path::new("-"))?;
+    Some(if own == Path::new("") { PathBuf::from(".") } else { own.to_owned() })
+}
+
+/// The archive that `perf archive` has made of the binaries of a recording.
+fn archive_of(path: &Path) -> Option<PathBuf> {
+    let endings = ["bz2", "zst", "gz", "xz"];
+    let mut names = endings.iter().map(|ending| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".tar.{ending}"));
+        PathBuf::from(name)
+    });
+    names.find(|name| name.is_file())
 }
 
 fn import_failure(error: &ImportError) -> Failure {
@@ -79,7 +110,13 @@ fn report_events(events: &[EventUse], printer: Printer) {
 }
 
 /// Lists the files without which stacks end early and functions have no names.
-fn report_missing(profile: &Profile, libs: &Libs, other_machine: Option<&str>, printer: Printer) {
+fn report_missing(
+    path: &Path,
+    profile: &Profile,
+    libs: &Libs,
+    other_machine: Option<&str>,
+    printer: Printer,
+) {
     let missing = libs.sources().iter().filter_map(|(lib, source)| match source {
         LibSource::File(request) if request.alternatives.is_empty() => Some(*lib),
         LibSource::Unknown => Some(*lib),
@@ -104,4 +141,11 @@ fn report_missing(profile: &Profile, libs: &Libs, other_machine: Option<&str>, p
         if lines.len() == 1 { "a file is".to_owned() } else { format!("{} files are", lines.len()) },
         lines.join("\n")
     ));
+    if let Some(archive) = archive_of(path) {
+        printer.warn(format_args!(
+            "{} may have them: unpack it with mkdir -p ~/.debug && tar xf {} -C ~/.debug",
+            archive.display(),
+            archive.display()
+        ));
+    }
 }

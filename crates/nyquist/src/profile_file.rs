@@ -24,6 +24,9 @@ pub(crate) fn read(
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
+    if is_archive(path) {
+        return Err(archive(path));
+    }
     let source = Source::find(path).map_err(|error| cannot_read(path, &error))?;
     let format = source.format(path).map_err(|error| cannot_read(path, &error))?;
     if format == Some(Format::PerfData) {
@@ -119,6 +122,20 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
     firefox::write(profile, WriteOptions { gzip: true, ..WriteOptions::default() }, &mut document)
         .map_err(|error| Failure::because("cannot convert the profile", &error))?;
     Ok(document)
+}
+
+/// Whether a file is an archive by its name; what `perf archive` makes is one.
+fn is_archive(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    [".tar", ".tar.bz2", ".tar.zst", ".tar.gz", ".tar.xz"].iter().any(|ending| name.ends_with(ending))
+}
+
+fn archive(path: &Path) -> Failure {
+    Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(format!(
+        "if `perf archive` made it, it has the recording's binaries: \
+         mkdir -p ~/.debug && tar xf {} -C ~/.debug, then load the perf.data that it belongs to",
+        path.display()
+    ))
 }
 
 fn prefix(input: impl Read) -> io::Result<Vec<u8>> {

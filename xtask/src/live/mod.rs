@@ -28,6 +28,7 @@ mod options;
 mod output_files;
 pub(crate) mod paranoid;
 mod perf_data;
+mod perf_data_export;
 mod permissions;
 mod profile;
 mod profiler_cli;
@@ -81,6 +82,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
+    ("perf_data_export", perf_data_export::TESTS),
     ("walkthrough", walkthrough::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),

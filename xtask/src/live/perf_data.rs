@@ -20,6 +20,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("filters_leave_only_what_is_asked_for", filters),
     Test::new("a_cut_file_gives_what_is_there_and_says_so", cut),
     Test::new("missing_binaries_are_listed", missing),
+    Test::new("binaries_in_a_perf_archive_are_found_when_it_is_unpacked", archive),
+    Test::new("an_archive_is_no_recording_and_says_what_it_is", archive_as_profile).parallel(),
     Test::new("importing_what_was_kept_gives_the_live_profile", kept).quick(),
     Test::new("perf_reads_what_was_kept", kept_for_perf),
 ];
@@ -201,6 +203,40 @@ fn missing(test: &Context<'_>) -> Verdict {
     let (profile, said) = import(test, &recording, &[])?;
     expect(profile.count() > 10.0, "no samples")?;
     expect_contains("what is said", &said, &program.display().to_string())
+}
+
+fn archive(test: &Context<'_>) -> Verdict {
+    let (home, folder) = (test.fresh("home"), test.fresh("recorded"));
+    std::fs::create_dir_all(&home)?;
+    std::fs::create_dir_all(&folder)?;
+    let program = folder.join("packed");
+    std::fs::copy(test.workload("shares"), &program)?;
+    let recording = folder.join("perf.data");
+    let home = home.display().to_string();
+    let call = test.program("perf").env("HOME", &home).args(&["record", "-q", "-g", "-o"]).path(&recording);
+    call.args(&["--"]).path(&program).args(&["300"]).run()?.succeeded()?;
+    let packed = test.program("perf").env("HOME", &home).args(&["archive"]).path(&recording).run()?;
+    let tarball = folder.join("perf.data.tar.bz2");
+    if !packed.status.success() || !tarball.is_file() {
+        return skip("perf archive does not work here");
+    }
+    std::fs::remove_file(&program)?;
+    let (_, said) = import(test, &recording, &[])?;
+    expect_contains("what is said", &said, "packed (build id")?;
+    expect_contains("what is said", &said, "perf.data.tar.bz2 may have them")?;
+    test.program("tar").args(&["xf"]).path(&tarball).args(&["-C"]).path(&folder).run()?.succeeded()?;
+    let (profile, said) = import(test, &recording, &[])?;
+    expect(!said.contains("packed (build id"), &said)?;
+    expect(profile.self_share("alpha") > 0.2, "no share of alpha")
+}
+
+fn archive_as_profile(test: &Context<'_>) -> Verdict {
+    let tarball = test.fresh("perf.data.tar.bz2");
+    std::fs::write(&tarball, "BZh9")?;
+    let finished = test.nyquist(&["load", "-n"]).path(&tarball).run()?;
+    expect_eq("exit status", finished.code(), 1)?;
+    expect_contains("the error", &finished.stderr, "it is an archive, and no profile")?;
+    expect_contains("the hint", &finished.stderr, "tar xf")
 }
 
 fn kept(test: &Context<'_>) -> Verdict {

@@ -33,10 +33,8 @@ impl MapFile {
     }
 
     /// The perf map that a process of a recording has left behind, which is read later.
-    pub(crate) fn left_behind(pid: Pid) -> Option<Self> {
-        let path = PathBuf::from(format!("/tmp/perf-{}.map", pid.0));
-        let file = File::open(&path).ok()?;
-        Some(Self { path, file: Some(file) })
+    pub(crate) fn left_behind(file: File, path: PathBuf) -> Self {
+        Self { path, file: Some(file) }
     }
 
     /// The map's path.

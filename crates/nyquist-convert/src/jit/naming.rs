@@ -21,6 +21,15 @@ pub(crate) fn name_frame(
         let func = builder.intern_func(func);
         return Some(builder.intern_frame(Frame { func, ..*frame }));
     };
+    if symbols.is_plain() {
+        let name = builder.intern_string(function.name);
+        let func = builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+        let native_symbol = function.start.map(|start| {
+            let symbol = NativeSymbol { lib, address: start.0, size: Some(function.size), name };
+            builder.intern_native_symbol(symbol)
+        });
+        return Some(builder.intern_frame(Frame { func, native_symbol, ..*frame }));
+    }
     let name = CodeName::parse(function.name);
     let file = name.file.or(function.line.map(|(file, _)| file));
     let func = func(builder, lib, &name, file);

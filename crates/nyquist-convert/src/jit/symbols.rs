@@ -15,6 +15,8 @@ enum Source {
     Dump(Arc<[Code]>),
     /// A perf map, and the address from which the lib counts.
     Map(Arc<PerfMap>, Avma),
+    /// The same of code whose names are functions', and not written by a compiler that ran in the process.
+    Plain(Arc<PerfMap>, Avma),
 }
 
 /// The code at an address.
@@ -39,11 +41,23 @@ impl JitSymbols {
         Self(Source::Map(Arc::new(map), base))
     }
 
+    /// Names of functions as they are shown. `base` is the map's address from which the lib counts.
+    pub(crate) fn plain(map: Arc<PerfMap>, base: Avma) -> Self {
+        Self(Source::Plain(map, base))
+    }
+
+    /// Whether names are shown as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.0, Source::Plain(..))
+    }
+
     /// Where an address of the lib is in the process, if that can be told.
     pub(crate) fn avma(&self, address: RelativeAddress) -> Option<Avma> {
         match &self.0 {
             Source::Dump(_) => None,
-            Source::Map(_, base) => Some(Avma(base.0.checked_add(u64::from(address.0))?)),
+            Source::Map(_, base) | Source::Plain(_, base) => {
+                Some(Avma(base.0.checked_add(u64::from(address.0))?))
+            }
         }
     }
 
@@ -51,7 +65,7 @@ impl JitSymbols {
     pub(crate) fn find(&self, address: RelativeAddress) -> Option<JitFunction<'_>> {
         match &self.0 {
             Source::Dump(codes) => find_in_dump(codes, address),
-            Source::Map(map, base) => {
+            Source::Map(map, base) | Source::Plain(map, base) => {
                 let entry = map.find(base.0.checked_add(u64::from(address.0))?)?;
                 let start = entry.start.checked_sub(base.0).and_then(|start| u32::try_from(start).ok());
                 let size = u32::try_from(entry.end - entry.start).unwrap_or(u32::MAX);

@@ -3,7 +3,7 @@
 use nyquist_perf::file::FileEvent;
 use nyquist_perf::{AttrFlags, EventAttr};
 
-use super::ImportError;
+use super::{ImportError, OFF_CPU_EVENT};
 use crate::perf::{PerfEvents, Period};
 
 /// The interval that a sample stands for where nothing says how much time it is.
@@ -27,6 +27,8 @@ pub(crate) enum Meaning {
     Samples,
     /// Threads left the CPU (`sched:sched_switch`).
     Waits,
+    /// Threads were off the CPU, for as long as the period says (`perf record --off-cpu`).
+    OffCpu,
     /// Something happened that is worth a marker, or changed a counter: any other tracepoint.
     Marks,
 }
@@ -54,7 +56,8 @@ impl Chosen {
 
     /// What a period counts.
     pub(crate) fn period(&self) -> Period {
-        if is_clock(&self.attr) { Period::Nanoseconds } else { Period::Each(self.interval_ns()) }
+        let is_time = is_clock(&self.attr) || self.used == Some(Meaning::OffCpu);
+        if is_time { Period::Nanoseconds } else { Period::Each(self.interval_ns()) }
     }
 
     /// The time from one sample to the next, as it was asked for.
@@ -99,10 +102,11 @@ pub(crate) fn choose(
     wanted: &[String],
     by_us: bool,
 ) -> Result<Vec<Chosen>, ImportError> {
-    let sampling = |event: &&FileEvent| !is_dummy(event);
+    let sampling = |event: &&FileEvent| !is_dummy(event) && !is_off_cpu(event);
     for name in wanted {
         if !events.iter().any(|event| is_named(event, name)) {
-            let there = events.iter().filter(sampling).map(|event| event.name.clone()).collect();
+            let there =
+                events.iter().filter(|event| !is_dummy(event)).map(|event| event.name.clone()).collect();
             return Err(ImportError::NoSuchEvent { wanted: name.clone(), there });
         }
     }
@@ -119,6 +123,8 @@ pub(crate) fn choose(
         let is_wanted = wanted.iter().any(|name| is_named(event, name));
         if is_switch(event) {
             (wanted.is_empty() || is_wanted).then_some(Meaning::Waits)
+        } else if is_off_cpu(event) {
+            (wanted.is_empty() || is_wanted).then_some(Meaning::OffCpu)
         } else if is_wanted || (wanted.is_empty() && is_main(event)) {
             Some(Meaning::Samples)
         } else {
@@ -158,6 +164,12 @@ fn is_dummy(event: &FileEvent) -> bool {
 
 fn is_switch(event: &FileEvent) -> bool {
     event.attr.kind == TRACEPOINT && event.name == "sched:sched_switch"
+}
+
+/// `perf record --off-cpu` writes its samples under a name of its own, as those of `bpf-output`.
+fn is_off_cpu(event: &FileEvent) -> bool {
+    const BPF_OUTPUT: u64 = 10;
+    event.attr.kind == SOFTWARE && event.attr.config == BPF_OUTPUT && event.name == OFF_CPU_EVENT
 }
 
 fn is_cycles(event: &FileEvent) -> bool {

@@ -5,15 +5,15 @@ use std::path::Path;
 use nyquist_object::BuildId;
 use nyquist_object::elf::Architecture;
 use nyquist_perf::AttrFlags;
-use nyquist_perf::file::{Features, FileReader};
+use nyquist_perf::file::{Features, FileBuildId, FileReader, SimplePerf};
 use nyquist_profile::{ExtraInfo, Meta};
 use rustc_hash::FxHashMap;
 
 use super::ImportOptions;
 use super::choose::{Chosen, Meaning};
-use crate::RecordedFiles;
 use crate::converter::{Converter, Options};
 use crate::event::{Event, EventKind, Timestamp};
+use crate::{AuxFiles, RecordedFiles, StatedSymbols};
 
 /// What a recorder's version begins with that is this program.
 const NYQUIST: &str = "nyquist ";
@@ -23,8 +23,12 @@ pub(crate) fn is_by_nyquist(features: &Features) -> bool {
     features.version.as_deref().is_some_and(|version| version.starts_with(NYQUIST))
 }
 
-/// The architecture that the recording states, or else this machine's.
-pub(crate) fn architecture(features: &Features) -> Architecture {
+/// The architecture that the user states, or the recording, or else this machine's.
+pub(crate) fn architecture(features: &Features, options: &ImportOptions) -> Architecture {
+    options.architecture.unwrap_or_else(|| stated_architecture(features))
+}
+
+fn stated_architecture(features: &Features) -> Architecture {
     /// `e_machine` for what is none of the others: EM_NONE.
     const NONE: u32 = 0;
     match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
@@ -52,12 +56,23 @@ pub(crate) fn new_converter(
     let files = RecordedFiles {
         finder: options.finder.clone(),
         build_ids: build_ids(features),
-        made_here: is_this_machine(features),
+        symbols: stated_symbols(features),
+        aux: aux_files(features, options),
     };
     Converter::new(Options { start, kernel_permitted, meta })
         .with_recorded_files(files)
         .with_selection(options.selection.clone())
         .shaped(options.shape)
+}
+
+/// The functions that the recording states of files, by their paths.
+pub(crate) fn stated_symbols(features: &Features) -> FxHashMap<String, StatedSymbols> {
+    features.simpleperf.iter().flat_map(|simpleperf| StatedSymbols::of_simpleperf(simpleperf)).collect()
+}
+
+/// Where what programs wrote while they ran is looked for.
+pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFiles {
+    AuxFiles { folders: options.aux_folders.clone(), made_here: is_this_machine(features) }
 }
 
 /// The time that the profile counts from: where the recorder says when it began, then; else the first sample's.
@@ -79,19 +94,21 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     names.dedup();
     let mut extra = vec![line("Event", names.join(", "))];
     extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
+    let android = features.simpleperf.as_deref();
     Meta {
-        product: options.name.clone().unwrap_or_else(|| title(words)),
+        product: options.name.clone().unwrap_or_else(|| android.map_or_else(|| title(words), app_title)),
         interval: used.first().map_or(1_000_000, |chosen| chosen.interval_ns()),
         start_time: start_time(features, options, start),
         has_cpu_deltas: used.first().is_some_and(|chosen| chosen.is_clock()) || is_by_nyquist(features),
         arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
-        oscpu: features.os_release.as_ref().map(|release| format!("Linux {release}")),
-        platform: Some("Linux".to_owned()),
+        oscpu: system(features),
+        platform: Some(if android.is_some() { "Android" } else { "Linux" }.to_owned()),
         abi: features.arch.as_ref().map(|arch| format!("{arch}-gcc3")),
         cpu_name: features.cpu_name.clone(),
         logical_cpus: features.cpus.map(|(_, online)| online),
         main_memory: features.memory_kb.map(|kilobytes| kilobytes.saturating_mul(1024)),
         imported_from: Some(match &features.version {
+            _ if android.is_some() => simpleperf_version(android),
             Some(version) if is_by_nyquist(features) => version.clone(),
             Some(version) => format!("perf {version}"),
             None => "perf".to_owned(),
@@ -99,6 +116,31 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
         extra,
         ..Meta::default()
     }
+}
+
+/// The app and the device, as far as simpleperf tells.
+fn app_title(simpleperf: &SimplePerf) -> String {
+    let app = simpleperf.value("app_package_name").unwrap_or("simpleperf recording");
+    // Manufacturer, model and name, as in `Google:Pixel 6:oriole`.
+    let device: Vec<_> =
+        simpleperf.value("product_props").into_iter().flat_map(|text| text.split(':')).collect();
+    match device.get(..2) {
+        Some([maker, model]) if !model.is_empty() => format!("{app} on {maker} {model}"),
+        _ => app.to_owned(),
+    }
+}
+
+fn system(features: &Features) -> Option<String> {
+    let android = features.simpleperf.as_ref().and_then(|simpleperf| simpleperf.value("android_version"));
+    let android = android.filter(|version| !version.is_empty()).map(|version| format!("Android {version}"));
+    let linux = features.os_release.as_ref().map(|release| format!("Linux {release}"));
+    let parts: Vec<_> = android.into_iter().chain(linux).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+fn simpleperf_version(simpleperf: Option<&SimplePerf>) -> String {
+    let version = simpleperf.and_then(|simpleperf| simpleperf.value("simpleperf_version"));
+    format!("simpleperf {}", version.unwrap_or_default()).trim_end().to_owned()
 }
 
 /// The recorded program's name, as far as the recorder's command line tells.
@@ -167,7 +209,12 @@ fn recorded_command(words: &[String]) -> Option<&String> {
 
 /// The wall's time at the profile's zero, in µs.
 fn start_time(features: &Features, options: &ImportOptions, start: Timestamp) -> u64 {
+    let stated = features
+        .simpleperf
+        .as_ref()
+        .and_then(|simpleperf| simpleperf.value("timestamp")?.parse::<u64>().ok());
     let ns = match features.clock {
+        None if stated.is_some() => stated.unwrap_or_default().saturating_mul(1_000_000_000),
         Some(clock) => clock.wall_ns.saturating_sub(clock.clock_ns).saturating_add(start.0),
         None => {
             let duration = features.sample_time.map_or(0, |(first, last)| last.saturating_sub(first));
@@ -181,7 +228,19 @@ fn build_ids(features: &Features) -> FxHashMap<String, BuildId> {
     /// The machine itself, and not one of its virtual machines (`HOST_KERNEL_ID`).
     const HOST: i32 = -1;
     let of_host = features.build_ids.iter().filter(|file| file.pid == HOST);
-    of_host.filter_map(|file| Some((file.path.clone(), BuildId::new(&file.build_id)?))).collect()
+    let id = |file: &FileBuildId| {
+        let is_filled_up = features.simpleperf.is_some();
+        BuildId::new(if is_filled_up { without_filling(&file.build_id) } else { &file.build_id })
+    };
+    of_host.filter_map(|file| Some((file.path.clone(), id(file)?))).collect()
+}
+
+/// Simpleperf fills ids up with zeros to 20 bytes; those that linkers make have 8, 16 or 20.
+fn without_filling(id: &[u8]) -> &[u8] {
+    let lens = [8, 16]
+        .into_iter()
+        .filter(|len| id.get(*len..).is_some_and(|rest| rest.iter().all(|byte| *byte == 0)));
+    lens.min().map_or(id, |len| &id[..len])
 }
 
 /// Whether the recording was made on this machine, by this kernel.
@@ -222,6 +281,20 @@ pub(crate) fn notes(reader: &FileReader, not_understood: u64, late: u64) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn filled_up_build_ids_are_as_linkers_make_them() {
+        let check = |used: usize, expected: usize| {
+            let id = [vec![7; used], vec![0; 20 - used]].concat();
+            assert_eq!(without_filling(&id).len(), expected, "{used}");
+        };
+        check(20, 20);
+        check(17, 20);
+        check(16, 16);
+        check(15, 16);
+        check(8, 8);
+        assert_eq!(without_filling(&[7]), [7]);
+    }
 
     #[test]
     fn the_title_is_the_recorded_program() {

@@ -1,26 +1,34 @@
 //! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
-//! recording to a perf.data file.
+//! recording, or a profile, to a perf.data file.
 
 mod beside;
 mod choose;
 mod deferred;
 mod describe;
 mod live;
+mod marker_files;
 mod marks;
 mod record;
+mod simpleperf;
+mod write;
 
 use crate::shape::Shape;
+use std::path::PathBuf;
 use std::thread::{self, Scope};
 
+use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
 use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, CpuMode, Record, parse_record};
+use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, parse_record};
 use nyquist_symbols::Finder;
+use rustc_hash::FxHashSet;
 
-use crate::Selection;
 use crate::converter::Finished;
-use crate::event::{Event, EventKind, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents, Successors, deferred_cookie, user_part};
+use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
+use crate::perf::{
+    CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
+};
+use crate::{AuxFiles, Selection};
 
 use beside::ConverterBeside;
 pub use choose::EventUse;
@@ -29,6 +37,10 @@ use deferred::Deferred;
 use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
+pub use write::{StandIn, WriteOptions, write_profile};
+
+/// How perf calls time of waiting (`perf record --off-cpu`).
+const OFF_CPU_EVENT: &str = "offcpu-time";
 
 /// How many events are held back at most before the profile's zero is settled.
 const MOST_BEFORE_START: usize = 1 << 20;
@@ -45,6 +57,10 @@ pub struct ImportOptions {
     pub events: Vec<String>,
     /// The title of the profile; the recorded command where there is none.
     pub name: Option<String>,
+    /// The architecture whose registers the samples have, where the recording does not say it or says it wrong.
+    pub architecture: Option<Architecture>,
+    /// Folders that may have the jitdumps, perf maps and marker files whose own place is gone.
+    pub aux_folders: Vec<PathBuf>,
     /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, where that is known: its own clocks may not say
     /// when it was made.
     pub saved_ns: Option<u64>,
@@ -134,6 +150,10 @@ struct Import<'scope, 'env> {
     /// Events before the profile's zero is known.
     before_start: Vec<Event>,
     converter: Option<ConverterBeside<'scope>>,
+    aux: AuxFiles,
+    is_simpleperf: bool,
+    /// The files of which the recording states functions.
+    stated_paths: FxHashSet<String>,
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
@@ -151,6 +171,9 @@ impl<'scope, 'env> Import<'scope, 'env> {
             chosen: Vec::new(),
             before_start: Vec::new(),
             converter: None,
+            aux: AuxFiles::default(),
+            is_simpleperf: false,
+            stated_paths: FxHashSet::default(),
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: Deferred::default(),
@@ -167,13 +190,16 @@ impl<'scope, 'env> Import<'scope, 'env> {
         }
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
         let by_us = describe::is_by_nyquist(reader.features());
+        self.aux = describe::aux_files(reader.features(), &self.options);
+        self.is_simpleperf = reader.features().simpleperf.is_some();
+        self.stated_paths = describe::stated_symbols(reader.features()).into_keys().collect();
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
         self.chosen = choose::choose(reader.events(), &self.options.events, by_us)?;
         let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
-                architecture: describe::architecture(reader.features()),
+                architecture: describe::architecture(reader.features(), &self.options),
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
@@ -196,9 +222,12 @@ impl<'scope, 'env> Import<'scope, 'env> {
         if found.header.kind == TEXT_POKE && found.header.cpu_mode() == CpuMode::User {
             return self.live_stack(found);
         }
-        match layout.event(found.piece, found.bytes) {
+        match self.understood(layout, found) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
                 self.switch(event, found, chosen.attr().config);
+            }
+            Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::OffCpu) => {
+                self.off_cpu(event, found.time);
             }
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Marks) => {
                 self.mark(event, found, chosen.attr().config);
@@ -215,6 +244,30 @@ impl<'scope, 'env> Import<'scope, 'env> {
         }
     }
 
+    /// What a record means. Simpleperf has moved callers' addresses into the calls already, and states functions of memory
+    /// that is not mapped as code.
+    fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
+        let event = layout.event(found.piece, found.bytes)?;
+        if !self.is_simpleperf {
+            return Ok(event);
+        }
+        let Some(mut event) = event else { return Ok(self.stated_mapping(layout, found)) };
+        if let EventKind::Sample(sample) = &mut event.kind {
+            simpleperf::restore_return_addresses(sample);
+        }
+        Ok(Some(event))
+    }
+
+    /// The mapping of a file whose functions the recording states.
+    fn stated_mapping(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Option<Event> {
+        let record = parse_record(found.bytes, &layout.format).ok()?;
+        let Body::Mmap(mmap) = record.body else { return None };
+        let mapping = any_mapping(&mmap);
+        let time = Timestamp(record.id.time.unwrap_or_default());
+        let is_stated = self.stated_paths.contains(&mapping.path);
+        is_stated.then_some(Event { time, cpu: None, kind: EventKind::Map(mapping) })
+    }
+
     /// A sample of `sched:sched_switch`: one thread leaves the CPU, and another comes to it.
     fn switch(&mut self, event: Event, found: &FileRecord<'_>, tracepoint: u64) {
         /// The idle task of every CPU.
@@ -227,6 +280,18 @@ impl<'scope, 'env> Import<'scope, 'env> {
         if let Some(tid) = next.filter(|tid| *tid != IDLE) {
             self.event(Event { time, cpu, kind: EventKind::SwitchIn { tid } }, found.time);
         }
+    }
+
+    /// A sample of `offcpu-time`: a thread was off the CPU for its period.
+    fn off_cpu(&mut self, event: Event, time: Option<u64>) {
+        /// Perf writes sums at its end, at a time that no clock has (`OFF_CPU_TIMESTAMP` in `tools/perf/util/off_cpu.h`).
+        const AT_THE_END: u64 = 0xffff_ffff << 32;
+        let Event { time: at, cpu, kind: EventKind::Sample(mut sample) } = event else { return };
+        sample.state = SampleState::Waiting { waited_ns: sample.period_ns };
+        sample.period_ns = 0;
+        let time = time.filter(|time| *time < AT_THE_END);
+        let kind = EventKind::Sample(sample);
+        self.event(Event { time: at, cpu, kind }, time);
     }
 
     /// The thread that comes to the CPU, by the tracepoint's raw data.
@@ -310,6 +375,16 @@ impl<'scope, 'env> Import<'scope, 'env> {
     }
 
     fn push(&mut self, event: Event) {
+        if let EventKind::Map(mapping) = &event.kind {
+            let markers = marker_files::markers(mapping, &self.aux);
+            for marker in markers {
+                self.push_one(marker);
+            }
+        }
+        self.push_one(event);
+    }
+
+    fn push_one(&mut self, event: Event) {
         match &mut self.converter {
             Some(converter) => converter.push(event),
             None => self.before_start.push(event),

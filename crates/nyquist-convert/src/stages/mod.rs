@@ -146,6 +146,11 @@ impl Stages {
             }
             EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
+            EventKind::KernelCode { start, len, name } => {
+                let module = self.modules.add_kernel_code(start, len, &name);
+                self.tracker.map_kernel_code(start, len, module);
+            }
+            EventKind::KernelCodeGone { start, len } => self.tracker.unmap_kernel_code(start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.on_cpu.forget(tid);
                 let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
@@ -294,7 +299,7 @@ impl Stages {
     }
 
     pub(crate) fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
-        let source = |module| self.modules.get(module).source(&self.dumps);
+        let source = |module| self.modules.source(module, &self.dumps);
         let mut sources: Vec<_> = self.interner.libs().map(|(lib, module)| (lib, source(module))).collect();
         sources.sort_by_key(|(lib, _)| *lib);
         sources

@@ -98,6 +98,28 @@ impl EventTable {
         }
     }
 
+    /// Gives the events of these types and configurations their names.
+    pub(crate) fn name_by_type<'a>(&mut self, names: impl Iterator<Item = (u32, u64, &'a str)>) {
+        for (kind, config, name) in names {
+            for event in &mut self.events {
+                if (event.attr.kind, event.attr.config) == (kind, config) {
+                    name.clone_into(&mut event.name);
+                }
+            }
+        }
+    }
+
+    /// Adds numbers of events, by the events' places.
+    pub(crate) fn add_ids(&mut self, ids: &[(usize, u64)]) {
+        for &(place, id) in ids {
+            if let Some(event) = self.events.get_mut(place) {
+                event.ids.push(id);
+                self.by_id.push((id, place));
+            }
+        }
+        self.by_id.sort_unstable();
+    }
+
     /// Gives the event of that number a name.
     pub(crate) fn rename(&mut self, id: u64, name: &str) {
         let place = self.place_of(id);

@@ -2,6 +2,7 @@
 //!
 //! Source: Linux's `tools/perf/Documentation/perf.data-file-format.txt`, `HEADER_*`, and `tools/perf/util/header.c`.
 
+use super::simpleperf::{self, SimplePerf};
 use crate::cursor::Cursor;
 use crate::{ByteOrder, EventAttr, RecordError};
 
@@ -55,6 +56,8 @@ pub struct Features {
     pub events: Vec<EventDescription>,
     /// The formats of tracepoints, as they stand in the file (`TRACING_DATA`).
     pub tracing: Vec<u8>,
+    /// What Android's simpleperf says, where it has made the recording.
+    pub simpleperf: Option<Box<SimplePerf>>,
 }
 
 /// `CLOCK_DATA`: one moment, on the clock of the records and on the wall's.
@@ -116,6 +119,9 @@ impl Features {
             feature::CLOCK_DATA => self.parse_clock(cursor)?,
             feature::BUILD_ID => while self.parse_build_id(cursor)? {},
             feature::EVENT_DESC => self.parse_events(cursor)?,
+            simpleperf::feature::FILE | simpleperf::feature::META_INFO | simpleperf::feature::FILE2 => {
+                self.simpleperf.get_or_insert_default().add(number, cursor)?;
+            }
             _ => {}
         }
         Ok(())

@@ -13,6 +13,7 @@ use super::error::{Damage, DamageKind, FileError};
 use super::events::{EventTable, FileEvent};
 use super::features::{Features, feature};
 use super::header::{FileHeader, Section, Sections};
+use super::simpleperf;
 use super::stream::{Found, Next, RecordStream};
 use super::tool::{self, tool_record};
 use crate::{ByteOrder, EventAttr, Header};
@@ -36,6 +37,8 @@ pub struct FileReader {
     damages: Vec<Damage>,
     auxtrace_bytes: u64,
     rounds: u64,
+    /// What has come of a record of simpleperf's that stands in pieces.
+    split: Vec<u8>,
 }
 
 /// One stream, and how far it has come.
@@ -157,6 +160,7 @@ impl FileReader {
             damages: Vec::new(),
             auxtrace_bytes: 0,
             rounds: 0,
+            split: Vec::new(),
         }
     }
 
@@ -181,6 +185,9 @@ impl FileReader {
             reader.damages.push(Damage { offset: file_len, file: None, kind, left_out: Some(0) });
         }
         reader.table.name(&reader.features.events);
+        if let Some(simpleperf) = &reader.features.simpleperf {
+            reader.table.name_by_type(simpleperf.event_names());
+        }
         Ok(reader)
     }
 
@@ -349,13 +356,53 @@ impl FileReader {
                     lane.stream.inflate(next, payload);
                 }
             }
+            kind if simpleperf::is_record(kind) => self.simpleperf_record(place, next),
             tool_record::FINISHED_ROUND => {
                 self.rounds += 1;
                 return lane.end_round();
             }
             _ => {}
         }
-        lane.due_round()
+        self.lanes.get_mut(place)?.due_round()
+    }
+
+    /// Takes in a record that simpleperf wrote for its readers; some of these stand in pieces.
+    fn simpleperf_record(&mut self, place: usize, next: Next) {
+        let wanted = [
+            simpleperf::record::KERNEL_SYMBOL,
+            simpleperf::record::SPLIT,
+            simpleperf::record::EVENT_ID,
+            simpleperf::record::TRACING_DATA,
+        ];
+        let (kind, stream) = (next.header().kind, &mut self.lanes[place].stream);
+        if kind == simpleperf::record::SPLIT_END {
+            stream.skip(next.more());
+            let whole = std::mem::take(&mut self.split);
+            if let Ok(header) = Header::parse_in(&whole, self.order) {
+                self.simpleperf_body(header.kind, whole.get(Header::LEN..).unwrap_or_default());
+            }
+        } else if wanted.contains(&kind) {
+            let body = stream.take_bytes(usize::try_from(next.more()).unwrap_or(usize::MAX));
+            if kind == simpleperf::record::SPLIT {
+                self.split.extend(body);
+            } else {
+                self.simpleperf_body(kind, &body);
+            }
+        } else {
+            stream.skip(next.more());
+        }
+    }
+
+    fn simpleperf_body(&mut self, kind: u32, body: &[u8]) {
+        let counted = || simpleperf::counted(body, self.order).unwrap_or_default().to_vec();
+        match kind {
+            simpleperf::record::EVENT_ID => self.table.add_ids(&simpleperf::event_ids(body, self.order)),
+            simpleperf::record::TRACING_DATA => self.features.tracing = counted(),
+            simpleperf::record::KERNEL_SYMBOL => {
+                self.features.simpleperf.get_or_insert_default().kallsyms = counted();
+            }
+            _ => {}
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use bytes::{Bytes, BytesMut};
 
 use super::error::{Damage, DamageKind};
+use super::simpleperf;
 use super::zstd::Inflater;
 use crate::{ByteOrder, Header};
 
@@ -70,9 +71,17 @@ pub(crate) struct Next {
     header: Header,
     at: usize,
     inflated: bool,
+    /// How many bytes of it follow what is said to be the record: those of simpleperf can be larger than a record of
+    /// perf's.
+    more: u64,
 }
 
 impl Next {
+    /// How many bytes of it follow, which are to be [taken](RecordStream::take_bytes) or [skipped](RecordStream::skip).
+    pub(crate) fn more(self) -> u64 {
+        self.more
+    }
+
     /// Whether it came out of compressed records.
     pub(crate) fn is_inflated(self) -> bool {
         self.inflated
@@ -203,6 +212,12 @@ impl RecordStream {
             return None;
         }
         let header = Header::parse_in(self.raw.rest(), self.order).ok()?;
+        if simpleperf::is_record(header.kind) {
+            let size = u64::from(header.misc) << 16 | u64::from(header.size);
+            let header = Header { size: Header::LEN as u16, misc: 0, ..header };
+            let next = self.raw.take(header, false)?;
+            return Some(Next { more: size.saturating_sub(Header::LEN as u64), ..next });
+        }
         if usize::from(header.size) < Header::LEN {
             let zeros = self.raw.rest().iter().all(|byte| *byte == 0);
             let kind = if zeros { DamageKind::Zeros } else { DamageKind::RecordSize(header.size) };
@@ -282,7 +297,7 @@ impl Pieces {
         }
         let at = self.at;
         self.at += size;
-        Some(Next { header, at, inflated })
+        Some(Next { header, at, inflated, more: 0 })
     }
 
     /// Memory that begins with what was not taken yet, and has room for some more.

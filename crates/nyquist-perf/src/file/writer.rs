@@ -1,5 +1,6 @@
 //! Writing a recording as a perf.data file, which perf itself reads.
 
+use std::collections::BTreeMap;
 use std::io::{self, Seek, SeekFrom, Write};
 
 use super::features::{Features, FileBuildId, feature};
@@ -28,6 +29,8 @@ pub struct FileWriter<W> {
     events: Vec<WrittenEvent>,
     attrs: Section,
     data: Section,
+    /// Sections of features as they are.
+    more: Vec<(u32, Vec<u8>)>,
 }
 
 impl<W: Write + Seek> FileWriter<W> {
@@ -46,7 +49,7 @@ impl<W: Write + Seek> FileWriter<W> {
         let attrs_at = ids_at + ids.len() as u64;
         let attrs_section = Section { offset: attrs_at, size: attrs.len() as u64 };
         let data = Section { offset: attrs_section.end(), size: 0 };
-        let mut writer = Self { out, events, attrs: attrs_section, data };
+        let mut writer = Self { out, events, attrs: attrs_section, data, more: Vec::new() };
         writer.write_header(&[])?;
         writer.out.write_all(&ids)?;
         writer.out.write_all(&attrs)?;
@@ -63,6 +66,11 @@ impl<W: Write + Seek> FileWriter<W> {
     /// Says that every record has been written that is older than the latest one when this was called before.
     pub fn finish_round(&mut self) -> io::Result<()> {
         self.write_records(&record(tool_record::FINISHED_ROUND, 0, &[]))
+    }
+
+    /// Adds the section of a feature for which [`Features`] has no field. It takes the place of one of the same number.
+    pub fn add_feature(&mut self, number: u32, section: Vec<u8>) {
+        self.more.push((number, section));
     }
 
     /// Writes what the recording says of itself and what is in its header, and gives the file back.
@@ -143,7 +151,10 @@ impl<W: Write + Seek> FileWriter<W> {
             (feature::CLOCKID, features.clock.map(|_| 1_u64.to_le_bytes().to_vec())),
             (feature::CLOCK_DATA, clock),
         ];
-        sections.into_iter().filter_map(|(number, bytes)| Some((number, bytes?))).collect()
+        let sections = sections.into_iter().filter_map(|(number, bytes)| Some((number, bytes?)));
+        // Sections stand in the order of their numbers.
+        let by_number: BTreeMap<_, _> = sections.chain(self.more.iter().cloned()).collect();
+        by_number.into_iter().collect()
     }
 
     fn descriptions(&self) -> Vec<u8> {

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:
   nyquist export profile.json.gz -o profile.pb.gz       For pprof
   nyquist export --format folded | flamegraph.pl > f.svg
-  nyquist export --thread worker -o worker.speedscope.json")]
+  nyquist export --thread worker -o worker.speedscope.json
+  nyquist export -o perf.data && perf report                For perf")]
 pub(crate) struct ExportArgs {
     /// The profile, of any format that can be read
     #[arg(default_value = "profile.json.gz")]
@@ -53,6 +54,9 @@ pub(crate) enum ExportFormat {
     Firefox,
     /// As `perf script` prints it: .perf
     PerfScript,
+    /// For perf report, hotspot and others that read perf's recordings: .data
+    #[value(name = "perf.data", alias = "perf-data")]
+    PerfData,
     /// The table of functions: .csv
     Csv,
     /// A page with the flame graph and the top functions, which opens from a disk: .html
@@ -73,6 +77,7 @@ impl ExportFormat {
             (".folded", Self::Folded),
             (".collapsed", Self::Folded),
             (".perf", Self::PerfScript),
+            (".data", Self::PerfData),
             (".csv", Self::Csv),
             (".html", Self::Html),
         ];
@@ -81,7 +86,7 @@ impl ExportFormat {
 
     /// Whether it is not for a terminal.
     pub(crate) fn is_binary(self) -> bool {
-        matches!(self, Self::Pprof | Self::Firefox)
+        matches!(self, Self::Pprof | Self::Firefox | Self::PerfData)
     }
 }
 
@@ -99,6 +104,8 @@ mod tests {
         check("x.json.gz", Some(ExportFormat::Firefox));
         check("x.json", Some(ExportFormat::Firefox));
         check("x.html", Some(ExportFormat::Html));
+        check("x.perf", Some(ExportFormat::PerfScript));
+        check("perf.data", Some(ExportFormat::PerfData));
         check("x.svg", None);
         check("-", None);
     }

@@ -2,6 +2,7 @@
 
 use crate::args::{RowArgs, ServerArgs, SymbolArgs, TimeRange, Verbosity};
 use clap::Args;
+use nyquist_object::elf::Architecture;
 use nyquist_profile::firefox::FormatVersion;
 use std::path::PathBuf;
 
@@ -59,6 +60,12 @@ pub(crate) struct RecordingArgs {
     /// The profile's name (default: the recorded command's)
     #[arg(long, value_name = "NAME")]
     pub(crate) profile_name: Option<String>,
+    /// Look in this folder for jitdumps, perf maps and marker files that are not where they were (may be repeated)
+    #[arg(long, value_name = "DIR")]
+    pub(crate) aux_file_dir: Vec<PathBuf>,
+    /// The architecture that was recorded, where the recording does not say it: x86_64, x86, aarch64
+    #[arg(long, value_name = "ARCH", value_parser = architecture)]
+    pub(crate) override_arch: Option<Architecture>,
     /// Keep addresses, and look up no names
     #[arg(long)]
     pub(crate) no_symbols: bool,
@@ -77,6 +84,8 @@ impl RecordingArgs {
             ("--cpu", !self.cpu.is_empty()),
             ("--event", !self.event.is_empty()),
             ("--profile-name", self.profile_name.is_some()),
+            ("--aux-file-dir", !self.aux_file_dir.is_empty()),
+            ("--override-arch", self.override_arch.is_some()),
             ("--no-symbols", self.no_symbols),
             ("--reuse-threads", self.rows.reuse_threads),
             ("--fold-recursive-prefix", self.rows.fold_recursive_prefix),
@@ -86,5 +95,30 @@ impl RecordingArgs {
             ("--jit-markers", self.rows.jit_markers),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
+    }
+}
+
+/// Reads the name of an architecture, in any of the spellings that kernels, compilers and Android have for it.
+fn architecture(name: &str) -> Result<Architecture, String> {
+    match name.to_ascii_lowercase().as_str() {
+        "x86_64" | "x86-64" | "amd64" | "x64" => Ok(Architecture::X86_64),
+        "x86" | "i386" | "i686" => Ok(Architecture::X86),
+        "aarch64" | "arm64" => Ok(Architecture::Aarch64),
+        _ => Err("the registers of x86_64, x86 and aarch64 are known".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn architectures_have_several_names() {
+        for (name, expected) in
+            [("arm64", Architecture::Aarch64), ("AMD64", Architecture::X86_64), ("i686", Architecture::X86)]
+        {
+            assert_eq!(architecture(name), Ok(expected), "{name}");
+        }
+        assert!(architecture("mips").is_err());
     }
 }

@@ -306,18 +306,6 @@ impl ImportArgs {
         let of_windows = "it is for recordings of Windows";
         without(self.coreclr.is_some(), "--coreclr", of_windows, printer);
         without(!self.user_etl.is_empty(), "a second file", of_windows, printer);
-        without(
-            self.override_arch.is_some(),
-            "--override-arch",
-            "the recording says its architecture",
-            printer,
-        );
-        without(
-            !self.aux_file_dir.is_empty(),
-            "--aux-file-dir",
-            "jitdumps are looked for where they were written",
-            printer,
-        );
         without(self.profile.include_args > 0, "--include-args", "a recording has no arguments", printer);
         without(
             self.profile.unlink_aux_files,
@@ -327,6 +315,12 @@ impl ImportArgs {
         );
         let mut words = Words::of("import");
         words.option("--profile-version", "49");
+        for folder in &self.aux_file_dir {
+            words.option("--aux-file-dir", folder);
+        }
+        if let Some(architecture) = &self.override_arch {
+            words.option("--override-arch", architecture);
+        }
         for name in &self.name {
             printer.detail(format_args!("--name {name} takes processes and threads of exactly this name"));
             words.option("--name", name);
@@ -391,7 +385,7 @@ impl SymbolArgs {
             words.option("--symbol-dir", folder);
         }
         if let Some(folder) = &self.simpleperf_binary_cache {
-            words.option("--symbol-dir", folder);
+            words.option("--simpleperf-binary-cache", folder);
         }
         for (option, values) in [
             ("--windows-symbol-server", &self.windows_symbol_server),

@@ -1,0 +1,29 @@
+//! samply's marker files of a recording that is read later: a program maps its file so that the recording tells of it.
+
+use std::io::Read as _;
+
+use crate::AuxFiles;
+use crate::event::{Event, Mapping, Tid, Timestamp};
+use crate::marker_file::Period;
+use crate::marker_text::{decode, owner_in_path};
+
+/// The most that is read of one file.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// The markers in the file of a mapping, if it is a marker file and can be had.
+pub(crate) fn markers(mapping: &Mapping, aux: &AuxFiles) -> Vec<Event> {
+    let mut events = Vec::new();
+    let (Some((named_pid, tid)), Some(pid)) = (owner_in_path(&mapping.path), mapping.pid) else {
+        return events;
+    };
+    let Some((file, _)) = aux.open(&mapping.path) else { return events };
+    let mut content = Vec::new();
+    if file.take(MAX_BYTES).read_to_end(&mut content).is_err() {
+        return events;
+    }
+    // In a namespace of its own a program counts itself differently than the recorder.
+    let tid = if tid.0 == named_pid.0 { Tid(pid.0) } else { tid };
+    let always = Period { since: Timestamp(0), until: Timestamp(u64::MAX) };
+    decode(&content, (pid, tid), always, &mut events);
+    events
+}

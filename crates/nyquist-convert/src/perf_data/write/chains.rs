@@ -1,0 +1,95 @@
+//! The call chains of a profile's stacks as perf has them.
+
+use nyquist_perf::abi::context;
+use nyquist_profile::{ProcessIndex, Profile, StackId};
+use rustc_hash::FxHashSet;
+
+use super::code::{Code, FramePlace, ImageIndex};
+
+/// `PERF_RECORD_MISC_KERNEL` and `PERF_RECORD_MISC_USER`.
+const KERNEL_MODE: u16 = 1;
+const USER_MODE: u16 = 2;
+
+/// Makes call chains.
+pub(super) struct Chains<'a> {
+    profile: &'a Profile,
+    code: &'a Code,
+    /// The words of the latest one; kept to save its memory.
+    words: Vec<u64>,
+}
+
+/// One call chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chain<'a> {
+    /// Where the thread was: in the kernel or in the program, as a record says it.
+    pub(super) mode: u16,
+    /// Its instruction pointer.
+    pub(super) ip: u64,
+    /// The chain, innermost first, with its context words.
+    pub(super) words: &'a [u64],
+}
+
+impl<'a> Chains<'a> {
+    pub(super) fn new(profile: &'a Profile, code: &'a Code) -> Self {
+        Self { profile, code, words: Vec::new() }
+    }
+
+    /// The call chain of a stack; an empty one where there is none.
+    pub(super) fn chain(&mut self, stack: Option<StackId>) -> Chain<'_> {
+        self.words.clear();
+        let mut mode = None;
+        let (mut ip, mut innermost_mode) = (0, USER_MODE);
+        let places = frames(self.profile, self.code, stack);
+        for place in places {
+            let is_innermost = self.words.is_empty();
+            let in_mode = if place.image.is_none() { KERNEL_MODE } else { USER_MODE };
+            if mode.replace(in_mode) != Some(in_mode) {
+                let context = if in_mode == KERNEL_MODE { context::KERNEL } else { context::USER };
+                self.words.push(context);
+            }
+            if is_innermost {
+                (ip, innermost_mode) = (place.address.0, in_mode);
+                self.words.push(ip);
+            } else {
+                // A caller's address is looked up a byte before it.
+                self.words.push(place.address.0.wrapping_add(1));
+            }
+        }
+        Chain { mode: innermost_mode, ip, words: &self.words }
+    }
+
+    /// The images in which any sample of a process has frames, in order.
+    pub(super) fn images_of(&self, process: ProcessIndex) -> Vec<ImageIndex> {
+        let (mut seen, mut images) = (FxHashSet::default(), FxHashSet::default());
+        let threads = self.profile.threads().iter().filter(|thread| thread.process == process);
+        for stack in threads.flat_map(|thread| &thread.samples).filter_map(|sample| sample.stack) {
+            for stack in self.profile.ancestors(stack).take_while(|stack| seen.insert(*stack)) {
+                let place = self.code.frame(self.profile.stack(stack).frame.index());
+                images.extend(place.and_then(|place| place.image));
+            }
+        }
+        let mut images: Vec<_> = images.into_iter().collect();
+        images.sort_unstable();
+        images
+    }
+}
+
+/// The places of the frames of a stack, innermost first; of functions that are inlined at an address whose reader knows
+/// that, only the outermost.
+fn frames<'a>(
+    profile: &'a Profile,
+    code: &'a Code,
+    stack: Option<StackId>,
+) -> impl Iterator<Item = FramePlace> + 'a {
+    let stacks = stack.into_iter().flat_map(|stack| profile.ancestors(stack));
+    stacks.filter_map(|stack| {
+        let stack = profile.stack(stack);
+        let place = code.frame(stack.frame.index())?;
+        let caller = stack.prefix.map(|prefix| profile.stack(prefix).frame);
+        let caller_place = caller.and_then(|caller| code.frame(caller.index()));
+        let is_inlined = place.has_inlines
+            && profile.frame(stack.frame).inline_depth > 0
+            && caller_place.is_some_and(|caller| caller.address == place.address);
+        (!is_inlined).then_some(place)
+    })
+}

@@ -1,0 +1,247 @@
+//! A profile to a perf.data file, its call chains walked already: what perf, hotspot and samply show as they show a
+//! recording of perf's own.
+
+mod chains;
+mod code;
+mod stand_in;
+mod tasks;
+
+use std::io::{self, Seek, Write};
+use std::path::Path;
+
+use nyquist_perf::file::{ClockMoment, Features, FileBuildId, FileWriter, WrittenEvent};
+use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, RecordFormat, RecordId, SampleType};
+use nyquist_profile::{Meta, Profile};
+use nyquist_symbols::Finder;
+
+use super::OFF_CPU_EVENT;
+use chains::Chains;
+use code::Code;
+pub use stand_in::StandIn;
+use tasks::{Happening, Task, tasks};
+
+/// The profile's zero on the clock of the file, in nanoseconds: no record may have the time 0.
+const ZERO: u64 = 1_000_000_000;
+/// After how many records a reader is told that all older ones have come.
+const ROUND: usize = 10_000;
+/// The numbers of the events.
+const CLOCK_ID: u64 = 1;
+const OFF_CPU_ID: u64 = 2;
+
+/// Where the files are that the written records name.
+#[derive(Clone, Copy, Debug)]
+pub struct WriteOptions<'a> {
+    /// Finds the binaries of the profile's libs.
+    pub finder: &'a Finder,
+    /// The folder in which the [stand-ins](StandIn) will be. The records have its path as it is given here.
+    pub stand_ins: &'a Path,
+}
+
+/// Writes a profile as a perf.data file, and gives back the file and the stand-ins that belong to it.
+///
+/// A sample is one of `cpu-clock`, its period its weight in nanoseconds; one of waiting is one of `offcpu-time`. An address
+/// in a lib whose binary is found is an address in a mapping of that binary, so that perf names it by the binary's own
+/// symbols, inlined functions included. All other functions of programs get an address of their own in a
+/// [stand-in](StandIn), which has nothing but their names, and functions of the kernel one that a `KSYMBOL` record names.
+/// Markers and counters have no place in the format.
+///
+/// Takes time linear in the samples' frames, and memory linear in samples and stacks.
+pub fn write_profile<W: Write + Seek>(
+    profile: &Profile,
+    options: WriteOptions<'_>,
+    out: W,
+) -> io::Result<(W, Vec<StandIn>)> {
+    let code = Code::of(profile, options);
+    let tasks = tasks(profile);
+    let events = events(profile, &code);
+    let writer = ProfileWriter {
+        profile,
+        format: events.first().map(|event| event.attr.record_format(ByteOrder::Little)).unwrap_or_default(),
+        file: FileWriter::new(out, events)?,
+        chains: Chains::new(profile, &code),
+        code: &code,
+        records: 0,
+        samples: None,
+    };
+    let out = writer.write(&tasks)?;
+    Ok((out, code.into_stand_ins()))
+}
+
+/// What is asked for by an event that gives what a profile has.
+fn events(profile: &Profile, code: &Code) -> Vec<WrittenEvent> {
+    /// `PERF_TYPE_SOFTWARE`, and as its `config` `PERF_COUNT_SW_CPU_CLOCK` and `PERF_COUNT_SW_BPF_OUTPUT`, which is what
+    /// `perf record --off-cpu` writes.
+    const SOFTWARE: u32 = 1;
+    const CPU_CLOCK: u64 = 0;
+    const BPF_OUTPUT: u64 = 10;
+    let flags =
+        [AttrFlags::MMAP, AttrFlags::MMAP2, AttrFlags::COMM, AttrFlags::TASK, AttrFlags::SAMPLE_ID_ALL];
+    let kernel = if code.has_kernel() { AttrFlags::KSYMBOL } else { AttrFlags::EXCLUDE_KERNEL };
+    let attr = EventAttr {
+        kind: SOFTWARE,
+        config: CPU_CLOCK,
+        sample_period: profile.meta().interval.max(1),
+        sample_type: SampleType::IDENTIFIER
+            .with(SampleType::IP)
+            .with(SampleType::TID)
+            .with(SampleType::TIME)
+            .with(SampleType::PERIOD)
+            .with(SampleType::CALLCHAIN),
+        flags: flags.into_iter().fold(kernel, AttrFlags::with),
+        ..EventAttr::default()
+    };
+    let clock = WrittenEvent { attr, name: "cpu-clock".to_owned(), ids: vec![(CLOCK_ID, None)] };
+    let waits = WrittenEvent {
+        attr: EventAttr { config: BPF_OUTPUT, sample_period: 1, ..attr },
+        name: OFF_CPU_EVENT.to_owned(),
+        ids: vec![(OFF_CPU_ID, None)],
+    };
+    let mut samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+    let has_waits = samples.any(|sample| sample.off_cpu && sample.weight > 0);
+    [clock].into_iter().chain(has_waits.then_some(waits)).collect()
+}
+
+/// The file that is being written.
+struct ProfileWriter<'a, W> {
+    profile: &'a Profile,
+    code: &'a Code,
+    chains: Chains<'a>,
+    file: FileWriter<W>,
+    format: RecordFormat,
+    /// How many records were written.
+    records: usize,
+    /// The times of the first and the last sample.
+    samples: Option<(u64, u64)>,
+}
+
+impl<W: Write + Seek> ProfileWriter<'_, W> {
+    fn write(mut self, tasks: &[Task<'_>]) -> io::Result<W> {
+        if self.code.has_kernel() {
+            let record = self.format.encode_mmap(&Code::kernel_mapping(), 1, &at(0, None));
+            self.put(&record)?;
+        }
+        for symbol in self.code.kernel_symbols() {
+            let place = (symbol.address.0, symbol.len);
+            let record = self.format.encode_kernel_symbol(place, symbol.name.as_bytes(), &at(0, None));
+            self.put(&record)?;
+        }
+        for task in tasks {
+            self.task(task)?;
+        }
+        let features = features(self.profile, self.code.build_ids(), self.samples);
+        self.file.finish(&features)
+    }
+
+    fn task(&mut self, task: &Task<'_>) -> io::Result<()> {
+        let ids = (task.pid, task.tid);
+        let at = at(task.time, Some(ids));
+        match task.what {
+            Happening::Birth { parent } => {
+                let record = self.format.encode_fork(&kernel_task(ids, parent, task.time), &at);
+                self.put(&record)
+            }
+            Happening::Name(name) => self.put(&self.format.encode_comm(ids, name.as_bytes(), false, &at)),
+            Happening::Mappings(process) => {
+                let images = self.chains.images_of(process);
+                let code = self.code;
+                for mapping in code.mappings(&images, task.pid) {
+                    let record = self.format.encode_mmap(&mapping, 2, &at);
+                    self.put(&record)?;
+                }
+                Ok(())
+            }
+            Happening::Sample(thread, place) => self.sample(task, thread as usize, place as usize),
+            Happening::End => {
+                let record = self.format.encode_exit(&kernel_task(ids, ids, task.time), &at);
+                self.put(&record)
+            }
+        }
+    }
+
+    fn sample(&mut self, task: &Task<'_>, thread: usize, place: usize) -> io::Result<()> {
+        let Some(sample) = self.profile.threads().get(thread).and_then(|thread| thread.samples.get(place))
+        else {
+            return Ok(());
+        };
+        let time = ZERO.saturating_add(task.time);
+        let (first, last) = self.samples.unwrap_or((time, time));
+        self.samples = Some((first.min(time), last.max(time)));
+        let number = if sample.off_cpu { OFF_CPU_ID } else { CLOCK_ID };
+        let period = u64::from(sample.weight).saturating_mul(self.profile.meta().interval.max(1));
+        let id = RecordId { id: Some(number), ..at(task.time, Some((task.pid, task.tid))) };
+        let chain = self.chains.chain(sample.stack);
+        let record = self.format.encode_sample(chain.mode, (chain.ip, period), chain.words, &id);
+        self.put(&record)
+    }
+
+    fn put(&mut self, record: &[u8]) -> io::Result<()> {
+        self.file.write_records(record)?;
+        self.records += 1;
+        // Records are in the order of their times.
+        if self.records.is_multiple_of(ROUND) { self.file.finish_round() } else { Ok(()) }
+    }
+}
+
+fn at(time: u64, task: Option<(u32, u32)>) -> RecordId {
+    let time = Some(ZERO.saturating_add(time));
+    RecordId { task, time, id: Some(CLOCK_ID), ..RecordId::default() }
+}
+
+fn kernel_task(
+    (pid, tid): (u32, u32),
+    (parent_pid, parent_tid): (u32, u32),
+    time: u64,
+) -> nyquist_perf::Task {
+    nyquist_perf::Task { pid, parent_pid, tid, parent_tid, time: ZERO.saturating_add(time) }
+}
+
+/// What the profile knows of its recording and of the machine.
+fn features(profile: &Profile, build_ids: Vec<FileBuildId>, samples: Option<(u64, u64)>) -> Features {
+    let meta = profile.meta();
+    Features {
+        hostname: extra(meta, "Machine"),
+        os_release: kernel_release(meta),
+        version: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
+        arch: arch(profile),
+        cpus: meta.logical_cpus.map(|cpus| (cpus, cpus)),
+        cpu_name: meta.cpu_name.clone(),
+        memory_kb: meta.main_memory.map(|bytes| bytes / 1024),
+        command_line: command_line(meta),
+        sample_time: samples,
+        clock: Some(ClockMoment { clock: 1, wall_ns: meta.start_time.saturating_mul(1000), clock_ns: ZERO }),
+        build_ids,
+        ..Features::default()
+    }
+}
+
+fn extra(meta: &Meta, label: &str) -> Option<String> {
+    meta.extra.iter().find(|line| line.label == label).map(|line| line.value.clone())
+}
+
+/// The words behind `Linux` in the name of the system.
+fn kernel_release(meta: &Meta) -> Option<String> {
+    let (_, release) = meta.oscpu.as_deref()?.rsplit_once("Linux ")?;
+    Some(release.split_whitespace().next()?.to_owned())
+}
+
+/// The recorder's command line, which is what perf has in this place: the recorded one stands behind it.
+fn command_line(meta: &Meta) -> Vec<String> {
+    let recorded = meta.arguments.as_deref().unwrap_or(&meta.product);
+    let recorder = ["nyquist", "record", "--"].into_iter().map(str::to_owned);
+    recorder.chain(recorded.split_whitespace().map(str::to_owned)).collect()
+}
+
+/// The architecture as `uname -m` says it.
+fn arch(profile: &Profile) -> Option<String> {
+    let of_libs = profile.libs().iter().find_map(|lib| lib.arch.as_deref());
+    let abi = profile.meta().abi.as_deref().and_then(|abi| abi.split('-').next());
+    let name = match abi.or(of_libs)? {
+        "arm64" | "aarch64" => "aarch64",
+        "x86" => "i686",
+        name => name,
+    };
+    Some(name.to_owned())
+}
+
+#[cfg(test)]
+mod tests;

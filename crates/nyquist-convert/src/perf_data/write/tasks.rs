@@ -1,0 +1,127 @@
+//! What happens in a written recording, in the order of time: threads are born, take names, are sampled and end.
+
+use nyquist_profile::{Process, ProcessIndex, Profile, Thread, well_known};
+use rustc_hash::FxHashSet;
+
+/// Something that happens to a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Task<'a> {
+    /// In nanoseconds since the profile's zero.
+    pub(super) time: u64,
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) what: Happening<'a>,
+}
+
+/// What happens; in the order in which things of the same time are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Happening<'a> {
+    /// It is born.
+    Birth {
+        /// The process and thread that it was born from.
+        parent: (u32, u32),
+    },
+    /// It takes a name.
+    Name(&'a str),
+    /// Its process has mapped all its files.
+    Mappings(ProcessIndex),
+    /// It was observed: the places of the thread and of the sample.
+    Sample(u32, u32),
+    /// It ends.
+    End,
+}
+
+impl Happening<'_> {
+    fn rank(self) -> u8 {
+        match self {
+            Self::Birth { .. } => 0,
+            Self::Name(_) => 1,
+            Self::Mappings(_) => 2,
+            Self::Sample(..) => 3,
+            Self::End => 4,
+        }
+    }
+}
+
+/// Everything that happens, in order. A sample takes 40 bytes. What is shown a second time, by CPUs, is left out.
+pub(super) fn tasks(profile: &Profile) -> Vec<Task<'_>> {
+    let mut numbers = Numbers::default();
+    let processes: Vec<_> = (0..profile.processes().len())
+        .map(ProcessIndex::from_index)
+        .map(|index| (index, profile.process(index)))
+        .filter(|(_, process)| !is_cpus(process))
+        .collect();
+    let pids: Vec<(ProcessIndex, u32)> =
+        processes.iter().map(|(index, process)| (*index, numbers.take(&process.pid))).collect();
+    let mut tasks = Vec::new();
+    for (index, pid) in pids {
+        add_process(profile, (index, pid), &mut numbers, &mut tasks);
+    }
+    tasks.sort_by_key(|task| (task.time, task.what.rank()));
+    tasks
+}
+
+fn is_cpus(process: &Process) -> bool {
+    process.pid == well_known::CPU_PROCESS_ID && process.name == well_known::CPU_PROCESS
+}
+
+fn add_process<'a>(
+    profile: &'a Profile,
+    (index, pid): (ProcessIndex, u32),
+    numbers: &mut Numbers,
+    tasks: &mut Vec<Task<'a>>,
+) {
+    let process = profile.process(index);
+    let at = |time, tid, what| Task { time, pid, tid, what };
+    if process.start > 0 {
+        // Nobody knows whose child it is.
+        tasks.push(at(process.start, pid, Happening::Birth { parent: (0, 0) }));
+    }
+    tasks.push(at(process.start, pid, Happening::Name(&process.name)));
+    tasks.push(at(process.start, pid, Happening::Mappings(index)));
+    let mut has_first = false;
+    for (place, thread) in profile.threads().iter().enumerate().filter(|(_, thread)| thread.process == index)
+    {
+        let is_first = !has_first && (thread.is_main || thread.tid == process.pid);
+        has_first |= is_first;
+        let tid = if is_first { pid } else { numbers.take(&thread.tid) };
+        let start = thread.start.max(process.start);
+        if tid != pid {
+            tasks.push(at(start, tid, Happening::Birth { parent: (pid, pid) }));
+            tasks.push(at(start, tid, Happening::Name(&thread.name)));
+        }
+        tasks.extend(samples(thread, place).map(|(time, what)| at(time.max(start), tid, what)));
+        tasks.extend(thread.end.or(process.end).map(|end| at(end.max(start), tid, Happening::End)));
+    }
+    if !has_first {
+        tasks.extend(process.end.map(|end| at(end, pid, Happening::End)));
+    }
+}
+
+fn samples(thread: &Thread, place: usize) -> impl Iterator<Item = (u64, Happening<'static>)> {
+    let samples = thread.samples.iter().enumerate().filter(|(_, sample)| sample.weight > 0);
+    samples.map(move |(at, sample)| (sample.time, Happening::Sample(place as u32, at as u32)))
+}
+
+/// The numbers of processes and threads, each given once.
+#[derive(Default)]
+struct Numbers {
+    taken: FxHashSet<u32>,
+    next: u32,
+}
+
+impl Numbers {
+    /// The number that an id begins with (`77.1` is the second process of the number 77), or the next free one.
+    fn take(&mut self, id: &str) -> u32 {
+        /// Linux has no numbers as large as this (`PID_MAX_LIMIT`).
+        const FIRST_MADE_UP: u32 = 1 << 22;
+        let digits = id.split('.').next().unwrap_or_default();
+        if let Some(number) = digits.parse().ok().filter(|number| (1..FIRST_MADE_UP).contains(number))
+            && self.taken.insert(number)
+        {
+            return number;
+        }
+        self.next += 1;
+        FIRST_MADE_UP.saturating_add(self.next)
+    }
+}

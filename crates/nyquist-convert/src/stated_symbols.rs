@@ -1,0 +1,169 @@
+//! The functions of a file that a recording itself states, as those of simpleperf do: for files that are not here.
+
+use nyquist_object::Avma;
+use nyquist_perf::file::{FileSymbol, SimplePerf, SymbolFile, SymbolFileKind};
+use nyquist_perf::{PerfMap, PerfMapEntry};
+use nyquist_symbols::demangle;
+use std::sync::Arc;
+
+use crate::event::Mapping;
+
+/// The functions of a file.
+#[derive(Clone, Debug)]
+pub struct StatedSymbols {
+    map: Arc<PerfMap>,
+    addresses: Addresses,
+}
+
+/// What the addresses of a file's functions are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Addresses {
+    /// Places in the file and this much more.
+    InFile(u64),
+    /// They count from the start of the mapping, where this one is.
+    FromStart(u64),
+    /// Those of the process's, or the kernel's, memory.
+    InMemory,
+}
+
+impl StatedSymbols {
+    /// Each file of a recording of simpleperf that has functions, and these.
+    pub fn of_simpleperf(simpleperf: &SimplePerf) -> impl Iterator<Item = (String, Self)> {
+        /// What simpleperf, too, calls the kernel's image.
+        const KERNEL: &str = "[kernel.kallsyms]";
+        let files = simpleperf.files.iter().filter(|file| !file.symbols.is_empty());
+        let kallsyms = (!simpleperf.kallsyms.is_empty()).then(|| Self::of_kallsyms(&simpleperf.kallsyms));
+        let kallsyms = kallsyms.map(|symbols| (KERNEL.to_owned(), symbols));
+        kallsyms.into_iter().chain(files.map(|file| (file.path.clone(), Self::of_file(file))))
+    }
+
+    fn of_file(file: &SymbolFile) -> Self {
+        let first = file.min_vaddr;
+        let addresses = match (file.kind, file.min_vaddr_offset) {
+            _ if is_jit_cache(&file.path) => Addresses::InMemory,
+            (SymbolFileKind::Kernel | SymbolFileKind::SymbolMap, _) => Addresses::InMemory,
+            (SymbolFileKind::Elf, Some(offset)) => Addresses::InFile(first.wrapping_sub(offset)),
+            (SymbolFileKind::KernelModule, offset) => {
+                Addresses::FromStart(first.wrapping_sub(offset.unwrap_or_default()))
+            }
+            (SymbolFileKind::Elf, None) => Addresses::FromStart(first),
+            (SymbolFileKind::Dex | SymbolFileKind::Unknown, _) => Addresses::InFile(0),
+        };
+        let entries = file.symbols.iter().map(entry).collect();
+        Self { map: Arc::new(map(entries)), addresses }
+    }
+
+    /// Of the kernel, by the lines of `/proc/kallsyms`: address, type, name.
+    fn of_kallsyms(text: &[u8]) -> Self {
+        /// The most bytes that a function is taken to have: the last one, or one before a gap.
+        const LONGEST: u64 = 0x10000;
+        let text = String::from_utf8_lossy(text);
+        let mut functions: Vec<(u64, &str)> = text.lines().filter_map(kernel_function).collect();
+        functions.sort_unstable();
+        let ends = functions.iter().skip(1).map(|(start, _)| *start).chain([u64::MAX]);
+        let entry = |(&(start, name), next): (&(u64, &str), u64)| {
+            let end = next.min(start.saturating_add(LONGEST));
+            PerfMapEntry { start, end, name: name.into() }
+        };
+        let entries = functions.iter().zip(ends).map(entry).collect();
+        Self { map: Arc::new(map(entries)), addresses: Addresses::InMemory }
+    }
+
+    /// The functions, by the addresses that they are stated with.
+    pub(crate) fn map(&self) -> Arc<PerfMap> {
+        Arc::clone(&self.map)
+    }
+
+    /// Where relative addresses of the file's mapping count from, and what of the stated addresses is there.
+    pub(crate) fn base(&self, mapping: &Mapping) -> (Avma, u64) {
+        /// What can be said with the 31 bits of a relative address.
+        const WINDOW: u64 = 1 << 31;
+        let start = mapping.start.0;
+        match self.addresses {
+            Addresses::InFile(more) => (Avma(start.wrapping_sub(mapping.offset.0.wrapping_add(more))), 0),
+            Addresses::FromStart(first) => (Avma(start.wrapping_sub(first)), 0),
+            Addresses::InMemory if mapping.pid.is_none() => (mapping.start, start),
+            Addresses::InMemory => (Avma(start & !(WINDOW - 1)), start & !(WINDOW - 1)),
+        }
+    }
+}
+
+/// Whether a path is that of code of Android's runtime that was made while the program ran, which simpleperf has copied: it
+/// states such code's addresses in memory, and in some versions a range of them behind the path.
+fn is_jit_cache(path: &str) -> bool {
+    let path = path.rsplit_once(':').map_or(path, |(path, _)| path);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    name.ends_with("_jit_app_cache") || name.starts_with("TemporaryFile-")
+}
+
+fn entry(symbol: &FileSymbol) -> PerfMapEntry {
+    let end = symbol.address.saturating_add(u64::from(symbol.len.max(1)));
+    PerfMapEntry { start: symbol.address, end, name: demangle(&symbol.name).into() }
+}
+
+fn map(entries: Vec<PerfMapEntry>) -> PerfMap {
+    let mut map = PerfMap::default();
+    for entry in entries.into_iter().filter(|entry| entry.start < entry.end) {
+        map.insert(entry);
+    }
+    map
+}
+
+fn kernel_function(line: &str) -> Option<(u64, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let address = u64::from_str_radix(words.next()?, 16).ok()?;
+    let is_code = ["t", "T", "w", "W"].contains(&words.next()?);
+    words.next().filter(|_| is_code && address != 0).map(|name| (address, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{MappedFile, Pid};
+    use nyquist_object::FileOffset;
+
+    fn mapping(start: u64, offset: u64) -> Mapping {
+        Mapping {
+            pid: Some(Pid(1)),
+            start: Avma(start),
+            len: 0x1000,
+            offset: FileOffset(offset),
+            path: String::new(),
+            identity: MappedFile::Unknown,
+        }
+    }
+
+    fn name_at(file: &SymbolFile, mapping: &Mapping, address: u64) -> Option<String> {
+        let symbols = StatedSymbols::of_file(file);
+        let (base, first) = symbols.base(mapping);
+        let stated = address.wrapping_sub(base.0).wrapping_add(first);
+        symbols.map().find(stated).map(|entry| entry.name.to_string())
+    }
+
+    #[test]
+    fn addresses_are_what_the_files_kind_says() {
+        let check = |kind, path: &str, (min_vaddr, min_vaddr_offset), symbol: u64, address: u64| {
+            let symbols = vec![FileSymbol { address: symbol, len: 8, name: "_ZN3foo3barEv".into() }];
+            let file = SymbolFile { path: path.into(), kind, min_vaddr, min_vaddr_offset, symbols };
+            let found = name_at(&file, &mapping(0x7f_0000_0000, 0x2000), address);
+            assert_eq!(found.as_deref(), Some("foo::bar()"), "{kind:?} {path}");
+        };
+        // The place 0x2000 of the file is the address 0x3000 in it.
+        check(SymbolFileKind::Elf, "/a.so", (0x2000, Some(0x1000)), 0x3010, 0x7f_0000_0017);
+        check(SymbolFileKind::Elf, "/a.so", (0x5000, None), 0x5010, 0x7f_0000_0010);
+        check(SymbolFileKind::KernelModule, "/a.ko", (0x40, Some(0)), 0x50, 0x7f_0000_0010);
+        check(SymbolFileKind::Dex, "/a.vdex", (0, None), 0x2100, 0x7f_0000_0100);
+        check(SymbolFileKind::SymbolMap, "perf-1.map", (0, None), 0x7f_0000_0020, 0x7f_0000_0020);
+        check(SymbolFileKind::Elf, "/x_jit_app_cache:0-9", (0, Some(0)), 0x7f_0000_0020, 0x7f_0000_0020);
+    }
+
+    #[test]
+    fn the_kernels_functions_go_up_to_the_next_one() {
+        let text = b"ffff10 t first\nffff40 T second\nffff30 d data\n0 T hidden\n";
+        let symbols = StatedSymbols::of_kallsyms(text);
+        let name = |address| symbols.map().find(address).map(|entry| entry.name.to_string());
+        assert_eq!(name(0x00ff_ff3f).as_deref(), Some("first"));
+        assert_eq!(name(0x00ff_ff41).as_deref(), Some("second"));
+        assert_eq!(name(0x0), None);
+    }
+}
