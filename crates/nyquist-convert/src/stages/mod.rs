@@ -27,7 +27,7 @@ use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
 pub(crate) use stacks::Truncation;
-use stacks::{Place, Waiting};
+use stacks::{PATHS, Path, Place, Waiting};
 use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
@@ -66,6 +66,8 @@ pub(crate) struct Stages {
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
+    /// The last stacks of threads, by the threads' numbers.
+    paths: [Path; PATHS],
     last_time: Timestamp,
 }
 
@@ -97,6 +99,7 @@ impl Stages {
             waits: Waits::default(),
             frames: Vec::new(),
             places: Vec::new(),
+            paths: Default::default(),
         }
     }
 
@@ -306,6 +309,6 @@ impl Stages {
         let before = self.profile_time(before);
         let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
         self.builder = evict::samples_before(old, before);
-        self.interner.forget_frames();
+        self.forget_stacks();
     }
 }
