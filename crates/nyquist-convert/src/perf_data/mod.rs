@@ -5,26 +5,28 @@ mod beside;
 mod choose;
 mod deferred;
 mod describe;
+mod live;
 mod marks;
 mod record;
 
 use crate::shape::Shape;
 use std::thread::{self, Scope};
 
-use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
-use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, Record, parse_record};
+use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::{AttrFlags, Body, CpuMode, Record, parse_record};
 use nyquist_symbols::Finder;
 
 use crate::Selection;
 use crate::converter::Finished;
 use crate::event::{Event, EventKind, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents, deferred_cookie, user_part};
+use crate::perf::{CounterMeaning, EventCpus, PerfEvents, Successors, deferred_cookie, user_part};
 
 use beside::ConverterBeside;
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
 use deferred::Deferred;
+use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
 
@@ -116,6 +118,13 @@ fn import_in<'scope>(
     Ok(import.finish(&reader))
 }
 
+/// The events of a recording by us that have taken over from its first one.
+fn successors(events: &[FileEvent]) -> Successors {
+    let Some(first) = events.first() else { return Successors::default() };
+    let later = events.iter().filter(|event| choose::takes_over(&first.attr, &event.attr));
+    later.flat_map(|event| event.ids.iter().copied()).collect()
+}
+
 /// The state of a conversion.
 struct Import<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
@@ -128,6 +137,7 @@ struct Import<'scope, 'env> {
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
+    live_stacks: LiveStackRecords,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
@@ -144,6 +154,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: Deferred::default(),
+            live_stacks: LiveStackRecords::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -157,7 +168,8 @@ impl<'scope, 'env> Import<'scope, 'env> {
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
         let by_us = describe::is_by_nyquist(reader.features());
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
-        self.chosen = choose::choose(reader.events(), &self.options.events)?;
+        self.chosen = choose::choose(reader.events(), &self.options.events, by_us)?;
+        let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
@@ -165,6 +177,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
+                successors: successors.clone(),
             });
         }
         Ok(())
@@ -179,6 +192,9 @@ impl<'scope, 'env> Import<'scope, 'env> {
         let Some(layout) = &chosen.layout else { return };
         if found.header.kind == CALLCHAIN_DEFERRED {
             return self.complete_deferred(found);
+        }
+        if found.header.kind == TEXT_POKE && found.header.cpu_mode() == CpuMode::User {
+            return self.live_stack(found);
         }
         match layout.event(found.piece, found.bytes) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
@@ -252,6 +268,16 @@ impl<'scope, 'env> Import<'scope, 'env> {
         let Some(Record { id, body: Body::DeferredCallchain(deferred), .. }) = record else { return };
         let Some((_, tid)) = id.task else { return };
         for event in self.deferred.complete(Tid(tid), deferred.cookie, &user_part(deferred.chain)) {
+            self.push(event);
+        }
+    }
+
+    /// What was read of a stack while the program ran.
+    fn live_stack(&mut self, found: &FileRecord<'_>) {
+        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
+        let Some(Record { id, body: Body::TextPoke(poke), .. }) = record else { return };
+        if let Some(event) = self.live_stacks.decode(&poke, &id) {
             self.push(event);
         }
     }

@@ -1,6 +1,7 @@
 //! Stacks: walked, looked up, and interned.
 
 use super::Stages;
+use super::complete::CutSample;
 use super::samples::Row;
 use crate::event::{Pid, Registers, Sample, Timestamp, UserStack};
 use crate::intern::Mode;
@@ -49,8 +50,6 @@ pub(crate) enum Truncation {
     Walk(nyquist_unwind::Reason),
     /// The program is one of 32 bits.
     Code32,
-    /// The processor is of another kind than those whose code is unwound.
-    Architecture,
 }
 
 impl fmt::Display for Truncation {
@@ -59,7 +58,6 @@ impl fmt::Display for Truncation {
             Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
             Self::Walk(reason) => reason.fmt(f),
             Self::Code32 => f.write_str("32-bit code is not unwound"),
-            Self::Architecture => f.write_str("this architecture is not unwound"),
         }
     }
 }
@@ -192,7 +190,7 @@ impl Stages {
                         self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
                         return Some(Truncation::Code32);
                     }
-                    Registers::Aarch64(_) => return Some(Truncation::Architecture),
+                    Registers::Aarch64(values) => nyquist_unwind::Registers::Aarch64(values),
                 };
                 let process = self.tracker.process(sample.pid, now);
                 if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
@@ -208,6 +206,17 @@ impl Stages {
                 } else {
                     self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
                 };
+                let ended_early = end == WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded);
+                self.copies.note(sample.tid, *limited, ended_early);
+                if ended_early && *limited {
+                    let (id, found) = ((sample.pid, sample.tid), self.frames.len());
+                    let cut = CutSample { id, time: now, registers: &registers, copy, found };
+                    if let Some(whole) = self.complete(cut) {
+                        self.frames = whole;
+                        self.statistics.completed += 1;
+                        return None;
+                    }
+                }
                 truncation(end, *limited, stack.len())
             }
         }

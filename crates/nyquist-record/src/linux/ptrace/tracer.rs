@@ -42,6 +42,8 @@ pub(super) struct Plan {
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
     pub(super) cpus: usize,
+    /// The bytes of a stack that are copied at most.
+    pub(super) most_copied: usize,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
 }
@@ -72,6 +74,8 @@ pub(super) struct Tracer {
     pub(super) target: Subject,
     pub(super) interval_ns: u64,
     duration: Option<Duration>,
+    /// The bytes of a stack that are copied at most.
+    pub(super) most_copied: usize,
     stop: Arc<OwnedFd>,
     pub(super) tasks: Tasks,
     pub(super) processes: HashMap<u32, Process>,
@@ -105,6 +109,7 @@ impl Tracer {
             target: plan.target,
             interval_ns: plan.interval_ns,
             duration: plan.duration,
+            most_copied: plan.most_copied,
             stop: plan.stop,
             tasks: Tasks::default(),
             processes: HashMap::new(),
