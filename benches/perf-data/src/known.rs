@@ -12,8 +12,8 @@ pub fn check(what: &str, count: usize, of: usize) -> Result<&'static str> {
         let (name, rest) = line.split_once('\t')?;
         (name == what).then(|| rest.split_once('\t')).flatten()
     });
-    let (per_mille, reason) =
-        fields.with_context(|| format!("{count} of {of} records differ in a way that is not listed: {what}"))?;
+    let (per_mille, reason) = fields
+        .with_context(|| format!("{count} of {of} records differ in a way that is not listed: {what}"))?;
     let per_mille: usize = per_mille.parse().context("a number of records of a thousand")?;
     ensure!(count * 1000 <= per_mille * of, "{count} of {of} records differ, more than are listed: {what}");
     Ok(reason)

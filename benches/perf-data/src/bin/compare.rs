@@ -185,13 +185,9 @@ fn theirs(path: &Path) -> Result<Vec<Seen>> {
             EventRecord::Comm(comm) => {
                 digest((comm.pid as u32, comm.tid as u32, &*comm.name.as_slice(), comm.is_execve))
             }
-            EventRecord::Fork(task) | EventRecord::Exit(task) => digest((
-                task.pid as u32,
-                task.tid as u32,
-                task.ppid as u32,
-                task.ptid as u32,
-                task.timestamp,
-            )),
+            EventRecord::Fork(task) | EventRecord::Exit(task) => {
+                digest((task.pid as u32, task.tid as u32, task.ppid as u32, task.ptid as u32, task.timestamp))
+            }
             EventRecord::Lost(lost) => digest((lost.id, lost.count)),
             _ => 0,
         };

@@ -50,4 +50,3 @@ fn parse(path: &Path) -> Result<Found> {
     }
     Ok(found)
 }
-

@@ -8,13 +8,15 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use nyquist_perf::abi::record::SAMPLE;
-use nyquist_perf::file::{FileHeader, tool_record};
 use nyquist_perf::file::FileReader;
+use nyquist_perf::file::{FileHeader, tool_record};
 use nyquist_perf::{ByteOrder, Header, RecordFormat, SampleType};
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, times, output] = arguments.as_slice() else { anyhow::bail!("usage: repeat FILE TIMES OUTPUT") };
+    let [file, times, output] = arguments.as_slice() else {
+        anyhow::bail!("usage: repeat FILE TIMES OUTPUT")
+    };
     repeat(Path::new(file), times.parse()?, Path::new(output))
 }
 
@@ -55,9 +57,12 @@ fn repeat(path: &Path, times: u64, output: &Path) -> Result<()> {
 fn times_in(data: &[u8], format: &RecordFormat) -> Result<Vec<usize>> {
     let count = |bits: &[SampleType]| bits.iter().filter(|bit| format.sample_type.contains(**bit)).count();
     let in_sample = Header::LEN + 8 * count(&[SampleType::IDENTIFIER, SampleType::IP, SampleType::TID]);
-    let from_end = 8
-        * (1 + count(&[SampleType::ID, SampleType::STREAM_ID, SampleType::CPU, SampleType::IDENTIFIER]));
-    ensure!(format.sample_type.contains(SampleType::TIME) && format.sample_id_all, "the records have no times");
+    let from_end =
+        8 * (1 + count(&[SampleType::ID, SampleType::STREAM_ID, SampleType::CPU, SampleType::IDENTIFIER]));
+    ensure!(
+        format.sample_type.contains(SampleType::TIME) && format.sample_id_all,
+        "the records have no times"
+    );
     let (mut places, mut at) = (Vec::new(), 0);
     while at < data.len() {
         let header = Header::parse(&data[at..])?;

@@ -18,7 +18,8 @@ fn main() -> Result<()> {
     let (records, took) = timed(|| read(path));
     say("records read", took);
     println!("  {} records", records?);
-    let (imported, took) = timed(|| import(FileReader::open(path)?, ImportOptions::default()).context("import"));
+    let (imported, took) =
+        timed(|| import(FileReader::open(path)?, ImportOptions::default()).context("import"));
     say("converted", took);
     let profile = imported?.finished.profile;
     println!("  {} stacks, {} frames", profile.stacks().len(), profile.frames().len());
