@@ -4,7 +4,9 @@ mod analysis;
 mod attach;
 mod builds;
 mod cargo;
+mod cost;
 mod measure;
+mod perf_data;
 mod program;
 mod record;
 mod recorder;
@@ -32,6 +34,8 @@ enum Subject {
     Tracing(tracing::Options),
     /// What `cargo nyquist` takes beyond `cargo run` and the recording
     Cargo(cargo::Options),
+    /// Reading perf.data, beside samply, perf script and perf report
+    PerfData(perf_data::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
 }
@@ -42,6 +46,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     match &options.subject {
         Subject::Record(options) => record::run(options).map(|()| true),
         Subject::Cargo(options) => cargo::run(options).map(|()| true),
+        Subject::PerfData(options) => perf_data::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
     }

@@ -4,6 +4,7 @@ mod bench;
 mod docs;
 mod fuzz;
 mod live;
+mod oracle;
 mod packages;
 mod steps;
 mod sys;

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, live, packages, workloads};
+use crate::{docs, live, oracle, packages, workloads};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -73,6 +73,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("unit", true, |tally, _| unit_tests(tally)),
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging(ci)),
+    ("oracle", false, |tally, _| oracle::perf_data(tally)),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

@@ -92,7 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Says on what machine this runs, and beside which versions.
-fn describe(recorders: &[Recorder]) -> Result<()> {
+pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
     let cpus = fs::read_to_string("/proc/cpuinfo")?;
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
     let count = cpus.lines().filter(|line| line.starts_with("processor")).count();

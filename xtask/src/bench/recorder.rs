@@ -129,7 +129,7 @@ fn perf_script(recording: &Path) -> Vec<OsString> {
 }
 
 /// samply, where `PEERS_DIR` has it.
-fn samply() -> Option<PathBuf> {
+pub(super) fn samply() -> Option<PathBuf> {
     let folder = PathBuf::from(std::env::var_os("PEERS_DIR")?);
     ["samply", "bin/samply"].map(|path| folder.join(path)).into_iter().find(|path| path.is_file())
 }
@@ -150,12 +150,12 @@ pub(crate) fn version(recorder: &Recorder) -> Option<String> {
 }
 
 /// What a program prints.
-fn said(program: &Path, arguments: &[&str]) -> Option<String> {
+pub(super) fn said(program: &Path, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
     Some(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn in_path(program: &str) -> Option<PathBuf> {
+pub(super) fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }

@@ -8,7 +8,7 @@ use crate::converter::{Converter, Finished};
 use crate::event::{Event, Timestamp};
 
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
-const BATCH: usize = 256;
+const BATCH: usize = 64;
 
 /// How many batches may wait. The copies of stacks in them are memory that is read into next, which should stay in the
 /// processor's caches.

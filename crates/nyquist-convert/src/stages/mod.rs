@@ -33,7 +33,7 @@ use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
 pub(crate) use stacks::Truncation;
-use stacks::{Place, Waiting};
+use stacks::{PATHS, Path, Place, Waiting};
 use std::collections::VecDeque;
 
 /// How long after the last event a profile ends, in ns: the Firefox Profiler leaves out what lies at the end itself. It also
@@ -76,6 +76,8 @@ pub(crate) struct Stages {
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
+    /// The last stacks of threads, by the threads' numbers.
+    paths: [Path; PATHS],
     last_time: Timestamp,
 }
 
@@ -111,6 +113,7 @@ impl Stages {
             calls: Calls::default(),
             frames: Vec::new(),
             places: Vec::new(),
+            paths: Default::default(),
         }
     }
 
@@ -343,6 +346,6 @@ impl Stages {
         let before = self.profile_time(before);
         let old = std::mem::replace(&mut self.builder, ProfileBuilder::new(Meta::default()));
         self.builder = evict::samples_before(old, before);
-        self.interner.forget_frames();
+        self.forget_stacks();
     }
 }

@@ -70,7 +70,7 @@ impl Stages {
 
     /// Adds a sample with the stack that `places` are.
     pub(super) fn add_row(&mut self, row: Row) {
-        let sample = profile::Sample { stack: self.intern_places(), ..row.sample };
+        let sample = profile::Sample { stack: self.intern_places(row.thread.index()), ..row.sample };
         self.builder.add_sample(row.thread, sample);
         if let Some((cpu, label)) = row.on_cpu {
             self.cpus.add_sample(&mut self.builder, cpu, &label, sample);
@@ -121,7 +121,7 @@ impl Stages {
         if self.wants((sample.pid, sample.tid), cpu, now) {
             let truncated = self.walk_user_stack(now, sample);
             self.place_frames(now, sample, truncated);
-            let stack = self.intern_places();
+            let stack = self.intern_places(sample.tid.0 as usize);
             self.waits.begin(sample.tid, Wait { pid: sample.pid, since: now, stack });
         }
     }

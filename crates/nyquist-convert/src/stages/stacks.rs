@@ -14,8 +14,14 @@ use nyquist_profile::StackId;
 use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, WalkEnd};
 use std::fmt;
 
+/// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
+pub(super) const PATHS: usize = 16;
+
+/// The stack of a sample, from the root on: each frame, and the stack up to it.
+pub(super) type Path = Vec<(Place, StackId)>;
+
 /// One frame of the sample at hand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// The root of a stack that could not be finished, for this reason.
     Truncated(Truncation),
@@ -111,11 +117,16 @@ impl Stages {
         }
     }
 
-    /// The stack that `places` are.
-    pub(super) fn intern_places(&mut self) -> Option<StackId> {
-        let mut stack = None;
-        for place in &self.places {
-            stack = Some(match place {
+    /// The stack that `places` are, those of a sample of the thread of that number. What it shares with the stack of the sample
+    /// before is not interned again.
+    pub(super) fn intern_places(&mut self, thread: usize) -> Option<StackId> {
+        let path = &mut self.paths[thread % PATHS];
+        let is_same = |(place, (known, _)): &(&Place, &(Place, StackId))| *place == known;
+        let same = self.places.iter().zip(&*path).take_while(is_same).count();
+        path.truncate(same);
+        let mut stack = path.last().map(|(_, stack)| *stack);
+        for place in &self.places[same..] {
+            let next = match place {
                 Place::Truncated(truncation) => self.interner.truncated(&mut self.builder, *truncation),
                 Place::Named(name) => {
                     let category = self.interner.category(Mode::User);
@@ -125,9 +136,17 @@ impl Stages {
                     let place = (range.as_ref(), *address);
                     self.interner.push(&mut self.builder, &self.modules, stack, place, *mode)
                 }
-            });
+            };
+            path.push((*place, next));
+            stack = Some(next);
         }
         stack
+    }
+
+    /// Forgets all stacks: the profile's tables were made anew.
+    pub(super) fn forget_stacks(&mut self) {
+        self.interner.forget_frames();
+        self.paths.iter_mut().for_each(Vec::clear);
     }
 
     /// Adds the samples whose jitdumps have been read far enough; at the end, all of them.

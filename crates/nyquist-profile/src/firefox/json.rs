@@ -219,17 +219,32 @@ impl<W: Write> JsonWriter<W> {
     fn digits(&mut self, mut value: u64) {
         let mut digits = [0; 20];
         let mut start = digits.len();
-        loop {
+        while value >= 10 {
+            let pair = 2 * (value % 100) as usize;
+            start -= 2;
+            digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+            value /= 100;
+        }
+        // What is left is one digit; or nothing, behind a pair that begins the number.
+        if value > 0 || start == digits.len() {
             start -= 1;
-            digits[start] = b'0' + (value % 10) as u8;
-            value /= 10;
-            if value == 0 {
-                break;
-            }
+            digits[start] = b'0' + value as u8;
         }
         self.buffer.extend_from_slice(&digits[start..]);
     }
 }
+
+/// The numbers from 0 to 99, two digits each.
+const PAIRS: [u8; 200] = {
+    let mut pairs = [0; 200];
+    let mut number = 0;
+    while number < 100 {
+        pairs[2 * number] = b'0' + (number / 10) as u8;
+        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
+        number += 1;
+    }
+    pairs
+};
 
 #[cfg(test)]
 mod tests {
@@ -290,6 +305,15 @@ mod tests {
         check(|json| json.integer(u64::MAX), "9007199254740991");
         check(|json| json.signed(i64::MIN), "-9007199254740991");
         check(|json| json.or_minus_one(None), "-1");
+    }
+
+    #[test]
+    fn integers_have_all_their_digits_and_no_zeros_before_them() {
+        let powers = (0..16).map(|exponent| 10_u64.pow(exponent));
+        let numbers = (0..1100).chain(powers.flat_map(|power| [power - 1, power, power + 1, 7 * power]));
+        for number in numbers.filter(|number| *number <= MAX_SAFE_INTEGER) {
+            check(|json| json.integer(number), &number.to_string());
+        }
     }
 
     #[test]

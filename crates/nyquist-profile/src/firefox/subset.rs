@@ -37,7 +37,14 @@ impl Renumbering {
 
     /// Numbers the marked rows.
     fn number(&mut self) {
-        self.used.sort_unstable();
+        // Where most rows are used, a look at all of them is faster than sorting.
+        if self.used.len() > self.numbers.len() / 16 {
+            self.used.clear();
+            let marked = (0..).zip(&self.numbers).filter(|(_, number)| **number != UNUSED);
+            self.used.extend(marked.map(|(row, _): (u32, _)| row));
+        } else {
+            self.used.sort_unstable();
+        }
         for (number, &row) in (0..).zip(&self.used) {
             self.numbers[row as usize] = number;
         }

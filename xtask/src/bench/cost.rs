@@ -1,0 +1,87 @@
+//! What a command costs: time, CPU time, and the memory that no file holds.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+/// How often memory is looked at.
+const POLL: Duration = Duration::from_millis(3);
+
+/// How long a command may take.
+const LIMIT_S: f64 = 600.0;
+
+/// What a command cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cost {
+    /// How long it took, in seconds.
+    pub(crate) wall: f64,
+    /// The CPU time that it and what it started used, in seconds.
+    pub(crate) cpu: f64,
+    /// The most memory that it had at a time which was not a file's, in megabytes.
+    pub(crate) anonymous_mb: f64,
+}
+
+/// The folder for figures, and the program that measures.
+pub(crate) struct Measuring<'a> {
+    /// The folder.
+    pub(crate) folder: &'a Path,
+    /// The workload `measured`.
+    pub(crate) measured: &'a Path,
+}
+
+impl Measuring<'_> {
+    /// Runs a command and says what it cost. What it prints is thrown away.
+    pub(crate) fn cost(&self, words: &[OsString]) -> Result<Cost> {
+        let figures = self.folder.join("figures.json");
+        let errors = self.folder.join("errors.log");
+        let mut command = Command::new(self.measured);
+        command.arg(&figures).args(words).stdin(Stdio::null()).stdout(Stdio::null());
+        let mut child =
+            command.stderr(fs::File::create(&errors)?).spawn().context("`measured` cannot start")?;
+        let (status, anonymous_kb) = wait(&mut child)?;
+        if !status.success() {
+            let said = fs::read_to_string(errors)?;
+            bail!("{status}: {}", said.lines().last().unwrap_or_default());
+        }
+        let figures: Value = serde_json::from_str(&fs::read_to_string(figures)?)?;
+        let seconds = |key: &str| figures[key].as_f64().unwrap_or_default() / 1e9;
+        let wall = seconds("ended_ns") - seconds("began_ns");
+        Ok(Cost { wall, cpu: seconds("cpu_ns"), anonymous_mb: anonymous_kb as f64 / 1e3 })
+    }
+}
+
+/// Waits for `measured`, and looks at the memory of the command that it runs meanwhile.
+fn wait(child: &mut Child) -> Result<(ExitStatus, u64)> {
+    let children = format!("/proc/{0}/task/{0}/children", child.id());
+    let mut most = 0;
+    let began = std::time::Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok((status, most));
+        }
+        let command = fs::read_to_string(&children).unwrap_or_default();
+        let command = command.trim();
+        most = most.max(anonymous_kb(command).unwrap_or_default());
+        if began.elapsed().as_secs_f64() > LIMIT_S {
+            if let Ok(pid) = command.parse() {
+                crate::sys::signal_process(pid, libc::SIGKILL)?;
+            }
+            child.wait()?;
+            bail!("not done after {LIMIT_S:.0} s");
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// The memory of a process that is not a file's (proc_pid_status(5), `RssAnon`).
+fn anonymous_kb(pid: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    line.trim().strip_suffix(" kB")?.parse().ok()
+}

@@ -1,0 +1,78 @@
+//! The programs that read recordings: how each is called.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::recordings::Recording;
+use crate::bench::recorder::{in_path, said, samply};
+
+/// A program that reads a recording, in one of its modes.
+pub(super) struct Reader {
+    /// What the tables call it.
+    pub(super) name: &'static str,
+    /// Whether its result has names.
+    pub(super) names: bool,
+    /// Whether it is asked for recordings with copies of stacks, for which `perf script` takes minutes.
+    copies: bool,
+    /// The words that call it, with the recording's path where the placeholder is.
+    words: Vec<OsString>,
+}
+
+/// Stands for the recording's path.
+const RECORDING: &str = "{recording}";
+
+impl Reader {
+    /// Whether it is asked to read a recording.
+    pub(super) fn reads(&self, recording: &Recording) -> bool {
+        self.copies || !recording.has_copies
+    }
+
+    /// The words that read a recording.
+    pub(super) fn words(&self, recording: &Path) -> Vec<OsString> {
+        let word = |word: &OsString| if word == RECORDING { recording.into() } else { word.clone() };
+        self.words.iter().map(word).collect()
+    }
+}
+
+/// All readers that this machine has, nyquist first of those with names and of those without.
+pub(super) fn all(nyquist: &Path, folder: &Path) -> Vec<Reader> {
+    let output = |name: &str| folder.join(name).into_os_string();
+    let call = |program: &Path, arguments: &[&str], output: Option<OsString>| -> Vec<OsString> {
+        let words = arguments.iter().map(OsString::from);
+        std::iter::once(program.into()).chain(words).chain(output).collect()
+    };
+    let to = output("nyquist.json.gz");
+    let import = ["import", RECORDING, "-s", "-q", "--no-symbols", "-o"];
+    let with_names = ["import", RECORDING, "-s", "-q", "-o"];
+    let reader = |name, names, words| Reader { name, names, copies: true, words };
+    let mut readers = vec![
+        reader("nyquist", false, call(nyquist, &import, Some(to.clone()))),
+        reader("nyquist", true, call(nyquist, &with_names, Some(to))),
+    ];
+    if let Some(samply) = samply() {
+        let import = ["import", RECORDING, "--save-only", "--no-open", "-o"];
+        let option = if said(&samply, &["import", "--help"]).is_some_and(|help| help.contains("--unstable-"))
+        {
+            "--unstable-presymbolicate"
+        } else {
+            "--presymbolicate"
+        };
+        let with_names = ["import", RECORDING, "--save-only", "--no-open", option, "-o"];
+        let to = output("samply.json.gz");
+        readers.push(reader("samply", false, call(&samply, &import, Some(to.clone()))));
+        readers.push(reader("samply + symbols", true, call(&samply, &with_names, Some(to))));
+    }
+    if let Some(perf) = in_path("perf") {
+        let modes = [
+            ("perf script", &["script", "-i", RECORDING][..]),
+            ("perf report --stdio", &["report", "--stdio", "-i", RECORDING]),
+        ];
+        readers.extend(modes.map(|(name, arguments)| Reader {
+            name,
+            names: true,
+            copies: false,
+            words: call(&perf, arguments, None),
+        }));
+    }
+    readers
+}

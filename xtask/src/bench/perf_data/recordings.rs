@@ -1,0 +1,93 @@
+//! The recordings that are read: made by `perf record` of the Rust compiler, and kept.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::bench::program::write_functions;
+use crate::steps::succeeds;
+
+/// A recording.
+pub(super) struct Recording {
+    /// What the tables call it.
+    pub(super) name: String,
+    /// The file.
+    pub(super) path: PathBuf,
+    /// Whether its samples have copies of stacks.
+    pub(super) has_copies: bool,
+}
+
+impl Recording {
+    /// The file's size.
+    pub(super) fn megabytes(&self) -> Result<u64> {
+        Ok(std::fs::metadata(&self.path)?.len() / 1_000_000)
+    }
+}
+
+/// Where recordings are kept, and what they are made of.
+pub(super) struct Making<'a> {
+    /// The folder.
+    pub(super) folder: &'a Path,
+    /// The program that makes a recording a multiple of itself.
+    pub(super) repeat: &'a Path,
+    /// How often the compiler runs.
+    pub(super) runs: u32,
+}
+
+impl Making<'_> {
+    /// A recording with copies of stacks.
+    pub(super) fn dwarf(&self, rate: u32) -> Result<Recording> {
+        let recording = self.recording("dwarf", true);
+        self.record(&recording.path, &["--call-graph", "dwarf"], rate)?;
+        Ok(recording)
+    }
+
+    /// A recording whose stacks the kernel has walked by frame pointers. The compiler has none, so that many of them end
+    /// somewhere in memory: such recordings are usual, and the hard ones.
+    pub(super) fn frame_pointers(&self, rate: u32) -> Result<Recording> {
+        let recording = self.recording("frame pointers", false);
+        self.record(&recording.path, &["-g"], rate)?;
+        Ok(recording)
+    }
+
+    /// The recording as if all of it had happened ten times.
+    pub(super) fn tenfold(&self, recording: &Recording) -> Result<Recording> {
+        let tenfold = self.recording(&format!("{}, 10 times", recording.name), recording.has_copies);
+        if !tenfold.path.is_file() {
+            let temporary = tenfold.path.with_extension("unfinished");
+            let mut command = Command::new(self.repeat);
+            command.arg(&recording.path).arg("10").arg(&temporary);
+            ensure!(succeeds(command)?, "the recording cannot be repeated");
+            std::fs::rename(temporary, &tenfold.path)?;
+        }
+        Ok(tenfold)
+    }
+
+    fn recording(&self, name: &str, has_copies: bool) -> Recording {
+        let file = format!("{}.data", name.replace(", ", "-").replace(' ', "-"));
+        Recording { name: name.to_owned(), path: self.folder.join(file), has_copies }
+    }
+
+    /// Records the compiler, unless that was done before.
+    fn record(&self, path: &Path, mode: &[&str], rate: u32) -> Result<()> {
+        /// How many functions one run compiles.
+        const FUNCTIONS: u32 = 24;
+        if path.is_file() {
+            return Ok(());
+        }
+        let source = self.folder.join("generated.rs");
+        write_functions(&source, FUNCTIONS)?;
+        let temporary = path.with_extension("unfinished");
+        let script =
+            "for run in $(seq $1); do rustc --crate-type=lib -O -Cdebuginfo=2 -o $3 $2 || exit; done";
+        let mut command = Command::new("perf");
+        command.args(["record", "-q"]).args(mode).args(["-F", &rate.to_string(), "-o"]).arg(&temporary);
+        let words: [OsString; 6] =
+            ["--".into(), "sh".into(), "-c".into(), script.into(), "sh".into(), self.runs.to_string().into()];
+        command.args(words).arg(&source).arg(self.folder.join("generated.rlib"));
+        ensure!(succeeds(command)?, "perf cannot record the compiler");
+        std::fs::rename(temporary, path).context("the recording cannot be kept")
+    }
+}
