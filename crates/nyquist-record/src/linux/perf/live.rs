@@ -19,6 +19,11 @@ use crate::linux::sys::ptrace::read_memory;
 const FRESH_NS: u64 = 8_000_000;
 /// How much of what was copied is read once more, so that both can be compared where they join.
 const OVERLAP: u64 = 8 << 10;
+/// So far back goes the innermost end from which on a thread's stack is read, in nanoseconds: what is read for one sample is
+/// compared with what was read for those before it.
+const INNERMOST_FOR: u64 = 20_000_000;
+/// But no more than this is read for that.
+const MOST_INNER: u64 = 64 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
 const MOST_READ: usize = 2 << 20;
 /// How long the rings are looked at often after a deep stack was seen.
@@ -50,6 +55,8 @@ struct Thread {
     stack: Range<u64>,
     /// What was read last.
     last: Pages,
+    /// The innermost end of the copies of some time, and when that was.
+    innermost: (u64, u64),
     leave_alone_until: u64,
     heard_of: u64,
 }
@@ -155,10 +162,21 @@ impl Thread {
         wanted.end < self.stack.end
     }
 
+    /// From where on the stack is to be read, so that earlier and later readings have something in common.
+    fn innermost_end(&mut self, wanted: Wanted) -> u64 {
+        let (end, at) = self.innermost;
+        let is_recent = wanted.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
+        if !is_recent || wanted.end <= end || !self.stack.contains(&end) {
+            self.innermost = (wanted.end, wanted.oldest_ns);
+        }
+        self.innermost.0.max(wanted.end.saturating_sub(MOST_INNER))
+    }
+
     /// Reads the outer part of the stack, as it is now.
     fn read(&mut self, tid: u32, wanted: Wanted, scratch: &mut Vec<u8>) -> Option<Event> {
         let page = LiveStack::PAGE as u64;
-        let start = wanted.end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
+        let end = self.innermost_end(wanted);
+        let start = end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
         let len = usize::try_from(self.stack.end - start).unwrap_or(MOST_READ).min(MOST_READ);
         scratch.resize(len.max(scratch.len()), 0);
         let room = scratch.get_mut(..len)?;
@@ -236,6 +254,18 @@ mod tests {
         // What has not changed is the same memory.
         let same = first.pages.iter().zip(&second.pages).filter(|(a, b)| a.as_ptr() == b.as_ptr()).count();
         assert!(same > 0, "of {} pages", first.pages.len());
+    }
+
+    #[test]
+    fn what_is_read_reaches_as_far_in_as_a_little_earlier() {
+        let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
+        let mut innermost =
+            |ms: u64, end: u64| thread.innermost_end(Wanted { pid: 1, end, oldest_ns: ms * 1_000_000 });
+        assert_eq!(innermost(100, 0x50_0000), 0x50_0000);
+        assert_eq!(innermost(103, 0x50_8000), 0x50_0000);
+        assert_eq!(innermost(106, 0x4f_0000), 0x4f_0000);
+        assert_eq!(innermost(109, 0x60_0000), 0x60_0000 - MOST_INNER);
+        assert_eq!(innermost(127, 0x50_0000), 0x50_0000, "long ago");
     }
 
     #[test]
