@@ -12,7 +12,8 @@ use nyquist_object::Avma;
 
 use super::cut::{Attention, Cut};
 use crate::linux::proc;
-use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
+use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::read_memory;
 
 /// A sample that is older than this when it is heard of says nothing of the stack as it is now.
@@ -28,7 +29,7 @@ const MOST_INNER: u64 = 64 << 10;
 const MOST_READ: usize = 2 << 20;
 /// How long the rings are looked at often after a deep stack was seen.
 const ATTENTION_NS: u64 = 300_000_000;
-/// After reading for a while, rest so many times as long.
+/// After using the CPU for a while, rest so many times as long.
 const REST: u64 = 15;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
@@ -88,6 +89,8 @@ impl LiveReader {
 
     /// Reads what is missing of the stacks of samples that it is told of, until nobody tells of any more.
     pub(crate) fn run(mut self) {
+        // What comes too late is worth nothing, and it rests far longer than it reads.
+        let _preference = Preference::of_this_thread();
         loop {
             let Ok(first) = self.cuts.recv() else { return };
             let now = monotonic_ns();
@@ -122,14 +125,13 @@ impl LiveReader {
             }
             // Also where this sample is too old: the next ones will not be.
             self.attention.ask_until(now + ATTENTION_NS);
-            let began = monotonic_ns();
+            let (began, used) = (monotonic_ns(), thread_cpu_ns());
             if began >= self.rest_until && began.saturating_sub(wanted.oldest_ns) < FRESH_NS {
                 if let Some(event) = thread.read(tid, wanted, &mut self.scratch) {
                     // Where nobody listens any more, the recording has ended.
                     let _ = self.out.send(event);
                 }
-                let ended = monotonic_ns();
-                self.rest_until = ended + REST * ended.saturating_sub(began);
+                self.rest_until = monotonic_ns() + REST * thread_cpu_ns().saturating_sub(used);
             }
         }
     }
