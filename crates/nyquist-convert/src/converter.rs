@@ -105,6 +105,7 @@ impl Converter {
             self.stages.convert(event);
         }
         self.stages.release_waiting(false);
+        self.stages.mark_jit_functions();
     }
 
     /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
@@ -124,6 +125,7 @@ impl Converter {
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
         self.stages.end_all_waits();
+        self.stages.end_all_stays();
         self.stages.release_waiting(true);
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();

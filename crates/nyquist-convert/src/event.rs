@@ -44,6 +44,15 @@ pub enum EventKind {
         /// The thread.
         tid: Tid,
     },
+    /// A thread left the CPU, and nothing is known of its stack.
+    Descheduled {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// Whether it could have run on, and was not waiting for anything.
+        preempted: bool,
+    },
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.

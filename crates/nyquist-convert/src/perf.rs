@@ -7,8 +7,8 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::{
-    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Task,
-    Words,
+    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Switch,
+    Task, Words,
 };
 
 use crate::event::{
@@ -142,7 +142,7 @@ impl PerfEvents {
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => EventKind::Lost { records: *records },
             Body::Throttle(_) => EventKind::Throttled,
-            Body::Switch(switch) if !switch.out => EventKind::SwitchIn { tid: Tid(record.id.task?.1) },
+            Body::Switch(switch) => switched(*switch, record.id.task?),
             _ => return None,
         })
     }
@@ -314,6 +314,15 @@ fn fork(task: &Task) -> EventKind {
         tid: Tid(task.tid),
         parent_pid: Pid(task.parent_pid),
         parent_tid: Tid(task.parent_tid),
+    }
+}
+
+fn switched(switch: Switch, (pid, tid): (u32, u32)) -> EventKind {
+    let (pid, tid) = (Pid(pid), Tid(tid));
+    if switch.out {
+        EventKind::Descheduled { pid, tid, preempted: switch.preempted }
+    } else {
+        EventKind::SwitchIn { tid }
     }
 }
 

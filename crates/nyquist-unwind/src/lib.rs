@@ -53,12 +53,15 @@
 
 #![forbid(unsafe_code)]
 
+mod aarch64;
+mod architecture;
 mod cache;
 mod cfi;
 mod code;
 mod compile;
 mod error;
 mod frame;
+mod macho;
 mod memory;
 mod module;
 mod registers;

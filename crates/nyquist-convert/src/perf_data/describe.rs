@@ -26,7 +26,7 @@ pub(crate) fn is_by_nyquist(features: &Features) -> bool {
 /// The architecture that the recording states, or else this machine's.
 pub(crate) fn architecture(features: &Features) -> Architecture {
     /// `e_machine` for what is none of the others: EM_NONE.
-    const NONE: u16 = 0;
+    const NONE: u32 = 0;
     match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
         "x86_64" => Architecture::X86_64,
         "aarch64" | "arm64" => Architecture::Aarch64,

@@ -1,6 +1,7 @@
 //! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
 
 mod complete;
+mod notes;
 mod rows;
 mod samples;
 mod stacks;
@@ -15,10 +16,10 @@ use crate::evict;
 use crate::filter::Filter;
 use crate::intern::Interner;
 use crate::jit::JitDumps;
-
 use crate::live_stacks::LiveStacks;
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
+use crate::on_cpu::OnCpu;
 use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
@@ -26,10 +27,12 @@ use crate::shape::Shape;
 use crate::track::{Thread, Tracker};
 use crate::waits::Waits;
 use complete::Calls;
+use notes::Reason;
 use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
+pub(crate) use stacks::Truncation;
 use stacks::{Place, Waiting};
 use std::collections::VecDeque;
 
@@ -65,6 +68,7 @@ pub(crate) struct Stages {
     pub(crate) program_arguments: ProgramArguments,
     pub(crate) selection: Selection,
     waits: Waits,
+    on_cpu: OnCpu,
     pub(crate) copies: CopyCounts,
     live_stacks: LiveStacks,
     calls: Calls,
@@ -101,6 +105,7 @@ impl Stages {
             program_arguments: ProgramArguments::default(),
             selection: Selection::default(),
             waits: Waits::default(),
+            on_cpu: OnCpu::default(),
             copies: CopyCounts::default(),
             live_stacks: LiveStacks::default(),
             calls: Calls::default(),
@@ -131,10 +136,18 @@ impl Stages {
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
-            EventKind::SwitchIn { tid } => self.end_wait(tid, now),
+            EventKind::SwitchIn { tid } => {
+                self.end_wait(tid, now);
+                self.switched_in(now, cpu, tid);
+            }
+            EventKind::Descheduled { pid, tid, preempted } => {
+                let why = if preempted { Reason::Preempted } else { Reason::Blocked };
+                self.switched_out(now, cpu, (pid, tid), why);
+            }
             EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.on_cpu.forget(tid);
                 let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
                 if let Some(process) = replaced {
                     name_process(&mut self.builder, &process, self.options.start);
@@ -145,6 +158,7 @@ impl Stages {
                 self.filter_from(pid, exec, now);
             }
             EventKind::Exit { pid, tid } => {
+                self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
                 self.live_stacks.forget(tid);
                 if let Some(cpu) = cpu {

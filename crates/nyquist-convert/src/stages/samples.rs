@@ -58,7 +58,12 @@ impl Stages {
     }
 
     /// The CPU that has a track of its own, and what the sample is called there.
-    fn cpu_track(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid)) -> Option<(u32, String)> {
+    pub(super) fn cpu_track(
+        &mut self,
+        now: Timestamp,
+        cpu: Option<u32>,
+        id: (Pid, Tid),
+    ) -> Option<(u32, String)> {
         let cpu = cpu.filter(|_| self.shape.cpu_threads)?;
         Some((cpu, cpu_label(&self.thread(now, id).name, id)))
     }

@@ -105,6 +105,8 @@ pub(crate) enum Reach {
 pub(crate) struct Common {
     pub(crate) features: Features,
     pub(crate) reach: Reach,
+    /// Whether it is told, too, when threads come to a CPU and leave it.
+    pub(crate) switches: bool,
     pub(crate) call_graph: CallGraph,
 }
 
@@ -184,6 +186,8 @@ pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
             attr.set_exclude_idle(u64::from(common.reach == Reach::Cpu));
         }
     }
+    // With the samples, which wake nobody: there are thousands a second of programs that wait often.
+    attr.set_context_switch(u64::from(common.switches));
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
     attr
@@ -248,7 +252,7 @@ pub(crate) fn period_ns(rate_hz: u32) -> u64 {
 }
 
 fn begin(common: Common) -> perf_event_attr {
-    let Common { features, reach, call_graph } = common;
+    let Common { features, reach, call_graph, .. } = common;
     let format = common.format();
     let mut attr = perf_event_attr {
         sample_type: format.sample_type.0,
@@ -272,6 +276,10 @@ fn begin(common: Common) -> perf_event_attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn common(features: Features, reach: Reach) -> Common {
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto }
+    }
 
     /// Asks a kernel that refuses with an errno until it refuses no longer, and says what is left.
     fn asked(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
@@ -315,8 +323,7 @@ mod tests {
     #[test]
     fn a_clock_counts_beside_the_cycles_of_threads_only() {
         let group = |(trigger, reach)| {
-            let features = Features { trigger, ..Features::ALL };
-            let format = Common { features, reach, call_graph: CallGraph::Auto }.format();
+            let format = common(Features { trigger, ..Features::ALL }, reach).format();
             format.read_format.contains(ReadFormat::GROUP)
         };
         let threads = Reach::Thread { from_exec: true };
@@ -327,7 +334,7 @@ mod tests {
     #[test]
     fn samples_of_a_cpu_do_not_say_what_a_thread_has_used() {
         let reads = |reach| {
-            let format = Common { features: Features::ALL, reach, call_graph: CallGraph::Auto }.format();
+            let format = common(Features::ALL, reach).format();
             format.sample_type.contains(SampleType::READ)
         };
         assert!(reads(Reach::Thread { from_exec: false }));
@@ -337,7 +344,7 @@ mod tests {
     #[test]
     fn only_what_finds_the_callers_is_asked_for() {
         let asked = |call_graph| {
-            let format = Common { features: Features::ALL, reach: Reach::Cpu, call_graph }.format();
+            let format = Common { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
             let bits = [SampleType::CALLCHAIN, SampleType::REGS_USER, SampleType::STACK_USER];
             (bits.map(|bit| format.sample_type.contains(bit)), format.user_registers != 0)
         };

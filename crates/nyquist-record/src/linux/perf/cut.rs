@@ -95,7 +95,12 @@ mod tests {
     use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
 
     fn layout() -> SampleLayout {
-        let common = Common { features: Features::ALL, reach: Reach::Cpu, call_graph: CallGraph::Auto };
+        let common = Common {
+            features: Features::ALL,
+            reach: Reach::Cpu,
+            switches: false,
+            call_graph: CallGraph::Auto,
+        };
         SampleLayout::new(&common.format())
     }
 

@@ -13,7 +13,7 @@ use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
-use super::attr::{CallGraph, Reach, Trigger, period_ns};
+use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
 use super::cut::{Attention, CutTeller};
 use super::deepen::Deepening;
 use super::described::Described;
@@ -70,6 +70,8 @@ pub struct Options {
     pub hand_over_every: Option<Duration>,
     /// The CPUs on which samples are taken; all that are online where none is named.
     pub cpus: Vec<u32>,
+    /// Whether events also tell when threads come to a CPU and leave it.
+    pub context_switches: bool,
     /// How the callers of what is sampled are found.
     pub call_graph: CallGraph,
     /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
@@ -97,6 +99,7 @@ impl Default for Options {
             duration: None,
             hand_over_every: None,
             cpus: Vec::new(),
+            context_switches: false,
             call_graph: CallGraph::Auto,
             stack_bytes: None,
         }
@@ -325,6 +328,7 @@ struct Chosen {
 struct Machine {
     cpus: Vec<u32>,
     rate_hz: u32,
+    context_switches: bool,
     call_graph: CallGraph,
     allowance: Allowance,
 }
@@ -345,7 +349,8 @@ impl Machine {
             rate_hz,
             copies: options.copies(),
         };
-        Ok(Self { cpus, rate_hz, call_graph: options.call_graph, allowance })
+        let (context_switches, call_graph) = (options.context_switches, options.call_graph);
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
@@ -433,7 +438,13 @@ impl Machine {
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
-        Opener::probe(scope, &self.cpus, self.rate_hz, self.call_graph)
+        let common = Common {
+            features: Features::ALL,
+            reach: scope.reach(),
+            switches: self.context_switches,
+            call_graph: self.call_graph,
+        };
+        Opener::probe(scope, common, &self.cpus, self.rate_hz)
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {

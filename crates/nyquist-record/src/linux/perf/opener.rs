@@ -114,11 +114,10 @@ impl<'a> Opener<'a> {
     /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
     pub(crate) fn probe(
         scope: Scope<'a>,
+        common: Common,
         cpus: &'a [u32],
         rate_hz: u32,
-        call_graph: CallGraph,
     ) -> Result<Self, OpenError> {
-        let common = Common { features: Features::ALL, reach: scope.reach(), call_graph };
         let mut opener =
             Self { scope, common, rate_hz, cpus, units: CoreUnits::of_machine(), may_deepen: true };
         loop {
@@ -384,13 +383,13 @@ const NOTHING: Features =
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
     let reach = Reach::Thread { from_exec: false };
-    let common = Common { features: NOTHING, reach, call_graph: CallGraph::Auto };
+    let common = Common { features: NOTHING, reach, switches: false, call_graph: CallGraph::Auto };
     event::open(sideband(common), Subject::Thread(0), 0, None).is_ok()
 }
 
 /// Whether this process may see what others do on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
-    let common = Common { features, reach: Reach::Cpu, call_graph: CallGraph::Auto };
+    let common = Common { features, reach: Reach::Cpu, switches: false, call_graph: CallGraph::Auto };
     event::open(sideband(common), Subject::Everyone, cpu, None).is_ok()
 }

@@ -55,6 +55,12 @@ impl SampleLayout {
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
     }
+
+    /// The place of a sample's time.
+    #[cfg(test)]
+    pub(crate) fn time_at(&self) -> usize {
+        self.time_at
+    }
 }
 
 /// The time of the record at `position`, in ns. `read` copies bytes from a position of the ring on.
@@ -193,7 +199,7 @@ mod tests {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
             let reach = Reach::Thread { from_exec: true };
-            Common { features, reach, call_graph: CallGraph::Auto }.format()
+            Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
         })
     }
 

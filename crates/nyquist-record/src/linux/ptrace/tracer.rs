@@ -248,8 +248,8 @@ impl Tracer {
         self.sent_at = now;
     }
 
-    /// Looks at the mappings of a process where they may have changed. The change was after the last look, and is
-    /// told as if it had been at once then: the samples since may be in it.
+    /// Looks at the mappings of a process where they may have changed. What is new is told as if it had come at once
+    /// after the last look, what is gone as if it had gone just now: the samples since may be in either.
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let changed_at = self.sent_at.max(process.looked_at);
@@ -261,8 +261,12 @@ impl Tracer {
         process.is_outdated = false;
         process.has_samples = false;
         process.looked_at = monotonic_ns();
-        for change in changes {
+        let looked_at = process.looked_at;
+        for change in changes.new {
             self.out.push(changed_at, change);
+        }
+        for change in changes.gone {
+            self.out.push(looked_at, change);
         }
     }
 
