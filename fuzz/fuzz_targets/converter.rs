@@ -6,7 +6,7 @@ use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use nyquist_convert::event::{
-    Counter, CounterKind, Event, EventKind, FieldValue, MappedFile, Mapping, Marker, MarkerCategory,
+    Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker, MarkerCategory,
     MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
 };
 use nyquist_convert::{Converter, Options};
@@ -81,7 +81,7 @@ fn len(input: &mut Unstructured<'_>) -> Result<u64> {
 }
 
 fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
-    Ok(match input.int_in_range(0..=14)? {
+    Ok(match input.int_in_range(0..=15)? {
         0 => EventKind::Map(mapping(input)?),
         1 => EventKind::Unmap { pid: pid(input)?, start: address(input)?, len: len(input)? },
         2 => {
@@ -98,8 +98,15 @@ fn kind(input: &mut Unstructured<'_>) -> Result<EventKind> {
         7 => EventKind::Throttled,
         8 => EventKind::Marker(Box::new(marker(input)?)),
         9 => EventKind::Counter(counter(input)?),
+        10 => EventKind::LiveStack(Box::new(live_stack(input)?)),
         _ => EventKind::Sample(sample(input)?),
     })
+}
+
+fn live_stack(input: &mut Unstructured<'_>) -> Result<LiveStack> {
+    let page = Bytes::from(vec![input.arbitrary()?; if input.ratio(1, 8)? { 7 } else { LiveStack::PAGE }]);
+    let pages = vec![page; input.int_in_range(0..=3)?];
+    Ok(LiveStack { pid: pid(input)?, tid: tid(input)?, read_at: time(input)?, start: address(input)?, pages })
 }
 
 /// Few texts, so that they meet, and some that have meanings of their own.

@@ -70,6 +70,7 @@ const WORKLOADS: &[Workload] = &[
     then(c("shares-debuglink", "-Wl,--build-id=none shares.c"), After::DebugLink),
     then(c("shares-build-id", "shares.c"), After::BuildId),
     c("recursion", "recursion.c"),
+    c("alternating", "alternating.c"),
     c("recursion-fp", "-fno-omit-frame-pointer recursion.c"),
     c("threads", "-pthread threads.c"),
     c("threads-fp", "-fno-omit-frame-pointer -pthread threads.c"),

@@ -12,9 +12,13 @@ use crate::event::{LiveStack, Tid, Timestamp};
 const KEPT: usize = 4;
 /// What was read further from a sample than this says nothing about it, in nanoseconds.
 const MOST_APART: u64 = 10_000_000;
-/// For how long a thread's outer frames are not believed after two readings that fit the same sample have told of different
-/// ones, in nanoseconds: they change faster than they are read.
-const DISTRUST: u64 = 200_000_000;
+/// For how long, in nanoseconds, a thread's outer frames are not looked at after two readings that fit the same sample have
+/// told of different ones: at first, and at most when it happens again and again. They change faster than they are read.
+const DISTRUST: [u64; 2] = [100_000_000, 5_000_000_000];
+/// So many readings must have agreed with those before them until they are believed.
+const AGREEMENTS: u32 = 6;
+/// After so many, former contradictions are forgotten.
+const MANY_AGREEMENTS: u32 = 200;
 /// What is older than this is forgotten.
 const OLD: u64 = 1_000_000_000;
 /// The most threads that are remembered without a look at who has ended.
@@ -30,7 +34,13 @@ pub(crate) struct LiveStacks {
 struct Thread {
     /// The latest ones, in the order in which they came.
     read: VecDeque<LiveStack>,
+    /// How many readings have agreed with those before them since the last contradiction.
+    agreements: u32,
+    /// When the last of these was read.
+    agreed_at: Timestamp,
     distrusted_until: Timestamp,
+    /// For how long, the last time.
+    distrust: u64,
 }
 
 impl LiveStacks {
@@ -38,7 +48,9 @@ impl LiveStacks {
     pub(crate) fn add(&mut self, live: LiveStack) {
         let now = live.read_at.0;
         if self.threads.len() >= MANY_THREADS {
-            let is_new = |thread: &Thread| thread.read.back().is_some_and(|last| last.read_at.0 + OLD > now);
+            let is_new = |thread: &Thread| {
+                thread.read.back().is_some_and(|last| last.read_at.0.saturating_add(OLD) > now)
+            };
             self.threads.retain(|_, thread| is_new(thread));
         }
         let read = &mut self.threads.entry(live.tid).or_default().read;
@@ -58,10 +70,27 @@ impl LiveStacks {
     }
 
     /// Readings that fit the same sample have told of different frames.
-    pub(crate) fn distrust(&mut self, tid: Tid, time: Timestamp) {
+    pub(crate) fn contradict(&mut self, tid: Tid, time: Timestamp) {
         if let Some(thread) = self.threads.get_mut(&tid) {
-            thread.distrusted_until = Timestamp(time.0.saturating_add(DISTRUST));
+            let [least, most] = DISTRUST;
+            thread.distrust = (thread.distrust * 2).clamp(least, most);
+            thread.distrusted_until = Timestamp(time.0.saturating_add(thread.distrust));
+            thread.agreements = 0;
         }
+    }
+
+    /// Readings that fit the same sample, the last one of this time, have told of the same frames. Says whether enough have
+    /// by now to believe them.
+    pub(crate) fn agree(&mut self, tid: Tid, read_at: Timestamp) -> bool {
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        if read_at > thread.agreed_at {
+            thread.agreed_at = read_at;
+            thread.agreements = thread.agreements.saturating_add(1);
+        }
+        if thread.agreements >= MANY_AGREEMENTS {
+            thread.distrust = 0;
+        }
+        thread.agreements >= AGREEMENTS
     }
 
     /// A thread has ended.
@@ -77,7 +106,8 @@ const MAY_DIFFER: usize = 16;
 
 /// Whether what was read fits a copy that ends at `end`: the bytes that both have there are, nearly all of them, the same.
 pub(crate) fn fits(live: &LiveStack, copy: impl Fn(Avma) -> Option<u64>, end: Avma) -> bool {
-    let start = live.start.0.max(end.0.saturating_sub(COMPARED)).next_multiple_of(8);
+    let start = live.start.0.max(end.0.saturating_sub(COMPARED));
+    let Some(start) = start.checked_next_multiple_of(8) else { return false };
     let words = (start..end.0 & !7).step_by(8).map(Avma);
     let compared =
         words.map(|address| copy(address).is_some_and(|word| live.read_u64(address) == Some(word)));
@@ -123,14 +153,30 @@ mod tests {
     }
 
     #[test]
-    fn what_has_contradicted_itself_is_not_believed_for_a_while() {
+    fn what_has_contradicted_itself_is_not_believed_for_longer_and_longer() {
         let mut stacks = LiveStacks::default();
         stacks.add(live(1, 100));
-        stacks.distrust(Tid(1), Timestamp(100 * MS));
+        stacks.contradict(Tid(1), Timestamp(100 * MS));
         assert_eq!(near(&stacks, 101), [0; 0]);
-        stacks.add(live(1, 300));
-        assert_eq!(near(&stacks, 299), [0; 0]);
-        assert_eq!(near(&stacks, 301), [300]);
+        stacks.add(live(1, 200));
+        assert_eq!(near(&stacks, 199), [0; 0]);
+        assert_eq!(near(&stacks, 201), [200]);
+        stacks.contradict(Tid(1), Timestamp(200 * MS));
+        stacks.add(live(1, 400));
+        assert_eq!([near(&stacks, 399), near(&stacks, 401)], [vec![], vec![400]]);
+    }
+
+    #[test]
+    fn trust_is_earned_reading_by_reading_and_lost_at_once() {
+        let mut stacks = LiveStacks::default();
+        stacks.add(live(1, 100));
+        let agree = |stacks: &mut LiveStacks, ms: u64| stacks.agree(Tid(1), Timestamp(ms * MS));
+        assert!(!(0..100).any(|_| agree(&mut stacks, 100)), "one reading is one");
+        assert_eq!((101..107).map(|ms| agree(&mut stacks, ms)).filter(|trusted| *trusted).count(), 2);
+        assert!(agree(&mut stacks, 107));
+        stacks.contradict(Tid(1), Timestamp(108 * MS));
+        assert!(!agree(&mut stacks, 300));
+        assert!(!stacks.agree(Tid(2), Timestamp(1)), "nothing was read of it");
     }
 
     #[test]

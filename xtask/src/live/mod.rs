@@ -7,6 +7,7 @@ mod attach;
 mod bad_input;
 mod cargo;
 mod context;
+mod deep_stacks;
 mod diff;
 mod doctor;
 mod emulator;
@@ -56,6 +57,7 @@ use harness::Test;
 const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
+    ("deep_stacks", deep_stacks::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
     ("jit", jit::TESTS),

@@ -7,6 +7,7 @@ use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
 use super::harness::Test;
 use super::profile::Profile;
+use super::recorded::Recorded;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("frame_pointers_are_as_perf_script_prints_them", frame_pointers).quick(),
@@ -240,9 +241,14 @@ fn archive_as_profile(test: &Context<'_>) -> Verdict {
 }
 
 fn kept(test: &Context<'_>) -> Verdict {
+    expect_kept(test, &["shares", "600"]).map(|_| ())
+}
+
+/// Records a workload, keeping what the kernel gave: importing that must give the same samples.
+pub(super) fn expect_kept(test: &Context<'_>, words: &[&str]) -> Result<Recorded, super::expect::Stop> {
     let file = test.fresh("kept.data");
     let kept = file.display().to_string();
-    let live = test.record(&["shares", "600"]).options(&["--perf-data", &kept]).run_well()?;
+    let recorded = test.record(words).options(&["--perf-data", &kept]).run_well()?;
     let (imported, _) = import(test, &file, &[])?;
     let samples = |profile: &Profile| -> Vec<String> {
         let threads = profile.threads.iter();
@@ -255,12 +261,12 @@ fn kept(test: &Context<'_>) -> Verdict {
         });
         lines.collect()
     };
-    let (live, imported) = (samples(&live.profile), samples(&imported));
+    let (live, imported) = (samples(&recorded.profile), samples(&imported));
     expect_eq("samples", imported.len(), live.len())?;
     for (imported, live) in imported.iter().zip(&live) {
         expect_eq("a sample", imported, live)?;
     }
-    Ok(())
+    Ok(recorded)
 }
 
 fn kept_for_perf(test: &Context<'_>) -> Verdict {

@@ -50,7 +50,7 @@ pub(super) const TESTS: &[Test] = &[
 const EDGE_SAMPLES: f64 = 4.0;
 
 /// Whether a stack was walked to a user program's outermost frame.
-fn begins_at_start(stack: &[&Frame]) -> bool {
+pub(super) fn begins_at_start(stack: &[&Frame]) -> bool {
     stack.first().is_some_and(|frame| frame.function == "_start")
 }
 
@@ -166,7 +166,7 @@ fn recursion(test: &Context<'_>, workload: &str, depth: usize) -> Verdict {
 }
 
 /// A root that says that the stack was not finished, and why.
-fn is_truncated(stack: &[&Frame]) -> bool {
+pub(super) fn is_truncated(stack: &[&Frame]) -> bool {
     let reason =
         |name: &str| name.strip_prefix("(truncated").map(|rest| rest.trim_matches([':', ')', ' ']).len());
     let said = stack.first().and_then(|root| reason(&root.function));

@@ -59,6 +59,9 @@ impl LiveStackRecords {
         let [read_at, start, bytes, left] = *about else { return None };
         let [read_at, start, bytes, left] = [read_at, start, bytes, left].map(u64::from_le_bytes);
         let pending = self.pending.entry(tid).or_default();
+        if pending.len() > MOST_BYTES as usize / LiveStack::PAGE {
+            pending.clear();
+        }
         let pages = poke.new.as_chunks::<{ LiveStack::PAGE }>().0.iter();
         let addresses = (0..).map(|index: u64| poke.address.wrapping_add(index * LiveStack::PAGE as u64));
         // A copy of its own: a piece of the file must not be held for it.

@@ -1,9 +1,13 @@
 //! Stacks whose copies ended too early, walked on through what was read of them from the living process.
 //!
-//! Such a stack is taken only where every doubt that can be had is met: what was read must have been read within
-//! milliseconds of the sample; it must join the copy, word by word where the walk has looked, and nearly everywhere else;
-//! the walk must come to the root, each frame described by unwind information, each return address behind a call; and
-//! whatever was read near the sample and fits it must tell of the same frames.
+//! Such a stack is taken only where every doubt that can be had is met. What was read must have been read within
+//! milliseconds of the sample, both before and after it. It must join the copy, word by word where the walk has looked, and
+//! nearly everywhere else. The walk must come to the root, each frame described by unwind information, each return address
+//! behind a call. Whatever was read near the sample and fits it must tell of the same frames, and must have done so for
+//! some time.
+//!
+//! What this cannot find out: that a thread went back to an outer frame, called what it had called before by another way,
+//! with the same 60 kB of inner frames to the word, was sampled, and came back as it was, between two readings.
 
 use std::cell::Cell;
 
@@ -64,9 +68,10 @@ impl StackMemory for Joined<'_> {
 /// A stack that was walked on.
 struct Completed {
     frames: Vec<FrameAddress>,
-    /// Whether everything about it fits. Where functions end in jumps to others, not all calls lead to who is called, and
-    /// where a frame fills all that both copies have, nothing in it proves that they belong together.
-    is_certain: bool,
+    read_at: Timestamp,
+    /// Whether both belong together. Where one frame fills all that both have, nothing in it proves that; then all calls must
+    /// lead to who is called, which they need not where functions end in jumps to others.
+    is_joined: bool,
 }
 
 impl Stages {
@@ -85,13 +90,14 @@ impl Stages {
         for live in self.live_stacks.near(tid, time).filter(|live| live.pid == pid) {
             all.extend(walker.walk_on(sample, live));
         }
-        let first = all.first()?;
-        if all.iter().any(|other| other.frames != first.frames) {
-            self.live_stacks.distrust(tid, time);
+        let last = all.first()?;
+        if all.iter().any(|other| other.frames != last.frames) {
+            self.live_stacks.contradict(tid, time);
             return None;
         }
-        let is_certain = all.len() > 1 || first.is_certain;
-        is_certain.then(|| all.swap_remove(0).frames)
+        let is_believed = all.len() > 1 && self.live_stacks.agree(tid, last.read_at);
+        let is_between = last.read_at >= time && all.iter().any(|other| other.read_at < time);
+        (is_believed && is_between && last.is_joined).then(|| all.swap_remove(0).frames)
     }
 }
 
@@ -119,13 +125,13 @@ impl Walker<'_> {
         if walked != WalkEnd::Root || memory.differs.get() {
             return None;
         }
-        let mut is_certain = memory.in_both.get() > 0;
-        let outer = sample.found.saturating_sub(1)..frames.len().saturating_sub(1);
-        for inner in outer {
-            let [inner, outer] = frames.get(inner..inner + 2)? else { return None };
-            is_certain &= self.is_called(*inner, *outer)?;
+        let mut all_are_called = true;
+        for pair in frames.get(sample.found.saturating_sub(1)..)?.windows(2) {
+            let &[inner, outer] = pair else { return None };
+            all_are_called &= self.is_called(inner, outer)?;
         }
-        Some(Completed { frames, is_certain })
+        let is_joined = memory.in_both.get() > 0 || all_are_called;
+        Some(Completed { frames, read_at: live.read_at, is_joined })
     }
 
     /// Whether an inner frame's function is what the outer one calls; `None` where the outer one calls nothing there, or no

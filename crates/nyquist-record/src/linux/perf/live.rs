@@ -12,18 +12,24 @@ use nyquist_object::Avma;
 
 use super::cut::{Attention, Cut};
 use crate::linux::proc;
-use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
+use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::read_memory;
 
 /// A sample that is older than this when it is heard of says nothing of the stack as it is now.
 const FRESH_NS: u64 = 8_000_000;
 /// How much of what was copied is read once more, so that both can be compared where they join.
 const OVERLAP: u64 = 8 << 10;
+/// So far back goes the innermost end from which on a thread's stack is read, in nanoseconds: what is read for one sample is
+/// compared with what was read for those before it.
+const INNERMOST_FOR: u64 = 20_000_000;
+/// But no more than this is read for that.
+const MOST_INNER: u64 = 64 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
 const MOST_READ: usize = 2 << 20;
 /// How long the rings are looked at often after a deep stack was seen.
 const ATTENTION_NS: u64 = 300_000_000;
-/// After reading for a while, rest so many times as long.
+/// After using the CPU for a while, rest so many times as long.
 const REST: u64 = 15;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
@@ -50,6 +56,8 @@ struct Thread {
     stack: Range<u64>,
     /// What was read last.
     last: Pages,
+    /// The innermost end of the copies of some time, and when that was.
+    innermost: (u64, u64),
     leave_alone_until: u64,
     heard_of: u64,
 }
@@ -81,6 +89,8 @@ impl LiveReader {
 
     /// Reads what is missing of the stacks of samples that it is told of, until nobody tells of any more.
     pub(crate) fn run(mut self) {
+        // What comes too late is worth nothing, and it rests far longer than it reads.
+        let _preference = Preference::of_this_thread();
         loop {
             let Ok(first) = self.cuts.recv() else { return };
             let now = monotonic_ns();
@@ -115,14 +125,13 @@ impl LiveReader {
             }
             // Also where this sample is too old: the next ones will not be.
             self.attention.ask_until(now + ATTENTION_NS);
-            let began = monotonic_ns();
+            let (began, used) = (monotonic_ns(), thread_cpu_ns());
             if began >= self.rest_until && began.saturating_sub(wanted.oldest_ns) < FRESH_NS {
                 if let Some(event) = thread.read(tid, wanted, &mut self.scratch) {
                     // Where nobody listens any more, the recording has ended.
                     let _ = self.out.send(event);
                 }
-                let ended = monotonic_ns();
-                self.rest_until = ended + REST * ended.saturating_sub(began);
+                self.rest_until = monotonic_ns() + REST * thread_cpu_ns().saturating_sub(used);
             }
         }
     }
@@ -155,10 +164,21 @@ impl Thread {
         wanted.end < self.stack.end
     }
 
+    /// From where on the stack is to be read, so that earlier and later readings have something in common.
+    fn innermost_end(&mut self, wanted: Wanted) -> u64 {
+        let (end, at) = self.innermost;
+        let is_recent = wanted.oldest_ns.saturating_sub(at) < INNERMOST_FOR;
+        if !is_recent || wanted.end <= end || !self.stack.contains(&end) {
+            self.innermost = (wanted.end, wanted.oldest_ns);
+        }
+        self.innermost.0.max(wanted.end.saturating_sub(MOST_INNER))
+    }
+
     /// Reads the outer part of the stack, as it is now.
     fn read(&mut self, tid: u32, wanted: Wanted, scratch: &mut Vec<u8>) -> Option<Event> {
         let page = LiveStack::PAGE as u64;
-        let start = wanted.end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
+        let end = self.innermost_end(wanted);
+        let start = end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
         let len = usize::try_from(self.stack.end - start).unwrap_or(MOST_READ).min(MOST_READ);
         scratch.resize(len.max(scratch.len()), 0);
         let room = scratch.get_mut(..len)?;
@@ -236,6 +256,18 @@ mod tests {
         // What has not changed is the same memory.
         let same = first.pages.iter().zip(&second.pages).filter(|(a, b)| a.as_ptr() == b.as_ptr()).count();
         assert!(same > 0, "of {} pages", first.pages.len());
+    }
+
+    #[test]
+    fn what_is_read_reaches_as_far_in_as_a_little_earlier() {
+        let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
+        let mut innermost =
+            |ms: u64, end: u64| thread.innermost_end(Wanted { pid: 1, end, oldest_ns: ms * 1_000_000 });
+        assert_eq!(innermost(100, 0x50_0000), 0x50_0000);
+        assert_eq!(innermost(103, 0x50_8000), 0x50_0000);
+        assert_eq!(innermost(106, 0x4f_0000), 0x4f_0000);
+        assert_eq!(innermost(109, 0x60_0000), 0x60_0000 - MOST_INNER);
+        assert_eq!(innermost(127, 0x50_0000), 0x50_0000, "long ago");
     }
 
     #[test]

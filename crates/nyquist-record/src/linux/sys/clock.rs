@@ -1,9 +1,18 @@
-//! CLOCK_MONOTONIC.
+//! The clocks of the system.
 
 /// The time in nanoseconds of CLOCK_MONOTONIC.
 pub(crate) fn monotonic_ns() -> u64 {
+    read(libc::CLOCK_MONOTONIC)
+}
+
+/// The CPU time in nanoseconds that the calling thread has used.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    read(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec that the call writes to; the clock exists on every Linux.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // SAFETY: `time` is a valid timespec that the call writes to; the clocks above exist on every Linux.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

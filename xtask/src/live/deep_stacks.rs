@@ -1,0 +1,286 @@
+//! Stacks that are deeper than what is copied of them: larger copies, outer frames from the running program's memory, and
+//! the options that say how callers are found.
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, need_root};
+use super::harness::Test;
+use super::invocation::Running;
+use super::perf_data::expect_kept;
+use super::permissions::at_paranoid;
+use super::profile::{Frame, Profile};
+use super::recorded::Truth;
+use super::stacks::{begins_at_start, is_truncated};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("more_of_each_stack_is_copied_where_many_are_deeper", deepened).quick(),
+    Test::new("more_of_each_stack_is_copied_for_a_plain_users_processes", deepened_for_plain_user),
+    Test::new("more_of_each_stack_is_copied_in_an_attached_recording", |test| {
+        deepened_while_it_runs(test, false)
+    }),
+    Test::new("more_of_each_stack_is_copied_in_a_recording_of_the_system", |test| {
+        deepened_while_it_runs(test, true)
+    }),
+    Test::new("a_recursion_beyond_all_copies_reaches_its_root", from_memory).quick(),
+    Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far),
+    Test::new("alternating_deep_recursions_have_no_frame_of_each_other", |test| {
+        alternating(test, SLOW_TURN, 0)
+    }),
+    Test::new("fast_alternating_deep_recursions_have_no_frame_of_each_other", |test| {
+        alternating(test, "300", 0)
+    }),
+    Test::new("recursions_below_the_same_recursion_are_not_taken_for_each_other", |test| {
+        alternating(test, SLOW_TURN, 300)
+    }),
+    Test::new("fast_recursions_below_the_same_recursion_are_not_taken_for_each_other", |test| {
+        alternating(test, "300", 300)
+    }),
+    Test::new("importing_what_was_kept_gives_stacks_from_memory_again", kept_from_memory),
+    Test::new("frame_pointers_are_followed_where_asked_for", frame_pointers).quick(),
+    Test::new("no_callers_are_looked_for_where_not_asked_for", no_callers).quick(),
+    Test::new("as_much_of_a_stack_is_copied_as_asked_for", stack_size).quick(),
+    Test::new("ptrace_copies_as_much_of_a_stack_as_asked_for", stack_size_by_ptrace),
+    Test::new("stack_options_that_make_no_sense_are_refused", refused).quick().parallel(),
+];
+
+/// What is said with -v when larger copies are made.
+const DEEPENED: &str = "More of each stack was copied";
+/// What is said of stacks that were completed.
+const COMPLETED: &str = "completed from the running program's memory";
+
+/// Whether a stack of the workload `recursion` has all levels.
+fn is_whole(stack: &[&Frame], depth: usize) -> bool {
+    begins_at_start(stack) && stack.iter().filter(|frame| frame.function == "descend").count() == depth
+}
+
+fn share_whole(profile: &Profile, depth: usize) -> f64 {
+    profile.share_of_stacks(|stack| is_whole(stack, depth))
+}
+
+/// The samples of a recursion that is 40 kB deep: none lost and none doubled when the events were switched, and complete
+/// stacks from then on.
+fn expect_deepened(profile: &Profile, stderr: &str, due: f64) -> Verdict {
+    expect_contains("stderr", stderr, DEEPENED)?;
+    expect_within("samples", profile.total(), due, 0.02)?;
+    let whole = share_whole(profile, 150);
+    println!("        {whole:.3} of the stacks are whole");
+    expect(whole > 0.5, format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()))
+}
+
+fn deepened(test: &Context<'_>) -> Verdict {
+    let options = ["-v", "--call-graph", "dwarf"];
+    let recorded = test.record(&["recursion", "3000", "150"]).options(&options).run_well()?;
+    expect_deepened(&recorded.profile, &recorded.finished.stderr, recorded.truth()?.cpu * 1000.0)
+}
+
+/// Two processes, whose events are inherited. A plain user's rings have room for larger copies at a low rate only.
+fn deepened_for_plain_user(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let program = test.workload("recursion").display().to_string();
+    let script = format!("{program} 3000 150 & {program} 3000 150 & wait");
+    let options = ["-v", "--call-graph", "dwarf", "-r", "100"];
+    let recorded =
+        test.record_command(&["sh", "-c", &script]).options(&options).by_plain_user().run_well()?;
+    expect_eq("processes that told their truth", recorded.truths.len(), 2)?;
+    let cpu: f64 = recorded.truths.iter().map(|truth| truth.cpu).sum();
+    expect_deepened(&recorded.profile, &recorded.finished.stderr, cpu * 100.0)
+}
+
+/// Records a recursion that runs already, until it ends.
+fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
+    if system {
+        need_root()?;
+    }
+    let (ready, truth) = (test.fresh("ready"), test.fresh("truth.jsonl"));
+    let call = test.program(test.workload("recursion")).args(&["3000", "150"]);
+    let call = call.env("WORKLOAD_READY", ready.display().to_string());
+    let target = call.env("WORKLOAD_TRUTH", truth.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let output = test.path("attached.json.gz");
+    let pid = target.pid().to_string();
+    let which = if system { ["-a", "--name", "recursion"].to_vec() } else { vec!["-p", &pid] };
+    let call =
+        test.nyquist(&["record", "-v", "-s", "--call-graph", "dwarf", "-o"]).path(&output).args(&which);
+    let recorder = call.start()?;
+    target.wait()?;
+    let finished = if system { interrupted(recorder)? } else { recorder.wait()?.succeeded()? };
+    let profile = Profile::read(&output)?;
+    let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu);
+    expect_contains("stderr", &finished.stderr, DEEPENED)?;
+    let share = profile.total() / (used * 1000.0);
+    // What it used before it was attached to has no samples.
+    expect((0.3..1.02).contains(&share), format_args!("{share:.3} of the samples that are due"))?;
+    let whole = share_whole(&profile, 150);
+    expect(whole > 0.3, format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()))
+}
+
+/// Ends a recording that ends with nothing else.
+fn interrupted(recorder: Running<'_>) -> Result<super::invocation::Finished, super::expect::Stop> {
+    recorder.signal(libc::SIGINT)?;
+    Ok(recorder.wait()?.succeeded()?)
+}
+
+/// What of the stacks must be whole: on an idle machine nearly all are, but what is read late on a busy one is not believed.
+const LEAST_FROM_MEMORY: f64 = 0.05;
+
+/// 80 kB of stack: whole, or said to be cut.
+fn from_memory(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["recursion", "2500", "300"]).run_well()?;
+    expect_from_memory(&recorded.profile, &recorded.finished.stderr, 300)
+}
+
+/// 400 kB of stack.
+fn from_memory_far(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["recursion", "2500", "1500"]).run_well()?;
+    expect_from_memory(&recorded.profile, &recorded.finished.stderr, 1500)
+}
+
+fn expect_from_memory(profile: &Profile, stderr: &str, depth: usize) -> Verdict {
+    expect_contains("stderr", stderr, COMPLETED)?;
+    let whole = share_whole(profile, depth);
+    println!("        {whole:.3} of the stacks are whole");
+    expect(whole > LEAST_FROM_MEMORY, format_args!("only {whole:.3} of the stacks are whole"))?;
+    // Whatever has this recursion has all of it, or says that it was cut.
+    let halves = profile.share_of_stacks(|stack| {
+        let has_bottom = stack.iter().any(|frame| frame.function == "bottom");
+        has_bottom && !is_whole(stack, depth) && !is_truncated(stack)
+    });
+    expect_eq("the share of stacks with frames missing in between", halves, 0.0)?;
+    let info = profile.json["meta"]["extra"].to_string();
+    expect_contains("the profile's information", &info, "Stacks completed")
+}
+
+/// How long the turns are that last longer than it takes to look at them, in µs.
+const SLOW_TURN: &str = "20000";
+/// The depth of the alternating recursions.
+const ALTERNATING: usize = 300;
+
+/// Two deep recursions in turn: each stack that is not said to be cut is one that the program can have had.
+fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
+    let words = ["alternating", "3000", turn_us, &ALTERNATING.to_string(), &common.to_string()];
+    let recorded = test.record(&words).run_well()?;
+    let profile = &recorded.profile;
+    let [mut whole, mut cut] = [0.0, 0.0];
+    for (stack, weight) in profile.stacks() {
+        if is_truncated(&stack) {
+            cut += weight;
+            continue;
+        }
+        let turn: Vec<&str> =
+            stack.iter().map(|frame| frame.function.as_str()).filter(|name| is_turns(name)).collect();
+        let is_possible = is_possible(&turn, common);
+        expect(is_possible, format_args!("a stack that never was: {}", in_short(&turn)))?;
+        whole += weight * f64::from(u8::from(turn.last().is_some_and(|name| name.ends_with("leaf"))));
+    }
+    println!("        {whole} whole, {cut} cut, of {}", profile.total());
+    expect(whole + cut > 0.9 * profile.total(), format_args!("only {whole} are whole, and {cut} cut"))?;
+    // Where turns are short, or the inner 64 kB look alike in both, most are not believed.
+    let least = if common == 0 && turn_us == SLOW_TURN { LEAST_FROM_MEMORY } else { -1.0 };
+    expect(whole > least * profile.total(), format_args!("only {whole} of {} are whole", profile.total()))
+}
+
+/// Whether a function of the workload `alternating` is one that makes up its turns.
+fn is_turns(name: &str) -> bool {
+    matches!(name.split_once('_'), Some(("first" | "second", _) | ("common", "even" | "odd")))
+}
+
+/// Whether the workload can have had these functions on its stack, outermost first.
+fn is_possible(turn: &[&str], common: usize) -> bool {
+    let of = |prefix: &str| turn.iter().position(|name| !name.starts_with(prefix)).unwrap_or(turn.len());
+    let which = if turn.first().is_some_and(|name| name.starts_with("second")) { "second" } else { "first" };
+    let is_leaf = |name: &&str| name.ends_with("_leaf");
+    let (frames, leaf) = match turn.split_last() {
+        Some((last, rest)) if is_leaf(last) => (rest, Some(*last)),
+        _ => (turn, None),
+    };
+    let (below, above) = frames.split_at(of(which).min(frames.len()));
+    let alternates = |frames: &[&str], prefix: &str| {
+        let expected =
+            |index: usize| format!("{prefix}_{}", if index.is_multiple_of(2) { "even" } else { "odd" });
+        frames.iter().enumerate().all(|(index, name)| *name == expected(index))
+    };
+    let is_full = below.len() == ALTERNATING;
+    alternates(below, which)
+        && alternates(above, "common")
+        && (above.is_empty() || is_full)
+        && leaf.is_none_or(|leaf| is_full && above.len() == common && leaf == format!("{which}_leaf"))
+        && below.len() <= ALTERNATING
+        && above.len() <= common
+}
+
+/// A stack with each run of the same recursion as a number.
+fn in_short(turn: &[&str]) -> String {
+    let runs = turn.chunk_by(|one, next| one.split('_').next() == next.split('_').next());
+    let run = |run: &[&str]| format!("{} x {}", run.first().copied().unwrap_or_default(), run.len());
+    runs.map(run).collect::<Vec<_>>().join(" > ")
+}
+
+fn kept_from_memory(test: &Context<'_>) -> Verdict {
+    let live = expect_kept(test, &["recursion", "2000", "300"])?;
+    expect_contains("stderr", &live.finished.stderr, COMPLETED)
+}
+
+fn frame_pointers(test: &Context<'_>) -> Verdict {
+    let options = ["-v", "--call-graph", "fp"];
+    let recorded = test.record(&["recursion-fp", "600", "60"]).options(&options).run_well()?;
+    expect_contains("stderr", &recorded.finished.stderr, "Following frame pointers")?;
+    let levels = recorded
+        .profile
+        .share_of_stacks(|stack| stack.iter().filter(|frame| frame.function == "descend").count() == 60);
+    expect(levels > 0.9, format_args!("only {levels:.3} of the stacks have all levels"))?;
+    // Without frame pointers the kernel cannot follow them.
+    let recorded = test.record(&["recursion", "600", "60"]).options(&options).run_well()?;
+    expect_eq("complete stacks of a program without them", share_whole(&recorded.profile, 60), 0.0)
+}
+
+fn no_callers(test: &Context<'_>) -> Verdict {
+    let options = ["-v", "--call-graph", "none"];
+    let recorded = test.record(&["shares", "600"]).options(&options).run_well()?;
+    let functions = |stack: &[&Frame]| stack.iter().filter(|frame| frame.address >= 0).count();
+    let deeper = recorded.profile.share_of_stacks(|stack| functions(stack) > 1);
+    expect_eq("the share of stacks with callers", deeper, 0.0)?;
+    let (found, wanted) = (recorded.profile.self_share("alpha"), recorded.true_share("alpha")?);
+    super::expect::expect_share("alpha itself", found, wanted, recorded.profile.count())
+}
+
+fn stack_size(test: &Context<'_>) -> Verdict {
+    let record = |size: &str| {
+        let options = ["-v", "--call-graph", "dwarf", "--stack-size", size];
+        test.record(&["recursion", "600", "150"]).options(&options).run_well()
+    };
+    let small = record("4096")?;
+    let roots = small.profile.roots();
+    expect_contains("stderr", &small.finished.stderr, "Copying 4 kB of each stack into")?;
+    let cut = small.profile.share_of_stacks(|stack| {
+        stack.first().is_some_and(|root| root.function == "(truncated: stack copy ended after 4 kB)")
+    });
+    expect(cut > 0.9, format_args!("only {cut:.3} of the stacks are cut at 4 kB: {roots:?}"))?;
+    let large = record("65528")?;
+    let whole = share_whole(&large.profile, 150);
+    expect(whole > 0.9, format_args!("only {whole:.3} of the stacks are whole with 64 kB"))
+}
+
+fn stack_size_by_ptrace(test: &Context<'_>) -> Verdict {
+    let options = ["--backend", "ptrace", "--stack-size", "4096"];
+    let recorded = test.record(&["recursion", "600", "150"]).options(&options).run_well()?;
+    let cut = recorded.profile.share_of_stacks(is_truncated);
+    expect(cut > 0.9, format_args!("only {cut:.3} of the stacks are cut: {:?}", recorded.profile.roots()))
+}
+
+fn refused(test: &Context<'_>) -> Verdict {
+    let cases: [(&[&str], &str); 6] = [
+        (&["record", "--stack-size", "65529"], "65529 is not in 8..=65528"),
+        (&["record", "--stack-size", "32k"], "invalid value '32k'"),
+        (&["record", "--call-graph", "lbr"], "possible values: auto, fp, dwarf, none"),
+        (&["record", "--call-graph", "fp", "--stack-size", "4096"], "leave out one of them"),
+        (&["record", "--backend", "ptrace", "--call-graph", "fp"], "always found in copies of the stack"),
+        (&["top", "--stack-size", "0"], "0 is not in 8..=65528"),
+    ];
+    for (words, wanted) in cases {
+        let touched = test.fresh("touched");
+        let finished = test.nyquist(words).args(&["touch"]).path(&touched).run()?;
+        expect(finished.status.code() != Some(0), format_args!("{words:?} succeeded"))?;
+        expect_contains("stderr", &finished.stderr, wanted)?;
+        expect(!touched.exists(), format_args!("{words:?}: the command was started"))?;
+    }
+    Ok(())
+}
