@@ -1,5 +1,6 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::copies::CopyCounts;
 use crate::event::{Event, Timestamp};
 use crate::filter::Filter;
 use crate::modules::{LibSource, ModuleStore};
@@ -153,6 +154,11 @@ impl Converter {
     /// to the next.
     pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
         self.stages.lib_sources()
+    }
+
+    /// What came of the copies of stacks since this was last called: for a source that can copy more of them.
+    pub fn take_copy_counts(&mut self) -> CopyCounts {
+        std::mem::take(&mut self.stages.copies)
     }
 
     /// What was counted so far.

@@ -172,6 +172,8 @@ pub struct Sample {
     /// CPU*, each of which counts from 0 for every thread: so the thread's CPU time since a former sample is
     /// the difference to its last value on the same CPU, and its whole time the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
+    /// Whether that counts only since another event has taken over, from 0 again on each CPU.
+    pub counts_anew: bool,
     /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
     /// where the thread was in user code, or the kernel's stack may not be seen.
     pub kernel_stack: Vec<Avma>,

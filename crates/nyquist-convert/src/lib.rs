@@ -9,6 +9,7 @@
 mod account;
 mod condense;
 mod converter;
+mod copies;
 mod cpus;
 pub mod event;
 mod evict;
@@ -37,6 +38,7 @@ mod vdso;
 mod waits;
 
 pub use converter::{Converter, Finished, Libs, Options, Statistics};
+pub use copies::CopyCounts;
 pub use filter::{Filter, NamePattern};
 pub use jit::JitSymbols;
 pub use modules::LibSource;

@@ -80,13 +80,13 @@ impl LibFiles {
 
     /// The lib's symbols. Requests that come while the files are being opened wait for it.
     fn open(&self, finder: &Finder) -> Result<&ModuleSymbols, &str> {
-        self.module.get_or_init(|| open(&finder.find(&self.request))).as_ref().map_err(String::as_str)
+        self.module.get_or_init(|| open(finder, &finder.find(&self.request))).as_ref().map_err(String::as_str)
     }
 }
 
-fn open(found: &Found) -> Result<ModuleSymbols, String> {
+fn open(finder: &Finder, found: &Found) -> Result<ModuleSymbols, String> {
     let tried = told(&found.tried);
-    ModuleSymbols::open(found).map_err(|error| format!("{error}{tried}"))
+    finder.open(found).map_err(|error| format!("{error}{tried}"))
 }
 
 /// The attempts as text, to be put behind an error.

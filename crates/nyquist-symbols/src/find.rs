@@ -16,6 +16,7 @@
 //! 5. the **package** of split units: `NAME.dwp` beside the binary, beside the debug file, in the user's folders.
 //!    Units in it, and in single `.dwo` files, are compared by their own ids.
 
+use crate::{AnswerCache, ModuleSymbols, SymbolsError};
 use nyquist_object::elf::Section;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
@@ -142,16 +143,28 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Finds the files of modules.
+/// Finds the files of modules, and opens what it has found.
 #[derive(Clone, Debug, Default)]
 pub struct Finder {
     paths: SearchPaths,
+    cache: Option<Arc<AnswerCache>>,
 }
 
 impl Finder {
     /// A finder that looks into `paths`.
     pub fn new(paths: SearchPaths) -> Self {
-        Self { paths }
+        Self { paths, ..Self::default() }
+    }
+
+    /// Gives the modules that it opens a cache: they take the answers that are in it, and put in those that are not.
+    #[must_use]
+    pub fn with_cache(self, cache: Arc<AnswerCache>) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// Opens what was found, as [`ModuleSymbols::open`] does, with the answers that are kept of it.
+    pub fn open(&self, found: &Found) -> Result<ModuleSymbols, SymbolsError> {
+        ModuleSymbols::open_with(found, self.cache.as_ref())
     }
 
     /// Finds the binary, its debug file and that one's supplementary file.
@@ -335,7 +348,7 @@ impl Search<'_> {
     fn build_id(&self, binary: Option<&OpenElf>) -> Option<BuildId> {
         match &self.request.id {
             Some(ModuleId::BuildId(id)) => Some(id.clone()),
-            Some(ModuleId::File(_)) => None,
+            Some(ModuleId::MachUuid(_) | ModuleId::File(_)) => None,
             None => binary.and_then(Elf::build_id),
         }
     }
@@ -345,6 +358,8 @@ impl Search<'_> {
         let build_id = elf.build_id();
         let is_same = match (&self.request.id, self.request.debug_id) {
             (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
+            // What is looked at here are ELF files, which have no such id.
+            (Some(ModuleId::MachUuid(_)), _) => false,
             (Some(ModuleId::File(id)), _) => {
                 return match file_identity(file, elf) {
                     Ok(found) if found == *id => Outcome::Used,

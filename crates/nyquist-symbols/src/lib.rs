@@ -2,7 +2,8 @@
 //!
 //! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
 //! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
-//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed.
+//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed. With an
+//! [`AnswerCache`], what was answered once is not looked up again.
 //!
 //! ```no_run
 //! use nyquist_object::RelativeAddress;
@@ -26,6 +27,7 @@
 
 mod answer;
 mod batch;
+mod cache;
 mod contents;
 mod cursor;
 mod demangle;
@@ -43,6 +45,7 @@ mod symbol_table;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
+pub use cache::{AnswerCache, CachedModule};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};

@@ -2,6 +2,7 @@
 //! rows are merged.
 
 use crate::Damage;
+use crate::architecture::Architecture;
 use crate::cfi::{Entries, Fde, FrameSection, Interpreter, SectionKind};
 use crate::rule::Rule;
 use crate::table::{Table, TableBuilder};
@@ -74,7 +75,7 @@ pub(crate) struct Compiler<'a> {
 
 impl Compiler<'_> {
     /// Compiles all sections. Where two describe the same code, the earlier one stands.
-    pub(crate) fn compile(&mut self, sections: &[FrameSection]) -> Compiled {
+    pub(crate) fn compile<A: Architecture>(&mut self, sections: &[FrameSection]) -> Compiled {
         let mut pieces = Vec::new();
         for section in sections {
             pieces = fill_gaps(pieces, flatten(self.pieces(section)));
@@ -84,7 +85,7 @@ impl Compiler<'_> {
         // Real sections take about six bytes a row.
         let mut builder = TableBuilder::new(bytes / 5, code.min(1 << 28) as usize);
         let mut interpreters: Vec<_> =
-            sections.iter().map(|section| (Entries::new(section), Interpreter::new(section))).collect();
+            sections.iter().map(|section| (Entries::new(section), Interpreter::<A>::new(section))).collect();
         for piece in &pieces {
             let kind = piece.fde.kind();
             let number = sections.iter().position(|section| section.kind == kind);
@@ -125,11 +126,11 @@ impl Compiler<'_> {
     }
 
     /// Adds the rows that hold within the piece. Code whose instructions are damaged is as good as uncovered.
-    fn rows<'s>(
+    fn rows<'s, A: Architecture>(
         &mut self,
         piece: &Piece,
         entries: &mut Entries<'s>,
-        interpreter: &mut Interpreter<'s>,
+        interpreter: &mut Interpreter<'s, A>,
         builder: &mut TableBuilder,
     ) {
         let base = self.image_base;

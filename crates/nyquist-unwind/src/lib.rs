@@ -53,6 +53,8 @@
 
 #![forbid(unsafe_code)]
 
+mod aarch64;
+mod architecture;
 mod cache;
 mod cfi;
 mod code;

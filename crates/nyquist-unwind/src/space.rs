@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub struct AddressSpace {
     /// Sorted by start; none overlap.
     mappings: Arc<Vec<Mapping>>,
+    address_mask: Option<u64>,
 }
 
 /// A range of executable memory.
@@ -25,6 +26,11 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
+    /// The address after the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// The module whose code this is; `None` for code without tables.
     #[inline]
     pub(crate) fn module(&self) -> Option<&Module> {
@@ -59,6 +65,17 @@ impl AddressSpace {
     /// It is walked by frame pointers.
     pub fn map_code(&mut self, start: Avma, len: u64) {
         self.replace(start, len, Some((start, None)));
+    }
+
+    /// Says which bits of a return address are an address, where machines sign these (pointer authentication of 64-bit ARM,
+    /// as Linux tells by `NT_ARM_PAC_MASK`). Where nothing is said, they are as many as the highest mapping needs.
+    pub fn set_address_mask(&mut self, mask: u64) {
+        self.address_mask = Some(mask);
+    }
+
+    /// Which bits of a return address are an address, where that has been said.
+    pub(crate) fn address_mask(&self) -> Option<u64> {
+        self.address_mask
     }
 
     /// Removes whatever is mapped in the range.

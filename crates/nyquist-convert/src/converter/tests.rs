@@ -24,6 +24,7 @@ fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind 
         state: SampleState::Clocked,
         period_ns: MS,
         cpu_time_ns: used_ms.map(|used| used * MS),
+        counts_anew: false,
         kernel_stack: Vec::new(),
         user: UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect()),
     })

@@ -3,7 +3,7 @@
 use crate::event::{Pid, Timestamp};
 use crate::mappings::Range;
 use crate::modules::ModuleIndex;
-use nyquist_object::Avma;
+use nyquist_object::{Architecture, Avma};
 use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
 use nyquist_unwind::Module;
 use rustc_hash::FxHashMap;
@@ -213,6 +213,12 @@ impl Dump {
         }
     }
 
+    /// What the code is for.
+    fn architecture(&self) -> Architecture {
+        let machine = self.header.and_then(|header| u16::try_from(header.machine).ok());
+        Architecture::of_elf_machine(machine.unwrap_or_default())
+    }
+
     fn take(&mut self, record: &JitDumpRecord<'_>, offset: u64) {
         let time = if self.has_clock_times() { Timestamp(record.time) } else { Timestamp::default() };
         self.last_time = self.last_time.max(time);
@@ -225,7 +231,8 @@ impl Dump {
                 self.by_number.insert(index, place);
                 self.codes.push(Code { name, offset, size: code.len() as u32, lines, made: time });
                 if let Some(section) = self.unwinding.take() {
-                    let module = Arc::new(Module::from_made_code(code.len() as u32, section));
+                    let module =
+                        Arc::new(Module::from_made_code(self.architecture(), code.len() as u32, section));
                     self.unwindable.push(MadeCode { start: Avma(address), len: code.len() as u64, module });
                 }
                 let end = address.saturating_add(code.len() as u64);

@@ -193,6 +193,7 @@ mod tests {
             state: SampleState::Clocked,
             period_ns: 1_000_000,
             cpu_time_ns: None,
+            counts_anew: false,
             kernel_stack: Vec::new(),
             user: UserStack::Walked(vec![Avma(address)]),
         })

@@ -9,14 +9,14 @@ mod record;
 
 use crate::shape::Shape;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
-use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
 use nyquist_perf::{AttrFlags, Body, Record, parse_record};
 use nyquist_symbols::Finder;
 
 use crate::Selection;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents, deferred_cookie, user_part};
+use crate::perf::{CounterMeaning, EventCpus, PerfEvents, Successors, deferred_cookie, user_part};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
@@ -102,6 +102,13 @@ pub fn import(mut reader: FileReader, options: ImportOptions) -> Result<Imported
     Ok(import.finish(&reader))
 }
 
+/// The events of a recording by us that have taken over from its first one.
+fn successors(events: &[FileEvent]) -> Successors {
+    let Some(first) = events.first() else { return Successors::default() };
+    let later = events.iter().filter(|event| choose::takes_over(&first.attr, &event.attr));
+    later.flat_map(|event| event.ids.iter().copied()).collect()
+}
+
 /// The state of a conversion.
 struct Import {
     options: ImportOptions,
@@ -141,7 +148,8 @@ impl Import {
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
         let by_us = describe::is_by_nyquist(reader.features());
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
-        self.chosen = choose::choose(reader.events(), &self.options.events)?;
+        self.chosen = choose::choose(reader.events(), &self.options.events, by_us)?;
+        let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
@@ -149,6 +157,7 @@ impl Import {
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
+                successors: successors.clone(),
             });
         }
         Ok(())

@@ -8,6 +8,7 @@ mod stacks;
 use crate::account::Leftovers;
 use crate::condense;
 use crate::converter::{Options, Statistics};
+use crate::copies::CopyCounts;
 use crate::cpus::Cpus;
 use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
 use crate::evict;
@@ -64,6 +65,7 @@ pub(crate) struct Stages {
     pub(crate) selection: Selection,
     waits: Waits,
     on_cpu: OnCpu,
+    pub(crate) copies: CopyCounts,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -98,6 +100,7 @@ impl Stages {
             selection: Selection::default(),
             waits: Waits::default(),
             on_cpu: OnCpu::default(),
+            copies: CopyCounts::default(),
             frames: Vec::new(),
             places: Vec::new(),
         }

@@ -33,6 +33,7 @@ impl Stages {
         }
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
+            Some(since) if sample.counts_anew => self.thread(now, id).later_cpu_delta(cpu, since),
             Some(total) => self.thread(now, id).cpu_delta(cpu, total),
             None => period,
         };

@@ -148,7 +148,7 @@ impl Stages {
                         self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
                         return Some("32-bit code is not unwound".to_owned());
                     }
-                    Registers::Aarch64(_) => return Some("this architecture is not unwound".to_owned()),
+                    Registers::Aarch64(values) => nyquist_unwind::Registers::Aarch64(values),
                 };
                 let process = self.tracker.process(sample.pid, now);
                 if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
@@ -164,6 +164,8 @@ impl Stages {
                 } else {
                     self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
                 };
+                let ended_early = end == WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded);
+                self.copies.note(sample.tid, *limited, ended_early);
                 truncation(end, *limited, stack.len())
             }
         }

@@ -24,7 +24,7 @@ const RBP: u8 = 5;
 ///
 /// `None` where they come to anything else, as a call: a function that calls has its frame pointer set up
 /// outside of its prologue and epilogue, if it has one at all.
-pub(crate) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut at = offset;
     let mut stack = Stack::default();
     for _ in 0..MAX_FOLLOWED {
@@ -49,7 +49,7 @@ pub(crate) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
 ///
 /// Follows them beyond `mov rbp, rsp` up to the first call or branch. What the stack pointer has fallen by then is what it
 /// stays at. `None` where no frame pointer is set up before that, or the stack pointer is aligned or computed.
-pub(crate) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
+pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut at = 0;
     let mut stack = Stack::default();
     let mut frame_pointer = None;
@@ -191,12 +191,12 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
 }
 
 /// Whether the code at `offset` is the kernel's or the C library's return from a signal handler.
-pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
+pub(super) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     code.get(offset..).is_some_and(|after| SIGRETURN.iter().any(|bytes| after.starts_with(bytes)))
 }
 
 /// Whether the instruction that ends at `offset` of `code` can be a call.
-pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
+pub(super) fn follows_call(code: &[u8], offset: usize) -> bool {
     let Some(before) = code.get(..offset) else { return false };
     let at = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at)).copied();
     let relative = at(5) == Some(0xe8);

@@ -11,9 +11,10 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   nyquist import perf.data -s -o profile.json.gz      Convert a recording of `perf record`
   perf record -o - ./app | nyquist import - -s        Convert it while it is made
-  nyquist import perf.data --event page-faults        Show where pages were first touched")]
+  nyquist import perf.data --event page-faults        Show where pages were first touched
+  nyquist import app.pprof -s                         Convert a profile of pprof, as all that `load` takes")]
 pub(crate) struct ImportArgs {
-    /// The recording: a perf.data file or folder, or "-" for standard input
+    /// The recording (perf.data, a file or a folder) or a profile of another program ("-": standard input)
     pub(crate) file: PathBuf,
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]

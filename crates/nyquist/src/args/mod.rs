@@ -15,6 +15,7 @@ mod report;
 pub(crate) mod samply;
 mod script;
 mod setup;
+mod stacks;
 mod top;
 
 pub(crate) use annotate::AnnotateArgs;
@@ -30,6 +31,7 @@ pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use setup::SetupArgs;
+pub(crate) use stacks::StackArgs;
 pub(crate) use top::TopArgs;
 
 use clap::builder::StyledStr;

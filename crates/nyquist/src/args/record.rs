@@ -1,6 +1,6 @@
 //! What `nyquist record` can be asked for.
 
-use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
@@ -28,6 +28,8 @@ pub(crate) struct RecordArgs {
     /// How to sample: by perf_event_open, by ptrace where that is refused, or by what works best
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]
     pub(crate) backend: Backend,
+    #[command(flatten)]
+    pub(crate) stacks: StackArgs,
     #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Sample on these CPUs only, as 0-3,8
@@ -285,6 +287,10 @@ mod tests {
             ["-d", "inf"],
             ["-P", "70000"],
             ["--backend", "dtrace"],
+            ["--call-graph", "lbr"],
+            ["--stack-size", "0"],
+            ["--stack-size", "65529"],
+            ["--stack-size", "32k"],
         ] {
             assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
         }

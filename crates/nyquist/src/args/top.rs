@@ -1,6 +1,6 @@
 //! What `nyquist top` can be asked for.
 
-use crate::args::{SortBy, SymbolArgs, Verbosity};
+use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(crate) struct TopArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
+    #[command(flatten)]
+    pub(crate) stacks: StackArgs,
     /// How many of the last seconds are shown beside the whole (keys + and -)
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) window: u64,

@@ -87,6 +87,7 @@ impl Session {
         let target = if child.is_some() { Target::Child(pid) } else { Target::Attach(vec![pid]) };
         let hand_over_every = Some(HAND_OVER_EVERY);
         let options = perf::Options { rate_hz: args.rate, hand_over_every, ..perf::Options::default() };
+        let options = args.stacks.apply(options)?;
         let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
         let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
         let backend = backend.map_err(|error| open_failure(&error))?;
@@ -199,10 +200,14 @@ impl Recorder {
     /// Gives the command back if it has not ended.
     fn run(self, mut recording: Recording, running: Option<Running>, messages: &Teller) -> Option<Running> {
         let mut events = Vec::new();
-        for chunk in &mut recording {
+        while let Some(chunk) = recording.next() {
             let complete_before = chunk.complete_before();
             chunk.decode(&mut events);
-            self.with_live(|live| live.push(events.drain(..), complete_before, now()));
+            let counts = self.with_live(|live| {
+                live.push(events.drain(..), complete_before, now());
+                live.take_copy_counts()
+            });
+            recording.heed(&counts);
         }
         self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
@@ -213,8 +218,8 @@ impl Recorder {
         running.filter(|_| ended.is_none())
     }
 
-    fn with_live(&self, change: impl FnOnce(&mut Live)) {
-        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

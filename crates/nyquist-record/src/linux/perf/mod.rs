@@ -21,6 +21,7 @@
 //! ```
 
 mod attr;
+mod deepen;
 mod described;
 mod events;
 mod jitter;
@@ -34,7 +35,7 @@ mod recording;
 mod skim;
 mod totals;
 
-pub use attr::Trigger;
+pub use attr::{CallGraph, Trigger};
 pub use open::{Options, Perf, Target};
 pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};
 pub(crate) use pool::{Filling, Need, Pool};

@@ -13,8 +13,10 @@ use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
-use super::attr::{Reach, Trigger, period_ns};
+use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
+use super::deepen::Deepening;
 use super::described::Described;
+use super::events::Role;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
@@ -24,7 +26,7 @@ use super::reader::Reader;
 use super::recording::{Initial, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
-use crate::linux::budget::{Allowance, AttachCost, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -65,6 +67,24 @@ pub struct Options {
     pub cpus: Vec<u32>,
     /// Whether events also tell when threads come to a CPU and leave it.
     pub context_switches: bool,
+    /// How the callers of what is sampled are found.
+    pub call_graph: CallGraph,
+    /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
+    /// the kernel copies where many stacks are deeper.
+    pub stack_bytes: Option<u32>,
+}
+
+impl Options {
+    /// The most bytes of a stack that the kernel copies.
+    pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
+
+    fn copies(&self) -> Copies {
+        match self.stack_bytes {
+            _ if !self.call_graph.copies_stacks() => Copies::None,
+            Some(bytes) => Copies::Fixed(bytes),
+            None => Copies::Growing,
+        }
+    }
 }
 
 impl Default for Options {
@@ -75,6 +95,8 @@ impl Default for Options {
             hand_over_every: None,
             cpus: Vec::new(),
             context_switches: false,
+            call_graph: CallGraph::Auto,
+            stack_bytes: None,
         }
     }
 }
@@ -129,7 +151,9 @@ impl Perf {
             rate_hz,
             kernel: features.kernel,
             exact_cpu_time: opened.common.reads_threads(),
+            call_graph: options.call_graph,
             stack_bytes: plan.stack_bytes,
+            deep_stack_bytes: plan.deep_stack_bytes,
             cpus: machine.cpus.len(),
             sample_ring_bytes: plan.sample_pages * page_size(),
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
@@ -157,6 +181,8 @@ impl Perf {
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
         let lineage = self.lineage()?;
+        let successors = self.opened.events.ids(Role::DeepSampling);
+        let successors = successors.map_err(system("the events have no numbers"))?;
         let format = PerfEvents {
             format,
             architecture: Architecture::X86_64,
@@ -166,6 +192,7 @@ impl Perf {
             },
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
+            successors: successors.into_iter().collect(),
         };
         let (out, chunks) = sync_channel(BUFFERS);
         let events = Arc::new(self.opened.events);
@@ -209,6 +236,8 @@ impl Perf {
             counts_lost: common.features.lost,
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
+            deepening: Deepening::default(),
+            began_ns: time.0,
             described: Described { common, outcome: self.outcome },
         };
         switched_on.map_err(|source| open_error(source, Scope::Everyone))?;
@@ -275,6 +304,7 @@ struct Machine {
     cpus: Vec<u32>,
     rate_hz: u32,
     context_switches: bool,
+    call_graph: CallGraph,
     allowance: Allowance,
 }
 
@@ -292,8 +322,10 @@ impl Machine {
             bytes: (!limits::rings_are_unlimited())
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
+            copies: options.copies(),
         };
-        Ok(Self { cpus, rate_hz, context_switches: options.context_switches, allowance })
+        let (context_switches, call_graph) = (options.context_switches, options.call_graph);
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
@@ -349,7 +381,10 @@ impl Machine {
         let opener = self.opener(Scope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside: opener.has_clock_beside() };
+        let clock_beside = opener.has_clock_beside();
+        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, deepens: false };
+        let opener =
+            if cost.may_deepen(limits::descriptor_limit()) { opener } else { opener.without_deepening() };
         match cost.by_thread(limits::descriptor_limit(), watched) {
             Some(true) => {
                 let opened = opener.open_all(&self.allowance)?;
@@ -378,7 +413,13 @@ impl Machine {
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
-        Opener::probe(scope, &self.cpus, self.rate_hz, self.context_switches)
+        let common = Common {
+            features: Features::ALL,
+            reach: scope.reach(),
+            switches: self.context_switches,
+            call_graph: self.call_graph,
+        };
+        Opener::probe(scope, common, &self.cpus, self.rate_hz)
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {
@@ -392,6 +433,11 @@ impl Machine {
         }
         if plan.sideband_pages.is_none() {
             notices.push(Notice::SharedRings);
+        }
+        if let Copies::Fixed(asked) = allowance.copies
+            && plan.stack_bytes < asked
+        {
+            notices.push(Notice::StackLowered { asked, given: plan.stack_bytes });
         }
     }
 }

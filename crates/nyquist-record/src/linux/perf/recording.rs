@@ -5,18 +5,22 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
+use nyquist_convert::CopyCounts;
 use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
+use super::deepen::Deepening;
 use super::described::Described;
 use super::events::Events;
 use super::pool::Filling;
 use super::reader::{End, EndReason, Filled};
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
+use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
@@ -36,6 +40,8 @@ pub struct Recording {
     pub(crate) counts_time: bool,
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
+    pub(crate) deepening: Deepening,
+    pub(crate) began_ns: u64,
 }
 
 /// What was there before the first record.
@@ -82,6 +88,8 @@ pub struct Summary {
     pub left_running: bool,
     /// How many samples the kernel dropped, where it counts them (Linux 6.0).
     pub lost_samples: Option<u64>,
+    /// After which time more of each stack was copied, because many stacks were deeper.
+    pub deepened_after: Option<Duration>,
 }
 
 impl Iterator for Recording {
@@ -118,6 +126,14 @@ impl Recording {
         self.events.counters().iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
+    /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
+    /// copied, more is copied from now on.
+    pub fn heed(&mut self, counts: &CopyCounts) {
+        if self.events.can_deepen() && self.deepening.heed(counts, monotonic_ns()) {
+            self.events.deepen();
+        }
+    }
+
     /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
     /// Where the events cannot be read any more, their sums are 0: what was recorded is worth more than they are.
     pub fn finish(mut self) -> Summary {
@@ -125,12 +141,14 @@ impl Recording {
         let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
         let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, Leaf::has_processes);
         let total = self.events.total().unwrap_or_default();
+        let deepened = self.deepening.switched_ns();
         let lost_samples = self.counts_lost.then_some(total.lost);
         Summary {
             reason,
             total_cpu_time_ns: self.counts_time.then_some(total.value),
             left_running: live && reason == EndReason::Exited,
             lost_samples,
+            deepened_after: deepened.map(|at| Duration::from_nanos(at.saturating_sub(self.began_ns))),
         }
     }
 

@@ -55,6 +55,12 @@ impl SampleLayout {
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
     }
+
+    /// The place of a sample's time.
+    #[cfg(test)]
+    pub(crate) fn time_at(&self) -> usize {
+        self.time_at
+    }
 }
 
 /// The time of the record at `position`, in ns. `read` copies bytes from a position of the ring on.
@@ -148,7 +154,7 @@ mod tests {
     use nyquist_perf::{Body, UserStackCopy, parse_record};
 
     use super::*;
-    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
+    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
 
     /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
     fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
@@ -192,7 +198,8 @@ mod tests {
     fn formats() -> [RecordFormat; 2] {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
-            Common { features, reach: Reach::Thread { from_exec: true }, switches: false }.format()
+            let reach = Reach::Thread { from_exec: true };
+            Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
         })
     }
 
