@@ -532,9 +532,11 @@ fn few_descriptors(test: &Context<'_>) -> Verdict {
         expect_contains("stderr", &finished.stderr, says)?;
         expect(is_alive(target.pid()), "the program did not survive")?;
         end(target)?;
+        // Who runs for a millisecond at a time is hardly ever seen by the wall clock, but its time is known.
         let profile = Profile::read(&output)?;
-        let weight = profile.total_share("burn_and_wait") * profile.total();
-        expect(weight > 10.0, format_args!("{says}: burn_and_wait has {weight} samples"))?;
+        let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
+        let total = profile.total();
+        expect(total + lost > WORK * 0.8, format_args!("{says}: {total} samples for {WORK} ms and more"))?;
     }
     Ok(())
 }
