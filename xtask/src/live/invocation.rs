@@ -114,6 +114,11 @@ impl<'a> Invocation<'a> {
             "PROFILER_URL",
             "SUDO_UID",
             "SUDO_GID",
+            "XDG_CACHE_HOME",
+            "DEBUGINFOD_URLS",
+            "DEBUGINFOD_CACHE_PATH",
+            "_NT_SYMBOL_PATH",
+            "NYQUIST_NO_CACHE",
         ] {
             command.env_remove(name);
         }
