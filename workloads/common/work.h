@@ -69,6 +69,16 @@ static inline uint64_t timeval_ns(struct timeval t) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_usec * 1000u;
 }
 
+// How often this process was switched before it was this program.
+static long blocked_before, preempted_before;
+
+__attribute__((constructor)) static void note_switches(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    blocked_before = usage.ru_nvcsw;
+    preempted_before = usage.ru_nivcsw;
+}
+
 // Appends this process's line of truth, where it was asked for.
 static inline void truth_write(const char *program) {
     const char *path = getenv("WORKLOAD_TRUTH");
@@ -81,7 +91,7 @@ static inline void truth_write(const char *program) {
                      "\"preempted\":%ld,\"parts\":{",
                      program, (int)getpid(), (unsigned long long)clock_ns(CLOCK_PROCESS_CPUTIME_ID),
                      (unsigned long long)timeval_ns(usage.ru_utime), (unsigned long long)timeval_ns(usage.ru_stime),
-                     usage.ru_nvcsw, usage.ru_nivcsw);
+                     usage.ru_nvcsw - blocked_before, usage.ru_nivcsw - preempted_before);
     for (unsigned i = 0; i < part_count; i++)
         n += snprintf(line + n, sizeof line - (size_t)n, "%s\"%s\":%llu", i ? "," : "", parts[i].name,
                       (unsigned long long)parts[i].ns);

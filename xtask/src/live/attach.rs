@@ -176,7 +176,9 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
 
 /// The function and its callers, innermost first, as gdb shows them.
 fn gdb_callers(text: &str, function: &str) -> Vec<String> {
-    let thread = text.split("Thread ").find(|part| part.contains(&format!("{function} (")));
+    // Where gdb has stopped the program it says before, too, and not as a frame.
+    let is_frame = |line: &str| line.starts_with('#') && line.contains(&format!("{function} ("));
+    let thread = text.split("Thread ").find(|part| part.lines().any(is_frame));
     let frames = thread.unwrap_or_default().lines().filter(|line| line.starts_with('#'));
     let name = |line: &str| {
         let named = line

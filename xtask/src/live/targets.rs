@@ -28,6 +28,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", namespaces),
     Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
     Test::new("what_cannot_be_recorded_is_said_in_one_sentence", refusals).parallel(),
+    Test::new("few_descriptors_are_no_obstacle", few_descriptors),
+    Test::new("attaching_interrupts_nobody", interrupts_nobody),
     Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
 ];
 
@@ -503,6 +505,55 @@ fn not_permitted(test: &Context<'_>) -> Verdict {
     own_group()?;
     for words in [&["record", "-a"][..], &["record", "--cgroup", "/"]] {
         expect_refused(test, test.nyquist(words).by_plain_user(), &["not permitted", "CAP_PERFMON"])?;
+    }
+    Ok(())
+}
+
+/// Far fewer than an event for each of the threads takes: with the privilege whole CPUs are sampled, and without it the
+/// program is traced, whatever that takes.
+fn few_descriptors(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let _held = super::permissions::at_paranoid(2)?;
+    for (plain, says) in [(false, "whole CPUs are sampled"), (true, "open files, and fewer are allowed")] {
+        let call = test.program(test.workload("many_threads")).args(&["1000000", "200"]);
+        let target = if plain { call.by_plain_user() } else { call }.start()?;
+        let threads = || fs::read_dir(format!("/proc/{}/task", target.pid())).map_or(0, Iterator::count);
+        target.wait_until("the threads to be born", || threads() == 201)?;
+        let (output, pid) = (test.fresh("profile.json.gz"), target.pid().to_string());
+        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output);
+        let call = call.under(&["prlimit", "--nofile=300:300"]);
+        let recorder = if plain { call.by_plain_user() } else { call }.start()?;
+        recorder.wait_until_recording()?;
+        let begun = process_cpu_ms(target.pid())?;
+        let works = || process_cpu_ms(target.pid()).is_ok_and(|now| now > begun + WORK);
+        recorder.wait_until("the threads to work", works)?;
+        recorder.signal(libc::SIGINT)?;
+        let finished = recorder.wait()?.succeeded()?;
+        expect_contains("stderr", &finished.stderr, says)?;
+        expect(is_alive(target.pid()), "the program did not survive")?;
+        end(target)?;
+        // Who runs for a millisecond at a time is hardly ever seen by the wall clock, but its time is known.
+        let profile = Profile::read(&output)?;
+        let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
+        let total = profile.total();
+        expect(total + lost > WORK * 0.8, format_args!("{says}: {total} samples for {WORK} ms and more"))?;
+    }
+    Ok(())
+}
+
+/// Whoever waits goes on waiting while it is attached to, and let go.
+fn interrupts_nobody(test: &Context<'_>) -> Verdict {
+    for options in [&[][..], &["--backend", "ptrace"]] {
+        let target = working(test, &["interrupts", "1500"])?;
+        let pid = target.pid().to_string();
+        while is_alive(target.pid()) {
+            let output = test.fresh("profile.json.gz");
+            let call = test.nyquist(&["record", "-s", "-d", "0.05", "-p", &pid, "-o"]).path(&output);
+            // It may have ended when the next one comes.
+            call.args(options).run()?;
+        }
+        let told = target.wait()?.succeeded()?.stdout_text();
+        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }

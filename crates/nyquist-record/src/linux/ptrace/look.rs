@@ -2,17 +2,28 @@
 //! (`fs/proc/base.c`: `proc_pid_schedstat`, `proc_pid_syscall`).
 
 use std::fs::File;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
+
+use crate::linux::limits::descriptor_limit;
 
 /// The longest line of these files: nine numbers of eighteen digits.
 const LONGEST_LINE: usize = 256;
 
-/// The files of a thread, held open: they are read at every look.
+/// The files of a thread, which are read at every look: held open as long as descriptors are left for all else.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
+    pid: u32,
+    tid: u32,
     schedstat: Option<File>,
     syscall: Option<File>,
 }
+
+const SCHEDSTAT: &str = "schedstat";
+const SYSCALL: &str = "syscall";
+
+/// The descriptors that are left for all else: mapped files, mappings, memory, the output.
+const OTHER_DESCRIPTORS: u64 = 256;
 
 /// What the scheduler says of a thread. As long as it is the same, the thread has not begun to run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,21 +98,38 @@ impl Waiting {
 impl Files {
     /// Opens what there is for a thread of a process.
     pub(crate) fn open(pid: u32, tid: u32) -> Self {
-        let open = |name: &str| File::open(format!("/proc/{pid}/task/{tid}/{name}")).ok();
-        Self { schedstat: open("schedstat"), syscall: open("syscall") }
+        let limit = descriptor_limit();
+        Self::held_below(limit.saturating_sub(OTHER_DESCRIPTORS.min(limit / 2)), (pid, tid))
+    }
+
+    /// Keeps descriptors only below this number: the lowest that is free is always the next.
+    fn held_below(limit: u64, (pid, tid): (u32, u32)) -> Self {
+        let held = |file: &File| u64::try_from(file.as_raw_fd()).is_ok_and(|number| number < limit);
+        let mut files = Self { pid, tid, schedstat: None, syscall: None };
+        files.schedstat = files.file(SCHEDSTAT).filter(held);
+        files.syscall = files.file(SYSCALL).filter(held);
+        files
+    }
+
+    fn file(&self, name: &str) -> Option<File> {
+        File::open(format!("/proc/{}/task/{}/{name}", self.pid, self.tid)).ok()
     }
 
     /// What the scheduler says; `None` where the thread is gone, or nothing is said.
     pub(crate) fn schedule(&self) -> Option<Schedule> {
-        let mut line = [0; LONGEST_LINE];
-        schedule(read(self.schedstat.as_ref()?, &mut line)?)
+        self.read(self.schedstat.as_ref(), SCHEDSTAT, schedule)
     }
 
     /// Where the thread is.
     pub(crate) fn place(&self) -> Place {
+        self.read(self.syscall.as_ref(), SYSCALL, |line| Some(place(line))).unwrap_or(Place::Unknown)
+    }
+
+    /// Reads a file that is held, or opens it for this once.
+    fn read<T>(&self, held: Option<&File>, name: &str, parse: fn(&str) -> Option<T>) -> Option<T> {
         let mut line = [0; LONGEST_LINE];
-        let text = self.syscall.as_ref().and_then(|file| read(file, &mut line));
-        text.map_or(Place::Unknown, place)
+        let opened = if held.is_none() { self.file(name) } else { None };
+        parse(read(held.or(opened.as_ref())?, &mut line)?)
     }
 }
 
@@ -185,5 +213,16 @@ mod tests {
         let files = Files::open(pid, pid);
         assert!(files.schedule().is_some());
         assert_eq!(Files::open(0, 0).place(), Place::Unknown);
+    }
+
+    #[test]
+    fn files_are_read_where_no_descriptors_are_left_to_hold_them() {
+        let pid = std::process::id();
+        let files = Files::held_below(0, (pid, pid));
+        assert!(files.schedstat.is_none() && files.syscall.is_none());
+        assert!(files.schedule().is_some());
+        assert_ne!(files.place(), Place::Unknown);
+        let held = Files::held_below(u64::MAX, (pid, pid));
+        assert!(held.schedstat.is_some() && held.schedule().is_some());
     }
 }

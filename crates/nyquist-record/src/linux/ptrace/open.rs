@@ -69,7 +69,7 @@ impl Ptrace {
     ///
     pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
         check_machine()?;
-        // Each thread that is traced takes two descriptors.
+        // Each thread that is traced takes two descriptors as long as there are enough.
         limits::raise_descriptor_limit();
         let mut notices = Vec::new();
         let rate_hz = options.rate_hz.clamp(1, MAX_RATE_HZ);

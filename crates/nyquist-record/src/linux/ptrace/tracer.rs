@@ -3,6 +3,7 @@
 
 use super::open::Subject;
 use std::collections::HashMap;
+use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -134,7 +135,10 @@ impl Tracer {
     fn seize_threads(&mut self) -> Result<(), OpenError> {
         let pid = self.target.pid();
         loop {
-            let threads = proc::threads(pid).map_err(|_| OpenError::NoSuchProcess { pid })?;
+            let threads = proc::threads(pid).map_err(|source| match source.kind() {
+                io::ErrorKind::NotFound => OpenError::NoSuchProcess { pid },
+                _ => OpenError::System { what: "the threads of the process cannot be listed", source },
+            })?;
             let new: Vec<u32> = threads.into_iter().filter(|tid| self.tasks.get(*tid).is_none()).collect();
             let mut found = false;
             for tid in new {
