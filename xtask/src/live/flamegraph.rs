@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::browser::Page;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share};
 use super::harness::Test;
@@ -13,6 +14,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_comparison_says_what_was_before", comparison).parallel(),
     Test::new("a_page_holds_the_picture_and_the_functions", page).parallel(),
     Test::new("a_recording_draws_its_own", with_recording).parallel(),
+    Test::new("a_browser_zooms_searches_and_tells_of_boxes", in_browser).parallel(),
+    Test::new("texts_fit_their_boxes_in_a_browser_of_any_width", fits).parallel(),
+    Test::new("a_page_sorts_its_functions", page_in_browser).parallel(),
 ];
 
 /// A box of a picture: its level, its share of the width, and what is said of it.
@@ -106,6 +110,114 @@ fn page(test: &Context<'_>) -> Verdict {
     let page = fs::read_to_string(page)?;
     expect_contains("the table", &page, "<td class=\"name\">alpha</td>")?;
     expect_contains("the picture", &page, "<title>alpha (")
+}
+
+/// Names of what is looked at in the pictures, for the browser.
+const HELPERS: &str = "
+    window.svg = document.querySelector('svg.flame');
+    window.boxes = Array.from(svg.querySelectorAll('.boxes > g'));
+    window.named = (name) => boxes.find((box) => box.querySelector('title').textContent.startsWith(name + ' ('));
+    window.widthOf = (name) => Number(named(name).querySelector('rect').getAttribute('width'));
+    window.isShown = (name) => named(name).style.display !== 'none';
+    window.button = (text) => Array.from(svg.querySelectorAll('.button'))
+        .find((button) => button.textContent.includes(text) && button.style.display !== 'none');
+    window.texts = () => boxes.filter((box) => box.style.display !== 'none').every((box) => {
+        const text = box.querySelector('text'), rect = box.querySelector('rect');
+        return text.textContent === ''
+            || text.getComputedTextLength() + 3 <= Number(rect.getAttribute('width')) + 0.5;
+    });
+    true";
+
+fn in_browser(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "500"]).run_well()?;
+    let picture = test.fresh("picture.svg");
+    let (file, output) = (recorded.path.display().to_string(), picture.display().to_string());
+    test.nyquist(&["flamegraph", &file, "-o", &output]).run()?.succeeded()?;
+    let mut page = Page::open(test, &picture, 1000, 400)?;
+    page.evaluate(HELPERS)?;
+    let share = page.evaluate("widthOf('alpha') / (innerWidth - 20)")?.as_f64().unwrap_or(0.0);
+    expect_share("alpha's box", share, recorded.profile.total_share("alpha"), recorded.profile.count())?;
+
+    page.point("named('alpha').querySelector('rect')", false)?;
+    page.wait_until("svg.querySelector('.details').textContent.startsWith('alpha (')")?;
+    page.wait_until("svg.querySelector('.details').textContent.endsWith('of CPU time')")?;
+
+    page.point("named('alpha').querySelector('rect')", true)?;
+    page.wait_until("Math.abs(widthOf('alpha') - (svg.viewBox.baseVal.width - 20)) < 1")?;
+    expect_eq("beta beside it", page.evaluate("isShown('beta')")?, false.into())?;
+    expect_eq("its caller", page.evaluate("isShown('middle')")?, true.into())?;
+    page.point("button('Reset zoom')", true)?;
+    page.wait_until("isShown('beta') && !button('Reset zoom')")?;
+
+    page.evaluate("window.prompt = () => '^(alpha|beta)$'")?;
+    page.point("button('Search')", true)?;
+    page.wait_until(
+        "named('alpha').classList.contains('found') && named('beta').classList.contains('found')",
+    )?;
+    expect_eq("gamma_", page.evaluate("named('gamma_').classList.contains('found')")?, false.into())?;
+    let result = page.evaluate("button('end the search').textContent")?.to_string();
+    let found = result.split(": ").nth(1).and_then(|text| text.split('%').next()?.parse::<f64>().ok());
+    let both = recorded.profile.total_share("alpha") + recorded.profile.total_share("beta");
+    expect(
+        found.is_some_and(|found| (found - both * 100.0).abs() < 0.2),
+        format_args!("{result}, not {both}"),
+    )?;
+    page.point("button('end the search')", true)?;
+    page.wait_until("!svg.querySelector('.found')")?;
+
+    page.evaluate("window.prompt = () => 'a(b'")?;
+    page.point("button('Search')", true)?;
+    page.wait_until("Boolean(button('Unterminated group'))")?;
+    page.point("named('alpha').querySelector('rect')", true)?;
+    page.press("Escape")?;
+    page.wait_until("isShown('beta') && !button('Unterminated group')")
+}
+
+fn fits(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
+    let file = recorded.path.display().to_string();
+    for options in [&[][..], &["--inverted"], &["--chart"], &["--before", &file]] {
+        let picture = test.fresh("picture.svg");
+        let output = picture.display().to_string();
+        test.nyquist(&["flamegraph", &file, "-o", &output]).args(options).run()?.succeeded()?;
+        let mut page = Page::open(test, &picture, 800, 600)?;
+        page.evaluate(HELPERS)?;
+        for width in [800, 1600, 400] {
+            page.resize(width, 600)?;
+            page.wait_until(&format!("Math.abs(svg.viewBox.baseVal.width - {width}) < 20"))?;
+            expect_eq(&format!("{options:?} at {width}"), page.evaluate("texts()")?, true.into())?;
+        }
+        let axis = page.evaluate("svg.querySelectorAll('.axis text').length")?.as_u64().unwrap_or(0);
+        expect_eq("an axis of times", axis > 0, options == ["--chart"])?;
+        // However far down, what is said of a box is in sight.
+        page.resize(800, 100)?;
+        page.evaluate("window.scrollTo(0, 10000)")?;
+        page.wait_until("Math.abs(svg.querySelector('.title').getBoundingClientRect().y) < 20")?;
+    }
+    Ok(())
+}
+
+fn page_in_browser(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "300"]).run_well()?;
+    let file = test.path("page.html");
+    let (profile, output) = (recorded.path.display().to_string(), file.display().to_string());
+    test.nyquist(&["export", &profile, "-o", &output]).run()?.succeeded()?;
+    let mut page = Page::open(test, &file, 800, 700)?;
+    page.evaluate(HELPERS)?;
+    expect_eq("texts in their boxes", page.evaluate("texts()")?, true.into())?;
+    expect_eq(
+        "nothing is beside the window",
+        page.evaluate("document.documentElement.scrollWidth <= innerWidth")?,
+        true.into(),
+    )?;
+    let first = "document.querySelector('tbody td.name').textContent";
+    expect_eq("the hottest", page.evaluate(first)?, "alpha".into())?;
+    page.point("document.querySelector('th[data-sort=total]')", true)?;
+    page.wait_until(&format!("{first} !== 'alpha'"))?;
+    page.point("document.querySelector('th[data-sort=own]')", true)?;
+    page.wait_until(&format!("{first} === 'alpha'"))?;
+    page.point("named('alpha').querySelector('rect')", true)?;
+    page.wait_until("isShown('alpha') && !isShown('beta')")
 }
 
 fn with_recording(test: &Context<'_>) -> Verdict {

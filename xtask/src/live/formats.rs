@@ -12,6 +12,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("pprof_shows_the_same_functions", go_pprof).parallel(),
     Test::new("perf_script_text_is_read", perf_script).parallel(),
     Test::new("a_cpu_profile_of_node_is_read", node).parallel(),
+    Test::new("a_profile_that_firefox_made_is_read", firefox),
     Test::new("a_closed_pipe_is_no_error", closed_pipe).parallel(),
     Test::new("what_is_no_profile_says_so", no_profile).quick().parallel(),
 ];
@@ -117,6 +118,68 @@ fn node(test: &Context<'_>) -> Verdict {
     let file = test.path("x.cpuprofile").display().to_string();
     let table = test.nyquist(&["report", &file]).run()?.succeeded()?.stdout_text();
     expect_contains("the report", &table, "busy")
+}
+
+/// The profile that Firefox writes of itself when it ends: several processes, JavaScript and native code, and markers.
+fn firefox(test: &Context<'_>) -> Verdict {
+    let Some(program) =
+        ["firefox-esr", "firefox"].into_iter().find(|program| has(test, program, "--version"))
+    else {
+        return skip("firefox is not installed");
+    };
+    let (page, profile, folder) = (test.path("page.html"), test.path("firefox.json"), test.path("profile"));
+    let script = "function busy_in_the_page(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i); return s; } \
+        const end = performance.now() + 1000; while (performance.now() < end) busy_in_the_page(100000);";
+    std::fs::write(&page, format!("<script>{script}</script>"))?;
+    std::fs::create_dir_all(&folder)?;
+    let (home, picture) = (test.path("").display().to_string(), test.path("page.png").display().to_string());
+    let words = ["--headless", "--profile", &folder.display().to_string(), "--screenshot", &picture]
+        .map(str::to_owned);
+    let words: Vec<_> = words.iter().map(String::as_str).collect();
+    let running = test
+        .program(program)
+        .args(&words)
+        .args(&[&format!("file://{}", page.display())])
+        .env("HOME", home)
+        .env("MOZ_PROFILER_STARTUP", "1")
+        .env("MOZ_PROFILER_STARTUP_FEATURES", "js,stackwalk,cpu")
+        .env("MOZ_PROFILER_SHUTDOWN", profile.display().to_string())
+        .start()?;
+    running.wait()?;
+    if !profile.exists() {
+        return skip("firefox has written no profile of itself here");
+    }
+    let file = profile.display().to_string();
+    let ask = |words: &[&str]| -> Result<Value, Stop> {
+        let text = test.nyquist(&["report", "--json", &file]).args(words).run()?.succeeded()?.stdout_text();
+        Ok(serde_json::from_str(&text)?)
+    };
+    let names = |json: &Value, list: &str, member: &str| -> Vec<String> {
+        let rows = json[list].as_array().into_iter().flatten();
+        rows.filter_map(|row| Some(row[member].as_str()?.to_owned())).collect()
+    };
+    let threads = ask(&["--threads"])?;
+    let mut processes = names(&threads, "threads", "pid");
+    processes.sort();
+    processes.dedup();
+    expect(processes.len() > 1, format_args!("the processes are {processes:?}"))?;
+    expect(
+        names(&threads, "threads", "thread").iter().any(|name| name == "GeckoMain"),
+        format_args!("{threads}"),
+    )?;
+    let functions = ask(&["--limit", "0"])?;
+    let named = names(&functions, "functions", "function");
+    let has_page = named.iter().any(|name| name.starts_with("busy_in_the_page"));
+    expect(has_page, format_args!("no function of the page among {}", named.len()))?;
+    expect(
+        named.iter().any(|name| name.starts_with("__libc_start_call_main")),
+        "no native function has a name",
+    )?;
+    let cpu = functions["cpu_ns"].as_u64().unwrap_or(0);
+    let duration = functions["duration_ns"].as_u64().unwrap_or(0);
+    expect(cpu > 100_000_000, format_args!("{cpu} ns of CPU time in {duration} ns"))?;
+    let markers = names(&ask(&["--markers", "--limit", "0"])?, "markers", "marker");
+    expect(markers.len() > 20, format_args!("the markers are {markers:?}"))
 }
 
 fn closed_pipe(test: &Context<'_>) -> Verdict {

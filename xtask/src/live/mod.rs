@@ -5,6 +5,7 @@
 mod annotate;
 mod attach;
 mod bad_input;
+mod browser;
 mod cargo;
 mod context;
 mod deep_stacks;

@@ -9,6 +9,8 @@
     const shareOf = svg.dataset.shareOf;
     // They share a line: what is under the pointer hides the subtitle.
     const details = svg.querySelector('.details'), subtitle = svg.querySelector('.subtitle');
+    const header = svg.querySelector('.header');
+    const headerHeight = Number(svg.dataset.header);
     const boxes = Array.from(svg.querySelectorAll('.boxes > g'), (group) => {
       const label = group.querySelector('title').textContent;
       const end = label.lastIndexOf(' (');
@@ -34,9 +36,11 @@
       element.setAttribute('text-anchor', 'end');
       element.textContent = text;
       element.addEventListener('click', onClick);
-      svg.appendChild(element);
+      header.appendChild(element);
       return element;
     }
+    const axis = header.appendChild(document.createElementNS(NS, 'g'));
+    axis.setAttribute('class', 'axis');
     const searchButton = button('Search', () => { const text = ask(); if (text !== null) search(text); });
     const resetButton = button('Reset zoom', () => zoom(null));
     const result = button('', () => search(''));
@@ -74,10 +78,30 @@
         box.group.classList.toggle('parent', isParent);
         box.group.classList.toggle('found', box.found);
       }
+      if (svg.dataset.timeFrom) drawAxis(from, scale);
       searchButton.setAttribute('x', width - MARGIN);
       resetButton.setAttribute('x', width - MARGIN - 70);
       result.setAttribute('x', width - MARGIN - (zoomed ? 160 : 70));
       resetButton.style.display = zoomed ? '' : 'none';
+    }
+
+    // Times at whole steps of 1, 2 or 5, not too close to each other.
+    function drawAxis(from, scale) {
+      const origin = Number(svg.dataset.timeFrom);
+      const least = 90 / scale, power = 10 ** Math.floor(Math.log10(least));
+      const step = power * [1, 2, 5, 10].find((factor) => factor * power >= least);
+      const digits = Math.max(0, 6 - Math.floor(Math.log10(step) + 1e-9));
+      axis.replaceChildren();
+      const end = from + (width - 2 * MARGIN) / scale;
+      for (let time = Math.ceil((origin + from) / step) * step; time - origin <= end; time += step) {
+        const x = MARGIN + (time - origin - from) * scale;
+        const line = axis.appendChild(document.createElementNS(NS, 'path'));
+        line.setAttribute('d', `M${x} ${headerHeight - 6}v6`);
+        const text = axis.appendChild(document.createElementNS(NS, 'text'));
+        text.setAttribute('x', x + 3);
+        text.setAttribute('y', headerHeight - 4);
+        text.textContent = `${(time / 1e6).toFixed(digits)} ms`;
+      }
     }
 
     function zoom(box) {
@@ -123,6 +147,13 @@
       layout();
     }
     window.addEventListener('resize', resize);
+    if (isAlone) {
+      // The header stays in sight, and a graph that stands shows its roots first.
+      const stay = () => header.setAttribute('transform', `translate(0 ${window.scrollY})`);
+      window.addEventListener('scroll', stay);
+      if (svg.dataset.hangs === 'false') window.scrollTo(0, Number(svg.getAttribute('height')));
+      stay();
+    }
     window.addEventListener('keydown', (event) => {
       if (event.key === 'Escape') { search(''); zoom(null); }
       if ((event.key === 'f' && (event.ctrlKey || event.metaKey)) || event.key === 'F3') {

@@ -32,7 +32,9 @@ pub fn write_html(
     }
     writeln!(out, "<div class=\"picture\">")?;
     let mut svg = Vec::new();
-    write_svg(picture, &mut svg)?;
+    // The page has the title already.
+    let heading = "Flame graph: click to zoom, Ctrl+F to search".to_owned();
+    write_svg(&FlamePicture { title: heading, ..picture.clone() }, &mut svg)?;
     // Within a page neither the declaration nor the script's marks have a place.
     let svg = String::from_utf8_lossy(&svg);
     let svg = svg.split_once("?>\n").map_or(&*svg, |(_, svg)| svg);

@@ -29,6 +29,8 @@ pub struct FlamePicture {
     pub pixels: u32,
     /// How shares of the whole are called, as "of CPU time"; boxes of a flame chart have none.
     pub share_of: Option<String>,
+    /// Where the left edge is in time, in ns, if widths are times: a browser shows an axis of them.
+    pub time_from: Option<f64>,
 }
 
 /// A box.

@@ -14,6 +14,9 @@ const CHARACTER: f64 = 7.2;
 const HEADER: usize = 52;
 const FOOTER: usize = 10;
 
+/// The height of the axis of times above the boxes.
+const AXIS: usize = 16;
+
 /// What is left and right of the boxes.
 const MARGIN: usize = 10;
 
@@ -23,7 +26,8 @@ const MIN_TEXT: f64 = 2.0 * CHARACTER + 6.0;
 /// Writes the picture.
 pub fn write_svg(picture: &FlamePicture, out: &mut impl Write) -> io::Result<()> {
     let levels = picture.boxes.iter().map(|flame_box| flame_box.depth + 1).max().unwrap_or(1);
-    let (width, height) = (picture.pixels as usize, HEADER + levels * LEVEL + FOOTER);
+    let header = HEADER + picture.time_from.map_or(0, |_| AXIS);
+    let (width, height) = (picture.pixels as usize, header + levels * LEVEL + FOOTER);
     write!(
         out,
         concat!(
@@ -32,7 +36,7 @@ pub fn write_svg(picture: &FlamePicture, out: &mut impl Write) -> io::Result<()>
             r#"<svg xmlns="http://www.w3.org/2000/svg" version="1.1" class="flame" width="{width}" height="{height}" "#,
             r#"viewBox="0 0 {width} {height}" font-family="ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace" "#,
             r#"font-size="{font}" data-total="{total}" data-level="{level}" data-header="{header}" data-hangs="{hangs}" "#,
-            r#"data-share-of="{share_of}">"#,
+            r#"data-share-of="{share_of}"{time_from}>"#,
             "\n"
         ),
         width = width,
@@ -40,34 +44,47 @@ pub fn write_svg(picture: &FlamePicture, out: &mut impl Write) -> io::Result<()>
         font = FONT,
         total = number(picture.width),
         level = LEVEL,
-        header = HEADER,
+        header = header,
         hangs = picture.hangs,
         share_of = escape(picture.share_of.as_deref().unwrap_or_default()),
+        time_from =
+            picture.time_from.map_or_else(String::new, |ns| format!(r#" data-time-from="{}""#, number(ns))),
     )?;
     writeln!(out, "<style>{}</style>", include_str!("flame.css"))?;
     writeln!(out, r#"<rect class="back" width="100%" height="100%"/>"#)?;
+    writeln!(out, r#"<g class="boxes">"#)?;
+    for flame_box in &picture.boxes {
+        write_box(picture, flame_box, header + levels_above(picture, flame_box, levels) * LEVEL, out)?;
+    }
+    writeln!(out, "</g>")?;
+    write_header(picture, width, header, out)?;
+    writeln!(out, "<script><![CDATA[\n{}]]></script>\n</svg>", include_str!("flame.js"))
+}
+
+/// The header comes after the boxes, for in a browser it stays in sight above them.
+fn write_header(picture: &FlamePicture, width: usize, height: usize, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, r#"<g class="header"><rect class="back" width="100%" height="{height}"/>"#)?;
     let title = escape(&fitted(&picture.title, (width - 2 * MARGIN) as f64 / 1.4));
     writeln!(out, r#"<text class="title" x="{MARGIN}" y="22">{title}</text>"#)?;
     let subtitle = escape(&fitted(&picture.subtitle, (width - 2 * MARGIN) as f64));
     writeln!(out, r#"<text class="subtitle" x="{MARGIN}" y="40">{subtitle}</text>"#)?;
     writeln!(out, r#"<text class="details" x="{MARGIN}" y="40"></text>"#)?;
-    writeln!(out, r#"<g class="boxes">"#)?;
-    for flame_box in &picture.boxes {
-        write_box(picture, flame_box, levels, out)?;
-    }
-    writeln!(out, "</g>\n<script><![CDATA[\n{}]]></script>\n</svg>", include_str!("flame.js"))
+    writeln!(out, "</g>")
+}
+
+/// How many levels are drawn above a box.
+fn levels_above(picture: &FlamePicture, flame_box: &FlamePictureBox, levels: usize) -> usize {
+    if picture.hangs { flame_box.depth } else { levels - 1 - flame_box.depth }
 }
 
 fn write_box(
     picture: &FlamePicture,
     flame_box: &FlamePictureBox,
-    levels: usize,
+    y: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let scale = (picture.pixels as usize - 2 * MARGIN) as f64 / picture.width.max(f64::MIN_POSITIVE);
     let (x, width) = (MARGIN as f64 + flame_box.start * scale, flame_box.width * scale);
-    let level = if picture.hangs { flame_box.depth } else { levels - 1 - flame_box.depth };
-    let y = HEADER + level * LEVEL;
     let name = escape(&flame_box.name);
     write!(
         out,

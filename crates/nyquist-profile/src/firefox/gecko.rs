@@ -85,6 +85,9 @@ impl RawTable {
 pub(super) fn convert(raw_meta: RawMeta, root: RawProcess) -> Result<Profile, ReadError> {
     let (mut meta, cpu_unit) = read_meta(&raw_meta, &[]);
     meta.symbolicated = false;
+    if meta.product.is_empty() {
+        "Firefox".clone_into(&mut meta.product);
+    }
     let mut builder = ProfileBuilder::without_categories(meta);
     read_categories(&mut builder, &raw_meta.categories);
     let schemas = read_marker_schemas(&mut builder, raw_meta.marker_schema);
@@ -123,7 +126,9 @@ fn read_process(
     times: Times,
     schemas: &Schemas,
 ) -> Result<(), ReadError> {
-    let (places, libs): (Vec<_>, Vec<_>) = libs.into_iter().map(|it| ((it.start, it.end), it.lib)).unzip();
+    // The one without a name is no file: the kernel's part of the process.
+    let libs = libs.into_iter().filter(|mapped| !mapped.lib.name.is_empty());
+    let (places, libs): (Vec<_>, Vec<_>) = libs.map(|it| ((it.start, it.end), it.lib)).unzip();
     let ids = add_libs(builder, libs);
     let mut mapped: Vec<_> =
         places.into_iter().zip(ids).map(|((start, end), id)| MappedLib { start, end, id }).collect();
@@ -137,6 +142,23 @@ fn read_process(
         ThreadReader { builder, mapped: &mapped, times, schemas }.read(&raw, owner)?;
     }
     Ok(())
+}
+
+/// The CPU time of a thread that no sample stands for yet, in ns. Firefox looks at its threads by the wall clock, and as
+/// often as it finds one, it says what it has used since: samples stand for that, in whole intervals, and where it is none
+/// the thread waited.
+#[derive(Default)]
+struct CpuTime(u64);
+
+impl CpuTime {
+    /// Adds what was used, and takes the whole intervals out of it, rounded.
+    fn take(&mut self, used: u64, interval: u64) -> u32 {
+        let interval = interval.max(1);
+        self.0 = self.0.saturating_add(used);
+        let intervals = self.0.saturating_add(interval / 2) / interval;
+        self.0 = self.0.saturating_sub(intervals.saturating_mul(interval));
+        u32::try_from(intervals).unwrap_or(u32::MAX)
+    }
 }
 
 struct MappedLib {
@@ -166,15 +188,22 @@ impl ThreadReader<'_> {
         thread.end = raw.unregister_time.map(|time| self.times.at(time));
         thread.is_main = raw.name == "GeckoMain";
         let thread = self.builder.add_thread(thread);
+        let mut used = CpuTime::default();
         for (row, cells) in raw.samples.data.iter().enumerate() {
             let stack = match raw.samples.index(cells, "stack") {
                 Some(stack) => Some(*stacks.get(stack).ok_or_else(|| beyond("samples", "stack", row))?),
                 None => None,
             };
             let time = self.times.at(raw.samples.number(cells, "time").unwrap_or(0.0));
-            let used = raw.samples.number(cells, "threadCPUDelta").unwrap_or(0.0);
-            let used = (used * self.times.cpu_unit.unwrap_or(0.0)).round() as u64;
-            self.builder.add_sample(thread, Sample::new(time, stack, used));
+            let delta = raw.samples.number(cells, "threadCPUDelta").unwrap_or(0.0);
+            let delta = (delta * self.times.cpu_unit.unwrap_or(0.0)).round() as u64;
+            let mut sample = Sample::new(time, stack, delta);
+            // What a thread's first delta counts from is not known.
+            if self.times.cpu_unit.is_some() && row > 0 {
+                let intervals = used.take(delta, self.builder.profile().meta().interval);
+                (sample.weight, sample.off_cpu) = (intervals.max(1), intervals == 0);
+            }
+            self.builder.add_sample(thread, sample);
         }
         for (row, cells) in raw.markers.data.iter().enumerate() {
             let marker = self.marker(raw, row, cells)?;

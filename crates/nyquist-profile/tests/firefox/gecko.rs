@@ -133,6 +133,20 @@ fn times_count_from_the_first_process() {
 }
 
 #[test]
+fn samples_stand_for_the_cpu_time_that_was_used() {
+    let mut document = document();
+    // In µs, of intervals of 1 ms; the first counts from something that is not known.
+    let used = [700, 300, 300, 300, 0, 2600, 0];
+    let rows: Vec<_> = used.iter().enumerate().map(|(row, used)| json!([0, row as f64, 0.0, used])).collect();
+    document["threads"][0]["samples"]["data"] = json!(rows);
+    let profile = read(&document).unwrap();
+    let samples = profile.threads()[0].samples.iter();
+    let weights: Vec<_> = samples.map(|sample| (sample.weight, sample.off_cpu)).collect();
+    let (ran, waited) = (|weight| (weight, false), (1, true));
+    assert_eq!(weights, [ran(1), waited, ran(1), waited, waited, ran(3), waited]);
+}
+
+#[test]
 fn indexes_beyond_the_tables_are_refused() {
     for (place, value) in [
         ("/threads/0/samples/data/0/0", json!(99)),

@@ -21,13 +21,17 @@ pub(super) fn picture(after: &View<'_>, before: &View<'_>, args: &PictureArgs, n
         ..FlameOptions::default()
     });
     let nodes = before.nodes_of(&graph);
-    with_colors(after, args, false, names, |index, flame_box| {
+    let mut picture = with_colors(after, args, false, names, |index, flame_box| {
         let share = flame_box.width as f64 / graph.width.max(1) as f64;
         let old = nodes[index].map_or(0.0, |node| before.shares[node]);
         let sign = if share < old { "-" } else { "+" };
         let remark = format!(", before {}, {sign}{}", percent(old), percent((share - old).abs()));
         (FlameColors::of_change((share - old) / STRONGEST), remark)
-    })
+    });
+    if args.subtitle.is_none() {
+        picture.subtitle.push_str("; red takes more of the whole than before, blue less");
+    }
+    picture
 }
 
 /// The name by which boxes are compared: of what has none but its address, that.

@@ -45,8 +45,9 @@ pub(super) fn picture(view: &View<'_>, args: &PictureArgs, names: Names) -> Flam
         }
         level += deepest + 2;
     }
+    let time_from = Some(times.start as f64);
     let picture =
-        FlamePicture { width: length as f64, boxes, hangs: true, share_of: None, ..FlamePicture::default() };
+        FlamePicture { width: length as f64, boxes, hangs: true, time_from, ..FlamePicture::default() };
     super::titled(view, args, picture)
 }
 

@@ -16,8 +16,8 @@ pub(crate) fn heading(view: &View<'_>) -> String {
         SampleState::Both => "CPU time and waiting",
     };
     let mut lines = vec![format!(
-        "{}: {:.2} s of {kind} in {:.2} s, {}",
-        crate::text::names::printable(&view.profile().meta().product),
+        "{}{:.2} s of {kind} in {:.2} s, {}",
+        name_before(&view.profile().meta().product),
         seconds(summary.total.weight.saturating_mul(summary.interval_ns)),
         seconds(summary.duration_ns),
         count_of_threads(&summary)
@@ -33,6 +33,11 @@ pub(crate) fn heading(view: &View<'_>) -> String {
         lines.push(format!("{share} in stacks that do not reach their root"));
     }
     lines.join("\n") + "\n"
+}
+
+/// The name of what was recorded, if it is known, with a colon.
+fn name_before(product: &str) -> String {
+    if product.is_empty() { String::new() } else { format!("{}: ", crate::text::names::printable(product)) }
 }
 
 /// How the CPU time is shared between user code, the kernel, and what is not known.

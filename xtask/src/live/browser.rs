@@ -1,0 +1,149 @@
+//! A headless Chromium that is told what to do over a pipe, by the DevTools protocol
+//! (<https://chromedevtools.github.io/devtools-protocol/>).
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::expect::{Stop, skip};
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The names that the program has.
+const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// A page in a browser of its own, which ends with this.
+pub(super) struct Page {
+    browser: Child,
+    input: ChildStdin,
+    messages: Receiver<Value>,
+    session: Option<String>,
+    sent: u64,
+}
+
+impl Page {
+    /// Opens a file in a window of that size; a skip where there is no browser.
+    pub(super) fn open(test: &Context<'_>, file: &Path, width: u32, height: u32) -> Result<Self, Stop> {
+        let is_there = |program: &&&str| Command::new(program).arg("--version").output().is_ok();
+        let Some(program) = PROGRAMS.iter().find(is_there) else {
+            return skip("there is no chromium, in which pages are looked at");
+        };
+        // The protocol is spoken over descriptors 3 and 4, which a shell makes of the usual ones.
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1", "sh", program]);
+        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe"]);
+        command.arg(format!("--user-data-dir={}", test.fresh("browser").display()));
+        test.mark(&mut command);
+        let mut browser = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let input = browser.stdin.take().context("its input is piped")?;
+        let output = browser.stdout.take().context("its output is piped")?;
+        let (sender, messages) = mpsc::channel();
+        // Ends with the browser.
+        thread::spawn(move || {
+            for message in BufReader::new(output).split(0).map_while(Result::ok) {
+                let parsed = serde_json::from_slice(&message).unwrap_or(Value::Null);
+                if sender.send(parsed).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut page = Self { browser, input, messages, session: None, sent: 0 };
+        let target = page.call("Target.createTarget", &json!({"url": "about:blank"}))?;
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        page.session = page.call("Target.attachToTarget", &attach)?["sessionId"].as_str().map(str::to_owned);
+        page.resize(width, height)?;
+        page.call("Page.navigate", &json!({"url": format!("file://{}", file.display())}))?;
+        page.wait_until("location.protocol === 'file:' && document.readyState === 'complete'")?;
+        Ok(page)
+    }
+
+    /// Gives the window another size.
+    pub(super) fn resize(&mut self, width: u32, height: u32) -> Result<(), Stop> {
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &size).map(drop)
+    }
+
+    /// The value of a JavaScript expression.
+    pub(super) fn evaluate(&mut self, expression: &str) -> Result<Value, Stop> {
+        let result =
+            self.call("Runtime.evaluate", &json!({"expression": expression, "returnByValue": true}))?;
+        match result.get("exceptionDetails") {
+            Some(exception) => Err(Stop::Failed(format!("{expression}: {exception}"))),
+            None => Ok(result["result"]["value"].clone()),
+        }
+    }
+
+    /// Waits until an expression is true.
+    pub(super) fn wait_until(&mut self, expression: &str) -> Result<(), Stop> {
+        let end = Instant::now() + PATIENCE;
+        while self.evaluate(expression)? != json!(true) {
+            if Instant::now() > end {
+                return Err(Stop::Failed(format!("waited in vain until {expression}")));
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    /// Moves the mouse to the middle of what an expression gives, an element of the page, and clicks there if asked to.
+    pub(super) fn point(&mut self, element: &str, clicks: bool) -> Result<(), Stop> {
+        let middle = format!(
+            "(() => {{ const box = ({element}).getBoundingClientRect(); \
+             return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+        );
+        let place = self.evaluate(&middle)?;
+        let kinds: &[&str] =
+            if clicks { &["mouseMoved", "mousePressed", "mouseReleased"] } else { &["mouseMoved"] };
+        for kind in kinds {
+            let button = if *kind == "mouseMoved" { "none" } else { "left" };
+            let event =
+                json!({"type": kind, "x": place[0], "y": place[1], "button": button, "clickCount": 1});
+            self.call("Input.dispatchMouseEvent", &event)?;
+        }
+        Ok(())
+    }
+
+    /// Presses a key by its name.
+    pub(super) fn press(&mut self, key: &str) -> Result<(), Stop> {
+        for kind in ["keyDown", "keyUp"] {
+            self.call("Input.dispatchKeyEvent", &json!({"type": kind, "key": key}))?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Result<Value, Stop> {
+        self.sent += 1;
+        let mut message = json!({"id": self.sent, "method": method, "params": parameters});
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.input.write_all(format!("{message}\0").as_bytes())?;
+        loop {
+            let answer = self.messages.recv_timeout(PATIENCE);
+            let answer = answer
+                .map_err(|error| Stop::Failed(format!("no answer to {method} of the browser: {error}")))?;
+            if answer["id"] == json!(self.sent) {
+                return match answer.get("error") {
+                    Some(error) => Err(Stop::Failed(format!("{method}: {error}"))),
+                    None => Ok(answer["result"].clone()),
+                };
+            }
+        }
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // Where it has ended already, nothing is left to do.
+        let _ = self.browser.kill();
+        let _ = self.browser.wait();
+    }
+}
