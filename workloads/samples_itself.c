@@ -48,9 +48,10 @@ static void end(size_t at) {
 }
 
 static void put_id(void) {
+    static uint64_t clock_ns;
     put32(1000);
     put32(1000);
-    put64(samples);
+    put64(clock_ns += 1000000);
 }
 
 static void put_text(const char *text) {

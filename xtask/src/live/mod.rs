@@ -2,6 +2,7 @@
 //!
 //! libtest hides what a passing test prints, also its word about a skip; hence a harness of our own.
 
+mod aarch64;
 mod annotate;
 mod attach;
 mod bad_input;
@@ -86,6 +87,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
     ("perf_data_export", perf_data_export::TESTS),
+    ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),

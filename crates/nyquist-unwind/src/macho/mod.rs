@@ -6,7 +6,7 @@ use crate::Damage;
 use crate::cfi::{FrameSection, SectionKind};
 use crate::code::CodeRange;
 use crate::compile::CompactFunction;
-use nyquist_object::{ByteSource, MachO, RelativeAddress};
+use nyquist_object::{ByteSource, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 
 /// What of a file is compiled.
@@ -46,9 +46,40 @@ pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> Parts
         text: address_of("__text"),
         got: None,
     });
-    let starts = file.function_starts().unwrap_or_default();
+    let starts = function_starts(file);
     let functions = functions(&entries.unwrap_or_default(), &starts, &code);
     Parts { code, functions, sections: section.into_iter().collect() }
+}
+
+/// Where functions begin, in ascending order: as the file lists them, or, where it has no list, by its symbols.
+fn function_starts<S: ByteSource>(file: &MachO<S>) -> Vec<RelativeAddress> {
+    match file.function_starts() {
+        Ok(starts) if !starts.is_empty() => starts,
+        _ => {
+            let table = file.symbol_table().map(|table| table.symbols);
+            let bytes = table.and_then(|table| file.source().read_range(table.offset.0, table.size).ok());
+            let mut starts: Vec<_> = defined_symbols(&bytes.unwrap_or_default())
+                .filter_map(|address| file.relative(address))
+                .collect();
+            starts.sort_unstable();
+            starts.dedup();
+            starts
+        }
+    }
+}
+
+/// The addresses of a symbol table's entries (`nlist_64`) that stand for places in sections, and not for debug information.
+fn defined_symbols(bytes: &[u8]) -> impl Iterator<Item = Svma> {
+    const ENTRY: usize = 16;
+    /// `N_STAB`, `N_TYPE`, and of the latter `N_SECT`.
+    const DEBUG: u8 = 0xe0;
+    const TYPE: u8 = 0x0e;
+    const IN_SECTION: u8 = 0x0e;
+    bytes.chunks_exact(ENTRY).filter_map(|entry| {
+        let kind = *entry.get(4)?;
+        let value = entry.get(8..)?.first_chunk()?;
+        (kind & DEBUG == 0 && kind & TYPE == IN_SECTION).then_some(Svma(u64::from_le_bytes(*value)))
+    })
 }
 
 /// The sections that are code, by address, as far as there are bytes for them.

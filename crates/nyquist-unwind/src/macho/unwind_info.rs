@@ -124,7 +124,7 @@ mod tests {
         let header = [1, 28, 2, 36, 0, 36, 3];
         let common = [0x0100_0000, 0x0200_0000];
         let index = [0x1000, 72, 0, 0x1100, 96, 0, 0x1200, 0, 0];
-        let regular = [2, 2 << 16 | 8, 0x1000, 0x0300_0000, 0x1080, 0x0400_0000];
+        let regular = [2, 0x0002_0008, 0x1000, 0x0300_0000, 0x1080, 0x0400_0000];
         // One encoding of its own, and entries for a common one and that.
         let compressed = [3, 0x0002_000c, 0x0001_0014, 0x0100_0000, 0x0200_0040, 0x0500_0000];
         words(&[&header[..], &common, &index, &regular, &compressed].concat())

@@ -13,6 +13,9 @@ const SIGRETURN: [&[u8]; 2] =
 /// The most instructions that are followed.
 const MAX_FOLLOWED: usize = 64;
 
+/// The ModRM byte of `jmp [rip + displacement]`.
+const JUMP_BY_POINTER: u8 = 0x25;
+
 /// The registers' numbers in instructions.
 const RSP: u8 = 4;
 const RBP: u8 = 5;
@@ -222,7 +225,9 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
         },
         // `cmp` and `test` change nothing.
         0x38..=0x3b | 0x84 | 0x85 => {}
-        // Jumps to and calls of a pointer, and pushes.
+        // A jump by a pointer beside the code, as linkers' stubs have it, is a call in place of a return.
+        0xff if modrm == JUMP_BY_POINTER => return Some(Effect::Return),
+        // Other jumps to and calls of a pointer, and pushes.
         0xff if reg >= 2 => return None,
         _ => {
             let writes_rm =
@@ -336,6 +341,12 @@ mod tests {
         check(&leaf, 4, Some((0, None)));
         // push rbp; mov [rsp - 8], rdi; pop rbp; ret: pushed and popped again.
         check(&[0x55, 0x48, 0x89, 0x7c, 0x24, 0xf8, 0x5d, 0xc3], 0, Some((0, None)));
+    }
+
+    #[test]
+    fn stubs() {
+        check(&[0xff, 0x25, 0, 0x10, 0, 0], 0, Some((0, None))); // jmp [rip + 0x1000]
+        check(&[0xff, 0x24, 0xc5, 0, 0x10, 0, 0], 0, None); // jmp [0x1000 + 8 * rax], as switches do
     }
 
     #[test]

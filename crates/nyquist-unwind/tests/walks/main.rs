@@ -1,5 +1,6 @@
 //! Walks over stacks and unwind information made by hand, and at random.
 
+mod aarch64;
 mod hostile;
 mod object;
 mod stepping;

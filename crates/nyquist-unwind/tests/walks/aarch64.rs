@@ -1,0 +1,210 @@
+//! Steps of 64-bit ARM over call frame information and code made by hand, and walks at random.
+
+use crate::object::{
+    BASE, CODE, CODE_LEN, Function, SECTIONS, STACK, bytes, code, eh_frame, file, module, space,
+};
+use nyquist_object::Avma;
+use nyquist_unwind::{
+    AddressSpace, FrameAddress, MAX_FRAMES, Module, Reason, Registers, StackCopy, StackMemory, Unwinder,
+    WalkEnd,
+};
+
+/// The initial instructions of every compiler: CFA = sp, all registers as they are.
+const INITIAL: [u8; 3] = [0x0c, 31, 0];
+/// The return address is undefined: the outermost function.
+const ROOT: &[u8] = &[0x07, 30];
+/// CFA = sp + 32, x29 and x30 at its bottom.
+const RECORD_BELOW: &[u8] = &[0x0e, 32, 0x9d, 4, 0x9e, 3];
+
+/// A file for 64-bit ARM with functions of 0x100 bytes from 0x100 on; at 0xf00 is the outermost one.
+fn arm_file(instructions: &[u8], functions: &[&[u8]]) -> Vec<u8> {
+    let mut all: Vec<_> = functions
+        .iter()
+        .zip(1..)
+        .map(|(instructions, number)| Function { start: 0x100 * number, len: 0x100, instructions })
+        .collect();
+    all.push(Function { start: 0xf00, len: 0x100, instructions: ROOT });
+    let mut section = eh_frame(SECTIONS, "zR", &INITIAL, &all);
+    // The column of the return address, behind the entry's head, the version, "zR" and the two factors.
+    assert_eq!(section[14], 16);
+    section[14] = 30;
+    let mut file = file(instructions, &[(".eh_frame", &section)]);
+    // EM_AARCH64.
+    file[18] = 183;
+    file
+}
+
+fn arm(instructions: &[u8], functions: &[&[u8]]) -> Module {
+    let module = module(arm_file(instructions, functions));
+    assert_eq!(module.damage().first, None);
+    module
+}
+
+/// Registers with these values of the instruction pointer, the stack pointer, x29 and x30, and all others 0xdead.
+fn registers(pc: u64, sp: u64, x29: u64, x30: u64) -> [u64; 33] {
+    let mut values = [0xdead; 33];
+    (values[29], values[30], values[31], values[32]) = (x29, x30, sp, pc);
+    values
+}
+
+fn walk(space: &AddressSpace, registers: [u64; 33], memory: &impl StackMemory) -> (Vec<u64>, WalkEnd) {
+    let mut frames = Vec::new();
+    let mut add = |frame: FrameAddress| frames.push(frame.address().0);
+    let end = Unwinder::new().walk(space, &Registers::Aarch64(registers), memory, &mut add);
+    (frames, end)
+}
+
+#[track_caller]
+fn check(space: &AddressSpace, registers: [u64; 33], stack: &[u64], expected: &[u64], end: WalkEnd) {
+    let bytes = bytes(stack);
+    let memory = StackCopy { start: Avma(STACK), bytes: &bytes };
+    assert_eq!(walk(space, registers, &memory), (expected.to_vec(), end));
+}
+
+const IN_ROOT: u64 = 0xf10;
+
+#[test]
+fn the_return_address_of_a_leaf_is_in_the_link_register() {
+    let space = space(arm(&[], &[&[]]));
+    let (pc, root) = (code(0x110), code(IN_ROOT));
+    check(&space, registers(pc, STACK, 0, root), &[], &[pc, root], WalkEnd::Root);
+    // Only the innermost function can be a leaf.
+    let lost = WalkEnd::Truncated(Reason::RegisterUnknown);
+    check(&space, registers(pc, STACK, 0, code(0x120)), &[], &[pc, code(0x120)], lost);
+}
+
+#[test]
+fn saved_registers_and_signed_addresses() {
+    let space = space(arm(&[], &[RECORD_BELOW, RECORD_BELOW]));
+    let (pc, caller, root) = (code(0x110), code(0x210), code(IN_ROOT));
+    let stack = [STACK + 32, caller, 1, 2, 0, root, 3, 4];
+    check(&space, registers(pc, STACK, STACK, 5), &stack, &[pc, caller, root], WalkEnd::Root);
+    let signed = [STACK + 32, caller | 0x2a80 << 48, 1, 2, 0, root | 0x7f12 << 48, 3, 4];
+    check(&space, registers(pc, STACK, STACK, 5), &signed, &[pc, caller, root], WalkEnd::Root);
+}
+
+#[test]
+fn the_callers_mask_is_used() {
+    let mut space = space(arm(&[], &[RECORD_BELOW]));
+    let (pc, root) = (code(0x110), code(IN_ROOT));
+    let signed = [0, root | 1 << 47, 1, 2];
+    check(&space, registers(pc, STACK, STACK, 5), &signed, &[pc, root], WalkEnd::Root);
+    space.set_address_mask((1 << 48) - 1);
+    let outside = WalkEnd::Truncated(Reason::NotCode);
+    check(&space, registers(pc, STACK, STACK, 5), &signed, &[pc], outside);
+}
+
+#[test]
+fn behind_frame_records_of_unknown_code_the_stack_pointer_is_found_again() {
+    let mut space = space(arm(&[], &[RECORD_BELOW]));
+    let made = 0x7000_0000;
+    space.map_code(Avma(made), 0x1000);
+    let root = code(IN_ROOT);
+    // Code without tables, whose frame is larger than its record, and a caller whose rule is by the stack pointer.
+    let stack = [STACK + 48, code(0x110), 7, 7, 7, 7, 0, root, 1, 2];
+    let frames = [made + 8, code(0x110), root];
+    check(&space, registers(made + 8, STACK, STACK, 5), &stack, &frames, WalkEnd::Root);
+}
+
+/// A stack with the frame that the kernel makes for a signal at its start, and these registers in it.
+fn signal_stack(saved: &[u64; 33]) -> Vec<u64> {
+    let mut words = vec![0; 39];
+    words.extend(saved);
+    words.extend([0, 0, 0x0210_4650_8001]);
+    words.resize(100, 0);
+    words
+}
+
+#[test]
+fn signal_frames_by_their_memory() {
+    let mut space = space(arm(&[], &[RECORD_BELOW]));
+    // Without a byte before it, as emulators map it.
+    let trampoline = 0x7000_0000;
+    space.map_code(Avma(trampoline), 0x1000);
+    let (pc, leaf, root) = (code(0x110), code(0x180), code(IN_ROOT));
+    let interrupted = registers(leaf, STACK + 0x500, 0, root);
+    let mut stack = vec![0, trampoline, 1, 2];
+    stack.extend(signal_stack(&interrupted));
+    stack.resize(0x500 / 8, 0);
+    stack.extend([0, root, 1, 2]);
+    check(&space, registers(pc, STACK, STACK, 5), &stack, &[pc, trampoline, leaf, root], WalkEnd::Root);
+}
+
+#[test]
+fn instructions_where_nothing_is_described() {
+    // stp x29, x30, [sp, -32]!; mov x29, sp; ...; ldp x29, x30, [sp], 32; ret
+    let words: [u32; 5] = [0xa9be_7bfd, 0x9100_03fd, 0xd503_201f, 0xa8c2_7bfd, 0xd65f_03c0];
+    let instructions: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let space = space(arm(&instructions, &[]));
+    let root = code(IN_ROOT);
+    let stack = [0, root, 1, 2];
+    for (at, sp, x30) in [(0, STACK + 32, root), (4, STACK, 5), (12, STACK, 5), (16, STACK + 32, root)] {
+        check(&space, registers(code(at), sp, 7, x30), &stack, &[code(at), root], WalkEnd::Root);
+    }
+}
+
+#[test]
+fn return_addresses_in_other_registers() {
+    // x30 is in x15 (DW_CFA_register).
+    let space = space(arm(&[], &[&[0x09, 30, 15, 0x0e, 16]]));
+    let mut values = registers(code(0x110), STACK, 0, 5);
+    values[15] = code(IN_ROOT);
+    check(&space, values, &[1, 2], &[code(0x110), code(IN_ROOT)], WalkEnd::Root);
+}
+
+/// A generator of numbers that is the same in every run (xorshift, Marsaglia 2003).
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// Memory in which every address can be read, and what it holds follows from the address.
+struct Everywhere(u64);
+
+impl StackMemory for Everywhere {
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        let mut random = Random((address.0 ^ self.0).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        Some(match random.next() % 8 {
+            0..=2 => code(random.next() % CODE_LEN),
+            3..=5 => address.0.wrapping_add(random.next() % 0x1000 / 8 * 8),
+            6 => 0x0210_4650_8001,
+            _ => random.next(),
+        })
+    }
+}
+
+#[test]
+fn every_walk_ends() {
+    let mut random = Random(7);
+    let mut most = 0;
+    for _ in 0..200 {
+        let functions: Vec<Vec<u8>> = (0..8)
+            .map(|_| match random.next() % 4 {
+                0 => RECORD_BELOW.to_vec(),
+                1 => vec![0x0c, 29, 16, 0x9d, 2, 0x9e, 1, 0x2d],
+                2 => vec![0x0e, (random.next() % 128) as u8, 0x9e, (random.next() % 64) as u8],
+                _ => (0..random.next() % 12).map(|_| random.next() as u8).collect(),
+            })
+            .collect();
+        let functions: Vec<_> = functions.iter().map(Vec::as_slice).collect();
+        let instructions: Vec<u8> = (0..0x100).map(|_| random.next() as u8).collect();
+        let mut space = space(module(arm_file(&instructions, &functions)));
+        space.map_code(Avma(BASE + CODE + CODE_LEN), 0x1000);
+        for _ in 0..50 {
+            let mut values = [0; 33];
+            values.iter_mut().for_each(|value| *value = STACK + random.next() % 0x1000);
+            values[32] = code(random.next() % CODE_LEN);
+            let (frames, _) = walk(&space, values, &Everywhere(random.next()));
+            assert!(frames.len() <= MAX_FRAMES);
+            most = most.max(frames.len());
+        }
+    }
+    // If no walk got anywhere, this would be no test of long ones.
+    assert!(most > 5, "at most {most} frames");
+}

@@ -1,0 +1,94 @@
+//! Recordings of 64-bit ARM: a program samples itself in an emulator, and what `nyquist import` makes of its stacks is held against
+//! what libgcc's unwinder saw in the program, frame by frame. Needs Debian's `gcc-aarch64-linux-gnu` and `qemu-user-static`.
+
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_eq, skip};
+use super::harness::Test;
+use super::profile::Profile;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("stacks_in_an_emulator_are_libgccs", |test| stacks(test, &["-O2"])).parallel(),
+    Test::new("stacks_of_unoptimised_code_are_libgccs", |test| stacks(test, &["-O0"])).parallel(),
+    Test::new("stacks_without_frame_pointers_are_libgccs", |test| {
+        stacks(test, &["-O2", "-fomit-frame-pointer"])
+    })
+    .parallel(),
+    Test::new("stacks_with_signed_return_addresses_are_libgccs", |test| {
+        stacks(test, &["-O2", "-mbranch-protection=standard"])
+    })
+    .parallel(),
+];
+
+/// Where a program that is not position-independent is.
+const IMAGE_BASE: u64 = 0x40_0000;
+
+/// Words of a call chain from here on say whose the addresses behind them are.
+const CONTEXT: u64 = -4095_i64 as u64;
+
+/// Builds the workload and lets it sample itself, at every instruction.
+fn record(test: &Context<'_>, flags: &[&str]) -> Result<PathBuf, Stop> {
+    let (program, recording) = (test.fresh("samples_itself"), test.fresh("arm.data"));
+    let source = crate::root().join("workloads/samples_itself.c");
+    let compiler = test.program("aarch64-linux-gnu-gcc").args(&["-static", "-g"]).args(flags);
+    match compiler.path(&source).args(&["-lm", "-o"]).path(&program).run() {
+        Ok(finished) => drop(finished.succeeded()?),
+        Err(error) => return skip(format_args!("there is no compiler for 64-bit ARM here: {error}")),
+    }
+    match test.program("qemu-aarch64-static").args(&["-singlestep"]).path(&program).path(&recording).run() {
+        Ok(finished) => finished.succeeded().map(|_| recording).map_err(Into::into),
+        Err(error) => skip(format_args!("there is no emulator of 64-bit ARM here: {error}")),
+    }
+}
+
+/// The call chains of a recording's samples, innermost first, as addresses to look up.
+fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
+    /// Where a sample's chain begins: behind the record's head, the instruction pointer, the thread, the time and the period.
+    const CHAIN: usize = 40;
+    const SAMPLE: u32 = 9;
+    let bytes = std::fs::read(recording)?;
+    let word = |at: usize| bytes.get(at..at + 8).map_or(0, |b| b.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)));
+    let (mut at, mut chains) = (word(40) as usize, Vec::new());
+    let end = at + word(48) as usize;
+    while at < end {
+        let (kind, size) = (word(at) as u32, (word(at) >> 48) as usize);
+        if kind == SAMPLE {
+            let words = (1..=word(at + CHAIN) as usize).map(|number| word(at + CHAIN + 8 * number));
+            let addresses = words.filter(|word| *word < CONTEXT).enumerate();
+            chains.push(addresses.map(|(depth, address)| address - u64::from(depth > 0)).collect());
+        }
+        expect(size > 0, "a record of no bytes")?;
+        at += size;
+    }
+    Ok(chains)
+}
+
+fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
+    let recording = record(test, flags)?;
+    let profile = test.fresh("arm.json.gz");
+    test.nyquist(&["import", "-s", "-o"]).path(&profile).path(&recording).run()?.succeeded()?;
+    let (profile, chains) = (Profile::read(&profile)?, chains(&recording)?);
+    let stacks: Vec<_> = profile.stacks().map(|(stack, _)| stack).collect();
+    expect(chains.len() >= 500, format_args!("only {} samples", chains.len()))?;
+    expect_eq("samples", stacks.len(), chains.len())?;
+    for (number, (stack, chain)) in stacks.iter().zip(&chains).enumerate() {
+        let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0);
+        let program = |frame: &&&super::profile::Frame| frame.lib.as_deref() != Some("//anon");
+        let walked: Vec<_> = frames.filter(program).map(|frame| frame.address as u64 + IMAGE_BASE).collect();
+        // The emulator's own code, which a signal's handler returns to, is in no file.
+        let chain: Vec<_> = chain.iter().copied().filter(|address| *address < 1 << 32).collect();
+        let root = stack.first().map(|frame| frame.function.as_str());
+        expect(root == Some("_start"), format_args!("the root of sample {number} is {root:?}"))?;
+        // libgcc cannot begin in the stubs of the linker, which have no unwind information.
+        if chain.len() > 1 {
+            let program_only: Vec<_> = walked.iter().copied().filter(|at| *at < 1 << 32).collect();
+            expect_eq(&format!("the frames of sample {number}"), program_only, chain)?;
+        }
+    }
+    let names = ["main", "recurses", "sorts", "formats"];
+    names.into_iter().try_for_each(|name| {
+        let share = profile.total_share(name);
+        expect(share > 0.005, format_args!("{share} of the samples are in {name}"))
+    })
+}
