@@ -16,6 +16,7 @@ pub mod elf;
 mod error;
 mod id;
 mod mapping;
+pub mod pe;
 mod source;
 
 pub use address::{Avma, FileOffset, RelativeAddress, Svma};
@@ -23,6 +24,7 @@ pub use debug_link::{DebugAltLink, DebugLink, crc32};
 pub use dynamic::Dynamic;
 pub use elf::Elf;
 pub use error::ObjectError;
-pub use id::{BuildId, DebugId, FileIdentity, ModuleId};
+pub use id::{BuildId, DebugId, FileIdentity, ModuleId, PeCodeId, PeId};
 pub use mapping::MappedModule;
+pub use pe::Pe;
 pub use source::{ByteSource, FileSource};

@@ -335,7 +335,7 @@ impl Search<'_> {
     fn build_id(&self, binary: Option<&OpenElf>) -> Option<BuildId> {
         match &self.request.id {
             Some(ModuleId::BuildId(id)) => Some(id.clone()),
-            Some(ModuleId::File(_)) => None,
+            Some(ModuleId::Pe(_) | ModuleId::File(_)) => None,
             None => binary.and_then(Elf::build_id),
         }
     }
@@ -345,6 +345,8 @@ impl Search<'_> {
         let build_id = elf.build_id();
         let is_same = match (&self.request.id, self.request.debug_id) {
             (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
+            // What is looked at here is an ELF file.
+            (Some(ModuleId::Pe(_)), _) => false,
             (Some(ModuleId::File(id)), _) => {
                 return match file_identity(file, elf) {
                     Ok(found) if found == *id => Outcome::Used,

@@ -155,7 +155,7 @@ fn missing(test: &Context<'_>) -> Verdict {
     // Linux has no process of a higher number (PID_MAX_LIMIT).
     check(&["4194305"], "there is no process 4194305")?;
     check(&["./no-such-file"], "no such file")?;
-    check(&["/etc/passwd"], "not an ELF file")?;
+    check(&["/etc/passwd"], "not an object file")?;
     check(&["/"], "directory")
 }
 
