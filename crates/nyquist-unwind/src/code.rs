@@ -1,7 +1,7 @@
 //! The instructions of code that no unwind information covers.
 
 use nyquist_object::elf::Segment;
-use nyquist_object::{ByteSource, Elf, FileOffset, Svma};
+use nyquist_object::{ByteSource, Elf, FileOffset, Pe, Svma};
 use std::ops::Range;
 
 /// The largest alignment of functions that padding is expected to reach.
@@ -44,6 +44,16 @@ pub(crate) fn code_ranges<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
     ranges
 }
 
+/// The same of a PE image.
+pub(crate) fn pe_code_ranges<S: ByteSource>(pe: &Pe<S>) -> Vec<CodeRange> {
+    let (base, len) = (pe.image_base(), pe.source().len());
+    let segments = pe.segments();
+    let executable = segments.iter().filter(|segment| segment.executable);
+    let mut ranges: Vec<_> = executable.filter_map(|segment| code_range(segment, base, len)).collect();
+    ranges.sort_by_key(|code| code.range.start);
+    ranges
+}
+
 fn code_range(segment: &Segment, base: Svma, file_len: u64) -> Option<CodeRange> {
     let start = u32::try_from(segment.address.0.checked_sub(base.0)?).ok()?;
     let size = segment.file_size.min(file_len.checked_sub(segment.offset.0)?);
@@ -65,6 +75,13 @@ impl UncoveredCode {
         let mut uncovered = Self::default();
         let left_behind: Vec<_> = left_behind(elf).collect();
         uncovered.read_gaps(elf.source(), code, covered, &left_behind);
+        uncovered
+    }
+
+    /// The same of a PE image.
+    pub(crate) fn read_pe<S: ByteSource>(pe: &Pe<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
+        let mut uncovered = Self::default();
+        uncovered.read_gaps(pe.source(), code, covered, &[]);
         uncovered
     }
 

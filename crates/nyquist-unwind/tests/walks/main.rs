@@ -2,4 +2,5 @@
 
 mod hostile;
 mod object;
+mod pe;
 mod stepping;
