@@ -339,8 +339,8 @@ impl Module {
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
             id: self.id.clone(),
-            debug_id: None,
             alternatives: open,
+            ..ModuleRequest::default()
         })
     }
 }

@@ -15,6 +15,8 @@
 //!    build id in the places of 2;
 //! 5. the **package** of split units: `NAME.dwp` beside the binary, beside the debug file, in the user's folders.
 //!    Units in it, and in single `.dwo` files, are compared by their own ids.
+//!
+//! The files of Windows have an order of their own: see `find_windows.rs`.
 
 use nyquist_object::elf::Section;
 use nyquist_object::{
@@ -38,6 +40,9 @@ pub struct ModuleRequest {
     pub id: Option<ModuleId>,
     /// The id that is left of the identity in a saved profile. Only looked at where `id` is `None`.
     pub debug_id: Option<DebugId>,
+    /// The name of its debug info, as a saved profile has it: of a module of Windows the PDB's. Empty where it is not
+    /// known.
+    pub debug_name: String,
     /// Other paths under which the same file may be had, such as `/proc/PID/root/PATH` of a process in a mount
     /// namespace of its own. They are tried before `path`.
     pub alternatives: Vec<PathBuf>,
@@ -157,23 +162,31 @@ impl Finder {
     /// Finds the binary, its debug file and that one's supplementary file.
     pub fn find(&self, request: &ModuleRequest) -> Found {
         let mut search = Search { paths: &self.paths, request, found: Found::default() };
-        search.run();
+        if search.is_of_windows() {
+            search.run_for_windows();
+        } else {
+            search.run();
+        }
         search.found
     }
 
     /// Looks for a module's binary alone, the one that was mapped.
     pub fn find_binary(&self, request: &ModuleRequest) -> Option<OpenFile> {
         let mut search = Search { paths: &self.paths, request, found: Found::default() };
-        search.binary();
+        if search.is_of_windows() {
+            search.image();
+        } else {
+            search.binary();
+        }
         search.found.binary
     }
 }
 
 /// The search for one module's files.
-struct Search<'a> {
-    paths: &'a SearchPaths,
-    request: &'a ModuleRequest,
-    found: Found,
+pub(crate) struct Search<'a> {
+    pub(crate) paths: &'a SearchPaths,
+    pub(crate) request: &'a ModuleRequest,
+    pub(crate) found: Found,
 }
 
 type OpenElf = Elf<Arc<FileSource>>;
@@ -390,12 +403,17 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
+/// Opens a regular file.
+pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, Outcome> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
         _ => Outcome::Unreadable(error.to_string()),
     };
-    let source = Arc::new(FileSource::new(open_regular(path).map_err(unreadable)?));
+    Ok(Arc::new(FileSource::new(open_regular(path).map_err(unreadable)?)))
+}
+
+fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
+    let source = open_source(path)?;
     let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }

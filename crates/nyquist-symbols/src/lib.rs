@@ -26,20 +26,28 @@
 
 mod answer;
 mod batch;
+mod breakpad;
 mod contents;
 mod cursor;
+mod debug_info;
 mod demangle;
 mod disassemble;
 mod dwarf;
 mod error;
+mod file_kind;
 mod find;
+mod find_windows;
 mod guess;
 mod kernel;
+pub mod layouts;
 mod mini_debug_info;
 mod module;
+mod pdb;
+mod pe_symbols;
 mod plt;
 mod section;
 mod symbol_table;
+mod windows_files;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};

@@ -6,7 +6,7 @@ use crate::load;
 use crate::printer::Printer;
 use crate::symbolicate::{self, search_paths};
 use nyquist_convert::{LibSource, Progress, Symbolicated};
-use nyquist_object::{BuildId, DebugId, ModuleId};
+use nyquist_object::{DebugId, ModuleId};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{Finder, KernelError, ModuleRequest};
 use std::path::{Path, PathBuf};
@@ -46,10 +46,12 @@ pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<P
 
 /// How a lib's files are asked for, by what a saved profile knows of it.
 pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
+    let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
     ModuleRequest {
         path: PathBuf::from(&lib.path),
-        id: lib.code_id.as_deref().and_then(BuildId::from_hex).map(ModuleId::BuildId),
-        debug_id: DebugId::from_breakpad(&lib.breakpad_id),
+        id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
+        debug_id,
+        debug_name: lib.debug_name.clone(),
         alternatives: Vec::new(),
     }
 }
