@@ -2,7 +2,8 @@
 //!
 //! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
 //! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
-//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed.
+//! the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) are had in the same way as those of Linux.
+//! Nothing here is mapped: files are read by `pread`, and only the parts that are needed.
 //!
 //! ```no_run
 //! use nyquist_object::RelativeAddress;
@@ -47,6 +48,7 @@ mod pe_symbols;
 mod plt;
 mod section;
 mod symbol_table;
+mod windows_contents;
 mod windows_files;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
@@ -58,3 +60,4 @@ pub use error::SymbolsError;
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use kernel::{KernelError, KernelModule, KernelSymbols};
 pub use module::ModuleSymbols;
+pub use windows_contents::{ImageContents, WindowsContents};

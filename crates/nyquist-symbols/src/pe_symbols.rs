@@ -17,15 +17,22 @@ const LABELS: [&[u8]; 3] = [b".text", b".L", b"L"];
 
 /// The tables of names in an image, the best first.
 pub(crate) fn tables(pe: &Pe<Source>) -> Vec<SymbolTable> {
+    let table = SymbolTable::of_ranges(symbols(pe), Origin::SymbolTable);
+    table.into_iter().chain(SymbolTable::of_ranges(exports(pe), Origin::Exports)).collect()
+}
+
+/// The functions in the symbol table.
+pub(crate) fn symbols(pe: &Pe<Source>) -> Vec<NamedRange> {
     let symbols = pe.coff_symbols().unwrap_or_default();
     let is_label = |name: &[u8]| LABELS.iter().any(|label| name.starts_with(label));
     let symbols = symbols.into_iter().filter(|symbol| symbol.is_function || !is_label(&symbol.name));
-    let symbols = named(pe, symbols.map(|symbol| (symbol.address, symbol.name)).collect());
+    named(pe, symbols.map(|symbol| (symbol.address, symbol.name)).collect())
+}
+
+/// The functions that are exported by name.
+pub(crate) fn exports(pe: &Pe<Source>) -> Vec<NamedRange> {
     let exports = pe.exports().unwrap_or_default().into_iter();
-    let exports = exports.filter_map(|export| Some((export.address, export.name?)));
-    let exports = named(pe, exports.collect());
-    let table = SymbolTable::of_ranges(symbols, Origin::SymbolTable);
-    table.into_iter().chain(SymbolTable::of_ranges(exports, Origin::Exports)).collect()
+    named(pe, exports.filter_map(|export| Some((export.address, export.name?))).collect())
 }
 
 /// The functions that the table of functions tells of, with stand-ins for names.

@@ -43,6 +43,7 @@ mod storms;
 mod targets;
 mod top;
 mod walkthrough;
+mod windows;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -77,6 +78,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),
     ("walkthrough", walkthrough::TESTS),
+    ("windows", windows::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
 ];

@@ -48,9 +48,11 @@ fn build(here: &Path, level: &str) -> Result<PathBuf, String> {
         Err(error) => Err(format!("{command:?}: {error}")),
     };
     let target = "--target=x86_64-windows-msvc";
-    for (source, object) in [("windows.cc", "windows.obj"), ("windows-more.c", "more.obj")] {
-        let source = here.join("fixtures").join(source);
-        run(Command::new("clang").args([target, level, "-g", "-gcodeview", "-fno-rtti", "-c", "-o", object]).arg(source))?;
+    for (source, object) in [("program.cc", "windows.obj"), ("more.c", "more.obj")] {
+        let source = here.join("../../workloads/windows").join(source);
+        run(Command::new("clang")
+            .args([target, level, "-g", "-gcodeview", "-fno-rtti", "-c", "-o", object])
+            .arg(source))?;
     }
     let link = ["/nodefaultlib", "/entry:mainCRTStartup", "/subsystem:console", "/debug", "/out:program.exe"];
     run(Command::new("lld-link").args(link).args(["windows.obj", "more.obj"]))?;
@@ -76,10 +78,8 @@ fn check(name: &str, program: &Path, verbose: bool) -> Result<known::Report, Str
     let own: Vec<Chain> = own.iter().map(own_chain).collect();
     let svmas: Vec<u64> = addresses.iter().map(|&address| u64::from(address) + pe.image_base().0).collect();
     let mut report = known::Report { addresses: addresses.len(), ..known::Report::default() };
-    let oracles = [
-        ("pdb-addr2line", pdb_addr2line(&pdb, &addresses)?),
-        ("llvm", oracle::llvm(program, &svmas)?),
-    ];
+    let oracles =
+        [("pdb-addr2line", pdb_addr2line(&pdb, &addresses)?), ("llvm", oracle::llvm(program, &svmas)?)];
     for (oracle, theirs) in oracles {
         for ((own, theirs), address) in own.iter().zip(&theirs).zip(&addresses) {
             let Some(kind) = difference(own, theirs, oracle == "llvm") else { continue };
@@ -104,6 +104,10 @@ fn difference(own: &Chain, theirs: &Chain, without_arguments: bool) -> Option<&'
     if own.is_empty() != theirs.is_empty() {
         return Some(if theirs.is_empty() { "more" } else { "less" });
     }
+    let has_line = |chain: &Chain| chain.iter().any(|frame| frame.line.is_some());
+    if !has_line(own) && has_line(theirs) && own.len() == 1 {
+        return Some("padding");
+    }
     if own.len() != theirs.len() {
         return Some("depth");
     }
@@ -124,7 +128,8 @@ fn pdb_addr2line(pdb: &Path, addresses: &[u32]) -> Result<Vec<Chain>, String> {
     let data = pdb_addr2line::ContextPdbData::try_from_pdb(parsed).map_err(|error| text(&error))?;
     let context = data.make_context().map_err(|error| text(&error))?;
     let chain = |&address: &u32| {
-        let frames = context.find_frames(address).ok().flatten().map(|found| found.frames).unwrap_or_default();
+        let frames =
+            context.find_frames(address).ok().flatten().map(|found| found.frames).unwrap_or_default();
         let frames = frames.iter().map(|frame| PlainFrame {
             function: frame.function.clone(),
             file: frame.file.as_ref().map(|file| plain_path(file)),
