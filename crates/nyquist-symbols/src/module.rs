@@ -56,9 +56,13 @@ impl ModuleSymbols {
         Self::from_files(debug, binary, supplementary.as_ref(), split)
     }
 
-    /// Reads an ELF image that is no file, such as the vDSO's.
+    /// Reads what is no file, such as the vDSO's image: an object, a PDB or a Breakpad symbol file in memory.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
-        let elf = Elf::open(Arc::new(image) as Source);
+        let image = Arc::new(image) as Source;
+        if let Some(windows) = WindowsFiles::of_image(image.clone()) {
+            return Ok(Self::from_windows_files(windows));
+        }
+        let elf = Elf::open(image);
         let elf = elf.map_err(|error| unreadable(Path::new("[image]"), error))?;
         Self::from_files(None, Some(elf), None, SplitFiles::default())
     }

@@ -4,6 +4,7 @@ use crate::Origin;
 use crate::pdb::up_to_next;
 use crate::section::Source;
 use crate::symbol_table::{NamedRange, SymbolTable};
+use nyquist_object::elf::Architecture;
 use nyquist_object::pe::Directory;
 use nyquist_object::{Pe, RelativeAddress};
 use std::ops::Range;
@@ -68,7 +69,8 @@ fn code(pe: &Pe<Source>) -> Vec<Range<u64>> {
 
 /// Where functions begin by the table of functions, in order, without those that are parts of others.
 fn function_starts(pe: &Pe<Source>) -> Vec<u32> {
-    let Some((address, size)) = pe.directory(Directory::Exceptions).filter(|_| pe.is_64_bit()) else {
+    let is_known = pe.architecture() == Architecture::X86_64;
+    let Some((address, size)) = pe.directory(Directory::Exceptions).filter(|_| is_known) else {
         return Vec::new();
     };
     let room = pe.file_range(address).map_or(0, |(_, room)| room);

@@ -36,7 +36,7 @@ pub struct ImageContents {
     pub symbol_table: bool,
     /// How many functions are exported by name.
     pub exports: usize,
-    /// How many functions the table of functions (`.pdata`) describes for unwinding.
+    /// How many functions the table of functions (`.pdata`) describes for unwinding; of x86_64 alone.
     pub described_functions: usize,
 }
 
@@ -64,7 +64,8 @@ impl ImageContents {
     fn of(pe: &Pe<Source>) -> Result<Self, ObjectError> {
         let id = pe.id()?;
         let code_view = pe.code_view().ok().flatten();
-        let described = pe.directory(Directory::Exceptions).filter(|_| pe.is_64_bit());
+        let described =
+            pe.directory(Directory::Exceptions).filter(|_| pe.architecture() == Architecture::X86_64);
         Ok(Self {
             architecture: pe.architecture(),
             code_id: id.code,

@@ -19,12 +19,24 @@ impl WindowsFiles {
     /// Opens what was found; `None` where it is not of Windows. What is damaged is left out.
     pub(crate) fn of(found: &Found) -> Option<Self> {
         let open = |file: &OpenFile| FileKind::open(file.source.clone() as Source).ok();
-        let pe = found.binary.as_ref().and_then(open).and_then(|kind| match kind {
+        Self::join(found.binary.as_ref().and_then(open), found.debug_file.as_ref().and_then(open))
+    }
+
+    /// Opens a file of Windows that is in memory: an image, a PDB or a symbol file.
+    pub(crate) fn of_image(source: Source) -> Option<Self> {
+        match FileKind::open(source).ok()? {
+            image @ FileKind::Pe(_) => Self::join(Some(image), None),
+            debug_file => Self::join(None, Some(debug_file)),
+        }
+    }
+
+    fn join(image: Option<FileKind>, debug_file: Option<FileKind>) -> Option<Self> {
+        let pe = image.and_then(|kind| match kind {
             FileKind::Pe(pe) => Some(pe),
             _ => None,
         });
         let image_base = pe.as_ref().map_or(Svma(0), Pe::image_base);
-        let debug_info = match found.debug_file.as_ref().and_then(open) {
+        let debug_info = match debug_file {
             Some(FileKind::Pdb(source)) => {
                 Pdb::open(source, image_base).ok().map(|pdb| DebugInfo::Pdb(Box::new(pdb)))
             }

@@ -6,6 +6,7 @@
 use bench_symbols::{Chain, PlainFrame, known, oracle, own_chain, plain_path};
 use nyquist_object::{FileSource, Pe, RelativeAddress};
 use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, SearchPaths};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -80,12 +81,15 @@ fn check(name: &str, program: &Path, verbose: bool) -> Result<known::Report, Str
     let mut report = known::Report { addresses: addresses.len(), ..known::Report::default() };
     let oracles =
         [("pdb-addr2line", pdb_addr2line(&pdb, &addresses)?), ("llvm", oracle::llvm(program, &svmas)?)];
+    let mut shown = BTreeSet::new();
     for (oracle, theirs) in oracles {
         for ((own, theirs), address) in own.iter().zip(&theirs).zip(&addresses) {
             let Some(kind) = difference(own, theirs, oracle == "llvm") else { continue };
             let count = report.differences.entry((oracle, kind)).or_default();
             *count += 1;
-            if verbose && *count <= 3 {
+            // One of each function's.
+            let function = own.first().and_then(|frame| frame.function.clone());
+            if verbose && shown.insert((oracle, kind, function)) {
                 println!("{name} {oracle} {kind} at {address:#x}:");
                 own.iter().for_each(|frame| println!("    own    {frame}"));
                 theirs.iter().for_each(|frame| println!("    {oracle:6} {frame}"));

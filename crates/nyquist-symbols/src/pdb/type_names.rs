@@ -272,7 +272,14 @@ impl Writer<'_> {
         if number_of < FIRST_RECORD {
             return primitive_size(number_of);
         }
-        let record = self.record(number_of)?;
+        let mut record = self.record(number_of)?;
+        if record.kind == LF_MODIFIER {
+            let underlying = record.cursor(0).u32()?;
+            if underlying < FIRST_RECORD {
+                return primitive_size(underlying);
+            }
+            record = self.record(underlying)?;
+        }
         match record.kind {
             LF_CLASS | LF_STRUCTURE | LF_INTERFACE => number(&mut record.cursor(16)),
             LF_ARRAY | LF_UNION => number(&mut record.cursor(8)),
