@@ -301,14 +301,9 @@ impl<S: ByteSource> Pe<S> {
     /// A hash of the code: the exclusive or of the 16-byte blocks in the first 4096 bytes of `.text`, as
     /// [`Elf::text_hash`](crate::Elf::text_hash) makes it.
     pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
-        const HASHED: u32 = 4096;
         let code = self.section(".text").or_else(|| self.sections.iter().find(|section| section.is_code()));
-        let (offset, size) = code.map_or((0, 0), |code| (code.offset.0, code.size().min(HASHED)));
-        let mut hash = [0; 16];
-        for (at, byte) in self.source.read_range(offset, size.into())?.into_iter().enumerate() {
-            hash[at % 16] ^= byte;
-        }
-        Ok(hash)
+        let (offset, size) = code.map_or((FileOffset(0), 0), |code| (code.offset, code.size()));
+        crate::text_hash::of(&self.source, offset, size.into())
     }
 
     /// The string at an address, without the zero that ends it, if it is no longer than `max`.
@@ -333,7 +328,7 @@ fn architecture(machine: u16) -> Architecture {
         0x8664 => Architecture::X86_64,
         0x14c => Architecture::X86,
         0xaa64 => Architecture::Aarch64,
-        other => Architecture::Other(other),
+        other => Architecture::Other(other.into()),
     }
 }
 

@@ -40,4 +40,9 @@ impl DebugInfo {
             Self::Breakpad(breakpad) => breakpad.names_source(file),
         }
     }
+
+    /// Whether answers come from single `.dwo` files, which may come, change and go.
+    pub(crate) fn reads_single_files(&self) -> bool {
+        matches!(self, Self::Dwarf(dwarf) if dwarf.reads_single_files())
+    }
 }

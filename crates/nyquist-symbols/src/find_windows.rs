@@ -8,8 +8,11 @@
 //!    symbol store has it;
 //! 3. a **Breakpad symbol file** in the same folders: `NAME.sym`, `PDB/ID/NAME.sym`.
 //!
+//! Where none of the places has the image, or neither has debug info, a [`Fetch`](crate::Fetch) is asked for it.
+//!
 //! The GUID and the age must be those that the image, or the recording, names.
 
+use crate::RemoteFile;
 use crate::file_kind::FileKind;
 use crate::find::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
 use crate::layouts;
@@ -50,15 +53,19 @@ impl Search<'_> {
         let image = self.image();
         let id = self.wanted_debug_id().or_else(|| image.as_ref()?.id().ok().map(|id| id.debug));
         let Some(id) = id else { return };
-        let places = self.debug_places(image.as_ref(), id);
-        self.first_of_windows(Wanted::DebugFile, places, |kind| match kind {
+        let check = |kind: &FileKind| match kind {
             FileKind::Pdb(_) | FileKind::Breakpad(_) => match kind.windows_debug_id() {
                 Ok(Some(found)) if found == id => Outcome::Used,
                 Ok(found) => Outcome::OtherIdentity(id_text(found)),
                 Err(error) => Outcome::Unreadable(error.to_string()),
             },
             FileKind::Pe(_) | FileKind::Other => Outcome::Unreadable("it is no debug file".to_owned()),
-        });
+        };
+        let (name, places) = self.debug_places(image.as_ref(), id);
+        if self.first_of_windows(Wanted::DebugFile, places, check).is_none() {
+            let files = [RemoteFile::Pdb { name: &name, id }, RemoteFile::Breakpad { name: &name, id }];
+            files.iter().find_map(|file| self.fetch_of_windows(Wanted::DebugFile, file, check));
+        }
     }
 
     /// Finds the image alone.
@@ -71,7 +78,7 @@ impl Search<'_> {
             paths.extend(stored.iter().map(|stored| folder.join(stored)));
         }
         let (code_id, debug_id) = (self.wanted_code_id(), self.wanted_debug_id());
-        let found = self.first_of_windows(Wanted::Binary, paths, |kind| {
+        let check = |kind: &FileKind| {
             let FileKind::Pe(pe) = kind else { return Outcome::Unreadable("it is no PE image".to_owned()) };
             match pe.id() {
                 Err(error) => Outcome::Unreadable(error.to_string()),
@@ -83,6 +90,10 @@ impl Search<'_> {
                 }
                 Ok(_) => Outcome::Used,
             }
+        };
+        let found = self.first_of_windows(Wanted::Binary, paths, check).or_else(|| {
+            let code_id = code_id?.to_string();
+            self.fetch_of_windows(Wanted::Binary, &RemoteFile::Pe { name: &name, code_id: &code_id }, check)
         });
         match found {
             Some(FileKind::Pe(pe)) => Some(pe),
@@ -104,7 +115,8 @@ impl Search<'_> {
         }
     }
 
-    fn debug_places(&self, image: Option<&Pe<Source>>, id: DebugId) -> Vec<PathBuf> {
+    /// The name of the PDB, and where it or a symbol file may be.
+    fn debug_places(&self, image: Option<&Pe<Source>>, id: DebugId) -> (String, Vec<PathBuf>) {
         let recorded = image.and_then(|pe| pe.code_view().ok()?);
         let recorded =
             recorded.map(|view| String::from_utf8_lossy(&view.path).into_owned()).unwrap_or_default();
@@ -126,12 +138,11 @@ impl Search<'_> {
         }
         let mut seen = Vec::new();
         places.retain(|place| {
-            !seen.contains(place) && {
-                seen.push(place.clone());
-                true
-            }
+            let is_new = !seen.contains(place);
+            seen.push(place.clone());
+            is_new
         });
-        places
+        (name, places)
     }
 
     /// The PDB's name: as the recording or the image has it, or made of the module's.
@@ -154,27 +165,49 @@ impl Search<'_> {
         check: impl Fn(&FileKind) -> Outcome,
     ) -> Option<FileKind> {
         for path in paths {
-            let opened = open_source(&path).and_then(|source| {
-                let kind = FileKind::open(source.clone() as Source);
-                kind.map(|kind| (kind, source)).map_err(|error| Outcome::Unreadable(error.to_string()))
-            });
-            let (outcome, opened) = match opened {
-                Ok((kind, source)) => (check(&kind), Some((kind, source))),
+            let (outcome, opened) = match open(&path) {
+                Ok((kind, file)) => (check(&kind), Some((kind, file))),
                 Err(outcome) => (outcome, None),
             };
-            let is_used = outcome == Outcome::Used;
-            self.found.tried.push(Attempt { wanted, path: path.clone(), outcome });
-            if let Some((kind, source)) = opened.filter(|_| is_used) {
-                let file = Some(OpenFile { path, source });
-                match wanted {
-                    Wanted::Binary => self.found.binary = file,
-                    _ => self.found.debug_file = file,
-                }
+            let opened = opened.filter(|_| outcome == Outcome::Used);
+            self.found.tried.push(Attempt { wanted, path, outcome });
+            if let Some((kind, file)) = opened {
+                self.take(wanted, file);
                 return Some(kind);
             }
         }
         None
     }
+
+    /// Gets a file from elsewhere; what was tried is noted.
+    fn fetch_of_windows(
+        &mut self,
+        wanted: Wanted,
+        file: &RemoteFile<'_>,
+        check: impl Fn(&FileKind) -> Outcome,
+    ) -> Option<FileKind> {
+        let look = |path: &Path| open(path).map_or_else(|outcome| outcome, |(kind, _)| check(&kind));
+        let fetched = self.fetch?.fetch(file, &look);
+        let tried = fetched.tried.into_iter();
+        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { wanted, path, outcome }));
+        let (kind, file) = open(&fetched.path?).ok()?;
+        self.take(wanted, file);
+        Some(kind)
+    }
+
+    fn take(&mut self, wanted: Wanted, file: OpenFile) {
+        match wanted {
+            Wanted::Binary => self.found.binary = Some(file),
+            _ => self.found.debug_file = Some(file),
+        }
+    }
+}
+
+fn open(path: &Path) -> Result<(FileKind, OpenFile), Outcome> {
+    let source = open_source(path)?;
+    let kind = FileKind::open(source.clone() as Source);
+    let kind = kind.map_err(|error| Outcome::Unreadable(error.to_string()))?;
+    Ok((kind, OpenFile { path: path.to_owned(), source }))
 }
 
 fn begins_as_image(path: &Path) -> bool {

@@ -3,7 +3,8 @@
 //! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
 //! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
 //! the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) are had in the same way as those of Linux.
-//! Nothing here is mapped: files are read by `pread`, and only the parts that are needed.
+//! Nothing here is mapped: files are read by `pread`, and only the parts that are needed. With an [`AnswerCache`], what
+//! was answered once is not looked up again.
 //!
 //! ```no_run
 //! use nyquist_object::RelativeAddress;
@@ -28,6 +29,7 @@
 mod answer;
 mod batch;
 mod breakpad;
+mod cache;
 mod contents;
 mod cursor;
 mod debug_info;
@@ -35,6 +37,7 @@ mod demangle;
 mod disassemble;
 mod dwarf;
 mod error;
+mod fetch;
 mod file_kind;
 mod find;
 mod find_windows;
@@ -53,10 +56,12 @@ mod windows_files;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
+pub use cache::{AnswerCache, CachedModule, read_answers, sealed_block};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};
 pub use error::SymbolsError;
+pub use fetch::{Fetch, Fetched, RemoteFile};
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use kernel::{KernelError, KernelModule, KernelSymbols};
 pub use module::ModuleSymbols;

@@ -1,5 +1,6 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
+use crate::cache::KeptAnswers;
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
@@ -8,9 +9,12 @@ use crate::pe_symbols;
 use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
 use crate::windows_files::WindowsFiles;
-use crate::{AddressInfo, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol, SymbolsError};
-use nyquist_object::elf::{Architecture, Segment};
-use nyquist_object::{ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
+use crate::{
+    AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol,
+    SymbolsError,
+};
+use nyquist_object::elf::Segment;
+use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -32,12 +36,23 @@ pub struct ModuleSymbols {
     /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
     /// an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
+    /// The answers of earlier times.
+    kept: Option<KeptAnswers>,
 }
 
 impl ModuleSymbols {
     /// Reads the headers of what was found. A part that is damaged is left out: the answers then come from the
     /// next-best source.
     pub fn open(found: &Found) -> Result<Self, SymbolsError> {
+        Self::open_with(found, None)
+    }
+
+    pub(crate) fn open_with(found: &Found, cache: Option<&Arc<AnswerCache>>) -> Result<Self, SymbolsError> {
+        let symbols = Self::open_files(found)?;
+        Ok(Self { kept: cache.and_then(|cache| cache.open(found)), ..symbols })
+    }
+
+    fn open_files(found: &Found) -> Result<Self, SymbolsError> {
         if let Some(windows) = WindowsFiles::of(found) {
             return Ok(Self::from_windows_files(windows));
         }
@@ -108,6 +123,9 @@ impl ModuleSymbols {
 
     /// Answers for one address.
     pub fn lookup(&self, address: RelativeAddress) -> AddressInfo {
+        if let Some(known) = self.known(&[address]).pop().flatten() {
+            return known;
+        }
         let svma = address.to_svma(self.image_base);
         let unit = self.unit_of(svma);
         let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
@@ -173,6 +191,23 @@ impl ModuleSymbols {
         let svma = address.to_svma(self.image_base);
         let named = |info: &DebugInfo| info.unit_of(svma.0).is_some_and(|unit| info.names_source(unit, file));
         self.debug_info.as_ref().is_some_and(named)
+    }
+
+    /// The kept answers to `wanted`, which are sorted.
+    pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+        match &self.kept {
+            Some(kept) => kept.find(wanted),
+            None => vec![None; wanted.len()],
+        }
+    }
+
+    /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
+    /// come, change and go.
+    pub(crate) fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
+        let reads_others = self.debug_info.as_ref().is_some_and(DebugInfo::reads_single_files);
+        if let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) {
+            kept.keep(&answers.collect::<Vec<_>>());
+        }
     }
 
     pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {

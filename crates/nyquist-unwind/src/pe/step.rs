@@ -2,8 +2,8 @@
 
 use super::functions::Undo;
 use super::info::Operation;
-use crate::slow::{FullRegisters, unreadable};
-use crate::x86_64::{RIP, RSP};
+use crate::architecture::{Architecture, unreadable};
+use crate::registers::FullRegisters;
 use crate::{Reason, StackMemory};
 use nyquist_object::Avma;
 
@@ -16,13 +16,13 @@ fn register(number: u8) -> usize {
 
 impl Undo<'_> {
     /// The caller's registers, and whether it was interrupted ("Unwind procedure").
-    pub(crate) fn step(
+    pub(crate) fn step<A: Architecture>(
         self,
-        registers: &FullRegisters,
+        registers: &FullRegisters<A>,
         memory: &impl StackMemory,
-    ) -> Result<(FullRegisters, bool), Reason> {
+    ) -> Result<(FullRegisters<A>, bool), Reason> {
         let mut caller = *registers;
-        let mut sp = registers.get(RSP).ok_or(Reason::RegisterUnknown)?;
+        let mut sp = registers.get(A::STACK_POINTER).ok_or(Reason::RegisterUnknown)?;
         let read = |address: u64| {
             memory.read_u64(Avma(address)).ok_or_else(|| unreadable(address, sp_of(registers)))
         };
@@ -50,18 +50,18 @@ impl Undo<'_> {
                 Operation::MachineFrame(has_error_code) => {
                     // Five words: where the code was interrupted, its segment, the flags, the stack pointer.
                     let at = if has_error_code { sp.wrapping_add(8) } else { sp };
-                    caller.set(RIP, Some(read(at)?));
-                    caller.set(RSP, Some(read(at.wrapping_add(24))?));
+                    caller.set(A::INSTRUCTION_POINTER, Some(read(at)?));
+                    caller.set(A::STACK_POINTER, Some(read(at.wrapping_add(24))?));
                     return Ok((caller, true));
                 }
             }
         }
-        caller.set(RIP, Some(read(sp)?));
-        caller.set(RSP, Some(sp.wrapping_add(8)));
+        caller.set(A::INSTRUCTION_POINTER, Some(read(sp)?));
+        caller.set(A::STACK_POINTER, Some(sp.wrapping_add(8)));
         Ok((caller, false))
     }
 }
 
-fn sp_of(registers: &FullRegisters) -> u64 {
-    registers.get(RSP).unwrap_or_default()
+fn sp_of<A: Architecture>(registers: &FullRegisters<A>) -> u64 {
+    registers.get(A::STACK_POINTER).unwrap_or_default()
 }
