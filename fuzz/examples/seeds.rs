@@ -45,7 +45,9 @@ fn main() -> io::Result<()> {
     let scratch = env::temp_dir().join(format!("nyquist-fuzz-seeds-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
     let files = compile_all(&scratch);
+    let windows = compile_for_windows(&scratch);
     let written = write_object_seeds(&files)
+        .and_then(|()| write_windows_seeds(&windows))
         .and_then(|()| write_text_seeds())
         .and_then(|()| write_profiles())
         .and_then(|()| write_markers())
@@ -78,6 +80,36 @@ fn compile_all(scratch: &Path) -> Vec<Vec<u8>> {
         files.extend(mini_debug_info(&output));
     }
     files
+}
+
+/// An image and its PDB, where clang and lld are there.
+fn compile_for_windows(scratch: &Path) -> Vec<Vec<u8>> {
+    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/windows");
+    let run = |command: &mut Command| {
+        command.current_dir(scratch).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    let target = ["--target=x86_64-windows-msvc", "-fno-rtti", "-O1", "-g", "-gcodeview", "-c", "-o"];
+    let compiled = [("program.cc", "program.obj"), ("more.c", "more.obj")].iter().all(|(source, object)| {
+        run(Command::new("clang").args(target).arg(object).arg(workloads.join(source)))
+    });
+    let link = ["/nodefaultlib", "/entry:mainCRTStartup", "/subsystem:console", "/debug", "/out:program.exe"];
+    if !compiled || !run(Command::new("lld-link").args(link).args(["program.obj", "more.obj"])) {
+        println!("skipped: clang and lld-link for Windows");
+        return Vec::new();
+    }
+    ["program.exe", "program.pdb"].iter().filter_map(|name| fs::read(scratch.join(name)).ok()).collect()
+}
+
+fn write_windows_seeds(files: &[Vec<u8>]) -> io::Result<()> {
+    for (number, file) in files.iter().enumerate() {
+        for target in ["pe", "unwind_pe", "windows_symbols"] {
+            write(target, number, file)?;
+        }
+    }
+    let text = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B2A91 a.pdb\nFILE 0 a.cc\nINLINE_ORIGIN 0 inner(int)\n\
+        FUNC 1000 40 0 outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\nPUBLIC m 1080 0 ?last@@YAXXZ\nSTACK CFI\n";
+    write("windows_symbols", files.len(), text.as_bytes())?;
+    write("demangle", 100, b"??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z")
 }
 
 /// The file with its symbols compressed into `.gnu_debugdata`.

@@ -1,6 +1,7 @@
 //! What the benchmarks and the comparison share: building programs, and answers in a common form.
 
 pub mod fixtures;
+pub mod known;
 pub mod oracle;
 pub mod sys;
 

@@ -405,8 +405,8 @@ impl Module {
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
             id: self.id.clone(),
-            debug_id: None,
             alternatives: open,
+            ..ModuleRequest::default()
         })
     }
 }

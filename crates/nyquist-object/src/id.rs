@@ -61,6 +61,11 @@ impl DebugId {
         Self::from_identifier(id.as_bytes(), little_endian)
     }
 
+    /// The debug id of a GUID as it stands in a file of Windows, its first three fields little-endian numbers.
+    pub fn from_guid(guid: [u8; 16], age: u32) -> Self {
+        Self { age, ..Self::from_identifier(&guid, true) }
+    }
+
     fn from_identifier(bytes: &[u8], little_endian: bool) -> Self {
         let mut guid = [0; 16];
         let used = bytes.len().min(16);
@@ -98,6 +103,43 @@ impl fmt::Debug for DebugId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DebugId({})", self.breakpad())
     }
+}
+
+/// The id by which the symbol servers of Windows find a PE image: when it was linked (or a hash, in images that are
+/// built reproducibly) and its size in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeCodeId {
+    /// `TimeDateStamp`.
+    pub timestamp: u32,
+    /// `SizeOfImage`, in bytes.
+    pub size_of_image: u32,
+}
+
+impl PeCodeId {
+    /// Reads eight hexadecimal digits of the time and one to eight of the size.
+    pub fn from_hex(digits: &str) -> Option<Self> {
+        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        let (timestamp, size) = digits.split_at_checked(8).filter(|_| is_hex && digits.len() <= 16)?;
+        let number = |digits| u32::from_str_radix(digits, 16).ok();
+        Some(Self { timestamp: number(timestamp)?, size_of_image: number(size)? })
+    }
+}
+
+impl fmt::Display for PeCodeId {
+    /// Eight upper-case digits of the time, then the size in lower-case digits, as Breakpad and the Firefox Profiler
+    /// write it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08X}{:x}", self.timestamp, self.size_of_image)
+    }
+}
+
+/// The ids of a PE image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PeId {
+    /// By which the image is found.
+    pub code: PeCodeId,
+    /// By which its PDB is found.
+    pub debug: DebugId,
 }
 
 /// The id that Apple's linkers give a Mach-O file (`LC_UUID`).
@@ -138,6 +180,8 @@ pub struct FileIdentity {
 pub enum ModuleId {
     /// The build id in the file's notes.
     BuildId(BuildId),
+    /// The ids in the headers of a PE image.
+    Pe(PeId),
     /// The id of a Mach-O file.
     MachUuid(MachUuid),
     /// The file carries no id.
@@ -145,11 +189,24 @@ pub enum ModuleId {
 }
 
 impl ModuleId {
+    /// The identity that a profile's two ids stand for: of an ELF file where the debug id is the one that is made from
+    /// the build id, and of a PE image where the code id has the form of one. `None` where neither is so.
+    pub fn from_profile(code_id: &str, debug_id: Option<DebugId>) -> Option<Self> {
+        let build_id = BuildId::from_hex(code_id);
+        let fits = |id: &BuildId| debug_id.is_none_or(|debug| debug == DebugId::from_build_id(id, true));
+        match (build_id.filter(fits), PeCodeId::from_hex(code_id), debug_id) {
+            (Some(id), _, _) => Some(Self::BuildId(id)),
+            (None, Some(code), Some(debug)) => Some(Self::Pe(PeId { code, debug })),
+            _ => None,
+        }
+    }
+
     /// The id by which the profile names the module's debug info. Without a build id it is made from the hash
     /// of the code, so that it is the same on every machine that has the same file.
     pub fn debug_id(&self) -> DebugId {
         match self {
             Self::BuildId(id) => DebugId::from_build_id(id, true),
+            Self::Pe(id) => id.debug,
             Self::MachUuid(uuid) => DebugId::new(uuid.0, 0),
             Self::File(file) => DebugId::from_identifier(&file.text_hash, true),
         }
@@ -159,6 +216,7 @@ impl ModuleId {
     pub fn code_id(&self) -> Option<String> {
         match self {
             Self::BuildId(id) => Some(id.to_string()),
+            Self::Pe(id) => Some(id.code.to_string()),
             Self::MachUuid(uuid) => Some(uuid.to_string()),
             Self::File(_) => None,
         }
@@ -199,6 +257,32 @@ mod tests {
         {
             assert_eq!(DebugId::from_breakpad(wrong), None, "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_code_id_is_breakpads() {
+        let id = PeCodeId { timestamp: 0x5ca, size_of_image: 0x1a_2000 };
+        assert_eq!(id.to_string(), "000005CA1a2000");
+        assert_eq!(PeCodeId::from_hex("000005CA1a2000"), Some(id));
+        for wrong in ["", "000005CA", "000005CA+1a", "0000005CA123456789", "xyz005CA1", "000005Cé1"] {
+            assert_eq!(PeCodeId::from_hex(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_two_ids_of_a_profile_tell_elf_from_pe() {
+        let debug = DebugId::from_breakpad("6C974EBE5232EE469D6B7847A670B2A90").unwrap();
+        let elf = "be4e976c325246ee9d6b7847a670b2a9ffb59e05";
+        assert_eq!(ModuleId::from_profile(elf, Some(debug)).unwrap().code_id().unwrap(), elf);
+        let id = ModuleId::from_profile("5CA12C431a2000", Some(debug)).unwrap();
+        assert!(matches!(id, ModuleId::Pe(PeId { debug: of_pe, .. }) if of_pe == debug), "{id:?}");
+        assert_eq!(id.code_id().unwrap(), "5CA12C431a2000");
+        assert_eq!(ModuleId::from_profile("no id", Some(debug)), None);
+        assert_eq!(
+            ModuleId::from_profile("be4e976c325246ee9d6b7847a670b2a9", Some(debug)).map(|id| id.code_id()),
+            Some(Some("be4e976c325246ee9d6b7847a670b2a9".to_owned()))
+        );
+        assert_eq!(ModuleId::from_profile("00000000325246ee9d6b7847a670b2a9ffb59e05", Some(debug)), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ mod error;
 mod id;
 pub mod macho;
 mod mapping;
+pub mod pe;
 mod source;
 mod text_hash;
 
@@ -27,7 +28,8 @@ pub use debug_link::{DebugAltLink, DebugLink, crc32};
 pub use dynamic::Dynamic;
 pub use elf::Elf;
 pub use error::ObjectError;
-pub use id::{BuildId, DebugId, FileIdentity, MachUuid, ModuleId};
+pub use id::{BuildId, DebugId, FileIdentity, MachUuid, ModuleId, PeCodeId, PeId};
 pub use macho::MachO;
 pub use mapping::MappedModule;
+pub use pe::Pe;
 pub use source::{ByteSource, FileSource};

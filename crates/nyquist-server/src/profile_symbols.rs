@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use nyquist_object::{BuildId, DebugId, ModuleId, RelativeAddress};
+use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols};
 
@@ -77,11 +77,12 @@ impl ProfileSymbols {
 
 impl LibFiles {
     fn new(lib: &Lib) -> Self {
-        let build_id = lib.code_id.as_deref().and_then(BuildId::from_hex);
+        let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
         let request = ModuleRequest {
             path: PathBuf::from(&lib.path),
-            id: build_id.map(ModuleId::BuildId),
-            debug_id: DebugId::from_breakpad(&lib.breakpad_id),
+            id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
+            debug_id,
+            debug_name: lib.debug_name.clone(),
             alternatives: Vec::new(),
         };
         Self { request, sources: HashSet::new(), module: OnceLock::new() }

@@ -45,14 +45,18 @@ pub struct Frame {
 /// Where an answer came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Origin {
-    /// DWARF debug info.
+    /// DWARF debug info, a PDB or a Breakpad symbol file.
     DebugInfo,
-    /// `.symtab`.
+    /// `.symtab`, or the symbol table of a PE image.
     SymbolTable,
     /// The symbol table within `.gnu_debugdata`.
     MiniDebugInfo,
     /// `.dynsym`, exported functions only.
     DynamicSymbols,
+    /// The public symbols of a PDB or a Breakpad symbol file, which state no size.
+    PublicSymbols,
+    /// The export table of a PE image.
+    Exports,
     /// The relocation that a PLT entry jumps through.
     Plt,
     /// The unwind information, which says where functions begin: the name is a stand-in, `fun_` and the address.
@@ -88,6 +92,8 @@ impl fmt::Display for Origin {
             Self::SymbolTable => "symbol table",
             Self::MiniDebugInfo => "mini debug info",
             Self::DynamicSymbols => "dynamic symbols",
+            Self::PublicSymbols => "public symbols",
+            Self::Exports => "export table",
             Self::Plt => "procedure linkage table",
             Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",

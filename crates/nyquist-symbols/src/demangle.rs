@@ -12,9 +12,18 @@ const MAX_DEMANGLED: usize = 256 << 10;
 /// How deeply a C++ name may nest before it is left mangled.
 const MAX_DEPTH: u32 = 96;
 
-/// Demangles a linker symbol: Rust (v0, and legacy without its hash) and Itanium C++, also with the suffixes
-/// that compilers append, such as `.cold` or `.llvm.123`. Any other name is left whole.
+/// The longest name of Microsoft's C++ that is taken apart, and how many letters it may have that can begin another type
+/// within a type, or a type that refers to those before it: the demangler itself bounds neither its depth nor its output.
+const MAX_MSVC: usize = 2048;
+const MAX_MSVC_NESTING: usize = 512;
+const MAX_MSVC_FUNCTION_TYPES: usize = 2;
+
+/// Demangles a linker symbol: Rust (v0, and legacy without its hash), Itanium C++, also with the suffixes that compilers
+/// append, such as `.cold` or `.llvm.123`, and Microsoft's C++. Any other name is left whole.
 pub fn demangle(name: &str) -> Cow<'_, str> {
+    if name.starts_with('?') {
+        return demangle_msvc(name).map_or(Cow::Borrowed(name), Cow::Owned);
+    }
     if !name.starts_with('_') || name.len() > MAX_MANGLED {
         return Cow::Borrowed(name);
     }
@@ -44,6 +53,31 @@ fn demangle_cpp(name: &str) -> Option<String> {
     let options = cpp_demangle::DemangleOptions::new().recursion_limit(MAX_DEPTH);
     symbol.structured_demangle(&mut out, &options).ok()?;
     Some(out.text)
+}
+
+/// Function, arguments and qualifiers, without what the return type, access and calling convention are.
+fn demangle_msvc(name: &str) -> Option<String> {
+    use msvc_demangler::DemangleFlags as Flags;
+    let nests = |byte: &&u8| matches!(**byte, b'?' | b'A' | b'B' | b'P' | b'Q' | b'R' | b'S' | b'Y');
+    let bytes = name.as_bytes();
+    let is_function_type =
+        |pair: &&[u8]| matches!(**pair, [b'A' | b'B' | b'P' | b'Q' | b'R' | b'S', b'6'..=b'9']);
+    if name.len() > MAX_MSVC
+        || bytes.iter().filter(nests).count() > MAX_MSVC_NESTING
+        || bytes.windows(2).filter(is_function_type).count() > MAX_MSVC_FUNCTION_TYPES
+    {
+        return None;
+    }
+    let flags = Flags::NO_ACCESS_SPECIFIERS
+        | Flags::NO_FUNCTION_RETURNS
+        | Flags::NO_MS_KEYWORDS
+        | Flags::NO_MS_THISTYPE
+        | Flags::NO_MEMBER_TYPE
+        | Flags::NO_CLASS_TYPE
+        | Flags::SPACE_AFTER_COMMA
+        | Flags::HUG_TYPE;
+    let demangled = msvc_demangler::demangle(name, flags).ok()?;
+    (demangled.len() <= MAX_DEMANGLED).then(|| demangled.trim().replace("(void)", "()"))
 }
 
 /// A string that refuses to grow beyond the bound.
@@ -76,6 +110,13 @@ mod tests {
                 "std::vector<int, std::allocator<int> >::push_back(int const&)",
             ),
             ("_ZN3foo3barEv.cold", "foo::bar() [clone .cold]"),
+            ("?area@Polygon@shapes@@UEBAHH@Z", "shapes::Polygon::area(int) const"),
+            ("??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z", "shapes::sum<int, 3>(int const (&)[3], int)"),
+            (
+                "??0Polygon@shapes@@QEAA@PEBUPoint@1@H@Z",
+                "shapes::Polygon::Polygon(shapes::Point const*, int)",
+            ),
+            ("?", "?"),
             ("main", "main"),
             ("camlStdlib__List__map_472", "camlStdlib__List__map_472"),
             ("_start", "_start"),
@@ -102,5 +143,10 @@ mod tests {
         let doubling = "T_S_T0_S0_T1_S1_".repeat(40);
         assert!(!demangle(&format!("_ZN1aI{doubling}EE")).is_empty());
         assert!(demangle(&"_Z".repeat(100_000)).len() >= 200_000);
+        let pointers = format!("?f@@YAX{}H@Z", "PEA".repeat(60_000));
+        assert_eq!(demangle(&pointers), pointers);
+        assert!(!demangle(&format!("?f@@YAX{}H@Z", "PEA".repeat(170))).is_empty());
+        let functions = format!("?f@@YAX{}@Z", "P6AX0000000000@Z".repeat(20));
+        assert_eq!(demangle(&functions), functions);
     }
 }

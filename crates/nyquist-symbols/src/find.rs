@@ -19,6 +19,8 @@
 //!
 //! Where none of the places has the binary, the debug file or the supplementary file, a [`Fetch`] is asked for it by
 //! its build id, if the caller gave one.
+//!
+//! The files of Windows have an order of their own: see `find_windows.rs`.
 
 use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError};
 use nyquist_object::elf::Section;
@@ -43,6 +45,9 @@ pub struct ModuleRequest {
     pub id: Option<ModuleId>,
     /// The id that is left of the identity in a saved profile. Only looked at where `id` is `None`.
     pub debug_id: Option<DebugId>,
+    /// The name of its debug info, as a saved profile has it: of a module of Windows the PDB's. Empty where it is not
+    /// known.
+    pub debug_name: String,
     /// Other paths under which the same file may be had, such as `/proc/PID/root/PATH` of a process in a mount
     /// namespace of its own. They are tried before `path`.
     pub alternatives: Vec<PathBuf>,
@@ -202,14 +207,22 @@ impl Finder {
     /// Finds the binary, its debug file and that one's supplementary file.
     pub fn find(&self, request: &ModuleRequest) -> Found {
         let mut search = self.search(request);
-        search.run();
+        if search.is_of_windows() {
+            search.run_for_windows();
+        } else {
+            search.run();
+        }
         search.found
     }
 
     /// Looks for a module's binary alone, the one that was mapped.
     pub fn find_binary(&self, request: &ModuleRequest) -> Option<OpenFile> {
         let mut search = self.search(request);
-        search.binary();
+        if search.is_of_windows() {
+            search.image();
+        } else {
+            search.binary();
+        }
         search.found.binary
     }
 
@@ -221,11 +234,11 @@ impl Finder {
 }
 
 /// The search for one module's files.
-struct Search<'a> {
-    paths: &'a SearchPaths,
-    fetch: Option<&'a dyn Fetch>,
-    request: &'a ModuleRequest,
-    found: Found,
+pub(crate) struct Search<'a> {
+    pub(crate) paths: &'a SearchPaths,
+    pub(crate) fetch: Option<&'a dyn Fetch>,
+    pub(crate) request: &'a ModuleRequest,
+    pub(crate) found: Found,
 }
 
 type OpenElf = Elf<Arc<FileSource>>;
@@ -429,7 +442,7 @@ impl Search<'_> {
     fn build_id(&self, binary: Option<&OpenElf>) -> Option<BuildId> {
         match &self.request.id {
             Some(ModuleId::BuildId(id)) => Some(id.clone()),
-            Some(ModuleId::MachUuid(_) | ModuleId::File(_)) => None,
+            Some(ModuleId::MachUuid(_) | ModuleId::Pe(_) | ModuleId::File(_)) => None,
             None => binary.and_then(Elf::build_id),
         }
     }
@@ -440,7 +453,7 @@ impl Search<'_> {
         let is_same = match (&self.request.id, self.request.debug_id) {
             (Some(ModuleId::BuildId(id)), _) => build_id.as_ref() == Some(id),
             // What is looked at here are ELF files, which have no such id.
-            (Some(ModuleId::MachUuid(_)), _) => false,
+            (Some(ModuleId::MachUuid(_) | ModuleId::Pe(_)), _) => false,
             (Some(ModuleId::File(id)), _) => {
                 return match file_identity(file, elf) {
                     Ok(found) if found == *id => Outcome::Used,
@@ -484,12 +497,17 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
+/// Opens a regular file.
+pub(crate) fn open_source(path: &Path) -> Result<Arc<FileSource>, Outcome> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Outcome::Missing,
         _ => Outcome::Unreadable(error.to_string()),
     };
-    let source = Arc::new(FileSource::new(open_regular(path).map_err(unreadable)?));
+    Ok(Arc::new(FileSource::new(open_regular(path).map_err(unreadable)?)))
+}
+
+fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
+    let source = open_source(path)?;
     let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }

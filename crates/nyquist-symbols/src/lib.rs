@@ -2,8 +2,9 @@
 //!
 //! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
 //! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
-//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed. With an
-//! [`AnswerCache`], what was answered once is not looked up again.
+//! the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) are had in the same way as those of Linux.
+//! Nothing here is mapped: files are read by `pread`, and only the parts that are needed. With an [`AnswerCache`], what
+//! was answered once is not looked up again.
 //!
 //! ```no_run
 //! use nyquist_object::RelativeAddress;
@@ -27,22 +28,31 @@
 
 mod answer;
 mod batch;
+mod breakpad;
 mod cache;
 mod contents;
 mod cursor;
+mod debug_info;
 mod demangle;
 mod disassemble;
 mod dwarf;
 mod error;
 mod fetch;
+mod file_kind;
 mod find;
+mod find_windows;
 mod guess;
 mod kernel;
+pub mod layouts;
 mod mini_debug_info;
 mod module;
+mod pdb;
+mod pe_symbols;
 mod plt;
 mod section;
 mod symbol_table;
+mod windows_contents;
+mod windows_files;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
@@ -55,3 +65,4 @@ pub use fetch::{Fetch, Fetched, RemoteFile};
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use kernel::{KernelError, KernelModule, KernelSymbols};
 pub use module::ModuleSymbols;
+pub use windows_contents::{ImageContents, WindowsContents};

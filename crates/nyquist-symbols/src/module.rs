@@ -1,30 +1,37 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
 use crate::cache::KeptAnswers;
+use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::mini_debug_info::mini_debug_info;
+use crate::pe_symbols;
 use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
+use crate::windows_files::WindowsFiles;
 use crate::{
     AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol,
     SymbolsError,
 };
 use nyquist_object::elf::Segment;
-use nyquist_object::{ByteSource, Elf, ObjectError, RelativeAddress, Svma};
+use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 
 /// The symbols and debug info of one module. Shared by threads freely.
+#[derive(Default)]
 pub struct ModuleSymbols {
     image_base: Svma,
     /// The files that hold symbol tables, the best first.
     files: Vec<Elf<Source>>,
     /// Whether the first of the files is the binary that was mapped, with its code.
     binary: Option<usize>,
-    dwarf: Option<Dwarf>,
+    /// The binary where it is a PE image.
+    pe: Option<Pe<Source>>,
+    debug_info: Option<DebugInfo>,
     tables: OnceLock<Vec<SymbolTable>>,
     /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
     /// an address is in no other table.
@@ -46,6 +53,9 @@ impl ModuleSymbols {
     }
 
     fn open_files(found: &Found) -> Result<Self, SymbolsError> {
+        if let Some(windows) = WindowsFiles::of(found) {
+            return Ok(Self::from_windows_files(windows));
+        }
         let open = |file: &crate::OpenFile| {
             Elf::open(file.source.clone() as Source).map_err(|error| unreadable(&file.path, error))
         };
@@ -61,9 +71,13 @@ impl ModuleSymbols {
         Self::from_files(debug, binary, supplementary.as_ref(), split)
     }
 
-    /// Reads an ELF image that is no file, such as the vDSO's.
+    /// Reads what is no file, such as the vDSO's image: an object, a PDB or a Breakpad symbol file in memory.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
-        let elf = Elf::open(Arc::new(image) as Source);
+        let image = Arc::new(image) as Source;
+        if let Some(windows) = WindowsFiles::of_image(image.clone()) {
+            return Ok(Self::from_windows_files(windows));
+        }
+        let elf = Elf::open(image);
         let elf = elf.map_err(|error| unreadable(Path::new("[image]"), error))?;
         Self::from_files(None, Some(elf), None, SplitFiles::default())
     }
@@ -81,11 +95,18 @@ impl ModuleSymbols {
         let main = [&debug, &binary].into_iter().flatten().find_map(DwarfFile::open);
         let dwarf =
             main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), split, first_code));
+        let debug_info = dwarf.map(|dwarf| DebugInfo::Dwarf(Box::new(dwarf)));
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);
-        let (tables, fallbacks) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { image_base, files, binary, dwarf, tables, fallbacks, kept: None })
+        Ok(Self { image_base, files, binary, debug_info, ..Self::default() })
+    }
+
+    /// Joins a PE image and what was found of its debug info.
+    fn from_windows_files(windows: WindowsFiles) -> Self {
+        let WindowsFiles { pe, debug_info } = windows;
+        let image_base = pe.as_ref().map_or(Svma(0), Pe::image_base);
+        Self { image_base, pe, debug_info, ..Self::default() }
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
@@ -118,19 +139,29 @@ impl ModuleSymbols {
         size: u32,
         until_function_end: bool,
     ) -> Result<Disassembly, DisassemblyError> {
-        let elf = self.binary.and_then(|number| self.files.get(number)).ok_or(DisassemblyError::NoBinary)?;
+        let (architecture, segments, source) = self.binary().ok_or(DisassemblyError::NoBinary)?;
         let address = self.svma(start);
         let function = self.function(address).filter(|_| until_function_end);
         let rest = function.and_then(|function| function.range.end.offset_from(address));
         let rest = u32::try_from(rest.unwrap_or(0)).unwrap_or(MAX_CODE);
-        let code = self.code(elf, start, size.max(rest).min(MAX_CODE))?;
-        disassemble(elf.architecture(), &code, start, address, |target| self.name_of_target(target))
+        let code = self.code(&segments, source, start, size.max(rest).min(MAX_CODE))?;
+        disassemble(architecture, &code, start, address, |target| self.name_of_target(target))
+    }
+
+    /// The binary's instruction set, what of it is mapped, and its bytes.
+    fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &Source)> {
+        if let Some(pe) = &self.pe {
+            return Some((pe.architecture(), pe.segments().into(), pe.source()));
+        }
+        let elf = self.binary.and_then(|number| self.files.get(number))?;
+        Some((elf.architecture(), elf.segments().into(), elf.source()))
     }
 
     /// The bytes of the code at `start`, as far as the segment that they are in reaches.
     fn code(
         &self,
-        elf: &Elf<Source>,
+        segments: &[Segment],
+        source: &Source,
         start: RelativeAddress,
         size: u32,
     ) -> Result<Vec<u8>, DisassemblyError> {
@@ -140,11 +171,11 @@ impl ModuleSymbols {
             segment.executable && offset.is_some_and(|offset| offset < segment.file_size)
         };
         let no_code = DisassemblyError::NoCode(start);
-        let Some(segment) = elf.segments().iter().find(inside) else { return Err(no_code) };
+        let Some(segment) = segments.iter().find(inside) else { return Err(no_code) };
         let offset = address.0 - segment.address.0;
         let len = u64::from(size).min(segment.file_size - offset);
         let Some(file_offset) = segment.offset.checked_add(offset) else { return Err(no_code) };
-        Ok(elf.source().read_range(file_offset.0, len)?)
+        Ok(source.read_range(file_offset.0, len)?)
     }
 
     /// A function that is called, by its name, or a place within one, as `name+0x10`.
@@ -158,8 +189,8 @@ impl ModuleSymbols {
     /// [`crate::Frame::file`].
     pub fn names_source(&self, file: &str, address: RelativeAddress) -> bool {
         let svma = address.to_svma(self.image_base);
-        let named = |dwarf: &Dwarf| dwarf.unit_of(svma.0).is_some_and(|unit| dwarf.names_source(unit, file));
-        self.dwarf.as_ref().is_some_and(named)
+        let named = |info: &DebugInfo| info.unit_of(svma.0).is_some_and(|unit| info.names_source(unit, file));
+        self.debug_info.as_ref().is_some_and(named)
     }
 
     /// The kept answers to `wanted`, which are sorted.
@@ -173,7 +204,7 @@ impl ModuleSymbols {
     /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
     /// come, change and go.
     pub(crate) fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
-        let reads_others = self.dwarf.as_ref().is_some_and(Dwarf::reads_single_files);
+        let reads_others = self.debug_info.as_ref().is_some_and(DebugInfo::reads_single_files);
         if let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) {
             kept.keep(&answers.collect::<Vec<_>>());
         }
@@ -185,12 +216,12 @@ impl ModuleSymbols {
 
     /// The unit of the debug info that an address is in.
     pub(crate) fn unit_of(&self, address: Svma) -> Option<u64> {
-        self.dwarf.as_ref()?.unit_of(address.0)
+        self.debug_info.as_ref()?.unit_of(address.0)
     }
 
     /// What the debug info says of sorted addresses of one unit.
     pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<dwarf::Found> {
-        let found = self.dwarf.as_ref().map(|dwarf| dwarf.look_up(unit, wanted, scratch));
+        let found = self.debug_info.as_ref().map(|info| info.look_up(unit, wanted, scratch));
         found.unwrap_or_default()
     }
 
@@ -217,6 +248,9 @@ impl ModuleSymbols {
 
     fn fallbacks(&self) -> &[SymbolTable] {
         self.fallbacks.get_or_init(|| {
+            if let Some(pe) = &self.pe {
+                return pe_symbols::unnamed(pe).into_iter().collect();
+            }
             let full = [Origin::SymbolTable, Origin::MiniDebugInfo];
             let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
             let binary = self.binary.and_then(|binary| self.files.get(binary));
@@ -232,6 +266,9 @@ impl ModuleSymbols {
 
     fn tables(&self) -> &[SymbolTable] {
         self.tables.get_or_init(|| {
+            if let Some(tables) = self.windows_tables() {
+                return tables;
+            }
             let read =
                 |name, origin| self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin));
             let symbols = read(".symtab", Origin::SymbolTable);
@@ -241,6 +278,21 @@ impl ModuleSymbols {
             let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
             [symbols, mini, dynamic].into_iter().flatten().collect()
         })
+    }
+
+    /// The tables of a module of Windows: the public symbols of its debug info, then what is in the image itself.
+    fn windows_tables(&self) -> Option<Vec<SymbolTable>> {
+        let publics = match &self.debug_info {
+            Some(DebugInfo::Pdb(pdb)) => Some(pdb.named_ranges()),
+            Some(DebugInfo::Breakpad(breakpad)) => Some(breakpad.named_ranges()),
+            _ => None,
+        };
+        if publics.is_none() && self.pe.is_none() {
+            return None;
+        }
+        let publics = publics.and_then(|ranges| SymbolTable::of_ranges(ranges, Origin::PublicSymbols));
+        let own = self.pe.as_ref().map(pe_symbols::tables).unwrap_or_default();
+        Some(publics.into_iter().chain(own).collect())
     }
 
     /// Joins what the symbol tables and the debug info say.
@@ -262,9 +314,10 @@ impl ModuleSymbols {
                 outermost.function = Some(function.name.clone());
             }
         }
-        // A stand-in for a name is worse than the debug info's name.
-        let function =
-            function.filter(|function| function.origin != Origin::UnwindInfo || found.function.is_none());
+        // A stand-in for a name is worse than the debug info's name, and so is a name without an end.
+        let weak = [Origin::UnwindInfo, Origin::PublicSymbols, Origin::Exports];
+        let is_better = |function: &Function| !weak.contains(&function.origin) || found.function.is_none();
+        let function = function.filter(is_better);
         let symbol = match function {
             Some(function) => self.symbol(&function.name, function.range),
             None => self.symbol_of(&found),
@@ -285,14 +338,18 @@ impl ModuleSymbols {
     }
 
     fn reason(&self) -> Reason {
-        if self.dwarf.is_none() && self.tables().is_empty() { Reason::NoSymbols } else { Reason::NotCovered }
+        if self.debug_info.is_none() && self.tables().is_empty() {
+            Reason::NoSymbols
+        } else {
+            Reason::NotCovered
+        }
     }
 }
 
 impl std::fmt::Debug for ModuleSymbols {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut f = f.debug_struct("ModuleSymbols");
-        f.field("image_base", &self.image_base).field("has_debug_info", &self.dwarf.is_some());
+        f.field("image_base", &self.image_base).field("has_debug_info", &self.debug_info.is_some());
         f.finish_non_exhaustive()
     }
 }

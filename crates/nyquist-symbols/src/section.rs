@@ -1,7 +1,7 @@
 //! The bytes of a section, fetched from the file when they are touched.
 
 use nyquist_object::elf::Section as Header;
-use nyquist_object::{ByteSource, Elf, ObjectError};
+use nyquist_object::{ByteSource, Elf, ObjectError, Pe};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,16 +52,20 @@ impl Section {
         }
     }
 
+    /// The section of that name of a PE image.
+    pub(crate) fn open_pe(pe: &Pe<Source>, name: &str) -> Option<Self> {
+        let header = pe.section(name)?;
+        Some(Self::at(pe.source(), header.offset.0, header.size().into()))
+    }
+
     fn in_file(source: &Source, header: &Header) -> Self {
-        let len = header.size.min(source.len().saturating_sub(header.offset.0));
+        Self::at(source, header.offset.0, header.size)
+    }
+
+    fn at(source: &Source, offset: u64, size: u64) -> Self {
+        let len = size.min(source.len().saturating_sub(offset));
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
-        Self::File {
-            source: source.clone(),
-            offset: header.offset.0,
-            len,
-            blocks,
-            singles: AtomicUsize::new(0),
-        }
+        Self::File { source: source.clone(), offset, len, blocks, singles: AtomicUsize::new(0) }
     }
 
     /// The number of bytes.

@@ -94,7 +94,8 @@ impl SymbolTable {
         Self::of_ranges(unnamed_functions(elf), Origin::UnwindInfo)
     }
 
-    fn of_ranges(ranges: Vec<NamedRange>, origin: Origin) -> Option<Self> {
+    /// Code that was found to have names.
+    pub(crate) fn of_ranges(ranges: Vec<NamedRange>, origin: Origin) -> Option<Self> {
         let mut strings = vec![0];
         let entry = |NamedRange { start, end, name: text }: NamedRange| {
             let name = u32::try_from(strings.len()).ok()?;
@@ -131,7 +132,8 @@ impl SymbolTable {
         let entry = self.entries.get(index)?;
         let raw = self.best_name(index)?;
         let raw = String::from_utf8_lossy(&raw);
-        let plain = without_version(&raw);
+        // Microsoft's names are full of the character that stands before a version.
+        let plain = if raw.starts_with('?') { &*raw } else { without_version(&raw) };
         let name = readable(plain);
         let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };

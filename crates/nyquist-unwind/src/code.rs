@@ -2,7 +2,7 @@
 
 use crate::x86_64::instructions;
 use nyquist_object::elf::Segment;
-use nyquist_object::{ByteSource, Elf, FileOffset, Svma};
+use nyquist_object::{ByteSource, Elf, FileOffset, Pe, Svma};
 use std::ops::Range;
 
 /// A call, as its instruction says it.
@@ -65,6 +65,16 @@ pub(crate) fn code_ranges<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
     ranges
 }
 
+/// The same of a PE image.
+pub(crate) fn pe_code_ranges<S: ByteSource>(pe: &Pe<S>) -> Vec<CodeRange> {
+    let (base, len) = (pe.image_base(), pe.source().len());
+    let segments = pe.segments();
+    let executable = segments.iter().filter(|segment| segment.executable);
+    let mut ranges: Vec<_> = executable.filter_map(|segment| code_range(segment, base, len)).collect();
+    ranges.sort_by_key(|code| code.range.start);
+    ranges
+}
+
 fn code_range(segment: &Segment, base: Svma, file_len: u64) -> Option<CodeRange> {
     let start = u32::try_from(segment.address.0.checked_sub(base.0)?).ok()?;
     let size = segment.file_size.min(file_len.checked_sub(segment.offset.0)?);
@@ -117,6 +127,13 @@ impl UncoveredCode {
     ) -> Self {
         let mut uncovered = Self::default();
         uncovered.read_gaps(source, code, covered, dead);
+        uncovered
+    }
+
+    /// The same of a PE image.
+    pub(crate) fn read_pe<S: ByteSource>(pe: &Pe<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
+        let mut uncovered = Self::default();
+        uncovered.read_gaps(pe.source(), code, covered, &[]);
         uncovered
     }
 

@@ -5,7 +5,8 @@
 //! by frame pointers where there is none.
 //!
 //! # Entry points
-//! - [`Module`]: the unwinding tables of one binary, compiled once and shared by all threads and processes.
+//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once and shared by all threads
+//!   and processes.
 //! - [`AddressSpace`]: which modules are mapped where in one process.
 //! - [`Unwinder`]: walks stacks; one for each thread that walks.
 //! - [`StackMemory`]: how a walk reads the stack; [`StackCopy`] is one over copied bytes.
@@ -45,7 +46,7 @@
 //! thread to an outer frame as an exception does: registers that no outer step needs are not followed.
 //!
 //! # How it works
-//! The call frame information of a module is compiled to a [`Table`](table::Table) of
+//! The call frame information of a module, or the `UNWIND_INFO` of its functions, is compiled to a [`Table`](table::Table) of
 //! [`Rule`](rule::Rule)s of eight bytes, which say how to find the canonical frame address, the caller's frame
 //! pointer and the return address. A row that says more than a rule can hold is marked, and evaluated with all
 //! registers when it is met: the walk is repeated up to there with all of them, and goes on with three.
@@ -64,6 +65,7 @@ mod frame;
 mod macho;
 mod memory;
 mod module;
+mod pe;
 mod registers;
 pub mod rule;
 mod slow;

@@ -2,14 +2,14 @@
 
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind};
-use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges};
+use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, FdeIndex};
 use crate::macho::{self, Parts};
 use crate::rule::Rule;
 use crate::table::Table;
 use crate::x86_64::X86_64;
-use crate::{Damage, UnwindError};
-use nyquist_object::{Architecture, ByteSource, Elf, MachO, RelativeAddress, Svma};
+use crate::{Damage, UnwindError, pe};
+use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
 use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,6 +23,8 @@ pub struct Module {
     table: Table,
     fdes: Vec<FdeIndex>,
     sections: Vec<FrameSection>,
+    /// What a PE image has in place of FDEs.
+    pe: Option<pe::Functions>,
     uncovered: UncoveredCode,
     damage: Damage,
 }
@@ -63,6 +65,30 @@ impl Module {
         Ok(Self::compile(elf, sections, damage))
     }
 
+    /// Compiles the unwind information of a PE image for 64-bit x86: the table of functions in `.pdata`, and for each of
+    /// them its prologue as it is described and its epilogues as they are found in the code.
+    ///
+    /// As with ELF, damage in one entry costs that entry.
+    pub fn from_pe<S: ByteSource>(pe: &Pe<S>) -> Result<Self, UnwindError> {
+        if pe.architecture() != Architecture::X86_64 || !pe.is_64_bit() {
+            return Err(UnwindError::Unsupported(format!("PE for {:?}", pe.architecture())));
+        }
+        let mut damage = Damage::default();
+        let code = pe_code_ranges(pe);
+        let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
+        let pe::Compiled { table, functions, covered } = pe::compile(pe, &ranges, &mut damage);
+        Ok(Self {
+            number: next_number(),
+            image_base: pe.image_base(),
+            table,
+            fdes: Vec::new(),
+            sections: Vec::new(),
+            pe: Some(functions),
+            uncovered: UncoveredCode::read_pe(pe, &code, &covered),
+            damage,
+        })
+    }
+
     /// Compiles the unwind information of a Mach-O file: compact unwind information, and call frame information where that refers
     /// to it or has gaps. What compact information leaves out, prologues and epilogues, is read from the instructions.
     ///
@@ -87,7 +113,7 @@ impl Module {
             _ => compiler.compile_with_compact::<X86_64>(&sections, &functions, &instructions),
         };
         let uncovered = UncoveredCode::read_source(file.source(), &code, &covered, &[]);
-        Ok(Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage })
+        Ok(Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage })
     }
 
     /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
@@ -101,7 +127,7 @@ impl Module {
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
         let Compiled { table, fdes, .. } = compile_for(architecture, &mut compiler, &sections);
         let (image_base, uncovered) = (Svma(0), UncoveredCode::default());
-        Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
+        Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
     }
 
     fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
@@ -111,7 +137,7 @@ impl Module {
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
         let Compiled { table, fdes, covered } = compile_for(elf.architecture(), &mut compiler, &sections);
         let uncovered = UncoveredCode::read(elf, &code, &covered);
-        Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
+        Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
     }
 
     /// The compiled table.
@@ -128,7 +154,8 @@ impl Module {
     /// and the instructions of uncovered code.
     pub fn size(&self) -> usize {
         let sections: usize = self.sections.iter().map(|section| section.bytes.len()).sum();
-        self.table.size() + size_of_val(&*self.fdes) + sections + self.uncovered.size()
+        let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
+        self.table.size() + size_of_val(&*self.fdes) + sections + pe + self.uncovered.size()
     }
 
     /// The rule for the code at a lookup address.
@@ -158,6 +185,11 @@ impl Module {
     pub(crate) fn offset_in_function(&self, address: RelativeAddress) -> Option<u32> {
         let after = self.fdes.partition_point(|fde| fde.start <= address.0);
         Some(address.0 - self.fdes.get(after.checked_sub(1)?)?.start)
+    }
+
+    /// The functions of a PE image, of which those that are not listed call no others.
+    pub(crate) fn pe(&self) -> Option<&pe::Functions> {
+        self.pe.as_ref()
     }
 
     /// Instructions of uncovered code.

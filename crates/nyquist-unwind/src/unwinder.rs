@@ -205,6 +205,9 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             if let Some(rule) = known.filter(|&rule| self.leads_to_call(rule, frame)) {
                 return Ok(rule);
             }
+            if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
+                return Ok(A::CALLED);
+            }
         } else if frame.fp == 0 {
             // The deepest frame is marked by a frame pointer of zero (System V ABI for AMD64, section 3.4.1).
             return Ok(Rule::END);
@@ -214,6 +217,12 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok(A::FRAME_RECORD);
         }
         Err(Reason::NoUnwindInfo)
+    }
+
+    /// Whether code that nothing describes neither calls nor moves the stack pointer, as Windows requires of it ("x64
+    /// exception handling", "Unwind data for exception handling").
+    fn is_leaf_by_convention(&self, address: u64) -> bool {
+        find(self.mappings, address).and_then(Mapping::module).is_some_and(|module| module.pe().is_some())
     }
 
     /// Whether the rule leads to a place that a call returns to, or to the end of the stack.
@@ -303,6 +312,12 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         interrupted: bool,
     ) -> Result<(FullRegisters<A>, bool), Stop> {
         let frame = Frame::<A>::of(registers, interrupted)?;
+        if let Some((module, address)) = self.module_at(frame.lookup())
+            && let Some(undo) =
+                module.pe().and_then(|functions| functions.undo(address.0, module.rule(address)))
+        {
+            return Ok(undo.step(registers, self.memory)?);
+        }
         if let Some((module, address)) = self.module_at(frame.lookup())
             && let Some((section, offset)) = module.fde(address)
             && module.rule(address).kind() != Kind::Uncovered

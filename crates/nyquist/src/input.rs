@@ -8,7 +8,7 @@ use crate::profile_file;
 use crate::symbolicate;
 use crate::watch::Watch;
 use nyquist_convert::{LibSource, Progress, Symbolicated};
-use nyquist_object::{BuildId, DebugId, ModuleId};
+use nyquist_object::{DebugId, ModuleId};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{KernelError, ModuleRequest};
 use std::path::{Path, PathBuf};
@@ -61,10 +61,12 @@ pub(crate) fn read_as(
 
 /// How a lib's files are asked for, by what a saved profile knows of it.
 pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
+    let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
     ModuleRequest {
         path: PathBuf::from(&lib.path),
-        id: lib.code_id.as_deref().and_then(BuildId::from_hex).map(ModuleId::BuildId),
-        debug_id: DebugId::from_breakpad(&lib.breakpad_id),
+        id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
+        debug_id,
+        debug_name: lib.debug_name.clone(),
         alternatives: Vec::new(),
     }
 }

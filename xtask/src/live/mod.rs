@@ -50,6 +50,7 @@ mod symbol_sources;
 mod targets;
 mod top;
 mod walkthrough;
+mod windows;
 
 pub(crate) use harness::{Plan, list, run, wanted};
 
@@ -89,6 +90,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("perf_data_export", perf_data_export::TESTS),
     ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
+    ("windows", windows::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
 ];

@@ -5,25 +5,16 @@
 //! that is there already.
 
 use bench_symbols::fixtures::{self, Fixture};
+use bench_symbols::known::{self, Known, Report};
 use bench_symbols::{Chain, PlainFrame, oracle, own_chain};
 use nyquist_object::elf::Section;
 use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
 use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, SearchPaths};
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
-
-/// A difference that is known: which programs, which oracle, what kind, and the reason.
-struct Known<'a> {
-    program: &'a str,
-    oracle: &'a str,
-    kind: &'a str,
-    /// The largest share of the addresses, in thousandths.
-    at_most: usize,
-}
 
 fn main() -> ExitCode {
     let mut verbose = false;
@@ -33,7 +24,7 @@ fn main() -> ExitCode {
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let list = std::fs::read_to_string(here.join("differences.txt")).unwrap_or_default();
-    let known: Vec<Known<'_>> = list.lines().filter_map(parse_known).collect();
+    let known: Vec<Known<'_>> = list.lines().filter_map(known::parse).collect();
     let (fixtures, missing) = fixtures::all();
     missing.iter().for_each(|tool| println!("skipped: {tool} is not installed"));
     let mut failed = false;
@@ -43,7 +34,7 @@ fn main() -> ExitCode {
     let built = built.map(|fixture| (fixture.name.clone(), build(fixture)));
     for (name, program) in built.chain(given) {
         match program.and_then(|program| check(&name, &program, verbose)) {
-            Ok(report) => failed |= !judge(&name, &report, &known),
+            Ok(report) => failed |= !known::judge(&name, &report, &known),
             Err(error) => {
                 println!("{name}: {error}");
                 failed = true;
@@ -51,49 +42,6 @@ fn main() -> ExitCode {
         }
     }
     if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// `PROGRAM ORACLE KIND PER-MILLE: reason`; a `*` at the end of a word stands for anything.
-fn parse_known(line: &str) -> Option<Known<'_>> {
-    let (head, _reason) = line.split_once(": ")?;
-    let mut words = head.split_whitespace();
-    Some(Known {
-        program: words.next()?,
-        oracle: words.next()?,
-        kind: words.next()?,
-        at_most: words.next()?.parse().ok()?,
-    })
-}
-
-/// How many addresses of a program were compared, and how many differ, by oracle and kind.
-#[derive(Default)]
-struct Report {
-    addresses: usize,
-    differences: BTreeMap<(&'static str, &'static str), usize>,
-}
-
-fn judge(name: &str, report: &Report, known: &[Known<'_>]) -> bool {
-    let matches = |pattern: &str, text: &str| match pattern.strip_suffix('*') {
-        Some(start) => text.starts_with(start),
-        None => pattern == text,
-    };
-    let mut good = true;
-    for ((oracle, kind), &count) in &report.differences {
-        let share = (count * 1000).div_ceil(report.addresses);
-        let listed = known.iter().any(|known| {
-            matches(known.program, name)
-                && matches(known.oracle, oracle)
-                && matches(known.kind, kind)
-                && share <= known.at_most
-        });
-        let word = if listed { "known" } else { "NEW" };
-        println!("{name}: {word}: {oracle} {kind}: {count} of {} ({share} ‰)", report.addresses);
-        good &= listed;
-    }
-    if report.differences.is_empty() {
-        println!("{name}: {} addresses equal", report.addresses);
-    }
-    good
 }
 
 fn check(name: &str, program: &Path, verbose: bool) -> Result<Report, String> {

@@ -6,7 +6,7 @@ use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use crate::demangle::readable;
 use crate::section::{Section, Source};
-use nyquist_object::{Elf, ObjectError};
+use nyquist_object::{Elf, ObjectError, Pe};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -71,9 +71,26 @@ impl DwarfFile {
             Section::open(elf, &format!(".debug_{name}{suffix}"))
         };
         let info = open("info").ok().filter(|info| info.len() > 0)?;
-        let open = |name: &str| open(name).unwrap_or_default();
-        Some(Self {
-            little_endian: elf.is_little_endian(),
+        Some(Self::with_sections(elf.is_little_endian(), !suffix.is_empty(), info, |name| {
+            open(name).unwrap_or_default()
+        }))
+    }
+
+    /// Opens the sections of a PE image.
+    pub(crate) fn open_pe(pe: &Pe<Source>) -> Option<Self> {
+        let open = |name: &str| Section::open_pe(pe, &format!(".debug_{name}"));
+        let info = open("info").filter(|info| info.len() > 0)?;
+        Some(Self::with_sections(true, false, info, |name| open(name).unwrap_or_default()))
+    }
+
+    fn with_sections(
+        little_endian: bool,
+        is_split: bool,
+        info: Section,
+        open: impl Fn(&str) -> Section,
+    ) -> Self {
+        Self {
+            little_endian,
             info,
             line: open("line"),
             aranges: open("aranges"),
@@ -84,9 +101,9 @@ impl DwarfFile {
             addr: open("addr"),
             ranges: open("ranges"),
             rnglists: open("rnglists"),
-            is_split: !suffix.is_empty(),
+            is_split,
             ..Self::default()
-        })
+        }
     }
 
     /// The headers of all units, by offset. Reads them at the first call: one small read a unit.

@@ -3,4 +3,5 @@
 mod aarch64;
 mod hostile;
 mod object;
+mod pe;
 mod stepping;

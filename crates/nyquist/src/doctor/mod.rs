@@ -6,6 +6,7 @@ mod machine;
 mod module;
 mod process;
 mod sources;
+mod windows;
 
 use crate::args::DoctorArgs;
 use crate::failure::{FAILED, Failure, io_reason};
@@ -64,6 +65,9 @@ fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure>
     let interpreter = interpreter(&given)?;
     let path = interpreter.clone().unwrap_or_else(|| given.clone());
     let cannot_read = |reason: String| Failure::new(format!("cannot look into {}: {reason}", path.display()));
+    if let Some(section) = windows::look(&path, finder).map_err(&cannot_read)? {
+        return Ok(vec![section]);
+    }
     let elf = open(&path).map_err(&cannot_read)?;
     let mut program = Module::look(&path, None, finder).map_err(&cannot_read)?.section("program");
     if interpreter.is_some() {

@@ -1,0 +1,381 @@
+//! PE images, of 32 and of 64 bits: headers at once, everything else when it is asked for.
+//!
+//! Fields and constants are those of Microsoft's "PE Format" specification; its section is named where they are read.
+
+mod debug;
+mod exports;
+mod symbols;
+
+pub use debug::CodeView;
+pub use exports::Export;
+pub use symbols::CoffSymbol;
+
+use crate::elf::{Architecture, Segment};
+use crate::{ByteSource, DebugId, FileOffset, ObjectError, PeCodeId, PeId, RelativeAddress, Svma};
+
+/// The most sections that are read. Windows loads images with at most 96 (specification, "COFF File Header").
+const MAX_SECTIONS: usize = 1024;
+
+/// The most data directories. Only 16 are defined.
+const MAX_DIRECTORIES: usize = 16;
+
+/// The longest section name that is read from the string table.
+const MAX_SECTION_NAME: u64 = 256;
+
+/// Sizes of headers ("COFF File Header", "Section Table").
+const COFF_HEADER: usize = 20;
+const SECTION_HEADER: usize = 40;
+
+/// Flags of a section ("Section Flags").
+const IMAGE_SCN_CNT_CODE: u32 = 0x20;
+const IMAGE_SCN_MEM_EXECUTE: u32 = 0x2000_0000;
+
+/// The data directories that are of use here, by their place in the optional header ("Optional Header Data
+/// Directories").
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Directory {
+    /// The names and addresses that other images can link to.
+    Exports = 0,
+    /// The table of functions and their unwind information, `.pdata`.
+    Exceptions = 3,
+    /// What debuggers look for, the name of the PDB among it.
+    Debug = 6,
+}
+
+/// A section of an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The name, a long one from the string table; bytes that are not UTF-8 are replaced.
+    pub name: String,
+    /// Where it is in memory.
+    pub address: RelativeAddress,
+    /// How many bytes it takes in memory.
+    pub memory_size: u32,
+    /// Where its bytes begin in the file.
+    pub offset: FileOffset,
+    /// How many bytes of it the file holds, padding included.
+    pub file_size: u32,
+    /// The flags (`Characteristics`).
+    pub flags: u32,
+}
+
+impl Section {
+    /// Whether the section is code.
+    pub fn is_code(&self) -> bool {
+        self.flags & (IMAGE_SCN_MEM_EXECUTE | IMAGE_SCN_CNT_CODE) != 0
+    }
+
+    /// How many bytes are both in the file and in memory.
+    pub fn size(&self) -> u32 {
+        // Object files, and images of old linkers, state no size in memory.
+        if self.memory_size == 0 { self.file_size } else { self.file_size.min(self.memory_size) }
+    }
+
+    /// How far into the section an address is that has a byte in the file.
+    fn offset_of(&self, address: RelativeAddress) -> Option<u32> {
+        address.offset_from(self.address).filter(|&offset| offset < self.size())
+    }
+}
+
+/// A PE image: an executable file or a library of Windows. Opening it reads the headers only.
+#[derive(Debug)]
+pub struct Pe<S> {
+    source: S,
+    architecture: Architecture,
+    is_64: bool,
+    timestamp: u32,
+    image_base: Svma,
+    size_of_image: u32,
+    headers_size: u32,
+    entry_point: Option<RelativeAddress>,
+    directories: Vec<(RelativeAddress, u32)>,
+    sections: Vec<Section>,
+    symbol_table: symbols::Place,
+}
+
+/// Reads little-endian numbers at fixed places of a header.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn bytes<const N: usize>(self, at: usize) -> Option<[u8; N]> {
+        self.0.get(at..)?.first_chunk().copied()
+    }
+
+    fn u16(self, at: usize) -> Option<u16> {
+        self.bytes(at).map(u16::from_le_bytes)
+    }
+
+    fn u32(self, at: usize) -> Option<u32> {
+        self.bytes(at).map(u32::from_le_bytes)
+    }
+
+    fn u64(self, at: usize) -> Option<u64> {
+        self.bytes(at).map(u64::from_le_bytes)
+    }
+}
+
+fn cut(part: &'static str) -> ObjectError {
+    ObjectError::malformed(part, "it is cut off")
+}
+
+/// What the optional header states.
+struct OptionalHeader {
+    is_64: bool,
+    image_base: u64,
+    entry_point: u32,
+    size_of_image: u32,
+    headers_size: u32,
+    directories: Vec<(RelativeAddress, u32)>,
+}
+
+impl OptionalHeader {
+    /// Reads the header ("Optional Header").
+    fn parse(bytes: &[u8]) -> Result<Self, ObjectError> {
+        let fields = Fields(bytes);
+        let is_64 = match fields.u16(0) {
+            Some(0x10b) => false,
+            Some(0x20b) => true,
+            Some(magic) => return Err(ObjectError::Unsupported(format!("PE magic {magic:#x}"))),
+            None => return Err(ObjectError::malformed("PE header", "it has no optional header")),
+        };
+        Self::parse_fields(fields, is_64).ok_or_else(|| cut("PE optional header"))
+    }
+
+    fn parse_fields(fields: Fields<'_>, is_64: bool) -> Option<Self> {
+        let (image_base, count_at) =
+            if is_64 { (fields.u64(24)?, 108) } else { (fields.u32(28)?.into(), 92) };
+        let count = (fields.u32(count_at)? as usize).min(MAX_DIRECTORIES);
+        let directory = |index: usize| {
+            let at = count_at + 4 + 8 * index;
+            Some((RelativeAddress(fields.u32(at)?), fields.u32(at + 4)?))
+        };
+        Some(Self {
+            is_64,
+            image_base,
+            entry_point: fields.u32(16)?,
+            size_of_image: fields.u32(56)?,
+            headers_size: fields.u32(60)?,
+            // A directory that the header has no room for is one that is not there.
+            directories: (0..count).map_while(directory).collect(),
+        })
+    }
+}
+
+impl<S: ByteSource> Pe<S> {
+    /// Reads the headers and the table of sections.
+    pub fn open(source: S) -> Result<Self, ObjectError> {
+        let at = pe_header_offset(&source).ok_or(ObjectError::NotAnObject)?;
+        let coff = source.read_range(at + 4, COFF_HEADER as u64)?;
+        let coff = Fields(&coff);
+        let field = |value: Option<u16>| value.ok_or_else(|| cut("COFF header"));
+        let machine = field(coff.u16(0))?;
+        let count = usize::from(field(coff.u16(2))?);
+        let optional_size = field(coff.u16(16))?;
+        if count > MAX_SECTIONS {
+            return Err(ObjectError::malformed("PE header", format!("{count} sections")));
+        }
+        let optional_at = at + 4 + COFF_HEADER as u64;
+        let optional = OptionalHeader::parse(&source.read_range(optional_at, optional_size.into())?)?;
+        let symbol_table = symbols::Place {
+            offset: coff.u32(8).unwrap_or_default(),
+            count: coff.u32(12).unwrap_or_default(),
+        };
+        let headers_at = optional_at + u64::from(optional_size);
+        let headers = source.read_range(headers_at, (count * SECTION_HEADER) as u64)?;
+        let sections = headers.chunks_exact(SECTION_HEADER);
+        let sections = sections.filter_map(|header| section(header, &source, symbol_table)).collect();
+        Ok(Self {
+            source,
+            architecture: architecture(machine),
+            is_64: optional.is_64,
+            timestamp: coff.u32(4).unwrap_or_default(),
+            image_base: Svma(optional.image_base),
+            size_of_image: optional.size_of_image,
+            headers_size: optional.headers_size,
+            entry_point: Some(RelativeAddress(optional.entry_point)).filter(|entry| entry.0 != 0),
+            directories: optional.directories,
+            sections,
+            symbol_table,
+        })
+    }
+
+    /// Where the bytes come from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The instruction set.
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Whether it is a file for 64-bit Windows (PE32+).
+    pub fn is_64_bit(&self) -> bool {
+        self.is_64
+    }
+
+    /// Where the image wants to be in memory.
+    pub fn image_base(&self) -> Svma {
+        self.image_base
+    }
+
+    /// How many bytes of address space the image takes.
+    pub fn size_of_image(&self) -> u32 {
+        self.size_of_image
+    }
+
+    /// Where the program begins, or the function that is called when a library is loaded.
+    pub fn entry_point(&self) -> Option<RelativeAddress> {
+        self.entry_point
+    }
+
+    /// The sections in the order of the file.
+    pub fn sections(&self) -> &[Section] {
+        &self.sections
+    }
+
+    /// The first section of that name.
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        self.sections.iter().find(|section| section.name == name)
+    }
+
+    /// The sections as the loader maps them, in the terms of ELF.
+    pub fn segments(&self) -> Vec<Segment> {
+        let segment = |section: &Section| Segment {
+            offset: section.offset,
+            address: section.address.to_svma(self.image_base),
+            file_size: section.size().into(),
+            memory_size: section.memory_size.into(),
+            executable: section.is_code(),
+        };
+        self.sections.iter().map(segment).collect()
+    }
+
+    /// The contents of a section, without the padding at its end.
+    pub fn data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
+        self.source.read_range(section.offset.0, section.size().into())
+    }
+
+    /// Where a data directory is and its size in bytes; `None` where the image has none.
+    pub fn directory(&self, directory: Directory) -> Option<(RelativeAddress, u32)> {
+        let found = self.directories.get(directory as usize).copied();
+        found.filter(|(address, size)| address.0 != 0 && *size != 0)
+    }
+
+    /// Where in the file the byte at an address is, and how many bytes of the same section follow it there.
+    pub fn file_range(&self, address: RelativeAddress) -> Option<(FileOffset, u32)> {
+        if address.0 < self.headers_size {
+            return Some((FileOffset(address.0.into()), self.headers_size - address.0));
+        }
+        let inside = |section: &Section| Some((section.offset_of(address)?, section.offset, section.size()));
+        let (within, offset, size) = self.sections.iter().find_map(inside)?;
+        Some((offset.checked_add(within.into())?, size - within))
+    }
+
+    /// The `len` bytes at an address. Bytes that are not in the file are an error, even where the loader would fill
+    /// them with zeros.
+    pub fn read_at(&self, address: RelativeAddress, len: u32) -> Result<Vec<u8>, ObjectError> {
+        let place = self.file_range(address).filter(|(_, room)| len <= *room);
+        let (offset, _) = place.ok_or_else(|| {
+            ObjectError::malformed("PE image", format!("{len} bytes at {address} are not in a section"))
+        })?;
+        self.source.read_range(offset.0, len.into())
+    }
+
+    /// The id by which symbol servers find the image itself.
+    pub fn code_id(&self) -> PeCodeId {
+        PeCodeId { timestamp: self.timestamp, size_of_image: self.size_of_image }
+    }
+
+    /// The ids of the image: its code id, and the one by which its PDB is found. An image without a PDB has the
+    /// [hash of its code](Pe::text_hash) for the latter, as an ELF file without a build id has.
+    pub fn id(&self) -> Result<PeId, ObjectError> {
+        let debug = match self.code_view() {
+            Ok(Some(code_view)) => code_view.debug_id,
+            Ok(None) | Err(_) => DebugId::from_guid(self.text_hash()?, 0),
+        };
+        Ok(PeId { code: self.code_id(), debug })
+    }
+
+    /// A hash of the code: the exclusive or of the 16-byte blocks in the first 4096 bytes of `.text`, as
+    /// [`Elf::text_hash`](crate::Elf::text_hash) makes it.
+    pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
+        let code = self.section(".text").or_else(|| self.sections.iter().find(|section| section.is_code()));
+        let (offset, size) = code.map_or((FileOffset(0), 0), |code| (code.offset, code.size()));
+        crate::text_hash::of(&self.source, offset, size.into())
+    }
+
+    /// The string at an address, without the zero that ends it, if it is no longer than `max`.
+    fn string_at(&self, address: RelativeAddress, max: u32) -> Option<Vec<u8>> {
+        let (offset, room) = self.file_range(address)?;
+        string(&self.source, offset.0, room.min(max).into())
+    }
+}
+
+/// Whether a file begins as a PE image does, and where its PE header is ("MS-DOS Stub", "Signature").
+fn pe_header_offset(source: &impl ByteSource) -> Option<u64> {
+    let mut stub = [0; 64];
+    source.read_exact_at(0, &mut stub).ok()?;
+    let offset = Fields(&stub).u32(60).filter(|_| stub.starts_with(b"MZ"))?;
+    let mut signature = [0; 4];
+    source.read_exact_at(offset.into(), &mut signature).ok()?;
+    (&signature == b"PE\0\0").then_some(offset.into())
+}
+
+fn architecture(machine: u16) -> Architecture {
+    match machine {
+        0x8664 => Architecture::X86_64,
+        0x14c => Architecture::X86,
+        0xaa64 => Architecture::Aarch64,
+        other => Architecture::Other(other.into()),
+    }
+}
+
+/// Reads a section header ("Section Table").
+fn section(header: &[u8], source: &impl ByteSource, symbols: symbols::Place) -> Option<Section> {
+    let fields = Fields(header);
+    let short: [u8; 8] = fields.bytes(0)?;
+    let end = short.iter().position(|&byte| byte == 0).unwrap_or(short.len());
+    let short = &short[..end];
+    let long = name_offset(short).and_then(|at| string(source, symbols.strings()? + at, MAX_SECTION_NAME));
+    Some(Section {
+        name: String::from_utf8_lossy(long.as_deref().unwrap_or(short)).into_owned(),
+        memory_size: fields.u32(8)?,
+        address: RelativeAddress(fields.u32(12)?),
+        file_size: fields.u32(16)?,
+        offset: FileOffset(fields.u32(20)?.into()),
+        flags: fields.u32(36)?,
+    })
+}
+
+/// Where in the string table a long section name is: `/` and a decimal number, or, as LLVM writes it where that has
+/// no room, `//` and six base-64 digits.
+fn name_offset(short: &[u8]) -> Option<u64> {
+    let digits = short.strip_prefix(b"/")?;
+    match digits.strip_prefix(b"/") {
+        Some(digits) => digits.iter().try_fold(0, |offset: u64, &digit| {
+            let value = match digit {
+                b'A'..=b'Z' => digit - b'A',
+                b'a'..=b'z' => digit - b'a' + 26,
+                b'0'..=b'9' => digit - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            Some(offset << 6 | u64::from(value))
+        }),
+        None => std::str::from_utf8(digits).ok()?.parse().ok(),
+    }
+}
+
+/// The string at `offset` of the file, without the zero that ends it, if that is among the first `max` bytes.
+fn string(source: &impl ByteSource, offset: u64, max: u64) -> Option<Vec<u8>> {
+    let len = max.min(source.len().checked_sub(offset)?);
+    let mut bytes = source.read_range(offset, len).ok()?;
+    bytes.truncate(bytes.iter().position(|&byte| byte == 0)?);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,128 @@
+//! The export table: what other images can link to.
+
+use super::{Directory, Fields, Pe};
+use crate::{ByteSource, ObjectError, RelativeAddress};
+
+/// The size of the export directory table ("Export Directory Table").
+const TABLE: u32 = 40;
+
+/// The longest name that is read; Microsoft's compiler cuts names at 4096 bytes.
+const MAX_NAME: u32 = 4 << 10;
+
+/// The most exports: ordinals have 16 bits.
+const MAX_EXPORTS: u32 = 1 << 16;
+
+/// Something that an image exports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Where it is: code or data.
+    pub address: RelativeAddress,
+    /// The number by which it can be linked to.
+    pub ordinal: u32,
+    /// Its name, where it has one; it may have several, and is then here several times.
+    pub name: Option<Vec<u8>>,
+}
+
+/// A part of the image that is in memory, from which most of the table is read.
+struct Window {
+    start: RelativeAddress,
+    bytes: Vec<u8>,
+}
+
+impl Window {
+    fn get(&self, address: RelativeAddress) -> Option<&[u8]> {
+        self.bytes.get(address.offset_from(self.start)? as usize..)
+    }
+
+    fn contains(&self, address: RelativeAddress) -> bool {
+        address.offset_from(self.start).is_some_and(|offset| (offset as usize) < self.bytes.len())
+    }
+}
+
+impl<S: ByteSource> Pe<S> {
+    /// What the image exports, first what has a name, in the order of the table. Names that are forwarded to another
+    /// image are left out.
+    pub fn exports(&self) -> Result<Vec<Export>, ObjectError> {
+        let Some((address, size)) = self.directory(Directory::Exports) else { return Ok(Vec::new()) };
+        // The size goes over the names too; a linker that states less is none the worse for it.
+        let room = self.file_range(address).map_or(0, |(_, room)| room);
+        let window = Window { start: address, bytes: self.read_at(address, size.max(TABLE).min(room))? };
+        let malformed = || ObjectError::malformed("export table", "it is cut off");
+        let table = self.export_table(&window).ok_or_else(malformed)?;
+        Ok(table.exports(self, &window))
+    }
+
+    fn export_table(&self, window: &Window) -> Option<Table> {
+        let fields = Fields(&window.bytes);
+        let (count, names) = (fields.u32(20)?.min(MAX_EXPORTS), fields.u32(24)?.min(MAX_EXPORTS));
+        Some(Table {
+            first_ordinal: fields.u32(16)?,
+            addresses: self.export_words(window, fields.u32(28)?, count, 4)?,
+            names: self.export_words(window, fields.u32(32)?, names, 4)?,
+            indexes: self.export_words(window, fields.u32(36)?, names, 2)?,
+        })
+    }
+
+    /// An array of `count` elements of `size` bytes.
+    fn export_words(&self, window: &Window, address: u32, count: u32, size: u32) -> Option<Vec<u8>> {
+        let len = count.checked_mul(size)?;
+        let address = RelativeAddress(address);
+        match window.get(address).and_then(|bytes| bytes.get(..len as usize)) {
+            Some(bytes) => Some(bytes.to_vec()),
+            None if len == 0 => Some(Vec::new()),
+            None => self.read_at(address, len).ok(),
+        }
+    }
+
+    fn export_name(&self, window: &Window, address: RelativeAddress) -> Option<Vec<u8>> {
+        let inside = window.get(address).and_then(|bytes| {
+            let bytes = bytes.get(..bytes.len().min(MAX_NAME as usize))?;
+            bytes.get(..bytes.iter().position(|&byte| byte == 0)?)
+        });
+        inside.map(<[u8]>::to_vec).or_else(|| self.string_at(address, MAX_NAME))
+    }
+}
+
+/// The arrays of the export table.
+struct Table {
+    first_ordinal: u32,
+    addresses: Vec<u8>,
+    names: Vec<u8>,
+    indexes: Vec<u8>,
+}
+
+impl Table {
+    fn exports<S: ByteSource>(&self, pe: &Pe<S>, window: &Window) -> Vec<Export> {
+        let count = self.addresses.len() / 4;
+        let mut named = vec![false; count];
+        let mut exports = Vec::new();
+        // Names do not overlap, so that all of them together are no longer than the file is.
+        let mut budget = pe.source.len();
+        for (name, index) in self.names.chunks_exact(4).zip(self.indexes.chunks_exact(2)) {
+            let Some((name, index)) = Fields(name).u32(0).zip(Fields(index).u16(0)) else { continue };
+            let Some(address) = self.address(usize::from(index), window) else { continue };
+            let Some(name) = pe.export_name(window, RelativeAddress(name)) else { continue };
+            let Some(rest) = budget.checked_sub(name.len() as u64 + 1) else { break };
+            budget = rest;
+            named[usize::from(index)] = true;
+            exports.push(Export { address, ordinal: self.ordinal(index.into()), name: Some(name) });
+        }
+        let nameless = (0..count).filter(|&index| !named[index]).filter_map(|index| {
+            let address = self.address(index, window)?;
+            Some(Export { address, ordinal: self.ordinal(index as u32), name: None })
+        });
+        exports.extend(nameless);
+        exports
+    }
+
+    fn ordinal(&self, index: u32) -> u32 {
+        self.first_ordinal.wrapping_add(index)
+    }
+
+    /// The address of an export; `None` where nothing is exported, or what is in another image. The latter is a string
+    /// within the table ("Export Address Table").
+    fn address(&self, index: usize, window: &Window) -> Option<RelativeAddress> {
+        let address = RelativeAddress(Fields(self.addresses.get(4 * index..)?).u32(0)?);
+        (address.0 != 0 && !window.contains(address)).then_some(address)
+    }
+}

@@ -1,0 +1,98 @@
+//! The COFF symbol table, which GNU linkers write into images.
+
+use super::{Fields, Pe};
+use crate::{ByteSource, ObjectError, RelativeAddress};
+
+/// The size of a symbol ("COFF Symbol Table").
+const SYMBOL: usize = 18;
+
+/// The type of a function, and the storage classes of symbols that have a place ("Type Representation", "Storage
+/// Class").
+const IMAGE_SYM_DTYPE_FUNCTION: u16 = 0x20;
+const IMAGE_SYM_CLASS_EXTERNAL: u8 = 2;
+const IMAGE_SYM_CLASS_STATIC: u8 = 3;
+
+/// Where the table is in the file; nowhere where `offset` is 0.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) offset: u32,
+    pub(super) count: u32,
+}
+
+impl Place {
+    /// Where the strings begin: behind the symbols.
+    pub(super) fn strings(self) -> Option<u64> {
+        (self.offset != 0).then(|| u64::from(self.offset) + self.size())
+    }
+
+    fn size(self) -> u64 {
+        u64::from(self.count) * SYMBOL as u64
+    }
+}
+
+/// A symbol that names code.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CoffSymbol {
+    /// Where it is.
+    pub address: RelativeAddress,
+    /// The linker's name.
+    pub name: Vec<u8>,
+    /// Whether other object files can link to it.
+    pub is_external: bool,
+    /// Whether it is said to be a function: in assembly code symbols are of no type.
+    pub is_function: bool,
+}
+
+impl<S: ByteSource> Pe<S> {
+    /// The symbols of sections that are code, in the order of the file. Empty for images of Microsoft's linker, which
+    /// writes no symbol table.
+    pub fn coff_symbols(&self) -> Result<Vec<CoffSymbol>, ObjectError> {
+        let Some(strings_at) = self.symbol_table.strings() else { return Ok(Vec::new()) };
+        let symbols = self.source.read_range(self.symbol_table.offset.into(), self.symbol_table.size())?;
+        let strings_size = self.source.read_range(strings_at, 4)?;
+        let strings_size = Fields(&strings_size).u32(0).unwrap_or_default();
+        let strings = self.source.read_range(strings_at, strings_size.into())?;
+        // Names are not shared, so that all of them together are no longer than the two tables are.
+        let mut budget = symbols.len() + strings.len();
+        let mut found = Vec::new();
+        let mut auxiliary = 0;
+        for symbol in symbols.chunks_exact(SYMBOL) {
+            if auxiliary > 0 {
+                auxiliary -= 1;
+                continue;
+            }
+            auxiliary = symbol[17];
+            let Some(symbol) = self.coff_symbol(Fields(symbol), &strings) else { continue };
+            let Some(rest) = budget.checked_sub(symbol.name.len()) else { break };
+            budget = rest;
+            found.push(symbol);
+        }
+        Ok(found)
+    }
+
+    fn coff_symbol(&self, symbol: Fields<'_>, strings: &[u8]) -> Option<CoffSymbol> {
+        let section = usize::from(symbol.u16(12)?).checked_sub(1)?;
+        let section = self.sections.get(section).filter(|section| section.is_code())?;
+        let [class, auxiliary] = symbol.bytes(16)?;
+        let is_function = symbol.u16(14)? == IMAGE_SYM_DTYPE_FUNCTION;
+        let is_external = class == IMAGE_SYM_CLASS_EXTERNAL;
+        // A static symbol that describes its section has an auxiliary record ("Section Definitions").
+        let is_section = class == IMAGE_SYM_CLASS_STATIC && auxiliary != 0 && !is_function;
+        if is_section || !(is_external || class == IMAGE_SYM_CLASS_STATIC) {
+            return None;
+        }
+        let address = section.address.checked_add(symbol.u32(8)?)?;
+        let name = name(symbol, strings).filter(|name| !name.is_empty())?.to_vec();
+        Some(CoffSymbol { address, name, is_external, is_function })
+    }
+}
+
+/// The name: eight bytes, or four zeros and where it is in the strings ("Symbol Name Representation").
+fn name<'a>(symbol: Fields<'a>, strings: &'a [u8]) -> Option<&'a [u8]> {
+    let bytes = match symbol.u32(0)? {
+        0 => strings.get(symbol.u32(4)? as usize..)?,
+        _ => symbol.0.get(..8)?,
+    };
+    let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    Some(&bytes[..end])
+}

@@ -1,0 +1,48 @@
+//! Debug info of either kind, asked in one way.
+
+use crate::breakpad::Breakpad;
+use crate::dwarf::{Dwarf, Found, Scratch};
+use crate::pdb::Pdb;
+
+/// The debug info of one module. A *unit* is what is read at once for all addresses in it: of DWARF a unit, of a PDB an
+/// object file, of a Breakpad file a function.
+#[derive(Debug)]
+pub(crate) enum DebugInfo {
+    Dwarf(Box<Dwarf>),
+    Pdb(Box<Pdb>),
+    Breakpad(Box<Breakpad>),
+}
+
+impl DebugInfo {
+    /// The unit that an address is in.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
+        match self {
+            Self::Dwarf(dwarf) => dwarf.unit_of(address),
+            Self::Pdb(pdb) => pdb.unit_of(address),
+            Self::Breakpad(breakpad) => breakpad.unit_of(address),
+        }
+    }
+
+    /// Answers for `wanted`, sorted addresses of the unit, in their order.
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
+        match self {
+            Self::Dwarf(dwarf) => dwarf.look_up(unit, wanted, scratch),
+            Self::Pdb(pdb) => pdb.look_up(unit, wanted),
+            Self::Breakpad(breakpad) => breakpad.look_up(unit, wanted),
+        }
+    }
+
+    /// Whether the unit names a source file.
+    pub(crate) fn names_source(&self, unit: u64, file: &str) -> bool {
+        match self {
+            Self::Dwarf(dwarf) => dwarf.names_source(unit, file),
+            Self::Pdb(pdb) => pdb.names_source(unit, file),
+            Self::Breakpad(breakpad) => breakpad.names_source(file),
+        }
+    }
+
+    /// Whether answers come from single `.dwo` files, which may come, change and go.
+    pub(crate) fn reads_single_files(&self) -> bool {
+        matches!(self, Self::Dwarf(dwarf) if dwarf.reads_single_files())
+    }
+}

@@ -1,0 +1,151 @@
+//! Lines: the part of a module's stream behind its symbols (LLVM, "CodeView Type Records" and `DebugSubsection.h`;
+//! Microsoft's `cvinfo.h`, "Line number and file information").
+
+use super::dbi::Program;
+use crate::cursor::Cursor;
+use rustc_hash::FxHashMap;
+
+/// Kinds of subsections.
+const LINES: u32 = 0xf2;
+const FILES: u32 = 0xf4;
+const INLINEE_LINES: u32 = 0xf6;
+
+/// Numbers from here on stand for code that no line is of.
+const FIRST_SPECIAL_LINE: u32 = 0x00f0_0000;
+
+/// A place in the source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Where the file is in the module's list of files.
+    pub(super) file: u32,
+    pub(super) line: u32,
+    /// 0 where it is not known.
+    pub(super) column: u32,
+}
+
+impl Place {
+    /// Whether it is a line of a file.
+    pub(super) fn is_real(self) -> bool {
+        self.line != 0 && self.line < FIRST_SPECIAL_LINE
+    }
+}
+
+/// The lines of one module, as they stand in its stream.
+pub(super) struct Lines<'a> {
+    bytes: &'a [u8],
+    files: &'a [u8],
+    /// Where inlined functions begin, by their numbers among the ids.
+    inlinees: FxHashMap<u32, Place>,
+}
+
+/// The subsections of `bytes`: kind and contents.
+fn subsections(bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
+    let mut cursor = Cursor::new(bytes, 0, true);
+    std::iter::from_fn(move || {
+        let (kind, len) = (cursor.u32()?, cursor.u32()? as usize);
+        let start = cursor.position();
+        let contents = bytes.get(start..start.checked_add(len)?)?;
+        cursor.seek((start + len).next_multiple_of(4));
+        Some((kind, contents))
+    })
+}
+
+impl<'a> Lines<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Self {
+        let mut lines = Self { bytes, files: &[], inlinees: FxHashMap::default() };
+        for (kind, contents) in subsections(bytes) {
+            match kind {
+                FILES => lines.files = contents,
+                INLINEE_LINES => {
+                    lines.add_inlinees(contents);
+                }
+                _ => {}
+            }
+        }
+        lines
+    }
+
+    fn add_inlinees(&mut self, bytes: &[u8]) -> Option<()> {
+        let mut cursor = Cursor::new(bytes, 0, true);
+        let has_more_files = cursor.u32()? == 1;
+        loop {
+            let (inlinee, file, line) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
+            self.inlinees.insert(inlinee, Place { file, line, column: 0 });
+            if has_more_files {
+                let count = cursor.u32()?;
+                cursor.skip(u64::from(count) * 4)?;
+            }
+        }
+    }
+
+    /// Where an inlined function begins.
+    pub(super) fn inlinee(&self, id: u32) -> Option<Place> {
+        self.inlinees.get(&id).copied()
+    }
+
+    /// Where in the program's strings the name of a file is.
+    pub(super) fn file_name(&self, file: u32) -> Option<u32> {
+        Cursor::new(self.files, file as usize, true).u32()
+    }
+
+    /// Where in the program's strings the names of all files are.
+    pub(super) fn files(&self) -> impl Iterator<Item = u32> + '_ {
+        let mut cursor = Cursor::new(self.files, 0, true);
+        std::iter::from_fn(move || {
+            let (name, checksum_len, _) = (cursor.u32()?, cursor.u8()?, cursor.u8()?);
+            cursor.seek((cursor.position() + usize::from(checksum_len)).next_multiple_of(4));
+            Some(name)
+        })
+    }
+
+    /// The places of the code at each of `wanted`, which are sorted.
+    pub(super) fn find(&self, program: &Program, wanted: &[u32]) -> Vec<Option<Place>> {
+        let mut found = vec![None; wanted.len()];
+        for (_, contents) in subsections(self.bytes).filter(|(kind, _)| *kind == LINES) {
+            find_in(contents, program, wanted, &mut found);
+        }
+        found
+    }
+}
+
+/// The lines of one piece of code: its place and size, then for each of its files a block of lines.
+fn find_in(bytes: &[u8], program: &Program, wanted: &[u32], found: &mut [Option<Place>]) -> Option<()> {
+    let mut cursor = Cursor::new(bytes, 0, true);
+    let (offset, section, flags, size) = (cursor.u32()?, cursor.u16()?, cursor.u16()?, cursor.u32()?);
+    let start = program.address(section, offset)?;
+    let first = wanted.partition_point(|address| *address < start);
+    let end = wanted.partition_point(|address| address.wrapping_sub(start) < size || *address < start);
+    if first >= end {
+        return None;
+    }
+    let mut lines = Vec::new();
+    while read_block(&mut cursor, bytes, flags & 1 != 0, &mut lines).is_some() {}
+    lines.sort_by_key(|(offset, _)| *offset);
+    for (address, found) in wanted.iter().zip(found).take(end).skip(first) {
+        let after = lines.partition_point(|(offset, _)| *offset <= address - start);
+        *found = after.checked_sub(1).and_then(|index| lines.get(index)).map(|(_, place)| *place);
+    }
+    Some(())
+}
+
+fn read_block(
+    cursor: &mut Cursor<'_>,
+    bytes: &[u8],
+    has_columns: bool,
+    lines: &mut Vec<(u32, Place)>,
+) -> Option<()> {
+    let start = cursor.position();
+    let (file, count, size) = (cursor.u32()?, cursor.u32()? as usize, cursor.u32()? as usize);
+    let at = cursor.position();
+    let entries = bytes.get(at..at.checked_add(count.checked_mul(8)?)?)?;
+    let mut columns = Cursor::new(bytes, at + entries.len(), true);
+    for [offset, flags] in entries.as_chunks().0.iter().map(|entry: &[u8; 8]| {
+        let mut entry = Cursor::new(entry, 0, true);
+        [entry.u32(), entry.u32()].map(Option::unwrap_or_default)
+    }) {
+        let column = if has_columns { columns.u32()? & 0xffff } else { 0 };
+        lines.push((offset, Place { file, line: flags & 0x00ff_ffff, column }));
+    }
+    cursor.seek(start.checked_add(size).filter(|end| *end > start)?);
+    Some(())
+}

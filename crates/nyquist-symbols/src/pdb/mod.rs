@@ -1,0 +1,336 @@
+//! PDB files: from addresses to functions, files, lines and inlined calls.
+//!
+//! Addresses are grouped by the object file that their code is from, and only the streams of those that are hit are read.
+
+mod annotations;
+mod dbi;
+mod lines;
+mod msf;
+mod symbols;
+mod type_names;
+mod types;
+
+pub(crate) use msf::{MAGIC, Msf};
+
+use crate::Frame;
+use crate::dwarf::Found;
+use crate::section::Source;
+use crate::symbol_table::NamedRange;
+use dbi::{Module, Program};
+use lines::{Lines, Place};
+use nyquist_object::{DebugId, ObjectError, Svma};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use symbols::{InlineSite, Procedure, ProcedureName, Scope, records};
+use type_names::TypeNames;
+
+/// How deeply scopes may nest.
+const MAX_DEPTH: usize = 4096;
+
+/// How many inlined calls are kept of one function; the rest is left out.
+const MAX_SITES: usize = 1 << 16;
+
+/// The debug info of one program, and where its image is.
+pub(crate) struct Pdb {
+    msf: Msf,
+    program: Program,
+    /// What has to be taken from an address as it is asked for, to have one relative to the image base.
+    image_base: u64,
+    types: TypeNames,
+    strings: OnceLock<Vec<u8>>,
+    files: Mutex<FxHashMap<u32, Arc<str>>>,
+}
+
+/// The id of a PDB.
+pub(crate) fn debug_id(source: Source) -> Result<DebugId, ObjectError> {
+    dbi::debug_id(&Msf::open(source)?)
+}
+
+/// A function with some of the wanted addresses in it.
+struct Hit<'a> {
+    procedure: Procedure<'a>,
+    start: u32,
+    /// The numbers of the addresses among the wanted.
+    wanted: Range<usize>,
+    /// How deep each site is nested, and the site.
+    sites: Vec<(usize, InlineSite<'a>)>,
+}
+
+impl Hit<'_> {
+    /// Which of the hit's addresses are between two distances from the function's start.
+    fn wanted_in(&self, wanted: &[u32], start: u32, end: u32) -> Range<usize> {
+        let own = wanted.get(self.wanted.clone()).unwrap_or_default();
+        let before =
+            |distance: u32| own.partition_point(|address| address.saturating_sub(self.start) < distance);
+        before(start)..before(end)
+    }
+}
+
+impl Pdb {
+    /// Reads what the PDB says of the program as a whole. Addresses asked for count from `image_base` less.
+    pub(crate) fn open(source: Source, image_base: Svma) -> Result<Self, ObjectError> {
+        let msf = Msf::open(source)?;
+        let program = Program::read(&msf)?;
+        let types = TypeNames::new(&msf);
+        Ok(Self {
+            msf,
+            program,
+            image_base: image_base.0,
+            types,
+            strings: OnceLock::new(),
+            files: Mutex::default(),
+        })
+    }
+
+    /// The object file that the code at an address is from.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
+        let address = self.source_address(address)?;
+        self.program.module_of(address).map(u64::from)
+    }
+
+    fn source_address(&self, address: u64) -> Option<u32> {
+        self.program.source_address(u32::try_from(address.checked_sub(self.image_base)?).ok()?)
+    }
+
+    /// The public symbols: where functions begin and the linker's names of them.
+    fn public_functions(&self) -> Vec<(u64, Vec<u8>)> {
+        let bytes =
+            self.program.symbol_stream.and_then(|stream| self.msf.read(stream).ok()).unwrap_or_default();
+        let named = |record: symbols::Record<'_>| {
+            let (section, offset, name) = record.public_function()?;
+            let address = self.program.image_address(self.program.address(section, offset)?)?;
+            Some((self.image_base.checked_add(address.into())?, record.bytes.get(name)?.to_vec()))
+        };
+        records(&bytes, 0).filter_map(named).collect()
+    }
+
+    /// The public symbols as pieces of code, each up to the next or to the end of its section.
+    pub(crate) fn named_ranges(&self) -> Vec<NamedRange> {
+        let sections = self.program.sections().map(|section| {
+            let [start, end] =
+                [section.start, section.end].map(|at| self.image_base.saturating_add(at.into()));
+            start..end
+        });
+        up_to_next(self.public_functions(), &sections.collect::<Vec<_>>())
+    }
+
+    /// Answers for `wanted`, sorted addresses in the code of one object file, in their order.
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64]) -> Vec<Found> {
+        let mut found = vec![Found::default(); wanted.len()];
+        let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
+        let stream = module.and_then(|module| Some((module, self.msf.read(module.stream).ok()?)));
+        let Some((module, stream)) = stream else { return found };
+        // Where code was moved after linking, the order is another.
+        let mut addresses: Vec<(u32, usize)> = wanted
+            .iter()
+            .zip(0..)
+            .filter_map(|(address, number)| Some((self.source_address(*address)?, number)))
+            .collect();
+        addresses.sort_unstable();
+        let sorted: Vec<u32> = addresses.iter().map(|(address, _)| *address).collect();
+        for (answer, (_, number)) in self.look_up_sorted(module, &stream, &sorted).into_iter().zip(&addresses)
+        {
+            if let Some(found) = found.get_mut(*number) {
+                *found = answer;
+            }
+        }
+        found
+    }
+
+    fn look_up_sorted(&self, module: &Module, stream: &[u8], wanted: &[u32]) -> Vec<Found> {
+        let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
+        let lines_at = (module.symbols_len as usize).saturating_add(module.old_lines_len as usize);
+        let lines = stream.get(lines_at..).unwrap_or_default();
+        let lines = Lines::parse(lines.get(..module.lines_len as usize).unwrap_or(lines));
+        let places = lines.find(&self.program, wanted);
+        let mut found = vec![Found::default(); wanted.len()];
+        for hit in self.hits(symbols, wanted) {
+            self.answer(&hit, symbols, &lines, wanted, &places, &mut found);
+        }
+        for (found, place) in found.iter_mut().zip(places) {
+            if found.frames.is_empty() && place.is_some_and(Place::is_real) {
+                found.frames.push(self.frame(None, place, &lines));
+            }
+        }
+        found
+    }
+
+    /// The functions in which wanted addresses are, with what was inlined into them.
+    fn hits<'a>(&self, symbols: &'a [u8], wanted: &[u32]) -> Vec<Hit<'a>> {
+        let mut hits: Vec<Hit<'a>> = Vec::new();
+        // For each scope that is open, whether it is one of the last hit's, and whether it is an inlined call.
+        let mut open: Vec<(bool, bool)> = Vec::new();
+        for record in records(symbols, 4) {
+            let scope = record.scope();
+            if matches!(scope, Scope::None) || (open.len() >= MAX_DEPTH && !matches!(scope, Scope::End)) {
+                continue;
+            }
+            match scope {
+                Scope::End => {
+                    open.pop();
+                }
+                Scope::Procedure(procedure) => {
+                    let hit = self.hit(procedure, wanted);
+                    open.push((hit.is_some(), false));
+                    hits.extend(hit);
+                }
+                Scope::Inline(site) => {
+                    let is_hit = open.last().is_some_and(|(is_hit, _)| *is_hit);
+                    if let Some(hit) = hits.last_mut().filter(|hit| is_hit && hit.sites.len() < MAX_SITES) {
+                        hit.sites.push((open.iter().filter(|(_, is_inline)| *is_inline).count(), site));
+                    }
+                    open.push((is_hit, true));
+                }
+                Scope::Other => open.push((open.last().is_some_and(|(is_hit, _)| *is_hit), false)),
+                Scope::None => {}
+            }
+        }
+        hits
+    }
+
+    fn hit<'a>(&self, procedure: Procedure<'a>, wanted: &[u32]) -> Option<Hit<'a>> {
+        let start = self.program.address(procedure.section, procedure.offset)?;
+        let end = start.checked_add(procedure.size)?;
+        let first = wanted.partition_point(|address| *address < start);
+        let after = wanted.partition_point(|address| *address < end);
+        (first < after).then(|| Hit { procedure, start, wanted: first..after, sites: Vec::new() })
+    }
+
+    /// Answers for the wanted addresses in one function.
+    fn answer(
+        &self,
+        hit: &Hit<'_>,
+        symbols: &[u8],
+        lines: &Lines<'_>,
+        wanted: &[u32],
+        places: &[Option<Place>],
+        found: &mut [Found],
+    ) {
+        let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols).map(Arc::from);
+        let end = hit.start.saturating_add(hit.procedure.size);
+        let range = self.image_range(hit.start..end);
+        let mut chains: Vec<Vec<Frame>> = hit
+            .wanted
+            .clone()
+            .map(|number| vec![self.frame(name.clone(), places.get(number).copied().flatten(), lines)])
+            .collect();
+        for (depth, site) in &hit.sites {
+            self.add_inlined(*depth, site, lines, hit, wanted, &mut chains);
+        }
+        for (number, mut frames) in hit.wanted.clone().zip(chains) {
+            frames.reverse();
+            if let Some(found) = found.get_mut(number) {
+                *found = Found { frames, is_complete: name.is_some(), function: range.clone() };
+            }
+        }
+    }
+
+    fn add_inlined(
+        &self,
+        depth: usize,
+        site: &InlineSite<'_>,
+        lines: &Lines<'_>,
+        hit: &Hit<'_>,
+        wanted: &[u32],
+        chains: &mut [Vec<Frame>],
+    ) {
+        let start = lines.inlinee(site.inlinee).unwrap_or_default();
+        let mut name = None;
+        for line in annotations::run(site.annotations, start) {
+            let here = hit.wanted_in(wanted, line.start, line.end);
+            for chain in chains.get_mut(here).unwrap_or_default() {
+                // A site within another one is of no use for an address that the other one does not have.
+                if chain.len() == depth + 1 {
+                    let name: &Option<Arc<str>> = name
+                        .get_or_insert_with(|| self.types.inlinee(&self.msf, site.inlinee).map(Arc::from));
+                    chain.push(self.frame(name.clone(), Some(line.place), lines));
+                }
+            }
+        }
+    }
+
+    /// Where a range of the code is in the image; the end is not asked for, since it may have been moved elsewhere.
+    fn image_range(&self, range: Range<u32>) -> Option<Range<Svma>> {
+        let start = self.image_base.checked_add(self.program.image_address(range.start)?.into())?;
+        Some(Svma(start)..Svma(start.checked_add((range.end - range.start).into())?))
+    }
+
+    fn procedure_name(&self, procedure: &Procedure<'_>, symbols: &[u8]) -> Option<String> {
+        match procedure.name {
+            ProcedureName::Typed(name, kind) => Some(self.types.function(&self.msf, &text(name), kind)),
+            ProcedureName::Plain(name) => Some(text(name)),
+            ProcedureName::PartOf(section, offset) => {
+                let whole = records(symbols, 4).find_map(|record| match record.scope() {
+                    Scope::Procedure(whole) if (whole.section, whole.offset) == (section, offset) => {
+                        Some(whole)
+                    }
+                    _ => None,
+                })?;
+                match whole.name {
+                    ProcedureName::Typed(name, kind) => {
+                        Some(self.types.function(&self.msf, &text(name), kind))
+                    }
+                    ProcedureName::Plain(name) => Some(text(name)),
+                    ProcedureName::PartOf(..) => None,
+                }
+            }
+        }
+    }
+
+    fn frame(&self, function: Option<Arc<str>>, place: Option<Place>, lines: &Lines<'_>) -> Frame {
+        let place = place.filter(|place| place.is_real());
+        let file = place.and_then(|place| self.file(lines.file_name(place.file)?));
+        let column = place.map(|place| place.column).filter(|column| *column != 0);
+        Frame { function, file, line: place.map(|place| place.line), column }
+    }
+
+    fn file(&self, name: u32) -> Option<Arc<str>> {
+        let lock = || self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = lock().get(&name) {
+            return Some(known.clone());
+        }
+        let strings = self.strings.get_or_init(|| {
+            let stream = self.program.names_stream;
+            stream.and_then(|stream| self.msf.read(stream).ok()).unwrap_or_default()
+        });
+        // The strings begin behind a signature, a version and their length.
+        let rest = strings.get(12..)?.get(name as usize..)?;
+        let text: Arc<str> = text(&rest[..rest.iter().position(|byte| *byte == 0)?]).into();
+        Some(lock().entry(name).or_insert(text).clone())
+    }
+
+    /// Whether a source file is named by the program.
+    pub(crate) fn names_source(&self, unit: u64, file: &str) -> bool {
+        let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
+        let Some(stream) = module.and_then(|module| self.msf.read(module.stream).ok()) else { return false };
+        let Some(module) = module else { return false };
+        let lines_at = (module.symbols_len as usize).saturating_add(module.old_lines_len as usize);
+        let lines = Lines::parse(stream.get(lines_at..).unwrap_or_default());
+        lines.files().any(|name| self.file(name).is_some_and(|named| &*named == file))
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Public functions as pieces of code, each up to the next one or to the end of its section.
+pub(crate) fn up_to_next(mut functions: Vec<(u64, Vec<u8>)>, sections: &[Range<u64>]) -> Vec<NamedRange> {
+    functions.sort();
+    let starts: Vec<u64> = functions.iter().map(|(start, _)| *start).collect();
+    let mut ranges = Vec::with_capacity(functions.len());
+    for (start, name) in functions {
+        let next = starts.get(starts.partition_point(|other| *other <= start)).copied();
+        let section = sections.iter().find(|section| section.contains(&start)).map(|section| section.end);
+        let Some(end) = next.into_iter().chain(section).min() else { continue };
+        ranges.push(NamedRange { start, end, name });
+    }
+    ranges
+}
+
+impl std::fmt::Debug for Pdb {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pdb").field("program", &self.program).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,87 @@
+//! The names in a PE image itself: its symbol table, where a GNU linker wrote one, and what it exports.
+
+use crate::Origin;
+use crate::pdb::up_to_next;
+use crate::section::Source;
+use crate::symbol_table::{NamedRange, SymbolTable};
+use nyquist_object::elf::Architecture;
+use nyquist_object::pe::Directory;
+use nyquist_object::{Pe, RelativeAddress};
+use std::ops::Range;
+
+/// A part of a function that is described for itself has this in the first byte of its unwind information
+/// (`UNW_FLAG_CHAININFO`).
+const CHAINED: u8 = 4 << 3;
+
+/// What a symbol of code that names no function begins with: the compiler's labels.
+const LABELS: [&[u8]; 3] = [b".text", b".L", b"L"];
+
+/// The tables of names in an image, the best first.
+pub(crate) fn tables(pe: &Pe<Source>) -> Vec<SymbolTable> {
+    let table = SymbolTable::of_ranges(symbols(pe), Origin::SymbolTable);
+    table.into_iter().chain(SymbolTable::of_ranges(exports(pe), Origin::Exports)).collect()
+}
+
+/// The functions in the symbol table.
+pub(crate) fn symbols(pe: &Pe<Source>) -> Vec<NamedRange> {
+    let symbols = pe.coff_symbols().unwrap_or_default();
+    let is_label = |name: &[u8]| LABELS.iter().any(|label| name.starts_with(label));
+    let symbols = symbols.into_iter().filter(|symbol| symbol.is_function || !is_label(&symbol.name));
+    named(pe, symbols.map(|symbol| (symbol.address, symbol.name)).collect())
+}
+
+/// The functions that are exported by name.
+pub(crate) fn exports(pe: &Pe<Source>) -> Vec<NamedRange> {
+    let exports = pe.exports().unwrap_or_default().into_iter();
+    named(pe, exports.filter_map(|export| Some((export.address, export.name?))).collect())
+}
+
+/// The functions that the table of functions tells of, with stand-ins for names.
+pub(crate) fn unnamed(pe: &Pe<Source>) -> Option<SymbolTable> {
+    let base = pe.image_base().0;
+    let starts = function_starts(pe).into_iter();
+    let functions =
+        starts.map(|start| (base.wrapping_add(start.into()), format!("fun_{start:x}").into_bytes()));
+    SymbolTable::of_ranges(up_to_next(functions.collect(), &code(pe)), Origin::UnwindInfo)
+}
+
+/// Named places as pieces of code. None reaches over the beginning of another function, be that one's name known or not.
+fn named(pe: &Pe<Source>, names: Vec<(RelativeAddress, Vec<u8>)>) -> Vec<NamedRange> {
+    let base = pe.image_base().0;
+    let code = code(pe);
+    let address = |relative: u32| base.wrapping_add(relative.into());
+    let names = names.into_iter().map(|(at, name)| (address(at.0), name));
+    let names = names.filter(|(at, _)| code.iter().any(|section| section.contains(at))).collect();
+    let starts: Vec<u64> = function_starts(pe).into_iter().map(address).collect();
+    let mut ranges = up_to_next(names, &code);
+    for range in &mut ranges {
+        let next = starts.get(starts.partition_point(|start| *start <= range.start));
+        range.end = range.end.min(next.copied().unwrap_or(u64::MAX));
+    }
+    ranges
+}
+
+/// Where the sections with code are.
+fn code(pe: &Pe<Source>) -> Vec<Range<u64>> {
+    let sections = pe.segments().into_iter().filter(|segment| segment.executable);
+    sections.map(|segment| segment.address.0..segment.address.0.saturating_add(segment.file_size)).collect()
+}
+
+/// Where functions begin by the table of functions, in order, without those that are parts of others.
+fn function_starts(pe: &Pe<Source>) -> Vec<u32> {
+    let is_known = pe.architecture() == Architecture::X86_64;
+    let Some((address, size)) = pe.directory(Directory::Exceptions).filter(|_| is_known) else {
+        return Vec::new();
+    };
+    let room = pe.file_range(address).map_or(0, |(_, room)| room);
+    let bytes = pe.read_at(address, size.min(room)).unwrap_or_default();
+    let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let is_part = |info: u32| {
+        let flags = pe.read_at(RelativeAddress(info), 1).ok();
+        info & 1 != 0 || flags.is_some_and(|flags| flags.first().is_some_and(|flags| flags & CHAINED != 0))
+    };
+    let entries = words.as_chunks().0.iter().filter(|[start, end, info]| start < end && !is_part(*info));
+    let mut starts: Vec<u32> = entries.map(|[start, ..]| *start).collect();
+    starts.sort_unstable();
+    starts
+}

@@ -1,0 +1,82 @@
+//! What a file of Windows holds that names and stacks can be had from.
+
+use crate::file_kind::FileKind;
+use crate::pe_symbols;
+use crate::section::Source;
+use crate::{OpenFile, SymbolsError};
+use nyquist_object::elf::Architecture;
+use nyquist_object::pe::Directory;
+use nyquist_object::{DebugId, ObjectError, Pe, PeCodeId};
+
+/// What a file of Windows is and holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WindowsContents {
+    /// An executable file or a library.
+    Image(ImageContents),
+    /// A PDB, by its id.
+    Pdb(DebugId),
+    /// A Breakpad symbol file, by the id of the module that it was made for.
+    Breakpad(DebugId),
+}
+
+/// What an image holds for names and stacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ImageContents {
+    /// The instruction set.
+    pub architecture: Architecture,
+    /// The id by which the image is found.
+    pub code_id: PeCodeId,
+    /// The id by which its debug info is found.
+    pub debug_id: DebugId,
+    /// Where its PDB was when it was linked; empty where it has none.
+    pub pdb_path: String,
+    /// DWARF in the image itself, as GNU tools write it.
+    pub debug_info: bool,
+    /// Whether the names of functions are in a symbol table, as GNU linkers write it.
+    pub symbol_table: bool,
+    /// How many functions are exported by name.
+    pub exports: usize,
+    /// How many functions the table of functions (`.pdata`) describes for unwinding; of x86_64 alone.
+    pub described_functions: usize,
+}
+
+impl WindowsContents {
+    /// Looks through a file's headers; `None` where it is not of Windows.
+    ///
+    /// # Errors
+    /// Where it is, and is damaged.
+    pub fn of(file: &OpenFile) -> Result<Option<Self>, SymbolsError> {
+        let read = || -> Result<Option<Self>, ObjectError> {
+            let kind = FileKind::open(file.source.clone() as Source)?;
+            let id = kind.windows_debug_id()?.unwrap_or_default();
+            Ok(match kind {
+                FileKind::Pe(pe) => Some(Self::Image(ImageContents::of(&pe)?)),
+                FileKind::Pdb(_) => Some(Self::Pdb(id)),
+                FileKind::Breakpad(_) => Some(Self::Breakpad(id)),
+                FileKind::Other => None,
+            })
+        };
+        read().map_err(|source| SymbolsError::Object { path: file.path.clone(), source })
+    }
+}
+
+impl ImageContents {
+    fn of(pe: &Pe<Source>) -> Result<Self, ObjectError> {
+        let id = pe.id()?;
+        let code_view = pe.code_view().ok().flatten();
+        let described =
+            pe.directory(Directory::Exceptions).filter(|_| pe.architecture() == Architecture::X86_64);
+        Ok(Self {
+            architecture: pe.architecture(),
+            code_id: id.code,
+            debug_id: id.debug,
+            pdb_path: code_view
+                .map(|view| String::from_utf8_lossy(&view.path).into_owned())
+                .unwrap_or_default(),
+            debug_info: pe.section(".debug_info").is_some_and(|section| section.size() > 0),
+            symbol_table: !pe_symbols::symbols(pe).is_empty(),
+            exports: pe_symbols::exports(pe).len(),
+            described_functions: described.map_or(0, |(_, size)| size as usize / 12),
+        })
+    }
+}

@@ -1,0 +1,260 @@
+//! Where in a function's code its epilogues are ("Epilog code").
+//!
+//! An epilogue gives back what the prologue allocated, pops what it pushed, and returns or jumps to another function. The
+//! prologue's codes say which registers these are, so that their instructions can be searched for.
+
+use super::frame::rule;
+use super::info::{Info, Operation};
+use crate::rule::Rule;
+use std::ops::Range;
+
+/// The most registers that a function pushes: each once.
+const MAX_POPS: usize = 16;
+
+/// An instruction of an epilogue, and how many words stand above the stack pointer before the return address there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// How far into the function it is.
+    pub(super) offset: usize,
+    pub(super) words: u8,
+}
+
+/// An epilogue: the instructions after the one that gives the allocation back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Epilogue {
+    pub(super) places: Vec<Place>,
+    /// The offset after the last instruction.
+    pub(super) end: usize,
+}
+
+/// The instructions that a function's epilogues consist of.
+pub(super) struct Pattern {
+    /// The registers that are popped, by their numbers in instructions.
+    pops: Vec<u8>,
+    bytes: Vec<u8>,
+    /// Whether something has to be given back first.
+    has_allocation: bool,
+    /// The distances from the function's end at which epilogues begin, where the info says so, and how long they are.
+    stated: Vec<u32>,
+    stated_size: u32,
+}
+
+impl Pattern {
+    /// The pattern of a function's epilogues; `None` for one whose stack pointer never moves.
+    pub(super) fn new(info: &Info) -> Option<Self> {
+        let pushes = info.steps.iter().rev().map_while(|step| match step.operation {
+            Operation::Push(register) => Some(register),
+            _ => None,
+        });
+        let mut pops: Vec<u8> = pushes.collect();
+        pops.reverse();
+        let mut bytes = Vec::with_capacity(2 * pops.len());
+        for register in &pops {
+            if register & 8 != 0 {
+                bytes.push(0x41);
+            }
+            bytes.push(0x58 | register & 7);
+        }
+        let is_frame = |operation| matches!(operation, Operation::Allocate(_) | Operation::SetFrame);
+        let has_allocation = info.steps.iter().any(|step| is_frame(step.operation));
+        let (stated, stated_size) = (info.epilogues.clone(), info.epilogue_size);
+        let moves = has_allocation || !pops.is_empty();
+        (moves && pops.len() <= MAX_POPS).then_some(Self { pops, bytes, has_allocation, stated, stated_size })
+    }
+
+    /// The epilogues in a function's code from the end of its prologue on, in order.
+    pub(super) fn find(&self, code: &[u8], prologue: usize) -> Vec<Epilogue> {
+        let mut found = Vec::new();
+        let mut stated: Vec<_> =
+            self.stated.iter().filter_map(|distance| code.len().checked_sub(*distance as usize)).collect();
+        stated.sort_unstable();
+        let mut at = prologue;
+        while let Some(start) = self.next_candidate(code, at) {
+            at = start + 1;
+            let after_pops = start + self.bytes.len();
+            let Some(len) = leaving_instruction(code, after_pops) else { continue };
+            if self.is_stated(&stated, start) || !self.has_allocation || gives_back(code, prologue, start) {
+                let end = after_pops + len;
+                found.push(Epilogue { places: self.places(start), end });
+                at = end;
+            }
+        }
+        found
+    }
+
+    /// Where the pops, or, where nothing is popped, an instruction that may leave, are next.
+    fn next_candidate(&self, code: &[u8], from: usize) -> Option<usize> {
+        let rest = code.get(from..)?;
+        let found = match self.bytes.first() {
+            None => rest
+                .iter()
+                .position(|byte| matches!(byte, 0xc2 | 0xc3 | 0xe9 | 0xeb | 0xf2 | 0xf3 | 0x48 | 0xff)),
+            Some(first) => {
+                let mut at = 0;
+                loop {
+                    at += rest.get(at..)?.iter().position(|byte| byte == first)?;
+                    if rest.get(at..)?.starts_with(&self.bytes) {
+                        break Some(at);
+                    }
+                    at += 1;
+                }
+            }
+        };
+        found.map(|at| from + at)
+    }
+
+    fn is_stated(&self, stated: &[usize], offset: usize) -> bool {
+        let after = stated.partition_point(|start| *start <= offset);
+        let start = after.checked_sub(1).and_then(|index| stated.get(index));
+        start.is_some_and(|start| offset - start < self.stated_size as usize)
+    }
+
+    /// The rule where `words` words stand before the return address: the pushes that were not popped yet.
+    pub(super) fn rule(&self, words: u8) -> Rule {
+        let popped = self.pops.len().saturating_sub(words.into());
+        let pending = self.pops.iter().skip(popped).map(|register| Operation::Push(*register));
+        rule(None, pending)
+    }
+
+    fn places(&self, start: usize) -> Vec<Place> {
+        let mut places = vec![Place { offset: start, words: self.pops.len() as u8 }];
+        let mut offset = start;
+        for (done, register) in (1..).zip(&self.pops) {
+            offset += if register & 8 != 0 { 2 } else { 1 };
+            places.push(Place { offset, words: self.pops.len().saturating_sub(done) as u8 });
+        }
+        places
+    }
+}
+
+/// The length of the instruction at `at`, if it leaves the function: a return, a jump to elsewhere, or one through a
+/// register or a pointer in memory.
+fn leaving_instruction(code: &[u8], at: usize) -> Option<usize> {
+    let bytes = code.get(at..)?;
+    let len = match bytes {
+        [0xc3, ..] => 1,
+        [0xf2 | 0xf3, 0xc3, ..] | [0xff, 0xe0..=0xe7, ..] => 2,
+        [0xc2, _, _, ..] | [0x41 | 0x48 | 0x49, 0xff, 0xe0..=0xe7, ..] => 3,
+        [0xeb, distance, ..] => jump(2, i64::from(*distance as i8), code, at)?,
+        [0xe9, rest @ ..] => jump(5, i32::from_le_bytes(*rest.first_chunk()?).into(), code, at)?,
+        [0xff, 0x25, _, _, _, _, ..] => 6,
+        [0x48, 0xff, 0x25, _, _, _, _, ..] => 7,
+        _ => return None,
+    };
+    Some(len)
+}
+
+/// The length of a jump by a distance, if that leads out of the function.
+fn jump(len: usize, distance: i64, code: &[u8], at: usize) -> Option<usize> {
+    let inside: Range<i64> = 1..code.len() as i64;
+    (!inside.contains(&((at + len) as i64 + distance))).then_some(len)
+}
+
+/// Whether the instruction before `end` can be one that gives the allocation back: `add rsp, n`, `lea rsp, [register + n]`
+/// or `mov rsp, register`.
+fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
+    let Some(before) = code.get(start..end) else { return false };
+    let ends_with = |len: usize, test: fn(&[u8]) -> bool| {
+        before.len().checked_sub(len).and_then(|at| before.get(at..)).is_some_and(test)
+    };
+    ends_with(4, |bytes| matches!(bytes, [0x48, 0x83, 0xc4, _] | [0x48 | 0x49, 0x8d, 0x60..=0x67, _]))
+        || ends_with(5, |bytes| matches!(bytes, [0x49, 0x8d, 0x64, 0x24, _]))
+        || ends_with(7, |bytes| {
+            matches!(bytes, [0x48, 0x81, 0xc4, ..] | [0x48 | 0x49, 0x8d, 0xa0..=0xa7, ..])
+        })
+        || ends_with(8, |bytes| matches!(bytes, [0x49, 0x8d, 0xa4, 0x24, ..]))
+        || ends_with(3, |bytes| {
+            matches!(bytes, [0x48 | 0x49, 0x8b, 0xe0..=0xe7])
+                || matches!(bytes, [0x48 | 0x4c, 0x89, modrm] if modrm & 0xc7 == 0xc4)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pe::info::Step;
+
+    fn check(pushes: &[u8], allocation: u32, code: &[&[u8]], expected: &[&[(usize, u8)]]) {
+        let allocate = Some(Operation::Allocate(allocation)).filter(|_| allocation > 0);
+        let operations =
+            allocate.into_iter().chain(pushes.iter().rev().map(|&register| Operation::Push(register)));
+        let steps = operations.map(|operation| Step { offset: 0, operation }).collect();
+        let pattern = Pattern::new(&Info { steps, ..Info::default() }).unwrap();
+        let found: Vec<Vec<_>> = pattern
+            .find(&code.concat(), 0)
+            .into_iter()
+            .map(|epilogue| epilogue.places.iter().map(|place| (place.offset, place.words)).collect())
+            .collect();
+        assert_eq!(found, expected, "{code:x?}");
+    }
+
+    const ADD: &[u8] = &[0x48, 0x83, 0xc4, 0x28];
+    const NOP: &[u8] = &[0x90];
+    const RET: &[u8] = &[0xc3];
+
+    #[test]
+    fn an_epilogue_pops_what_was_pushed_and_returns() {
+        // push r12; push rbx: pop rbx; pop r12; ret.
+        let pops: &[u8] = &[0x5b, 0x41, 0x5c];
+        check(&[12, 3], 0, &[NOP, pops, RET], &[&[(1, 2), (2, 1), (4, 0)]]);
+        check(
+            &[12, 3],
+            0x28,
+            &[ADD, pops, RET, NOP, ADD, pops, RET],
+            &[&[(4, 2), (5, 1), (7, 0)], &[(13, 2), (14, 1), (16, 0)]],
+        );
+        check(&[12, 3], 0x28, &[NOP, pops, RET], &[]);
+        check(&[12, 3], 0x28, &[ADD, pops, NOP], &[]);
+    }
+
+    #[test]
+    fn a_function_that_pushes_nothing_gives_back_and_returns() {
+        check(&[], 0x28, &[ADD, RET], &[&[(4, 0)]]);
+        check(&[], 0x28, &[NOP, ADD, &[0xf3, 0xc3]], &[&[(5, 0)]]);
+        check(&[], 0x28, &[NOP, RET, ADD, NOP], &[]);
+    }
+
+    #[test]
+    fn a_jump_ends_an_epilogue_if_it_leads_elsewhere() {
+        check(&[3], 0, &[NOP, &[0x5b, 0xeb, 0x7f]], &[&[(1, 1), (2, 0)]]);
+        check(&[3], 0, &[NOP, &[0x5b, 0xeb, 0x00], NOP, NOP], &[]);
+        check(&[3], 0, &[NOP, &[0x5b, 0xe9, 0, 0, 1, 0]], &[&[(1, 1), (2, 0)]]);
+        check(&[3], 0, &[&[0x5b, 0xff, 0x25, 0, 0, 0, 0]], &[&[(0, 1), (1, 0)]]);
+        check(&[3], 0, &[&[0x5b, 0x48, 0xff, 0xe0]], &[&[(0, 1), (1, 0)]]);
+        check(&[3], 0, &[&[0x5b, 0xe9, 0, 0]], &[]);
+    }
+
+    #[test]
+    fn the_allocation_is_given_back_in_several_ways() {
+        for way in [
+            ADD,
+            &[0x48, 0x81, 0xc4, 0, 1, 0, 0],
+            &[0x48, 0x8d, 0x65, 0x20],
+            &[0x48, 0x8d, 0xa5, 0, 1, 0, 0],
+            &[0x49, 0x8d, 0x64, 0x24, 0x10],
+            &[0x48, 0x89, 0xec],
+            &[0x49, 0x8b, 0xe3],
+        ] {
+            check(&[5], 0x100, &[way, &[0x5d], RET], &[&[(way.len(), 1), (way.len() + 1, 0)]]);
+        }
+        check(&[5], 0x100, &[&[0x48, 0x83, 0xec, 0x28, 0x5d], RET], &[]);
+    }
+
+    #[test]
+    fn stated_epilogues_need_no_instruction_before_them() {
+        let steps =
+            [Operation::Allocate(8), Operation::Push(3)].map(|operation| Step { offset: 0, operation });
+        let info = Info { steps: steps.to_vec(), epilogues: vec![2], epilogue_size: 2, ..Info::default() };
+        let code = [0x90, 0x5b, 0xc3, 0x90, 0x5b, 0xc3];
+        let found = Pattern::new(&info).unwrap().find(&code, 0);
+        assert_eq!(found.iter().map(|epilogue| epilogue.end).collect::<Vec<_>>(), [6]);
+    }
+
+    #[test]
+    fn nothing_is_read_past_the_end() {
+        for code in [&[][..], &[0x5b], &[0x5b, 0xf3], &[0x5b, 0xc2, 0], &[0x5b, 0xeb], &[0x5b, 0xff]] {
+            check(&[3], 0, &[code], &[]);
+            check(&[], 8, &[code], &[]);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What the steps of a prologue that have been done make of the stack.
+
+use super::info::{FrameRegister, Operation};
+use crate::rule::{Kind, Rule, SavedFramePointer};
+
+/// `rbp` by its number in instructions.
+const RBP: u8 = 5;
+
+/// From what the canonical frame address is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Base {
+    StackPointer,
+    /// A register by its number in instructions.
+    Register(u8),
+}
+
+/// Where the caller's frame pointer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Saved {
+    InRegister,
+    /// Pushed at a distance from the base of the canonical frame address.
+    Pushed(i64),
+    /// Stored at a distance from it.
+    Stored(i64),
+    /// Where no rule can say.
+    Elsewhere,
+}
+
+/// The rule of a frame where `operations` have been done, given in the order in which they have to be undone.
+///
+/// The frame is undone as "Unwind procedure" says, with distances in place of addresses.
+pub(super) fn rule(
+    register: Option<FrameRegister>,
+    operations: impl Iterator<Item = Operation> + Clone,
+) -> Rule {
+    let mut base = Base::StackPointer;
+    let mut distance: i64 = 0;
+    let mut saved = Saved::InRegister;
+    // Registers that were stored are above the frame register once there is one, and above the stack pointer before.
+    let has_frame = operations.clone().any(|operation| operation == Operation::SetFrame);
+    let frame_base = register.filter(|_| has_frame).map_or(0, |register| -i64::from(register.offset));
+    for operation in operations {
+        match operation {
+            Operation::Push(pushed) => {
+                if pushed == RBP {
+                    saved = Saved::Pushed(distance);
+                }
+                distance += 8;
+            }
+            Operation::Allocate(size) => distance += i64::from(size),
+            Operation::SetFrame => {
+                let Some(register) = register else { return Rule::SLOW };
+                (base, distance) = (Base::Register(register.number), frame_base);
+                // What was pushed since is counted from the stack pointer.
+                if matches!(saved, Saved::Pushed(_)) {
+                    saved = Saved::Elsewhere;
+                }
+            }
+            Operation::Save(RBP, offset) => saved = Saved::Stored(frame_base + i64::from(offset)),
+            Operation::Save(..) => {}
+            Operation::MachineFrame(_) => return Rule::SLOW,
+        }
+    }
+    to_rule(base, distance + 8, saved).unwrap_or(Rule::SLOW)
+}
+
+fn to_rule(base: Base, cfa: i64, saved: Saved) -> Option<Rule> {
+    let kind = match base {
+        Base::StackPointer => Kind::StackPointer,
+        Base::Register(RBP) => Kind::FramePointer,
+        Base::Register(_) => return None,
+    };
+    let operand = i32::try_from(cfa).ok()?;
+    match saved {
+        Saved::InRegister => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
+        Saved::Pushed(place) | Saved::Stored(place) => {
+            Rule::new(kind, operand, SavedFramePointer::FromCfa, place - cfa)
+        }
+        Saved::Elsewhere => None,
+    }
+}

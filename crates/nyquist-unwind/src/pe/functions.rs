@@ -1,0 +1,246 @@
+//! The table of functions, `.pdata`, and the rows that their prologues and epilogues make.
+
+use super::epilogue::Pattern;
+use super::frame::rule;
+use super::image::Image;
+use super::info::{FrameRegister, Info, Operation, Step};
+use crate::Damage;
+use crate::rule::{Kind, Rule};
+use crate::table::{Table, TableBuilder};
+use nyquist_object::pe::Directory;
+use nyquist_object::{ByteSource, Pe};
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A range of code that is described.
+#[derive(Clone, Copy, Debug)]
+struct Function {
+    start: u32,
+    end: u32,
+    /// The number of its frame.
+    frame: u32,
+}
+
+/// What has to be undone to leave a function.
+#[derive(Clone, Debug)]
+struct Frame {
+    /// Its steps among all, the last one of the prologue first.
+    steps: Range<u32>,
+    register: Option<FrameRegister>,
+    /// The rule outside of prologue and epilogues.
+    body: Rule,
+}
+
+/// The functions of an image, kept for steps that need all registers.
+#[derive(Debug, Default)]
+pub(crate) struct Functions {
+    /// By address; none overlap.
+    ranges: Vec<Function>,
+    frames: Vec<Frame>,
+    steps: Vec<Step>,
+}
+
+/// How to undo the frame of one function at one place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Undo<'a> {
+    /// The steps that were done, the last one first, some of them later than `offset`.
+    steps: &'a [Step],
+    /// How far into the function the place is.
+    offset: u32,
+    pub(crate) register: Option<FrameRegister>,
+}
+
+impl<'a> Undo<'a> {
+    /// The operations to be undone, in order.
+    pub(crate) fn operations(self) -> impl Iterator<Item = Operation> + Clone + 'a {
+        let done = self.steps.iter().filter(move |step| u32::from(step.offset) <= self.offset);
+        done.map(|step| step.operation)
+    }
+}
+
+impl Functions {
+    /// How to undo the frame at an address whose rule is `rule`; `None` where no function is described.
+    pub(crate) fn undo(&self, address: u32, rule: Rule) -> Option<Undo<'_>> {
+        let after = self.ranges.partition_point(|function| function.start <= address);
+        let function = self.ranges.get(after.checked_sub(1)?)?;
+        let frame = self.frames.get(function.frame as usize).filter(|_| address < function.end)?;
+        let steps = self.steps.get(frame.steps.start as usize..frame.steps.end as usize)?;
+        let offset = address - function.start;
+        let in_prologue = steps.first().is_some_and(|step| u32::from(step.offset) > offset);
+        let in_epilogue = !in_prologue && rule != frame.body && rule.kind() == Kind::StackPointer;
+        let steps = if in_epilogue { popped_later(steps, rule) } else { steps };
+        Some(Undo { steps, offset, register: frame.register })
+    }
+
+    /// How many bytes of memory this takes.
+    pub(crate) fn size(&self) -> usize {
+        size_of_val(&*self.ranges) + size_of_val(&*self.frames) + size_of_val(&*self.steps)
+    }
+}
+
+/// In an epilogue, the pushes that are still to be undone: those of as many words as there are below the return address.
+fn popped_later(steps: &[Step], rule: Rule) -> &[Step] {
+    let words = usize::try_from(rule.operand() / 8 - 1).unwrap_or(0);
+    &steps[steps.len().saturating_sub(words)..]
+}
+
+/// What the table of functions of an image says.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) table: Table,
+    pub(crate) functions: Functions,
+    /// The described ranges by address.
+    pub(crate) covered: Vec<Range<u32>>,
+}
+
+/// Compiles the table of functions of an image whose code is at the addresses `code`.
+pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Compiled {
+    let entries = entries(pe, code, damage);
+    let code = code.first().zip(code.last()).map_or(0, |(first, last)| last.end.saturating_sub(first.start));
+    let mut compiler = Compiler {
+        image: Image::new(pe),
+        functions: Functions::default(),
+        known: HashMap::new(),
+        builder: TableBuilder::new(4 * entries.len(), code.min(1 << 28) as usize),
+        // Each step takes two bytes of the image at least; frames that are chained to others repeat theirs.
+        budget: pe.source().len() as usize,
+    };
+    for entry in entries {
+        if let Err(reason) = compiler.function(&entry) {
+            damage.add(|| format!("the function at {:#x}: {reason}", entry.start));
+        }
+    }
+    let covered = compiler.functions.ranges.iter().map(|function| function.start..function.end).collect();
+    Compiled { table: compiler.builder.finish(), functions: compiler.functions, covered }
+}
+
+/// An entry of the table ("struct RUNTIME_FUNCTION").
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start: u32,
+    end: u32,
+    info: u32,
+}
+
+/// The entries by address, without those that overlap one before them.
+fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Vec<Entry> {
+    let Some((address, size)) = pe.directory(Directory::Exceptions) else { return Vec::new() };
+    let room = pe.file_range(address).map_or(0, |(_, room)| room);
+    let bytes = pe.read_at(address, size.min(room)).unwrap_or_else(|error| {
+        damage.add(|| format!("the table of functions is unreadable: {error}"));
+        Vec::new()
+    });
+    let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let entries = words.as_chunks().0.iter().map(|&[start, end, info]| Entry { start, end, info });
+    let mut entries: Vec<_> = entries.filter_map(|entry| within(code, entry)).collect();
+    entries.sort_by_key(|entry| entry.start);
+    let mut end = 0;
+    entries.retain(|entry| {
+        let is_apart = entry.start >= end;
+        end = end.max(entry.end);
+        is_apart
+    });
+    entries
+}
+
+/// The entry, cut to the code that it begins in.
+fn within(code: &[Range<u32>], entry: Entry) -> Option<Entry> {
+    let section = code.iter().find(|section| section.contains(&entry.start))?;
+    Some(Entry { end: entry.end.min(section.end), ..entry }).filter(|entry| entry.start < entry.end)
+}
+
+struct Compiler<'a, S> {
+    image: Image<'a, S>,
+    functions: Functions,
+    /// The frames that were read, by the address of their info.
+    known: HashMap<u32, Option<(u32, Option<Pattern>)>>,
+    builder: TableBuilder,
+    /// How many more steps may be kept.
+    budget: usize,
+}
+
+impl<S: ByteSource> Compiler<'_, S> {
+    /// Adds a function and its rows. Code whose info is of no use is as good as uncovered.
+    fn function(&mut self, entry: &Entry) -> Result<(), &'static str> {
+        let info = self.info_address(entry.info).ok_or("its entry is not in the image")?;
+        if !self.known.contains_key(&info) {
+            let frame = self.frame(info);
+            let result = frame.as_ref().map(|_| ()).map_err(|reason| *reason);
+            self.known.insert(info, frame.ok());
+            result?;
+        }
+        let Some(Some((frame, pattern))) = self.known.get(&info) else { return Err("its info is damaged") };
+        // Without its code a function has no epilogues that could be found.
+        let code = self.image.get(entry.start, entry.end - entry.start).unwrap_or_default();
+        self.functions.ranges.push(Function { start: entry.start, end: entry.end, frame: *frame });
+        let Some(kept) = self.functions.frames.get(*frame as usize) else { return Ok(()) };
+        let steps = &self.functions.steps[kept.steps.start as usize..kept.steps.end as usize];
+        self.builder.begin(entry.start);
+        let prologue = prologue_rows(entry, kept, steps, &mut self.builder);
+        if let Some(pattern) = pattern {
+            epilogue_rows(entry, kept.body, pattern, code, prologue, &mut self.builder);
+        }
+        self.builder.end(entry.end);
+        Ok(())
+    }
+
+    /// An entry whose info's address is odd shares that of another entry, which is at this address less one.
+    fn info_address(&mut self, info: u32) -> Option<u32> {
+        if info & 1 == 0 {
+            Some(info)
+        } else {
+            self.image.u32((info - 1).checked_add(8)?).filter(|info| info & 1 == 0)
+        }
+    }
+
+    fn frame(&mut self, address: u32) -> Result<(u32, Option<Pattern>), &'static str> {
+        let info = Info::read(&mut self.image, address)?;
+        self.budget = self
+            .budget
+            .checked_sub(info.steps.len())
+            .ok_or("there are more codes than the file has room for")?;
+        let start = self.functions.steps.len() as u32;
+        let number = self.functions.frames.len() as u32;
+        let body = rule(info.frame_register, info.steps.iter().map(|step| step.operation));
+        let pattern = Pattern::new(&info);
+        self.functions.steps.extend(info.steps);
+        let steps = start..self.functions.steps.len() as u32;
+        self.functions.frames.push(Frame { steps, register: info.frame_register, body });
+        Ok((number, pattern))
+    }
+}
+
+/// Adds the rows from the function's start to the end of its prologue, and says how long that is.
+fn prologue_rows(entry: &Entry, frame: &Frame, steps: &[Step], builder: &mut TableBuilder) -> usize {
+    let mut offsets: Vec<u8> = steps.iter().map(|step| step.offset).collect();
+    offsets.push(0);
+    offsets.sort_unstable();
+    offsets.dedup();
+    for &offset in &offsets {
+        let done = steps.iter().filter(|step| step.offset <= offset);
+        let address = entry.start.saturating_add(offset.into());
+        if address < entry.end {
+            builder.row(address, rule(frame.register, done.map(|step| step.operation)));
+        }
+    }
+    offsets.last().copied().unwrap_or_default().into()
+}
+
+fn epilogue_rows(
+    entry: &Entry,
+    body: Rule,
+    pattern: &Pattern,
+    code: &[u8],
+    prologue: usize,
+    builder: &mut TableBuilder,
+) {
+    for epilogue in pattern.find(code, prologue) {
+        for place in epilogue.places {
+            builder.row(entry.start + place.offset as u32, pattern.rule(place.words));
+        }
+        let end = entry.start + epilogue.end as u32;
+        if end < entry.end {
+            builder.row(end, body);
+        }
+    }
+}

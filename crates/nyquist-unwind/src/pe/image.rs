@@ -1,0 +1,61 @@
+//! The bytes of an image by their addresses, each section read when it is first asked for.
+
+use nyquist_object::pe::Section;
+use nyquist_object::{ByteSource, Pe};
+
+/// An image whose unwind information is being read.
+pub(crate) struct Image<'a, S> {
+    pe: &'a Pe<S>,
+    sections: Vec<Content>,
+    /// How many bytes may still be read. Sections do not overlap, so that all of them are no longer than the file is.
+    budget: u64,
+    /// The section that was asked for last.
+    last: usize,
+}
+
+enum Content {
+    Unread,
+    Read(Vec<u8>),
+}
+
+impl<'a, S: ByteSource> Image<'a, S> {
+    pub(crate) fn new(pe: &'a Pe<S>) -> Self {
+        let sections = pe.sections().iter().map(|_| Content::Unread).collect();
+        Self { pe, sections, budget: pe.source().len(), last: 0 }
+    }
+
+    /// The `len` bytes at an address.
+    pub(crate) fn get(&mut self, address: u32, len: u32) -> Option<&[u8]> {
+        let sections = self.pe.sections();
+        let offset = |section: &Section| {
+            address.checked_sub(section.address.0).filter(|offset| *offset < section.size())
+        };
+        let number = match sections.get(self.last).and_then(offset) {
+            Some(_) => self.last,
+            None => sections.iter().position(|section| offset(section).is_some())?,
+        };
+        self.last = number;
+        let offset = offset(sections.get(number)?)? as usize;
+        self.section(number)?.get(offset..offset.checked_add(len as usize)?)
+    }
+
+    /// The number at an address.
+    pub(crate) fn u32(&mut self, address: u32) -> Option<u32> {
+        self.get(address, 4)?.first_chunk().copied().map(u32::from_le_bytes)
+    }
+
+    /// The contents of a section; empty for one that cannot be read.
+    fn section(&mut self, number: usize) -> Option<&[u8]> {
+        let section = self.pe.sections().get(number)?;
+        let content = self.sections.get_mut(number)?;
+        if matches!(content, Content::Unread) {
+            let rest = self.budget.checked_sub(section.size().into());
+            self.budget = rest.unwrap_or(self.budget);
+            *content = Content::Read(rest.and_then(|_| self.pe.data(section).ok()).unwrap_or_default());
+        }
+        match content {
+            Content::Unread => None,
+            Content::Read(bytes) => Some(bytes),
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Profiles of programs of Windows: their names come from PDBs, Breakpad symbol files and DWARF. The programs are made
+//! here by cross compilers, and what is shown is compared with `llvm-symbolizer`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
+use super::harness::Test;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_profile_gets_its_names_from_a_pdb", names_from_pdb).parallel(),
+    Test::new("a_pdb_of_another_build_is_not_used", other_pdb).parallel(),
+    Test::new("a_profile_gets_its_names_from_a_breakpad_file", names_from_breakpad).parallel(),
+    Test::new("a_program_of_mingw_has_its_own_debug_info", mingw).parallel(),
+    Test::new("doctor_tells_what_files_of_windows_hold", doctor).parallel(),
+];
+
+/// An image and what is beside it, made by clang and lld.
+struct Program {
+    folder: PathBuf,
+    image: PathBuf,
+    pdb: PathBuf,
+}
+
+/// Runs a tool; a test whose tool is missing is passed over.
+fn tool(command: &mut Command) -> Result<String, Stop> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    match command.stderr(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => Err(anyhow::anyhow!("{command:?}: {}", output.status).into()),
+        Err(_) => skip(format_args!("{name} is not installed")),
+    }
+}
+
+fn sources() -> [(PathBuf, &'static str); 2] {
+    let folder = crate::root().join("workloads/windows");
+    [(folder.join("program.cc"), "program.obj"), (folder.join("more.c"), "more.obj")]
+}
+
+fn build(test: &Context<'_>, name: &str, level: &str) -> Result<Program, Stop> {
+    let folder = test.path(name);
+    fs::create_dir_all(&folder).context("no folder")?;
+    for (source, object) in sources() {
+        let options =
+            ["--target=x86_64-windows-msvc", "-fno-rtti", level, "-g", "-gcodeview", "-c", "-o", object];
+        tool(Command::new("clang").args(options).arg(source).current_dir(&folder))?;
+    }
+    let options =
+        ["/nodefaultlib", "/entry:mainCRTStartup", "/subsystem:console", "/debug", "/out:program.exe"];
+    tool(Command::new("lld-link").args(options).args(["program.obj", "more.obj"]).current_dir(&folder))?;
+    let (image, pdb) = (folder.join("program.exe"), folder.join("program.pdb"));
+    Ok(Program { folder, image, pdb })
+}
+
+/// The code id and the debug id as `doctor` tells them.
+fn ids(test: &Context<'_>, image: &Path) -> Result<(String, String)> {
+    let told = test.nyquist(&["doctor"]).path(image).run()?.succeeded()?.stdout_text();
+    let word = |before: &str| {
+        let after = told.split_once(before)?.1;
+        after.split([',', ' ', '\n']).next().map(str::to_owned)
+    };
+    word("code id ").zip(word("debug id ")).with_context(|| format!("no ids: {told}"))
+}
+
+/// The addresses of the code, one for each four bytes, by the headers as llvm-readobj shows them.
+fn code_addresses(image: &Path) -> Result<Vec<u64>, Stop> {
+    let told = tool(Command::new("llvm-readobj").arg("--sections").arg(image))?;
+    let text = told.split_once("Name: .text").context("no .text")?.1;
+    let number = |field: &str| -> Result<u64> {
+        let digits = text.split_once(field).and_then(|(_, rest)| rest.split_whitespace().next());
+        let digits = digits.and_then(|digits| digits.strip_prefix("0x")).context("no number")?;
+        Ok(u64::from_str_radix(digits, 16)?)
+    };
+    let (start, size) = (number("VirtualAddress: ")?, number("VirtualSize: ")?);
+    Ok((start..start + size).step_by(4).collect())
+}
+
+/// A profile as a recorder on Windows saves it: paths of there, addresses for names.
+fn profile(addresses: &[u64], (code_id, debug_id): &(String, String)) -> Value {
+    let count = addresses.len();
+    let all = |value: Value| vec![value; count];
+    let numbers: Vec<usize> = (0..count).collect();
+    let strings: Vec<String> = addresses.iter().map(|address| format!("{address:#x}")).collect();
+    let strings: Vec<String> = strings.into_iter().chain(["program.exe".to_owned()]).collect();
+    json!({
+        "meta": {
+            "version": 24, "preprocessedProfileVersion": 46, "interval": 1, "startTime": 0, "processType": 0,
+            "product": "program.exe", "stackwalk": 1, "symbolicated": false, "debug": false, "markerSchema": [],
+            "categories": [{ "name": "Other", "color": "grey", "subcategories": ["Other"] }],
+        },
+        "libs": [{
+            "name": "program.exe", "path": "C:\\build\\program.exe", "debugName": "program.pdb",
+            "debugPath": "C:\\build\\program.pdb", "breakpadId": debug_id, "codeId": code_id, "arch": "x86_64",
+        }],
+        "pages": [],
+        "threads": [{
+            "processType": "default", "processName": "program.exe", "name": "main", "isMainThread": true,
+            "processStartupTime": 0, "processShutdownTime": null, "registerTime": 0, "unregisterTime": null,
+            "pausedRanges": [], "pid": "1", "tid": "1", "stringArray": strings,
+            "samples": { "length": count, "stack": numbers, "time": numbers, "weight": null, "weightType": "samples" },
+            "markers": { "length": 0, "data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [] },
+            "stackTable": {
+                "length": count, "frame": numbers, "prefix": all(Value::Null), "category": all(json!(0)),
+                "subcategory": all(json!(0)),
+            },
+            "frameTable": {
+                "length": count, "address": addresses, "category": all(json!(0)), "subcategory": all(json!(0)),
+                "func": numbers, "nativeSymbol": all(Value::Null), "innerWindowID": all(Value::Null),
+                "implementation": all(Value::Null), "line": all(Value::Null), "column": all(Value::Null),
+                "inlineDepth": all(json!(0)),
+            },
+            "funcTable": {
+                "length": count, "name": numbers, "isJS": all(json!(false)), "relevantForJS": all(json!(false)),
+                "resource": all(json!(0)), "fileName": all(Value::Null), "lineNumber": all(Value::Null),
+                "columnNumber": all(Value::Null),
+            },
+            "resourceTable": { "length": 1, "lib": [0], "name": [count], "host": [null], "type": [1] },
+            "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
+        }],
+    })
+}
+
+/// The names in a report of the profile, without arguments, and inlined functions too.
+fn reported(test: &Context<'_>, profile: &Value, symbols: &Path) -> Result<BTreeSet<String>, Stop> {
+    let file = test.fresh("profile.json");
+    fs::write(&file, profile.to_string()).context("no profile")?;
+    let options =
+        ["report", "--functions", "--limit", "0", "--json", "--symbol-dir", &symbols.display().to_string()];
+    let told = test.nyquist(&options).path(&file).run()?.succeeded()?.stdout_text();
+    let mut names = BTreeSet::new();
+    let mut open = vec![serde_json::from_str(&told).context("no JSON")?];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(mut fields) => {
+                names.extend(fields.remove("function").as_ref().and_then(Value::as_str).map(plain));
+                open.extend(fields.into_iter().map(|(_, value)| value));
+            }
+            _ => {}
+        }
+    }
+    Ok(names)
+}
+
+/// A name without its arguments.
+fn plain(name: &str) -> String {
+    let name = name.replace("(anonymous namespace)", "`anonymous namespace'");
+    name.split('(').next().unwrap_or_default().trim().to_owned()
+}
+
+/// The names that llvm-symbolizer has, of all frames of all addresses.
+fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
+    let base = tool(Command::new("llvm-readobj").arg("--file-headers").arg(image))?;
+    let base = base.split_once("ImageBase: 0x").and_then(|(_, rest)| rest.split_whitespace().next());
+    let base = u64::from_str_radix(base.context("no image base")?, 16).context("no number")?;
+    let mut command = Command::new("llvm-symbolizer");
+    command.args(["--output-style=JSON", "--inlines", "--demangle", "--obj"]).arg(image);
+    command.args(addresses.iter().map(|address| format!("{:#x}", base + address)));
+    let told = tool(&mut command)?;
+    let answers = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
+    let mut names = BTreeSet::new();
+    for answer in answers {
+        let answer = answer.context("no JSON")?;
+        let frames = answer["Symbol"].as_array().cloned().unwrap_or_default();
+        names.extend(frames.iter().filter_map(|frame| frame["FunctionName"].as_str()).map(demangled));
+    }
+    names.remove("");
+    Ok(names)
+}
+
+/// llvm-symbolizer demangles to whole declarations: the name is the word before the arguments.
+fn demangled(name: &str) -> String {
+    let name = plain(name);
+    let words = name.rsplit_once("__cdecl ").map_or(name.as_str(), |(_, name)| name);
+    words.to_owned()
+}
+
+fn expect_same_names(found: &BTreeSet<String>, wanted: &BTreeSet<String>) -> Verdict {
+    expect(wanted.len() > 10, format_args!("llvm-symbolizer has only {wanted:?}"))?;
+    let missing: Vec<_> = wanted.difference(found).collect();
+    expect(missing.is_empty(), format_args!("{missing:?} are not among {found:?}"))
+}
+
+fn names_from_pdb(test: &Context<'_>) -> Verdict {
+    for level in ["-O0", "-O2"] {
+        let program = build(test, &format!("pdb{level}"), level)?;
+        let addresses = code_addresses(&program.image)?;
+        let ids = ids(test, &program.image)?;
+        let found = reported(test, &profile(&addresses, &ids), &program.folder)?;
+        expect_same_names(&found, &oracle(&program.image, &addresses)?)?;
+        // The same from a symbol store, without the image.
+        let store = test.path(&format!("store{level}"));
+        let stored = store.join("program.pdb").join(ids.1.to_uppercase());
+        fs::create_dir_all(&stored).context("no folder")?;
+        fs::copy(&program.pdb, stored.join("program.pdb")).context("no PDB")?;
+        let from_store = reported(test, &profile(&addresses, &ids), &store)?;
+        let missing: Vec<_> = found.difference(&from_store).filter(|name| !name.contains('`')).collect();
+        expect(missing.len() <= 1, format_args!("{missing:?} are lost without the image"))?;
+    }
+    Ok(())
+}
+
+fn other_pdb(test: &Context<'_>) -> Verdict {
+    let (program, other) = (build(test, "this", "-O2")?, build(test, "that", "-O1")?);
+    let addresses = code_addresses(&program.image)?;
+    let ids = ids(test, &program.image)?;
+    let found = reported(test, &profile(&addresses, &ids), &other.folder)?;
+    expect(
+        !found.contains("shapes::Polygon::area"),
+        format_args!("the other build's names are used: {found:?}"),
+    )
+}
+
+fn names_from_breakpad(test: &Context<'_>) -> Verdict {
+    let folder = test.path("symbols/program.pdb/6C974EBE5232EE469D6B7847A670B2A91");
+    fs::create_dir_all(&folder).context("no folder")?;
+    let text = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B2A91 program.pdb\nFILE 0 C:\\src\\a.cc\n\
+        INLINE_ORIGIN 0 ns::inlined(int)\nFUNC 1000 40 0 ns::outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\n\
+        PUBLIC 1080 0 last\n";
+    fs::write(folder.join("program.sym"), text).context("no file")?;
+    let ids = ("5CA12C433000".to_owned(), "6C974EBE5232EE469D6B7847A670B2A91".to_owned());
+    let symbols = test.path("symbols");
+    let found = reported(test, &profile(&[0x1000, 0x1010, 0x1090], &ids), &symbols)?;
+    let wanted = ["last", "ns::inlined", "ns::outer"].map(str::to_owned);
+    expect_eq("the names", found, wanted.into_iter().collect())
+}
+
+fn mingw(test: &Context<'_>) -> Verdict {
+    let folder = test.path("mingw");
+    fs::create_dir_all(&folder).context("no folder")?;
+    let source = folder.join("program.c");
+    fs::write(
+        &source,
+        "static inline __attribute__((always_inline)) int inner(int n) { return n * 3; }\n\
+        __attribute__((noinline)) int outer(volatile int *p) { return inner(*p) + 1; }\n\
+        int main(void) { volatile int n = 4; return outer(&n); }\n",
+    )
+    .context("no source")?;
+    let compile = ["-O2", "-g", "-o", "program.exe"];
+    tool(Command::new("x86_64-w64-mingw32-gcc").args(compile).arg(&source).current_dir(&folder))?;
+    let image = folder.join("program.exe");
+    let told = test.nyquist(&["doctor"]).path(&image).run()?.succeeded()?.stdout_text();
+    expect_contains("what is told", &told, "names, lines and inlined calls from its debug info (DWARF)")?;
+    let addresses = code_addresses(&image)?;
+    let found = reported(test, &profile(&addresses, &ids(test, &image)?), &folder)?;
+    for name in ["inner", "outer", "main"] {
+        expect(found.contains(name), format_args!("{name} is not among {found:?}"))?;
+    }
+    Ok(())
+}
+
+fn doctor(test: &Context<'_>) -> Verdict {
+    let program = build(test, "doctor", "-O2")?;
+    let tell = |path: &Path| -> Result<String> {
+        Ok(test.nyquist(&["doctor", "-v"]).path(path).run()?.succeeded()?.stdout_text())
+    };
+    let told = tell(&program.image)?;
+    for part in ["program.pdb (PDB)", "table of functions (.pdata, ", "code id ", "debug id "] {
+        expect_contains("of the image", &told, part)?;
+    }
+    let (_, debug_id) = ids(test, &program.image)?;
+    expect_contains("of the PDB", &tell(&program.pdb)?, &format!("a PDB: debug id {debug_id}"))?;
+    let readobj = tool(Command::new("llvm-readobj").arg("--coff-debug-directory").arg(&program.image))?;
+    let guid =
+        readobj.split_once("PDBGUID: {").and_then(|(_, rest)| rest.split('}').next()).context("no GUID")?;
+    expect_contains("the id", &debug_id, &guid.replace('-', "").to_uppercase())?;
+    fs::remove_file(&program.pdb).context("no PDB")?;
+    let told = tell(&program.image)?;
+    expect_contains("without the PDB", &told, "only 1 exported functions")?;
+    expect_contains("without the PDB", &told, "folder of program.pdb with --symbol-dir")?;
+    expect_contains("without the PDB", &told, "program.pdb: no such file")
+}
