@@ -35,6 +35,8 @@ pub struct Statistics {
     pub throttled: u64,
     /// Samples whose stack does not reach its root.
     pub truncated: u64,
+    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
+    pub completed: u64,
     /// Events that came too late to be put in order.
     pub late: u64,
 }

@@ -1,6 +1,6 @@
 //! Recordings of perf: with names, and with a word on what is missing.
 
-use crate::args::{RecordingArgs, SymbolArgs};
+use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::control::Control;
 use crate::failure::Failure;
 use crate::finder::finder;
@@ -51,7 +51,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
             tids: args.tid.iter().copied().map(Tid).collect(),
             names: args.name.clone(),
             cpus: args.cpu.clone(),
-            time: args.time_range,
+            time: args.time_range.map(TimeRange::times),
         },
         events: args.event.clone(),
         name: args.profile_name.clone(),

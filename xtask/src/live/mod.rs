@@ -21,6 +21,7 @@ mod http;
 mod invocation;
 mod jit;
 mod json_docs;
+mod leaks;
 mod markers;
 mod names;
 mod options;
@@ -62,6 +63,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("targets", targets::TESTS),
     ("storms", storms::TESTS),
+    ("leaks", leaks::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),

@@ -28,6 +28,8 @@ pub(super) struct Listing {
 pub(super) struct FileLines {
     /// Its path.
     pub(super) file: String,
+    /// Whether it is a function's own, and not that of code which is inlined into it.
+    pub(super) is_own: bool,
     /// Its text; `None` where it cannot be had.
     pub(super) text: Option<SourceText>,
     /// What each line takes.
@@ -146,14 +148,24 @@ fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<Fi
     }
     let own: BTreeSet<_> = funcs.iter().filter_map(|&func| profile.func(func).source).collect();
     let mut files: Vec<_> = by_file.into_iter().collect();
-    files.sort_by_key(|(source, file)| {
-        let spent: u64 = file.weights.values().map(|weight| weight.own).sum();
-        (!own.contains(source), std::cmp::Reverse(spent))
-    });
+    for (source, file) in &mut files {
+        file.is_own = own.contains(source);
+    }
+    files.sort_by_key(|(_, file)| (!file.is_own, std::cmp::Reverse(file.own_weight())));
     files.into_iter().map(|(_, file)| file).collect()
 }
 
 impl FileLines {
+    /// What all its lines take themselves.
+    pub(super) fn own_weight(&self) -> u64 {
+        self.weights.values().map(|weight| weight.own).sum()
+    }
+
+    /// Whether there is nothing to read of it: numbers of lines in somebody else's file.
+    pub(super) fn is_inlined_and_missing(&self) -> bool {
+        self.text.is_none() && !self.is_own
+    }
+
     /// The lines that take time with those around them; `None` where lines are left out.
     pub(super) fn shown(&self, context: u32) -> Vec<Option<u32>> {
         // Of a file that is not there nothing but the numbers of these lines can be shown.
