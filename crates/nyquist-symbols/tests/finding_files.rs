@@ -1,10 +1,13 @@
 //! Which file is taken for a module's, and what is said of those that are not.
 
 use nyquist_object::{BuildId, DebugId, FileIdentity, ModuleId, crc32};
-use nyquist_symbols::{Finder, Found, ModuleRequest, ModuleSymbols, Outcome, SearchPaths, Wanted};
+use nyquist_symbols::{
+    Fetch, Fetched, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, RemoteFile, SearchPaths, Wanted,
+};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 /// An ELF file of headers, a build id, and sections of the given names and contents.
 fn elf(build_id: Option<&[u8]>, sections: &[(&str, &[u8])]) -> Vec<u8> {
@@ -258,4 +261,88 @@ fn what_is_no_file_is_said_to_be_none() {
         let found = folder.finder().find(&request(path));
         assert_eq!(outcome(&found, path), Some(expected));
     }
+}
+
+/// Gives one file for everything that is asked.
+#[derive(Debug)]
+struct OneFile {
+    path: PathBuf,
+    asked: Mutex<Vec<String>>,
+}
+
+impl OneFile {
+    fn new(path: PathBuf) -> Arc<Self> {
+        Arc::new(Self { path, asked: Mutex::default() })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+impl Fetch for OneFile {
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched {
+        let asked = match file {
+            RemoteFile::Binary(id) => format!("binary {id}"),
+            RemoteFile::DebugFile(id) => format!("debug file {id}"),
+            RemoteFile::Source { build_id, path } => format!("source {build_id} {path}"),
+            other => format!("{other:?}"),
+        };
+        self.asked.lock().unwrap().push(asked);
+        let outcome = check(&self.path);
+        let path = (outcome == Outcome::Used).then(|| self.path.clone());
+        Fetched { path, tried: vec![("https://server/file".into(), outcome)] }
+    }
+}
+
+#[test]
+fn what_is_nowhere_is_fetched_by_its_build_id() {
+    let folder = Folder::new("fetch");
+    let program = folder.write("bin/program", &elf(Some(&ID), &[]));
+    let right = OneFile::new(folder.write("fetched/right", &elf(Some(&ID), &[(".debug_info", b"x")])));
+    let finder = folder.finder().with_fetch(right.clone());
+    let found = finder.find(&request(&program));
+    assert_eq!(found.debug_file.as_ref().unwrap().path, right.path);
+    assert_eq!(right.asked(), ["debug file ab010203"], "the binary is there");
+    let last = found.tried.last().unwrap();
+    assert_eq!((last.wanted, &last.outcome), (Wanted::DebugFile, &Outcome::Used));
+    assert_eq!(last.path, Path::new("https://server/file"));
+    // A binary that is gone, with its debug info in it.
+    let found = finder.find(&request(&folder.0.join("gone")));
+    assert_eq!(found.binary.unwrap().path, right.path);
+    assert_eq!(right.asked(), ["binary ab010203"]);
+    // What is on the machine is not asked for.
+    folder.write("symbols/program.debug", &elf(Some(&ID), &[(".debug_info", b"x")]));
+    finder.find(&request(&program));
+    assert!(right.asked().is_empty());
+}
+
+#[test]
+fn a_fetched_file_of_another_identity_is_not_used() {
+    let folder = Folder::new("fetch-wrong");
+    let program = folder.write("bin/program", &elf(Some(&ID), &[]));
+    let wrong = OneFile::new(folder.write("fetched/wrong", &elf(Some(&[9; 4]), &[(".debug_info", b"x")])));
+    let found = folder.finder().with_fetch(wrong.clone()).find(&request(&program));
+    assert!(found.debug_file.is_none());
+    let expected = Outcome::OtherIdentity("build id 09090909".to_owned());
+    assert_eq!(outcome(&found, Path::new("https://server/file")), Some(expected));
+    // Without a build id there is nothing to ask by.
+    let plain = folder.write("bin/plain", &elf(None, &[]));
+    wrong.asked();
+    folder
+        .finder()
+        .with_fetch(wrong.clone())
+        .find(&ModuleRequest { path: plain, ..ModuleRequest::default() });
+    assert!(wrong.asked().is_empty());
+}
+
+#[test]
+fn source_is_fetched_on_request_alone() {
+    let folder = Folder::new("fetch-source");
+    let source = OneFile::new(folder.write("fetched/a.c", b"int main;"));
+    let id = BuildId::new(&ID).unwrap();
+    let fetched = folder.finder().with_fetch(source.clone()).fetch_source(&id, "/src/a.c");
+    assert_eq!(fetched.path, Some(source.path.clone()));
+    assert_eq!(source.asked(), ["source ab010203 /src/a.c"]);
+    assert_eq!(folder.finder().fetch_source(&id, "/src/a.c").path, None);
 }
