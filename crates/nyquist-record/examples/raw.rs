@@ -101,6 +101,7 @@ impl Seen {
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
             EventKind::LiveStack(_) => "live stack",
+            EventKind::KernelCode { .. } | EventKind::KernelCodeGone { .. } => "code of the kernel",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",
             EventKind::Fork { .. } => "fork",

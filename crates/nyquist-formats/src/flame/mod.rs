@@ -92,6 +92,7 @@ pub(crate) mod test_picture {
             ],
             hangs: false,
             pixels: 1200,
+            time_from: None,
             share_of: Some("of CPU time".into()),
         }
     }
