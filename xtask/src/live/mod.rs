@@ -39,6 +39,7 @@ mod rules;
 mod samply;
 mod server;
 mod signals;
+mod simpleperf;
 mod stacks;
 mod storms;
 mod targets;
@@ -61,6 +62,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("targets", targets::TESTS),
     ("storms", storms::TESTS),
     ("signals", signals::TESTS),
+    ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),
     ("doctor", doctor::TESTS),
