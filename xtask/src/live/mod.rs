@@ -44,6 +44,7 @@ mod rules;
 mod samply;
 mod server;
 mod signals;
+mod simpleperf;
 mod stacks;
 mod storms;
 mod symbol_sources;
@@ -71,6 +72,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("storms", storms::TESTS),
     ("leaks", leaks::TESTS),
     ("signals", signals::TESTS),
+    ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),
     ("doctor", doctor::TESTS),

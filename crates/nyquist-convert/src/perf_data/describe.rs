@@ -96,7 +96,10 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
     let android = features.simpleperf.as_deref();
     Meta {
-        product: options.name.clone().unwrap_or_else(|| android.map_or_else(|| title(words), app_title)),
+        product: options
+            .name
+            .clone()
+            .unwrap_or_else(|| android.and_then(app_title).unwrap_or_else(|| title(words))),
         interval: used.first().map_or(1_000_000, |chosen| chosen.interval_ns()),
         start_time: start_time(features, options, start),
         has_cpu_deltas: used.first().is_some_and(|chosen| chosen.is_clock()) || is_by_nyquist(features),
@@ -119,15 +122,15 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
 }
 
 /// The app and the device, as far as simpleperf tells.
-fn app_title(simpleperf: &SimplePerf) -> String {
-    let app = simpleperf.value("app_package_name").unwrap_or("simpleperf recording");
+fn app_title(simpleperf: &SimplePerf) -> Option<String> {
+    let app = simpleperf.value("app_package_name")?;
     // Manufacturer, model and name, as in `Google:Pixel 6:oriole`.
     let device: Vec<_> =
         simpleperf.value("product_props").into_iter().flat_map(|text| text.split(':')).collect();
-    match device.get(..2) {
+    Some(match device.get(..2) {
         Some([maker, model]) if !model.is_empty() => format!("{app} on {maker} {model}"),
         _ => app.to_owned(),
-    }
+    })
 }
 
 fn system(features: &Features) -> Option<String> {
@@ -154,9 +157,11 @@ fn title(words: &[String]) -> String {
 
 /// The first word of `perf record`'s command line that is no option and no option's value.
 fn recorded_command(words: &[String]) -> Option<&String> {
-    /// The options that take the next word as their value, as far as people use them (perf-record(1)).
-    const WITH_VALUE: [&str; 35] = [
+    /// The options that take the next word as their value, as far as people use them (perf-record(1); simpleperf's too).
+    const WITH_VALUE: [&str; 37] = [
         "-e",
+        "-f",
+        "--duration",
         "-F",
         "-c",
         "-o",
@@ -305,6 +310,7 @@ mod tests {
         check("/usr/bin/perf record -q -F 2000 -g -o g.data ./w -o x", "w");
         check("perf record --call-graph dwarf --call-graph=fp -z -- /bin/ls -l", "ls");
         check("perf record -a -p 17", "perf.data");
+        check("/data/local/tmp/simpleperf record -f 1000 --duration 5 -o x /bin/app y", "app");
         check("", "perf.data");
     }
 }
