@@ -2,5 +2,6 @@
 
 mod aarch64;
 mod hostile;
+mod macho;
 mod object;
 mod stepping;
