@@ -4,6 +4,14 @@
 //! led there. This crate finds them, by the unwind information of the modules whose code is on the stack, and
 //! by frame pointers where there is none.
 //!
+//! | | 64-bit x86 | 64-bit ARM |
+//! |---|---|---|
+//! | ELF: `.eh_frame`, `.debug_frame` | yes | yes |
+//! | Mach-O: `__unwind_info`, `__eh_frame` | yes | yes |
+//! | code without information: instructions, frame pointers | yes | yes |
+//! | signal frames of Linux | yes | yes, also those of kernels that do not describe them |
+//! | signed return addresses | | by the highest address of the process's code, or by a mask that is given |
+//!
 //! # Entry points
 //! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once and shared by all threads
 //!   and processes.
@@ -39,6 +47,7 @@
 //! - To give the place of the image base, and not that of the mapping; see
 //!   [`MappedModule`](nyquist_object::MappedModule).
 //! - To give memory and registers of the same moment.
+//! - To map only modules of the architecture that the registers are of.
 //! - To look up names by [`FrameAddress::lookup_address`], and not by the return address itself.
 //!
 //! # What it does not do
@@ -50,6 +59,9 @@
 //! [`Rule`](rule::Rule)s of eight bytes, which say how to find the canonical frame address, the caller's frame
 //! pointer and the return address. A row that says more than a rule can hold is marked, and evaluated with all
 //! registers when it is met: the walk is repeated up to there with all of them, and goes on with three.
+//! Compact unwind information describes the bodies of functions only; their prologues and epilogues are read from the
+//! instructions while it is compiled, to rows of the same table. What is particular to an architecture (which registers a
+//! step follows, how a row becomes a rule and a rule a step, what instructions say) is in a folder each, of the same files.
 //! Nothing is allocated and nothing locked while walking.
 
 #![forbid(unsafe_code)]

@@ -48,7 +48,9 @@ fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
     const CHAIN: usize = 40;
     const SAMPLE: u32 = 9;
     let bytes = std::fs::read(recording)?;
-    let word = |at: usize| bytes.get(at..at + 8).map_or(0, |b| b.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)));
+    let word = |at: usize| {
+        bytes.get(at..at + 8).map_or(0, |b| b.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b)))
+    };
     let (mut at, mut chains) = (word(40) as usize, Vec::new());
     let end = at + word(48) as usize;
     while at < end {
@@ -74,16 +76,14 @@ fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
     expect_eq("samples", stacks.len(), chains.len())?;
     for (number, (stack, chain)) in stacks.iter().zip(&chains).enumerate() {
         let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0);
-        let program = |frame: &&&super::profile::Frame| frame.lib.as_deref() != Some("//anon");
-        let walked: Vec<_> = frames.filter(program).map(|frame| frame.address as u64 + IMAGE_BASE).collect();
+        let addresses: Vec<_> = frames.map(|frame| frame.address as u64 + IMAGE_BASE).collect();
         // The emulator's own code, which a signal's handler returns to, is in no file.
-        let chain: Vec<_> = chain.iter().copied().filter(|address| *address < 1 << 32).collect();
+        let in_program = |all: &[u64]| all.iter().copied().filter(|at| *at < 1 << 32).collect::<Vec<_>>();
         let root = stack.first().map(|frame| frame.function.as_str());
         expect(root == Some("_start"), format_args!("the root of sample {number} is {root:?}"))?;
         // libgcc cannot begin in the stubs of the linker, which have no unwind information.
         if chain.len() > 1 {
-            let program_only: Vec<_> = walked.iter().copied().filter(|at| *at < 1 << 32).collect();
-            expect_eq(&format!("the frames of sample {number}"), program_only, chain)?;
+            expect_eq(&format!("the frames of sample {number}"), in_program(&addresses), in_program(chain))?;
         }
     }
     let names = ["main", "recurses", "sorts", "formats"];

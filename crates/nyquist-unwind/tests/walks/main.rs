@@ -2,6 +2,7 @@
 
 mod aarch64;
 mod hostile;
+mod macho;
 mod object;
 mod pe;
 mod stepping;

@@ -101,12 +101,14 @@ impl Module {
 
     fn architecture(&self) -> Option<Finding> {
         let what = match self.contents.architecture {
-            Architecture::X86_64 => return None,
+            Architecture::X86_64 | Architecture::Aarch64 => return None,
             Architecture::X86 => "32-bit x86".to_owned(),
-            Architecture::Aarch64 => "64-bit ARM".to_owned(),
             Architecture::Other(number) => format!("machine {number}"),
         };
-        Some(Finding::problem("architecture", format!("this is code for {what}: only 64-bit x86 is unwound")))
+        Some(Finding::problem(
+            "architecture",
+            format!("this is code for {what}: only that for 64-bit x86 and ARM is unwound"),
+        ))
     }
 
     fn names_finding(&self) -> Finding {

@@ -1,0 +1,136 @@
+//! Steps over a Mach-O file made by hand: two functions, one of which calls the other, and a stub.
+
+use crate::object::{STACK, bytes};
+use nyquist_object::{Avma, MachO};
+use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, Registers, StackCopy, Unwinder, WalkEnd};
+use std::sync::Arc;
+
+const TEXT: u64 = 0x1_0000_0000;
+/// Where the code is from the image base on, and the stub behind it.
+const CODE: u32 = 0x1000;
+const STUB: u32 = 0x1100;
+/// Where the module is in the process.
+const BASE: u64 = 0x1_0420_0000;
+/// Code of another library, which called the outer function.
+const OUTSIDE: u64 = 0x1_8000_0010;
+
+/// stp x29, x30, [sp, -16]!; mov x29, sp; bl; ldp x29, x30, [sp], 16; ret. Then a leaf: sub sp, sp, 16; str x0, [sp, 8];
+/// add sp, sp, 16; ret.
+const INSTRUCTIONS: [u32; 9] = [
+    0xa9bf_7bfd,
+    0x9100_03fd,
+    0x9400_0010,
+    0xa8c1_7bfd,
+    0xd65f_03c0,
+    0xd100_43ff,
+    0xf900_07e0,
+    0x9100_43ff,
+    0xd65f_03c0,
+];
+/// adrp x16; ldr x16, [x16]; br x16.
+const STUB_INSTRUCTIONS: [u32; 3] = [0x9000_0010, 0xf940_0210, 0xd61f_0200];
+
+fn words(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn section(name: &str, offset: u32, bytes: &[u8], flags: u32) -> Vec<u8> {
+    let mut header = [0; 80];
+    header[..name.len()].copy_from_slice(name.as_bytes());
+    header[16..22].copy_from_slice(b"__TEXT");
+    header[32..40].copy_from_slice(&(TEXT + u64::from(offset)).to_le_bytes());
+    header[40..48].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+    header[48..52].copy_from_slice(&offset.to_le_bytes());
+    header[64..68].copy_from_slice(&flags.to_le_bytes());
+    header.to_vec()
+}
+
+/// The file: header, the segment with its sections, and their contents.
+fn file() -> Vec<u8> {
+    let code = words(&INSTRUCTIONS);
+    let stub = words(&STUB_INSTRUCTIONS);
+    let end = CODE + code.len() as u32;
+    // A regular page: a frame, and a function without one that has 16 bytes of stack.
+    let info = words(&[
+        1,
+        28,
+        0,
+        28,
+        0,
+        28,
+        2,
+        CODE,
+        52,
+        0,
+        end,
+        0,
+        0,
+        2,
+        0x0002_0008,
+        CODE,
+        0x0400_0000,
+        CODE + 20,
+        0x0200_1000,
+    ]);
+    let sections = [
+        section("__text", CODE, &code, 0x8000_0400),
+        section("__stubs", STUB, &stub, 0x8000_0408),
+        section("__unwind_info", 0x1200, &info, 0),
+    ];
+    let size = 72 + sections.concat().len() as u32;
+    let mut file = words(&[0xfeed_facf, 0x0100_000c, 0, 2, 1, size, 0, 0, 0x19, size]);
+    file.extend_from_slice(b"__TEXT\0\0\0\0\0\0\0\0\0\0");
+    for long in [TEXT, 0x2000, 0, 0x2000] {
+        file.extend_from_slice(&u64::to_le_bytes(long));
+    }
+    file.extend(words(&[5, 5, 3, 0]));
+    file.extend(sections.concat());
+    for (at, bytes) in [(CODE, code), (STUB, stub), (0x1200, info), (0x2000, vec![])] {
+        file.resize(at as usize, 0);
+        file.extend(bytes);
+    }
+    file
+}
+
+/// Walks from an instruction of the code with these registers and this stack, and expects the callers.
+#[track_caller]
+fn check(at: u32, (sp, x29, x30): (u64, u64, u64), stack: &[u64], callers: &[u64]) {
+    let module = Module::from_macho(&MachO::open(file()).unwrap()).unwrap();
+    assert_eq!(module.damage().first, None);
+    let mut space = AddressSpace::new();
+    space.map(Avma(BASE), 0x2000, Avma(BASE), Arc::new(module));
+    space.map_code(Avma(OUTSIDE & !0xfff), 0x1000);
+    let mut values = [0xdead; 33];
+    (values[29], values[30], values[31], values[32]) = (x29, x30, sp, BASE + u64::from(at));
+    let stack = bytes(stack);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let mut frames = Vec::new();
+    let mut add = |frame: FrameAddress| frames.push(frame.address().0);
+    let end = Unwinder::new().walk(&space, &Registers::Aarch64(values), &memory, &mut add);
+    assert_eq!(frames[1..], *callers, "at {at:#x}");
+    // The code outside has no frame pointer: this is where the stack ends.
+    assert!(matches!(end, WalkEnd::Root | WalkEnd::Truncated(Reason::NoUnwindInfo)), "{end:?}");
+}
+
+#[test]
+fn every_instruction_has_its_callers() {
+    let stack = [0, OUTSIDE, 0, 0];
+    let (inside, outside) = ((STACK, STACK, 5), (STACK + 16, 0, OUTSIDE));
+    check(CODE, outside, &stack, &[OUTSIDE]);
+    check(CODE + 4, (STACK, 0, OUTSIDE), &stack, &[OUTSIDE]);
+    check(CODE + 8, inside, &stack, &[OUTSIDE]);
+    check(CODE + 12, inside, &stack, &[OUTSIDE]);
+    check(CODE + 16, outside, &stack, &[OUTSIDE]);
+}
+
+#[test]
+fn a_leaf_and_a_stub_return_to_the_function_that_calls() {
+    let return_address = BASE + u64::from(CODE) + 12;
+    let frames = [return_address, OUTSIDE];
+    let stack = [1, 2, STACK + 32, 3, 0, OUTSIDE];
+    let inside = (STACK, STACK + 32, return_address);
+    check(CODE + 24, inside, &stack, &frames);
+    for at in [CODE + 20, CODE + 32, STUB, STUB + 4, STUB + 8] {
+        check(at, (STACK + 16, STACK + 32, return_address), &stack, &frames);
+    }
+}
