@@ -150,14 +150,15 @@ fn jump(len: usize, distance: i64, code: &[u8], at: usize) -> Option<usize> {
     (!inside.contains(&((at + len) as i64 + distance))).then_some(len)
 }
 
-/// Whether the instruction before `end` can be one that gives the allocation back: `add rsp, n`, `lea rsp, [register + n]`
-/// or `mov rsp, register`.
+/// Whether the instruction before `end` can be one that gives the allocation back: `add rsp, n`, `lea rsp, [register + n]`,
+/// `mov rsp, register`, or `pop` of a register that functions need not keep.
 fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
     let Some(before) = code.get(start..end) else { return false };
     let ends_with = |len: usize, test: fn(&[u8]) -> bool| {
         before.len().checked_sub(len).and_then(|at| before.get(at..)).is_some_and(test)
     };
-    ends_with(4, |bytes| matches!(bytes, [0x48, 0x83, 0xc4, _] | [0x48 | 0x49, 0x8d, 0x60..=0x67, _]))
+    ends_with(1, |bytes| matches!(bytes, [0x58..=0x5a]))
+        || ends_with(4, |bytes| matches!(bytes, [0x48, 0x83, 0xc4, _] | [0x48 | 0x49, 0x8d, 0x60..=0x67, _]))
         || ends_with(5, |bytes| matches!(bytes, [0x49, 0x8d, 0x64, 0x24, _]))
         || ends_with(7, |bytes| {
             matches!(bytes, [0x48, 0x81, 0xc4, ..] | [0x48 | 0x49, 0x8d, 0xa0..=0xa7, ..])
@@ -228,6 +229,7 @@ mod tests {
     fn the_allocation_is_given_back_in_several_ways() {
         for way in [
             ADD,
+            &[0x59],
             &[0x48, 0x81, 0xc4, 0, 1, 0, 0],
             &[0x48, 0x8d, 0x65, 0x20],
             &[0x48, 0x8d, 0xa5, 0, 1, 0, 0],

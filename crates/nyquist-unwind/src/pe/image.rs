@@ -26,6 +26,9 @@ impl<'a, S: ByteSource> Image<'a, S> {
 
     /// The `len` bytes at an address.
     pub(crate) fn get(&mut self, address: u32, len: u32) -> Option<&[u8]> {
+        if len == 0 {
+            return Some(&[]);
+        }
         let sections = self.pe.sections();
         let offset = |section: &Section| {
             address.checked_sub(section.address.0).filter(|offset| *offset < section.size())
