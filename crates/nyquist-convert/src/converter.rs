@@ -35,6 +35,8 @@ pub struct Statistics {
     pub throttled: u64,
     /// Samples whose stack does not reach its root.
     pub truncated: u64,
+    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
+    pub completed: u64,
     /// Events that came too late to be put in order.
     pub late: u64,
 }
@@ -78,7 +80,7 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.stages.modules = ModuleStore::of(Files::Recorded(files));
+        self.stages.modules = ModuleStore::of(Files::Recorded(Box::new(files)));
         self
     }
 

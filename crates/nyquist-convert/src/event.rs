@@ -130,6 +130,38 @@ pub enum EventKind {
     Marker(Box<Marker>),
     /// A quantity has a value.
     Counter(Counter),
+    /// The outer part of a thread's stack was read from its process's memory.
+    LiveStack(Box<LiveStack>),
+}
+
+/// The outer part of a thread's stack, as it was in the memory of its living process a little after samples whose copies
+/// do not reach that far. [`Event::time`] is older than these samples, so that they find it there; when it was read is
+/// [`read_at`](Self::read_at).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveStack {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// When it was read.
+    pub read_at: Timestamp,
+    /// The first address, that of a page.
+    pub start: Avma,
+    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes.
+    pub pages: Vec<Bytes>,
+}
+
+impl LiveStack {
+    /// The bytes of a page, whatever the machine's pages are.
+    pub const PAGE: usize = 4096;
+
+    /// The eight bytes at an address as a little-endian number, where they were read. None that lie in two pages.
+    pub fn read_u64(&self, address: Avma) -> Option<u64> {
+        let offset = usize::try_from(address.0.checked_sub(self.start.0)?).ok()?;
+        let page = self.pages.get(offset / Self::PAGE)?;
+        let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
 }
 
 /// A range of executable memory and the file that it shows.

@@ -20,7 +20,7 @@ pub(crate) enum Files {
     #[default]
     Live,
     /// On this machine, after the recording.
-    Recorded(RecordedFiles),
+    Recorded(Box<RecordedFiles>),
 }
 
 /// How to find the files of a recording that is read later, here or on another machine.

@@ -100,6 +100,7 @@ impl Seen {
             EventKind::Descheduled { .. } => "descheduled",
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
+            EventKind::LiveStack(_) => "live stack",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",
             EventKind::Fork { .. } => "fork",

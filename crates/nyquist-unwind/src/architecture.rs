@@ -74,6 +74,12 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// Whether the instruction that ends at `offset` of `code` can be a call.
     fn follows_call(code: &[u8], offset: usize) -> bool;
 
+    /// The mode of compact unwind encodings that refer to call frame information.
+    const COMPACT_DWARF: u32;
+
+    /// Calls `emit` with the offsets in a function's code at which rules begin to hold, by its compact unwind encoding.
+    fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule));
+
     /// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its
     /// instructions from the first one on.
     fn frame_pointer_above(code: &[u8]) -> Option<u64>;

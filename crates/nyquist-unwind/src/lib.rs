@@ -61,6 +61,7 @@ mod code;
 mod compile;
 mod error;
 mod frame;
+mod macho;
 mod memory;
 mod module;
 mod registers;
@@ -71,6 +72,7 @@ pub mod table;
 mod unwinder;
 mod x86_64;
 
+pub use code::Call;
 pub use error::{Damage, UnwindError};
 pub use frame::{FrameAddress, Reason, WalkEnd};
 pub use memory::{StackCopy, StackMemory};

@@ -2,13 +2,14 @@
 
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind};
-use crate::code::{CodeRange, UncoveredCode, code_ranges};
+use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges};
 use crate::compile::{Compiled, Compiler, FdeIndex};
+use crate::macho::{self, Parts};
 use crate::rule::Rule;
 use crate::table::Table;
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError};
-use nyquist_object::{Architecture, ByteSource, Elf, RelativeAddress, Svma};
+use nyquist_object::{Architecture, ByteSource, Elf, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,6 +61,33 @@ impl Module {
             sections.extend(frame_section(debug, ".debug_frame", SectionKind::DebugFrame, &mut damage));
         }
         Ok(Self::compile(elf, sections, damage))
+    }
+
+    /// Compiles the unwind information of a Mach-O file: compact unwind information, and call frame information where that refers
+    /// to it or has gaps. What compact information leaves out, prologues and epilogues, is read from the instructions.
+    ///
+    /// Takes time proportional to the size of the code.
+    ///
+    /// # Errors
+    /// For an architecture that is not supported.
+    pub fn from_macho<S: ByteSource>(file: &MachO<S>) -> Result<Self, UnwindError> {
+        let architecture = file.architecture();
+        if !matches!(architecture, Architecture::X86_64 | Architecture::Aarch64) {
+            return Err(UnwindError::Unsupported(format!("Mach-O for {architecture:?}")));
+        }
+        let (mut damage, image_base) = (Damage::default(), file.image_base());
+        let Parts { code, functions, sections } = macho::read(file, &mut damage);
+        let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
+        let instructions = AllCode::read(file.source(), &code);
+        let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
+        let Compiled { table, fdes, covered } = match architecture {
+            Architecture::Aarch64 => {
+                compiler.compile_with_compact::<Aarch64>(&sections, &functions, &instructions)
+            }
+            _ => compiler.compile_with_compact::<X86_64>(&sections, &functions, &instructions),
+        };
+        let uncovered = UncoveredCode::read_source(file.source(), &code, &covered, &[]);
+        Ok(Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage })
     }
 
     /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
@@ -121,7 +149,7 @@ impl Module {
     /// The section and the offset in it of the FDE for the address.
     pub(crate) fn fde(&self, address: RelativeAddress) -> Option<(&FrameSection, usize)> {
         let after = self.fdes.partition_point(|fde| fde.start <= address.0);
-        let (kind, offset) = self.fdes.get(after.checked_sub(1)?)?.place();
+        let (kind, offset) = self.fdes.get(after.checked_sub(1)?)?.place()?;
         let section = self.sections.iter().find(|section| section.kind == kind)?;
         Some((section, offset))
     }

@@ -178,7 +178,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Err(Reason::NotAdvancing.into());
         }
         if self.mapping_of(next.lookup()).is_none() && !next.interrupted {
-            return Err(Reason::NotCode.into());
+            // The return from a signal handler can be the first instruction of its mapping.
+            return if A::is_signal_frame(next, self.memory) { Ok(()) } else { Err(Reason::NotCode.into()) };
         }
         Ok(())
     }
@@ -313,8 +314,15 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             caller.set(A::INSTRUCTION_POINTER, ip);
             return Ok((caller, interrupted));
         }
-        let next = A::apply(self.guess(&frame)?, &frame, self.memory, self.address_bits)?;
-        Ok((next.known(), false))
+        let rule = match self.rule(&frame) {
+            Rule::UNCOVERED => self.guess(&frame)?,
+            rule => rule,
+        };
+        match rule.kind() {
+            Kind::End => Err(Stop::Root),
+            Kind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
+            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
+        }
     }
 
     fn module_at(&mut self, lookup: u64) -> Option<(&'a Module, RelativeAddress)> {

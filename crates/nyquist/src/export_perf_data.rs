@@ -1,12 +1,12 @@
 //! `nyquist export --format perf.data`: a recording as perf reads it, and beside it the names that no binary here has.
 
 use crate::args::SymbolArgs;
+use crate::finder::finder;
 use crate::output::Output;
 use crate::printer::Printer;
-use crate::symbolicate::search_paths;
+use crate::watch::Watch;
 use nyquist_convert::perf_data::{StandIn, WriteOptions, write_profile};
 use nyquist_profile::Profile;
-use nyquist_symbols::Finder;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
@@ -19,7 +19,7 @@ pub(crate) fn run(
 ) -> io::Result<()> {
     let target = std::path::absolute(output.name())?;
     let folder = stand_in_folder(&target);
-    let finder = Finder::new(search_paths(symbols));
+    let finder = finder(symbols, Watch::new(printer, None));
     let options = WriteOptions { finder: &finder, stand_ins: &folder };
     let mut stand_ins = Vec::new();
     output.save_seekable(|file| {

@@ -2,13 +2,15 @@
 
 use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
+use crate::finder::finder;
 use crate::printer::Printer;
 use crate::profile_file;
-use crate::symbolicate::{self, search_paths};
+use crate::symbolicate;
+use crate::watch::Watch;
 use nyquist_convert::{LibSource, Progress, Symbolicated};
 use nyquist_object::{BuildId, DebugId, ModuleId};
 use nyquist_profile::{Lib, LibId, Profile};
-use nyquist_symbols::{Finder, KernelError, ModuleRequest};
+use nyquist_symbols::{KernelError, ModuleRequest};
 use std::path::{Path, PathBuf};
 
 /// How many libs without symbols are named in a warning.
@@ -45,7 +47,7 @@ pub(crate) fn read_as(
     let symbolicated = symbolicate::look_up(
         profile,
         &sources,
-        &Finder::new(search_paths(args)),
+        &finder(args, Watch::new(printer, None)),
         // A saved profile's kernel is not the one that runs now, as far as is known.
         || Err(KernelError::Empty),
         printer,

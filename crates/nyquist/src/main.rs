@@ -3,6 +3,7 @@
 mod annotate;
 mod args;
 mod browser;
+mod cache;
 mod cargo;
 mod control;
 mod diff;
@@ -10,7 +11,9 @@ mod doctor;
 mod export;
 mod export_perf_data;
 mod failure;
+mod finder;
 mod flamegraph;
+mod folders;
 mod functions;
 mod import;
 mod input;
@@ -38,6 +41,7 @@ mod summary;
 mod symbolicate;
 mod text;
 mod top;
+mod watch;
 
 use args::{Cli, Command};
 use clap::CommandFactory as _;
@@ -79,6 +83,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(args),
+        Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());

@@ -1,17 +1,18 @@
 //! Recordings of perf: with names, and with a word on what is missing.
 
-use crate::args::{RecordingArgs, SymbolArgs};
+use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::control::Control;
 use crate::failure::Failure;
+use crate::finder::finder;
 use crate::number::counted;
 use crate::printer::Printer;
-use crate::symbolicate::{search_paths, symbolicate};
+use crate::symbolicate::symbolicate;
+use crate::watch::Watch;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
 use nyquist_convert::{LibSource, Libs, Selection};
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
-use nyquist_symbols::Finder;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -24,7 +25,8 @@ pub(crate) fn read(
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let symbols = &with_own_folder(path, symbols);
-    let imported = import(reader, options(path, args, symbols)).map_err(|error| import_failure(&error))?;
+    let imported =
+        import(reader, options(path, args, symbols, printer)).map_err(|error| import_failure(&error))?;
     let Imported { finished, events, notes, other_machine } = imported;
     for note in notes {
         printer.warn(note);
@@ -40,17 +42,17 @@ pub(crate) fn read(
     Ok(symbolicate(finished.profile, &finished.libs, symbols, printer, &Control::default()))
 }
 
-fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs) -> ImportOptions {
+fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Printer) -> ImportOptions {
     let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     ImportOptions {
-        finder: Finder::new(search_paths(symbols)),
+        finder: finder(symbols, Watch::new(printer, None)),
         selection: Selection {
             pids: args.pid.iter().copied().map(Pid).collect(),
             tids: args.tid.iter().copied().map(Tid).collect(),
             names: args.name.clone(),
             cpus: args.cpu.clone(),
-            time: args.time_range,
+            time: args.time_range.map(TimeRange::times),
         },
         events: args.event.clone(),
         name: args.profile_name.clone(),

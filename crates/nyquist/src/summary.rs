@@ -199,6 +199,12 @@ pub(crate) fn print(
         let times = counted(statistics.throttled, "time");
         printer.warn(format_args!("the kernel paused sampling {times}"));
     }
+    if statistics.completed > 0 {
+        let stacks = counted(statistics.completed, "stack");
+        printer.say(format_args!(
+            "{stacks} reached beyond the copy: completed from the running program's memory"
+        ));
+    }
     if statistics.truncated > 0 {
         let verb =
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };

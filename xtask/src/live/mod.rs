@@ -12,6 +12,7 @@ mod doctor;
 mod emulator;
 mod exit_status;
 mod expect;
+mod file_server;
 mod flamegraph;
 mod formats;
 mod front_end;
@@ -20,6 +21,7 @@ mod http;
 mod invocation;
 mod jit;
 mod json_docs;
+mod leaks;
 mod markers;
 mod names;
 mod options;
@@ -42,6 +44,7 @@ mod signals;
 mod simpleperf;
 mod stacks;
 mod storms;
+mod symbol_sources;
 mod targets;
 mod top;
 mod walkthrough;
@@ -55,12 +58,14 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("names", names::TESTS),
+    ("symbol_sources", symbol_sources::TESTS),
     ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
     ("targets", targets::TESTS),
     ("storms", storms::TESTS),
+    ("leaks", leaks::TESTS),
     ("signals", signals::TESTS),
     ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),

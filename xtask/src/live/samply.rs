@@ -96,7 +96,7 @@ fn options(test: &Context<'_>) -> Verdict {
         "--browsers",
     ];
     let finished = test.program(&samply).args(&["record"]).args(&all).args(&["true"]).run()?.succeeded()?;
-    for option in ["--windows-symbol-server", "--breakpad-symbol", "--coreclr", "--gfx", "--browsers"] {
+    for option in ["--coreclr", "--gfx", "--browsers"] {
         let told =
             finished.stderr.lines().any(|line| line.contains(option) && line.contains("has no effect"));
         expect(told, format_args!("nothing is said of {option}: {}", finished.stderr))?;

@@ -61,7 +61,7 @@ fn check<'a, U: UnwindSection<Slice<'a>>>(
                 let relative = RelativeAddress::from_svma(Svma(address), elf.image_base());
                 let rule = module.rule(relative.context("an address beyond 4 GiB")?);
                 *counts.kinds.entry(format!("{:?}", rule.kind())).or_default() += 1;
-                if !agrees(elf.architecture(), rule, row, section, fde.is_signal_trampoline()) {
+                if !agrees(elf.architecture(), rule, row, section, &fde) {
                     counts.differences += 1;
                     if counts.differences < 20 {
                         println!("  {address:#x}: {rule:?} where gimli has {row:?}");

@@ -455,7 +455,7 @@ fn only_samples_that_are_wanted_are_converted() {
     check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
     check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
     check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
-    let time = Some(crate::TimeRange { start: 2 * MS, end: 3 * MS });
+    let time = Some(2 * MS..3 * MS);
     check(Selection { time, ..Selection::default() }, &["0x2 1"]);
     check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
 }

@@ -1,9 +1,11 @@
 //! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
 //! recording, or a profile, to a perf.data file.
 
+mod beside;
 mod choose;
 mod deferred;
 mod describe;
+mod live;
 mod marker_files;
 mod marks;
 mod record;
@@ -11,24 +13,28 @@ mod simpleperf;
 mod write;
 
 use crate::shape::Shape;
+use std::path::PathBuf;
+use std::thread::{self, Scope};
+
 use nyquist_object::elf::Architecture;
-use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
+use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
 use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, Record, RecordError, parse_record};
+use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, parse_record};
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
-use std::path::PathBuf;
 
-use crate::converter::{Converter, Finished};
+use crate::converter::Finished;
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
 use crate::{AuxFiles, Selection};
 
+use beside::ConverterBeside;
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
 use deferred::Deferred;
+use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
 pub use write::{StandIn, WriteOptions, write_profile};
@@ -92,8 +98,18 @@ pub enum ImportError {
 ///
 /// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
 /// until the recording says that no older ones follow.
-pub fn import(mut reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
-    let mut import = Import::new(options);
+///
+/// Records are read and understood on this thread, and converted on another.
+pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
+    thread::scope(|scope| import_in(scope, reader, options))
+}
+
+fn import_in<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut reader: FileReader,
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    let mut import = Import::new(scope, options);
     while let Some(item) = reader.read_next() {
         match item {
             Item::CompleteBefore(time) => import.complete_before(Timestamp(time), &reader),
@@ -126,13 +142,14 @@ fn successors(events: &[FileEvent]) -> Successors {
 }
 
 /// The state of a conversion.
-struct Import {
+struct Import<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
     options: ImportOptions,
     /// What each event's samples are used for, by the place of the event.
     chosen: Vec<Chosen>,
     /// Events before the profile's zero is known.
     before_start: Vec<Event>,
-    converter: Option<Converter>,
+    converter: Option<ConverterBeside<'scope>>,
     aux: AuxFiles,
     is_simpleperf: bool,
     /// The files of which the recording states functions.
@@ -140,14 +157,16 @@ struct Import {
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
+    live_stacks: LiveStackRecords,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
 }
 
-impl Import {
-    fn new(options: ImportOptions) -> Self {
+impl<'scope, 'env> Import<'scope, 'env> {
+    fn new(scope: &'scope Scope<'scope, 'env>, options: ImportOptions) -> Self {
         Self {
+            scope,
             options,
             chosen: Vec::new(),
             before_start: Vec::new(),
@@ -158,6 +177,7 @@ impl Import {
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: Deferred::default(),
+            live_stacks: LiveStackRecords::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -198,6 +218,9 @@ impl Import {
         let Some(layout) = &chosen.layout else { return };
         if found.header.kind == CALLCHAIN_DEFERRED {
             return self.complete_deferred(found);
+        }
+        if found.header.kind == TEXT_POKE && found.header.cpu_mode() == CpuMode::User {
+            return self.live_stack(found);
         }
         match self.understood(layout, found) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
@@ -314,6 +337,16 @@ impl Import {
         }
     }
 
+    /// What was read of a stack while the program ran.
+    fn live_stack(&mut self, found: &FileRecord<'_>) {
+        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
+        let Some(Record { id, body: Body::TextPoke(poke), .. }) = record else { return };
+        if let Some(event) = self.live_stacks.decode(&poke, &id) {
+            self.push(event);
+        }
+    }
+
     fn sample_of<'a>(&self, found: &FileRecord<'a>) -> Option<Box<nyquist_perf::Sample<'a>>> {
         let layout = self.chosen.get(found.event)?.layout.as_ref()?;
         match parse_record(found.bytes, &layout.format).ok()?.body {
@@ -366,11 +399,12 @@ impl Import {
     }
 
     /// Settles the profile's zero, if it is not settled, and begins to convert.
-    fn started(&mut self, reader: &FileReader) -> Converter {
+    fn started(&mut self, reader: &FileReader) -> ConverterBeside<'scope> {
         let events = std::mem::take(&mut self.before_start);
-        let begun = self.converter.take();
-        let new = || describe::new_converter(reader, &self.options, &self.chosen, &events);
-        let mut converter = begun.unwrap_or_else(new);
+        let mut converter = self.converter.take().unwrap_or_else(|| {
+            let new = describe::new_converter(reader, &self.options, &self.chosen, &events);
+            ConverterBeside::start(self.scope, new)
+        });
         for event in events {
             converter.push(event);
         }

@@ -1,5 +1,6 @@
 //! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
 
+mod complete;
 mod notes;
 mod rows;
 mod samples;
@@ -15,6 +16,7 @@ use crate::evict;
 use crate::filter::Filter;
 use crate::intern::Interner;
 use crate::jit::JitDumps;
+use crate::live_stacks::LiveStacks;
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
 use crate::on_cpu::OnCpu;
@@ -24,11 +26,13 @@ use crate::select::Selection;
 use crate::shape::Shape;
 use crate::track::{Thread, Tracker};
 use crate::waits::Waits;
+use complete::Calls;
 use notes::Reason;
 use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
+pub(crate) use stacks::Truncation;
 use stacks::{Place, Waiting};
 use std::collections::VecDeque;
 
@@ -66,6 +70,8 @@ pub(crate) struct Stages {
     waits: Waits,
     on_cpu: OnCpu,
     pub(crate) copies: CopyCounts,
+    live_stacks: LiveStacks,
+    calls: Calls,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -101,6 +107,8 @@ impl Stages {
             waits: Waits::default(),
             on_cpu: OnCpu::default(),
             copies: CopyCounts::default(),
+            live_stacks: LiveStacks::default(),
+            calls: Calls::default(),
             frames: Vec::new(),
             places: Vec::new(),
         }
@@ -157,6 +165,7 @@ impl Stages {
             EventKind::Exit { pid, tid } => {
                 self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
+                self.live_stacks.forget(tid);
                 if let Some(cpu) = cpu {
                     self.last_exits.insert(cpu, (pid, tid));
                 }
@@ -180,6 +189,7 @@ impl Stages {
                     self.marker(now, &marker);
                 }
             }
+            EventKind::LiveStack(live) => self.live_stacks.add(*live),
             EventKind::Counter(counter) => {
                 if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.counter(now, &counter);
@@ -312,6 +322,13 @@ impl Stages {
             label: "Lost samples".to_owned(),
             value: self.statistics.lost.to_string(),
         });
+        if self.statistics.completed > 0 {
+            meta.extra.push(ExtraInfo {
+                section: "Recording".to_owned(),
+                label: "Stacks completed from the running program's memory".to_owned(),
+                value: self.statistics.completed.to_string(),
+            });
+        }
         builder
     }
 

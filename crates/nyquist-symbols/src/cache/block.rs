@@ -79,7 +79,9 @@ impl<'a> Block<'a> {
         let (answer_ends, rest) = words(rest, answers)?;
         let (string_ends, rest) = words(rest, strings)?;
         let (strings, answers) = rest.split_at_checked(string_bytes)?;
-        Some(Self { addresses, answer_ends, string_ends, strings, answers })
+        // Parts that overlap could ask for many times the memory that the block has.
+        let is_in_order = ascend(answer_ends) && ascend(string_ends);
+        is_in_order.then_some(Self { addresses, answer_ends, string_ends, strings, answers })
     }
 
     /// How many answers there are.
@@ -161,6 +163,10 @@ impl<'a> Block<'a> {
 fn words(bytes: &[u8], count: usize) -> Option<(&[[u8; 4]], &[u8])> {
     let (words, rest) = bytes.split_at_checked(count.checked_mul(4)?)?;
     Some((words.as_chunks().0, rest))
+}
+
+fn ascend(words: &[[u8; 4]]) -> bool {
+    words.is_sorted_by_key(|word| u32::from_le_bytes(*word))
 }
 
 fn number(words: &[[u8; 4]], at: usize) -> Option<u32> {
@@ -273,21 +279,26 @@ impl<'a> BlockWriter<'a> {
     /// The block's bytes; `None` where it would be too long for its own numbers.
     pub(crate) fn finish(self, seed: u64) -> Option<Vec<u8>> {
         let parts = [&self.addresses, &self.answer_ends, &self.string_ends, &self.strings, &self.answers];
-        let len = 12 + parts.iter().map(|part| part.len()).sum::<usize>();
-        let mut block = Vec::with_capacity(HEADER + len);
-        block.extend_from_slice(&MAGIC);
-        block.extend_from_slice(&u32::try_from(len).ok()?.to_le_bytes());
-        block.extend_from_slice(&[0; 8]);
+        let mut payload = Vec::with_capacity(12 + parts.iter().map(|part| part.len()).sum::<usize>());
         for count in [self.addresses.len() / 4, self.string_ends.len() / 4, self.strings.len()] {
-            block.extend_from_slice(&u32::try_from(count).ok()?.to_le_bytes());
+            payload.extend_from_slice(&u32::try_from(count).ok()?.to_le_bytes());
         }
         for part in parts {
-            block.extend_from_slice(part);
+            payload.extend_from_slice(part);
         }
-        let sum = checksum(seed, &block[HEADER..]);
-        block[HEADER - 8..HEADER].copy_from_slice(&sum.to_le_bytes());
-        Some(block)
+        sealed_block(&payload, seed)
     }
+}
+
+/// A block with this payload, whatever it is, as [`crate::read_answers`] takes it for whole; `None` where its length
+/// is more than a block can say. Meant for tests of what a faulty writer would leave.
+pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
+    let mut block = Vec::with_capacity(HEADER + payload.len());
+    block.extend_from_slice(&MAGIC);
+    block.extend_from_slice(&u32::try_from(payload.len()).ok()?.to_le_bytes());
+    block.extend_from_slice(&checksum(seed, payload).to_le_bytes());
+    block.extend_from_slice(payload);
+    Some(block)
 }
 
 #[cfg(test)]
@@ -349,6 +360,23 @@ mod tests {
             let mut damaged = bytes.clone();
             damaged[at] ^= 0x10;
             assert!(Block::read(&damaged, 5).is_none(), "{at}");
+        }
+    }
+
+    /// A payload that a faulty writer has sealed is looked at as any other input.
+    #[test]
+    fn no_sealed_payload_panics_or_takes_more_memory_than_is_its_due() {
+        let payload = written(&infos(), 5).split_off(HEADER);
+        for at in 0..payload.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut damaged = payload.clone();
+                damaged[at] = value;
+                let block = sealed_block(&damaged, 5).unwrap();
+                let frames = |(block, _): (Block<'_>, usize)| -> usize {
+                    block.all().map(|(_, info)| info.frames.len()).sum()
+                };
+                assert!(Block::read(&block, 5).map_or(0, frames) <= damaged.len() / 4);
+            }
         }
     }
 

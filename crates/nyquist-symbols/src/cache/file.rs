@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// What every file begins with. The number is that of the layout.
 const FILE_MAGIC: [u8; 8] = *b"nyqans\x001";
 
-/// The largest file that is read, and that is let grow: a million answers, about.
-pub(crate) const MAX_FILE: usize = 64 << 20;
+/// The largest file that is read, and that is let grow: half a million answers, about.
+pub(crate) const MAX_FILE: usize = 32 << 20;
 
 /// A file of more blocks is written anew, so that each string is in it once.
 const MAX_BLOCKS: usize = 64;
@@ -119,6 +119,12 @@ impl AnswerFile {
     }
 }
 
+/// All answers in the bytes of a file of a cache, whose blocks carry `seed`; what is damaged is left out. O(bytes).
+pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
+    let file = AnswerFile::parse(bytes, seed);
+    file.blocks().flat_map(|block| block.all().collect::<Vec<_>>()).collect()
+}
+
 /// A block of answers whose addresses ascend.
 pub(crate) fn block(answers: &[(RelativeAddress, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
     let mut writer = BlockWriter::default();
@@ -165,8 +171,8 @@ mod tests {
     fn key() -> Key {
         let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
         let source = std::sync::Arc::new(nyquist_object::FileSource::new(file));
-        let file = crate::OpenFile { path: "/bin/tool".into(), source };
-        Key::of(&Found { binary: Some(file), ..Found::default() }).unwrap()
+        let binary = Some(crate::OpenFile { path: "/proc/self/fd/3".into(), source });
+        Key::of(&Found { module: "/bin/tool".into(), binary, ..Found::default() }).unwrap()
     }
 
     fn info(name: &str) -> AddressInfo {

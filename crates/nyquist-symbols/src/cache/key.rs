@@ -36,14 +36,14 @@ impl Key {
     /// The key of what was found; `None` where a file cannot be looked at.
     pub(crate) fn of(found: &Found) -> Option<Self> {
         let files = [&found.binary, &found.debug_file, &found.supplementary, &found.package];
-        let path = files.iter().find_map(|file| Some(file.as_ref()?.path.clone()))?;
-        let mut key = Self { text: format!("nyquist-symbols {MAKER}\n"), path, files: Vec::new() };
+        let text = format!("nyquist-symbols {MAKER}\n");
+        let mut key = Self { text, path: found.module.clone(), files: Vec::new() };
         for (name, file) in ["binary", "debug", "supplementary", "package"].into_iter().zip(files) {
             if let Some(file) = file {
                 key.add(name, file)?;
             }
         }
-        Some(key)
+        (!key.files.is_empty()).then_some(key)
     }
 
     /// Of a file with a build id, its place on the disk does not matter: images of containers have other ones.

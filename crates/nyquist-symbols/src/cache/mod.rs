@@ -10,6 +10,9 @@ mod file;
 mod folder;
 mod key;
 
+pub use block::sealed_block;
+pub use file::read_answers;
+
 use crate::{AddressInfo, Found};
 use file::{AnswerFile, MAX_FILE, block};
 use key::Key;

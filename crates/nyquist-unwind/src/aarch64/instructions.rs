@@ -122,6 +122,11 @@ fn is_call(word: u32) -> bool {
     word & 0xfc00_0000 == 0x9400_0000 || word & 0xfeff_f000 == 0xd63f_0000
 }
 
+/// `ret`, and its kinds that authenticate.
+pub(super) fn is_return(word: u32) -> bool {
+    word & 0xffff_f000 == 0xd65f_0000
+}
+
 /// Loads and stores.
 fn memory(word: u32) -> Effect {
     let base = word >> 5 & 31;

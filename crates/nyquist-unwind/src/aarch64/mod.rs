@@ -1,5 +1,6 @@
 //! What is particular to 64-bit ARM.
 
+mod compact;
 mod instructions;
 mod rows;
 mod step;
@@ -50,6 +51,8 @@ impl Architecture for Aarch64 {
     const FRAME_RECORD: Rule = Rule::FRAME_RECORD_ANYWHERE;
     const CALLED: Rule = Rule::LINK_REGISTER;
 
+    const COMPACT_DWARF: u32 = compact::DWARF;
+
     fn rule(row: &State<'_>, is_signal: bool) -> Rule {
         rows::rule(row, is_signal)
     }
@@ -95,6 +98,10 @@ impl Architecture for Aarch64 {
 
     fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
         instructions::rule_at(code, offset)
+    }
+
+    fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
+        compact::rows(encoding, code, emit);
     }
 
     fn follows_call(code: &[u8], offset: usize) -> bool {

@@ -266,7 +266,7 @@ impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
     /// `DW_CFA_offset`, mostly of registers that do not matter here.
     #[inline]
     fn set_offset(&mut self, register: u64, offset: i64) {
-        if is_followed::<A>(register as usize) {
+        if is_followed::<A>(register) {
             self.set(register, Saved::Offset(self.factored(offset)));
         }
     }
@@ -329,6 +329,7 @@ impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
 
 /// Whether a register is one of the three whose place in the caller's frame matters.
 #[inline]
-fn is_followed<A: Architecture>(register: usize) -> bool {
-    [A::FRAME_POINTER, A::STACK_POINTER, A::RETURN_ADDRESS].contains(&register)
+fn is_followed<A: Architecture>(register: u64) -> bool {
+    let followed = 1_u64 << A::FRAME_POINTER | 1 << A::STACK_POINTER | 1 << A::RETURN_ADDRESS;
+    register < u64::from(u64::BITS) && followed >> register & 1 != 0
 }

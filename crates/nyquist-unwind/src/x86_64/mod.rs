@@ -1,6 +1,7 @@
 //! What is particular to 64-bit x86.
 
-mod instructions;
+mod compact;
+pub(crate) mod instructions;
 mod length;
 mod rows;
 mod step;
@@ -44,6 +45,8 @@ impl Architecture for X86_64 {
     const FRAME_RECORD: Rule = Rule::FRAME_RECORD;
     const CALLED: Rule = Rule::RETURN_ADDRESS;
 
+    const COMPACT_DWARF: u32 = compact::DWARF;
+
     fn rule(row: &State<'_>, is_signal: bool) -> Rule {
         rows::rule(row, is_signal)
     }
@@ -82,6 +85,10 @@ impl Architecture for X86_64 {
 
     fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
         instructions::rule_at(code, offset)
+    }
+
+    fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
+        compact::rows(encoding, code, emit);
     }
 
     fn follows_call(code: &[u8], offset: usize) -> bool {

@@ -39,7 +39,7 @@ fn compare<S: ByteSource>(name: &str, elf: &Elf<S>) -> usize {
                 }
                 let relative = RelativeAddress::from_svma(Svma(address), elf.image_base()).unwrap();
                 let rule = module.rule(relative);
-                let agrees = agrees(elf.architecture(), rule, row, &section, fde.is_signal_trampoline());
+                let agrees = agrees(elf.architecture(), rule, row, &section, &fde);
                 assert!(agrees, "{name} at {address:#x}: {rule:?} where gimli has {row:?}");
             }
             rows += 1;

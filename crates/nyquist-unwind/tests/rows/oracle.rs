@@ -22,9 +22,14 @@ pub(crate) fn agrees<'a, U: UnwindSection<Slice<'a>>>(
     rule: Rule,
     row: &UnwindTableRow<usize>,
     section: &U,
-    is_signal: bool,
+    fde: &gimli::FrameDescriptionEntry<Slice<'a>>,
 ) -> bool {
+    let is_signal = fde.is_signal_trampoline();
     match architecture {
+        // glibc's rawmemchr returns to x15.
+        Architecture::Aarch64 if fde.cie().return_address_register() != gimli::AArch64::X30 => {
+            rule.kind() == Kind::Slow
+        }
         Architecture::Aarch64 => agrees_on_aarch64(rule, row, is_signal),
         _ => agrees_on_x86_64(rule, row, section, is_signal),
     }

@@ -1,5 +1,6 @@
 //! What `nyquist record` can be asked for.
 
+use crate::args::quantity::seconds;
 use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
@@ -7,8 +8,12 @@ use nyquist_profile::firefox::FormatVersion;
 use nyquist_record::linux::backend::Choice;
 use nyquist_record::linux::parse_cpu_list;
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How many seconds a recording can be given.
+const SECONDS: RangeInclusive<f64> = 1e-3..=1e9;
 
 /// `nyquist record`
 #[derive(Debug, Args)]
@@ -36,7 +41,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
-    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
@@ -204,14 +209,6 @@ impl From<Backend> for Choice {
             Backend::Ptrace => Self::Ptrace,
         }
     }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if !(seconds > 0.0 && seconds <= 1e9) {
-        return Err("not a time above 0".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

@@ -244,7 +244,7 @@ impl SamplyCommand {
     fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
         match self {
             Self::Record(args) => args.words(printer),
-            Self::Load(args) => args.words(printer),
+            Self::Load(args) => args.words(),
             Self::Import(args) => args.words(printer),
             Self::Setup { .. } => {
                 Err(Failure::new("`samply setup` signs the program, which only macOS asks for")
@@ -280,7 +280,7 @@ impl RecordArgs {
         words.flag("--unlink-aux-files", self.profile.unlink_aux_files);
         self.profile.add(&mut words);
         self.server.add(&mut words)?;
-        self.symbols.add(&mut words, printer);
+        self.symbols.add(&mut words);
         // samply serves its profile wherever it runs.
         words.flag("--serve", !self.profile.save_only);
         if !self.command.is_empty() {
@@ -292,10 +292,10 @@ impl RecordArgs {
 }
 
 impl LoadArgs {
-    fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
+    fn words(self) -> Result<Vec<OsString>, Failure> {
         let mut words = Words::of("load");
         self.server.add(&mut words)?;
-        self.symbols.add(&mut words, printer);
+        self.symbols.add(&mut words);
         words.0.extend(["--".into(), self.file.into_os_string()]);
         Ok(words.0)
     }
@@ -333,7 +333,7 @@ impl ImportArgs {
         }
         self.profile.add(&mut words);
         self.server.add(&mut words)?;
-        self.symbols.add(&mut words, printer);
+        self.symbols.add(&mut words);
         words.0.extend(["--".into(), self.file.into_os_string()]);
         Ok(words.0)
     }
@@ -380,24 +380,31 @@ impl ServerArgs {
 }
 
 impl SymbolArgs {
-    fn add(&self, words: &mut Words, printer: Printer) {
+    fn add(&self, words: &mut Words) {
         for folder in &self.symbol_dir {
             words.option("--symbol-dir", folder);
         }
         if let Some(folder) = &self.simpleperf_binary_cache {
             words.option("--simpleperf-binary-cache", folder);
         }
-        let windows = !self.windows_symbol_server.is_empty() || self.windows_symbol_cache.is_some();
-        let breakpad = !self.breakpad_symbol_server.is_empty()
-            || !self.breakpad_symbol_dir.is_empty()
-            || self.breakpad_symbol_cache.is_some();
-        without(
-            windows,
-            "--windows-symbol-server and --windows-symbol-cache",
-            "no program here has such symbols",
-            printer,
-        );
-        without(breakpad, "--breakpad-symbol-*", "nyquist does not read Breakpad's symbols", printer);
+        for (option, values) in [
+            ("--windows-symbol-server", &self.windows_symbol_server),
+            ("--breakpad-symbol-server", &self.breakpad_symbol_server),
+        ] {
+            for value in values {
+                words.option(option, value);
+            }
+        }
+        let folders = [
+            ("--windows-symbol-cache", self.windows_symbol_cache.as_slice()),
+            ("--breakpad-symbol-dir", &self.breakpad_symbol_dir),
+            ("--breakpad-symbol-cache", self.breakpad_symbol_cache.as_slice()),
+        ];
+        for (option, values) in folders {
+            for value in values {
+                words.option(option, value);
+            }
+        }
     }
 }
 

@@ -21,11 +21,13 @@
 //! ```
 
 mod attr;
+mod cut;
 mod deepen;
 mod described;
 mod events;
 mod jitter;
 mod lineage;
+mod live;
 mod open;
 mod opener;
 mod outcome;

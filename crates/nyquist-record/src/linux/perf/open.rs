@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
 use nyquist_convert::Filter;
@@ -14,16 +14,18 @@ use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
 use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
+use super::cut::{Attention, CutTeller};
 use super::deepen::Deepening;
 use super::described::Described;
 use super::events::Role;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
+use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Pool};
 use super::reader::Reader;
-use super::recording::{Initial, Recording, StopHandle};
+use super::recording::{Initial, LiveStacks, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
@@ -52,6 +54,9 @@ pub enum Target {
 
 /// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
 const MAX_RATE_HZ: u32 = 20_000;
+
+/// The most samples with cut stacks that wait to be looked after.
+const MOST_CUTS: usize = 1024;
 
 /// How to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -195,6 +200,7 @@ impl Perf {
             successors: successors.into_iter().collect(),
         };
         let (out, chunks) = sync_channel(BUFFERS);
+        let (cuts, live) = self.live_stacks()?.unzip();
         let events = Arc::new(self.opened.events);
         let reader = Reader {
             events: Arc::clone(&events),
@@ -209,6 +215,7 @@ impl Perf {
             totals,
             jitter,
             lineage,
+            cuts,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -238,6 +245,9 @@ impl Perf {
             leaf: self.group.and_then(Group::leaf),
             deepening: Deepening::default(),
             began_ns: time.0,
+            live,
+            held: None,
+            announced: Timestamp(0),
             described: Described { common, outcome: self.outcome },
         };
         switched_on.map_err(|source| open_error(source, Scope::Everyone))?;
@@ -260,6 +270,21 @@ impl Perf {
             (Target::Attach(pids), Coverage::Threads) => pids.clone(),
             _ => Vec::new(),
         }
+    }
+
+    /// Starts the thread that reads what copies of stacks do not hold, where that is wanted.
+    fn live_stacks(&self) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
+        if self.options.call_graph != CallGraph::Auto {
+            return Ok(None);
+        }
+        let (tell, cuts) = sync_channel(MOST_CUTS);
+        let (whole, whole_heard) = channel();
+        let (out, read) = channel();
+        let attention = Arc::new(Attention::default());
+        let live = LiveReader::new(cuts, whole_heard, out, Arc::clone(&attention));
+        let thread = std::thread::Builder::new().name("nyquist-stacks".into());
+        let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
+        Ok(Some((CutTeller { out: tell, attention }, LiveStacks { read, whole, reader })))
     }
 
     fn lineage(&self) -> Result<Option<Lineage>, OpenError> {

@@ -93,6 +93,10 @@ impl Opened {
     }
 }
 
+/// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
+const WAKES_A_SECOND: usize = 20;
+/// The bytes of samples with stack copies for which the reader is woken at least.
+const SMALLEST_WAKE: usize = 256 << 10;
 /// The bytes of samples without stack copies at which their reader is woken.
 const WAKE_WITHOUT_COPIES: usize = 256 << 10;
 
@@ -302,7 +306,10 @@ impl<'a> Opener<'a> {
             None => 1,
             // Samples without a copy are small: a quarter of a large ring would hold seconds of them.
             Some(_) if !self.common.call_graph.copies_stacks() => quarter.min(WAKE_WITHOUT_COPIES),
-            Some(_) => quarter,
+            Some(_) => {
+                let each_second = plan.stack_bytes as usize * self.rate_hz as usize;
+                quarter.min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
+            }
         };
         sampling(
             self.common,

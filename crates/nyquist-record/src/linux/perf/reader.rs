@@ -10,6 +10,7 @@ use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::Header;
 use nyquist_perf::abi::record;
 
+use super::cut::CutTeller;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
@@ -82,6 +83,8 @@ pub(crate) struct Reader {
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) lineage: Option<Lineage>,
+    /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
+    pub(crate) cuts: Option<CutTeller>,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
@@ -156,7 +159,9 @@ impl Reader {
         let mut progress = Progress::default();
         let reason = loop {
             let change = self.jitter.as_ref().map(Jitter::next_ns);
+            let often = self.cuts.as_ref().and_then(|cuts| cuts.attention.look_every_ms(monotonic_ns()));
             let timeout = waiting.timeout_ms([deadline, change], progress.blocked);
+            let timeout = [timeout, often].into_iter().flatten().min();
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -217,6 +222,7 @@ impl Reader {
             progress,
             totals: &mut self.totals,
             lineage: self.lineage.as_mut(),
+            cuts: self.cuts.as_ref(),
         };
         drain.round(&mut self.rings, monotonic_ns())
     }
@@ -286,6 +292,7 @@ struct Drain<'a> {
     progress: &'a mut Progress,
     totals: &'a mut ThreadTotals,
     lineage: Option<&'a mut Lineage>,
+    cuts: Option<&'a CutTeller>,
 }
 
 impl Drain<'_> {
@@ -338,6 +345,9 @@ impl Drain<'_> {
             }
             let task = || self.totals.task(copied);
             if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
+                if let Some(cuts) = self.cuts {
+                    cuts.notice(header, copied, self.layout);
+                }
                 filling.advance(len);
             }
             at += u64::from(header.size);
@@ -465,6 +475,7 @@ mod tests {
                 progress: &mut progress,
                 totals: &mut totals,
                 lineage: None,
+                cuts: None,
             };
             all_found_room = drain.round(&mut rings, u64::MAX);
             taker.take(&filled, time_at);

@@ -3,13 +3,13 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bytes::Bytes;
 use nyquist_convert::CopyCounts;
-use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Tid, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
@@ -41,7 +41,21 @@ pub struct Recording {
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
     pub(crate) deepening: Deepening,
+    /// The outer parts of stacks that are read from living processes, where they are.
+    pub(crate) live: Option<LiveStacks>,
+    /// A chunk that others have to be handed out before.
+    pub(crate) held: Option<Chunk>,
+    /// How far the past has been said to be complete.
+    pub(crate) announced: Timestamp,
     pub(crate) began_ns: u64,
+}
+
+/// The thread that reads the outer parts of stacks, and what it has read.
+#[derive(Debug)]
+pub(crate) struct LiveStacks {
+    pub(crate) read: Receiver<Event>,
+    pub(crate) whole: Sender<Vec<Tid>>,
+    pub(crate) reader: JoinHandle<()>,
 }
 
 /// What was there before the first record.
@@ -99,9 +113,20 @@ impl Iterator for Recording {
         if let Some(initial) = self.initial.take() {
             return Some(Chunk::events(initial.events(), Timestamp(0)));
         }
+        if let Some(held) = self.held.take() {
+            self.announced = self.announced.max(held.complete_before());
+            return Some(held);
+        }
         if let Ok(filled) = self.chunks.recv() {
             let bytes = filled.buffer.map_or_else(Bytes::new, Filling::into_bytes);
-            return Some(Chunk::records(bytes, self.format.clone(), filled.complete_before));
+            let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
+            let live = self.take_live();
+            if live.is_empty() {
+                self.announced = self.announced.max(records.complete_before());
+                return Some(records);
+            }
+            self.held = Some(records);
+            return Some(Chunk::events(live, self.announced));
         }
         let end = self.join()?;
         Some(Chunk::events(end.totals, Timestamp(u64::MAX)))
@@ -126,9 +151,19 @@ impl Recording {
         self.events.counters().iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
+    /// What was read of stacks and is still of use: the samples that want it have not had their turn.
+    fn take_live(&self) -> Vec<Event> {
+        let read = self.live.iter().flat_map(|live| live.read.try_iter());
+        read.filter(|event| event.time >= self.announced).collect()
+    }
+
     /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
     /// copied, more is copied from now on.
     pub fn heed(&mut self, counts: &CopyCounts) {
+        if let Some(live) = self.live.as_ref().filter(|_| !counts.whole.is_empty()) {
+            // One that has ended reads nothing more anyway.
+            let _ = live.whole.send(counts.whole.clone());
+        }
         if self.events.can_deepen() && self.deepening.heed(counts, monotonic_ns()) {
             self.events.deepen();
         }
@@ -159,6 +194,10 @@ impl Recording {
         // The reader waits for memory that is in chunks that nobody will take.
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
+        if let Some(live) = self.live.take() {
+            // It ends with the reader, who told it what to read.
+            let _ = live.reader.join();
+        }
         self.end = Some((end.reason, end.threads_live));
         Some(end)
     }

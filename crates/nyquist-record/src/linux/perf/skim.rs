@@ -10,7 +10,7 @@ use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleLayout {
     /// The place of the time.
-    time_at: usize,
+    pub(super) time_at: usize,
     /// How far from the end the time of another record is: in its trailer, `struct sample_id`.
     trailer_time: usize,
     /// The place of the counter's value, or of the number of a group's counters.
@@ -20,7 +20,7 @@ pub(crate) struct SampleLayout {
     /// Whether the counters are a group's.
     group: bool,
     /// The bytes of the registers, where there are any.
-    register_bytes: usize,
+    pub(super) register_bytes: usize,
 }
 
 impl SampleLayout {
@@ -109,17 +109,17 @@ pub(crate) fn skim(
 }
 
 /// The stack copy in a sample.
-struct Stack {
+pub(super) struct Stack {
     /// The place of the size of its room.
-    size_at: usize,
+    pub(super) size_at: usize,
     /// The bytes that are there.
-    len: usize,
+    pub(super) len: usize,
     /// The room for them.
-    room: usize,
+    pub(super) room: usize,
 }
 
 /// Finds a sample's stack copy; `None` where there is none, or the record is not laid out as expected.
-fn stack(
+pub(super) fn stack(
     read: &impl Fn(u64, &mut [u8]),
     position: u64,
     whole: usize,

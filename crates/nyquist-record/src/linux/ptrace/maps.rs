@@ -64,7 +64,7 @@ impl Maps {
 
     fn update(&mut self, pid: Pid, text: &[u8]) -> Changes {
         let lines = || text.split(|byte| *byte == b'\n');
-        self.data = lines().filter_map(writable_range).collect();
+        self.data = lines().filter_map(proc::writable_range).collect();
         let code: Vec<Mapping> = lines().filter_map(|line| proc::mapping(pid, line)).collect();
         let former = Self { code: std::mem::replace(&mut self.code, code), ..Self::default() };
         let new = self.code.iter().filter(|mapping| !former.holds(mapping));
@@ -104,16 +104,6 @@ impl Maps {
 /// The pages of a process's address space: the first number of `statm`.
 fn address_space_size(pid: u32) -> Option<u64> {
     fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split(' ').next()?.parse().ok()
-}
-
-/// The range of a line of `maps` that says of memory that it can be written to.
-fn writable_range(line: &[u8]) -> Option<Range<u64>> {
-    let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();
-    let mut words = line.split(' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let writable = words.next()?.as_bytes().get(1) == Some(&b'w');
-    let number = |digits| u64::from_str_radix(digits, 16).ok();
-    writable.then_some(number(start)?..number(end)?)
 }
 
 #[cfg(test)]
