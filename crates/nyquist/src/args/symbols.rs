@@ -11,7 +11,7 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
     pub(crate) symbol_dir: Vec<PathBuf>,
     /// Also look for binaries in this folder that simpleperf's scripts have filled (may be repeated)
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) simpleperf_binary_cache: Vec<PathBuf>,
     /// Look up everything anew, and keep nothing of it for the next time
     #[arg(long, env = "NYQUIST_NO_CACHE", hide_env_values = true, value_parser = FalseyValueParser::new())]
