@@ -6,6 +6,7 @@ mod measure;
 mod program;
 mod record;
 mod recorder;
+mod reports;
 mod samples;
 mod spread;
 mod tracing;
