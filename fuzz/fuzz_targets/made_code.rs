@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nyquist_object::RelativeAddress;
+use nyquist_object::{Architecture, RelativeAddress};
 use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpRecord, PerfMap};
 use nyquist_unwind::Module;
 
@@ -22,8 +22,10 @@ fn read(body: JitDumpBody<'_>) {
     match body {
         JitDumpBody::DebugInfo { lines, .. } => drop(lines.iter().count()),
         JitDumpBody::UnwindingInfo { data, .. } => {
-            let module = Module::from_made_code(0x1000, data.to_vec());
-            let _ = (0..0x1000).step_by(16).map(|at| module.rule(RelativeAddress(at))).count();
+            for architecture in [Architecture::X86_64, Architecture::Aarch64] {
+                let module = Module::from_made_code(architecture, 0x1000, data.to_vec());
+                let _ = (0..0x1000).step_by(16).map(|at| module.rule(RelativeAddress(at))).count();
+            }
         }
         _ => {}
     }

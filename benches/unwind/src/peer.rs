@@ -1,9 +1,10 @@
 //! framehop on the same modules and stacks.
 
+use framehop::aarch64::{CacheAarch64, UnwindRegsAarch64, UnwinderAarch64};
 use framehop::x86_64::{CacheX86_64, UnwindRegsX86_64, UnwinderX86_64};
-use framehop::{ExplicitModuleSectionInfo, FrameAddress, Unwinder as _};
+use framehop::{ExplicitModuleSectionInfo, FrameAddress, Unwinder};
 use nyquist_object::{ByteSource, Elf};
-use nyquist_unwind::{StackCopy, StackMemory};
+use nyquist_unwind::{Registers, StackCopy, StackMemory};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -50,7 +51,15 @@ impl PeerModule {
 /// The modules of a process.
 #[derive(Clone)]
 pub struct Peer {
-    unwinder: UnwinderX86_64<Bytes>,
+    x86_64: UnwinderX86_64<Bytes>,
+    aarch64: UnwinderAarch64<Bytes>,
+}
+
+/// framehop's rules that were met before.
+#[derive(Default)]
+pub struct PeerCache {
+    x86_64: CacheX86_64,
+    aarch64: CacheAarch64,
 }
 
 impl Default for Peer {
@@ -62,36 +71,58 @@ impl Default for Peer {
 impl Peer {
     /// No modules.
     pub fn new() -> Self {
-        Self { unwinder: UnwinderX86_64::new() }
+        Self { x86_64: UnwinderX86_64::new(), aarch64: UnwinderAarch64::new() }
     }
 
     /// Adds a module.
     pub fn map(&mut self, range: Range<u64>, base: u64, module: &PeerModule) {
-        self.unwinder.add_module(framehop::Module::new(String::new(), range, base, module.info()));
+        let module = || framehop::Module::new(String::new(), range.clone(), base, module.info());
+        self.x86_64.add_module(module());
+        self.aarch64.add_module(module());
     }
 
     /// Walks a stack; the result is whether the root was reached.
     pub fn walk(
         &self,
-        cache: &mut CacheX86_64,
-        registers: &[u64; 17],
+        cache: &mut PeerCache,
+        registers: &Registers,
         stack: &StackCopy<'_>,
         frames: &mut impl FnMut(u64),
     ) -> bool {
-        let mut state = UnwindRegsX86_64::new(registers[16], registers[7], registers[6]);
-        let mut read = |address| stack.read_u64(nyquist_object::Avma(address)).ok_or(());
-        let mut address = FrameAddress::from_instruction_pointer(registers[16]);
-        for _ in 0..nyquist_unwind::MAX_FRAMES {
-            frames(address.address());
-            match self.unwinder.unwind_frame(address, &mut state, cache, &mut read) {
-                Ok(Some(next)) => match FrameAddress::from_return_address(next) {
-                    Some(next) => address = next,
-                    None => return true,
-                },
-                Ok(None) => return true,
-                Err(_) => return false,
+        let ip = registers.instruction_pointer().0;
+        match registers {
+            Registers::X86_64(values) => {
+                let state = UnwindRegsX86_64::new(ip, values[7], values[6]);
+                walk(&self.x86_64, &mut cache.x86_64, (ip, state), stack, frames)
             }
+            Registers::Aarch64(values) => {
+                let state = UnwindRegsAarch64::new(values[30], values[31], values[29]);
+                walk(&self.aarch64, &mut cache.aarch64, (ip, state), stack, frames)
+            }
+            _ => false,
         }
-        false
     }
+}
+
+fn walk<U: Unwinder>(
+    unwinder: &U,
+    cache: &mut U::Cache,
+    (ip, mut state): (u64, U::UnwindRegs),
+    stack: &StackCopy<'_>,
+    frames: &mut impl FnMut(u64),
+) -> bool {
+    let mut read = |address| stack.read_u64(nyquist_object::Avma(address)).ok_or(());
+    let mut address = FrameAddress::from_instruction_pointer(ip);
+    for _ in 0..nyquist_unwind::MAX_FRAMES {
+        frames(address.address());
+        match unwinder.unwind_frame(address, &mut state, cache, &mut read) {
+            Ok(Some(next)) => match FrameAddress::from_return_address(next) {
+                Some(next) => address = next,
+                None => return true,
+            },
+            Ok(None) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
 }

@@ -17,7 +17,7 @@ pub enum Record {
     /// A process has a new address space.
     Exec { pid: u32 },
     /// A thread was observed in user code.
-    Sample { pid: u32, registers: [u64; 17], stack: Range<usize> },
+    Sample { pid: u32, registers: Vec<u64>, chain: Vec<u64>, stack: Range<usize> },
 }
 
 /// A file's bytes, and the records in them by time.
@@ -45,7 +45,10 @@ const STACK_USER: u64 = 1 << 13;
 const IDENTIFIER: u64 = 1 << 16;
 
 /// The kernel's numbers (`arch/x86/include/uapi/asm/perf_regs.h`) of DWARF's registers, in DWARF's order.
-const PERF_REGISTERS: [u32; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8];
+const X86_REGISTERS: [u32; 17] = [0, 3, 2, 1, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 8];
+
+/// The registers of 64-bit ARM, which have DWARF's order.
+const ARM64_REGISTERS: u64 = (1 << 33) - 1;
 
 struct Attributes {
     sample_type: u64,
@@ -168,22 +171,26 @@ fn sample(mut fields: Cursor<'_>, attributes: &Attributes) -> Result<Option<(u64
             fields.u64()?;
         }
     }
+    let mut chain = Vec::new();
     if has(CALLCHAIN) {
-        fields.at += fields.u64()? as usize * 8;
+        for _ in 0..fields.u64()? {
+            chain.push(fields.u64()?);
+        }
     }
     if !has(REGS_USER) || !has(STACK_USER) || fields.u64()? != 2 {
         return Ok(None);
     }
-    let mut registers = [0; 17];
-    for bit in (0..64).filter(|bit| attributes.registers >> bit & 1 != 0) {
-        let value = fields.u64()?;
-        if let Some(place) = PERF_REGISTERS.iter().position(|&register| register == bit) {
-            registers[place] = value;
-        }
+    let mut registers = Vec::new();
+    for _ in 0..attributes.registers.count_ones() {
+        registers.push(fields.u64()?);
+    }
+    if attributes.registers != ARM64_REGISTERS {
+        let place = |wanted: &u32| (attributes.registers & ((1 << wanted) - 1)).count_ones() as usize;
+        registers = X86_REGISTERS.iter().map(|wanted| registers[place(wanted)]).collect();
     }
     let size = fields.u64()? as usize;
     let start = fields.at;
     fields.at += size;
     let copied = if size == 0 { 0 } else { fields.u64()? as usize };
-    Ok(Some((time, Record::Sample { pid, registers, stack: start..start + copied.min(size) })))
+    Ok(Some((time, Record::Sample { pid, registers, chain, stack: start..start + copied.min(size) })))
 }

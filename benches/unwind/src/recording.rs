@@ -24,7 +24,9 @@ pub struct Sample {
     /// The number of the process image.
     pub process: usize,
     /// At the time of the sample.
-    pub registers: [u64; 17],
+    pub registers: Registers,
+    /// The call chain that came with it.
+    pub chain: Vec<u64>,
     /// Where the copied bytes are in the file.
     stack: std::ops::Range<usize>,
 }
@@ -111,9 +113,10 @@ impl Recording {
                 });
                 self.map(process, start, len, offset, path);
             }
-            Record::Sample { pid, registers, stack } => {
-                if let Some(&process) = current.get(&pid) {
-                    self.samples.push(Sample { process, registers, stack });
+            Record::Sample { pid, registers, chain, stack } => {
+                let registers = registers_of(&registers);
+                if let Some((&process, registers)) = current.get(&pid).zip(registers) {
+                    self.samples.push(Sample { process, registers, chain, stack });
                 }
             }
         }
@@ -134,13 +137,12 @@ impl Recording {
 
     /// The stack of a sample.
     pub fn stack(&self, sample: &Sample) -> StackCopy<'_> {
-        StackCopy { start: Avma(sample.registers[7]), bytes: &self.data.bytes[sample.stack.clone()] }
+        StackCopy { start: sample.registers.stack_pointer(), bytes: &self.data.bytes[sample.stack.clone()] }
     }
 }
 
-impl Sample {
-    /// The registers as nyquist-unwind takes them.
-    pub fn registers(&self) -> Registers {
-        Registers::X86_64(self.registers)
-    }
+/// The registers as nyquist-unwind takes them.
+fn registers_of(values: &[u64]) -> Option<Registers> {
+    let x86_64 = values.try_into().ok().map(Registers::X86_64);
+    x86_64.or_else(|| values.try_into().ok().map(Registers::Aarch64))
 }

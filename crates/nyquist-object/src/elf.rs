@@ -1,5 +1,6 @@
 //! ELF files: headers at once, sections when they are asked for.
 
+pub use crate::Architecture;
 use crate::compression::{Compression, decompress};
 use crate::{BuildId, ByteSource, DebugAltLink, DebugLink, FileOffset, ObjectError, Svma};
 use object::Endianness;
@@ -9,19 +10,6 @@ use object::read::elf::{CompressionHeader, FileHeader, ProgramHeader, SectionHea
 /// The most program or section headers that are read. Linux loads at most 64 kB of program headers; the
 /// largest real files (one section a function) have some hundred thousand sections.
 const MAX_HEADERS: usize = 1 << 20;
-
-/// The instruction set of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Architecture {
-    /// 64-bit x86.
-    X86_64,
-    /// 32-bit x86.
-    X86,
-    /// 64-bit ARM.
-    Aarch64,
-    /// Any other, by its `e_machine`.
-    Other(u16),
-}
 
 /// A `PT_LOAD` program header: a range of the file that the loader maps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,12 +90,7 @@ impl<S: ByteSource> Elf<S> {
         let malformed = |error: object::read::Error| ObjectError::malformed("ELF header", error.to_string());
         let header = H::parse(header_bytes.as_slice()).map_err(malformed)?;
         let endian = header.endian().map_err(malformed)?;
-        let architecture = match header.e_machine(endian) {
-            elf::EM_X86_64 => Architecture::X86_64,
-            elf::EM_386 => Architecture::X86,
-            elf::EM_AARCH64 => Architecture::Aarch64,
-            other => Architecture::Other(other.0),
-        };
+        let architecture = Architecture::of_elf_machine(header.e_machine(endian).0);
         let (segments, notes) = read_segments::<H>(&source, header, endian)?;
         let sections = read_sections::<H>(&source, header, endian).unwrap_or_default();
         let little_endian = endian == Endianness::Little;
@@ -236,17 +219,12 @@ impl<S: ByteSource> Elf<S> {
     /// blocks in the first 4096 bytes of `.text`, as Breakpad makes it (`src/common/linux/file_id.cc`,
     /// `HashElfTextSection`). Where there is no `.text`, the first executable segment stands for it.
     pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
-        const HASHED: u64 = 4096;
         let text = self.section(".text").filter(|section| section.has_bytes());
         let text = text.map(|section| (section.offset, section.size));
         let code = self.segments.iter().find(|segment| segment.executable);
         let code = code.map(|segment| (segment.offset, segment.file_size));
         let (offset, size) = text.or(code).unwrap_or((FileOffset(0), 0));
-        let mut hash = [0; 16];
-        for (at, byte) in self.source.read_range(offset.0, size.min(HASHED))?.into_iter().enumerate() {
-            hash[at % 16] ^= byte;
-        }
-        Ok(hash)
+        crate::text_hash::of(&self.source, offset, size)
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 #[derive(Debug, thiserror::Error)]
 pub enum ObjectError {
     /// The file's first bytes are those of no format that is known here.
-    #[error("not an ELF file")]
+    #[error("not an object file")]
     NotAnObject,
     /// A header states something that cannot be.
     #[error("malformed {part}: {reason}")]

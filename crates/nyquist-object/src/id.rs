@@ -100,6 +100,23 @@ impl fmt::Debug for DebugId {
     }
 }
 
+/// The id that Apple's linkers give a Mach-O file (`LC_UUID`).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MachUuid(pub [u8; 16]);
+
+impl fmt::Display for MachUuid {
+    /// Writes 32 upper-case digits, as the profile names a file's code.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02X}"))
+    }
+}
+
+impl fmt::Debug for MachUuid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MachUuid({self})")
+    }
+}
+
 /// What stands for an identity where a file carries no id: where it was and what it looked like when it was
 /// mapped. A file of which any part differs is another file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -121,6 +138,8 @@ pub struct FileIdentity {
 pub enum ModuleId {
     /// The build id in the file's notes.
     BuildId(BuildId),
+    /// The id of a Mach-O file.
+    MachUuid(MachUuid),
     /// The file carries no id.
     File(FileIdentity),
 }
@@ -131,6 +150,7 @@ impl ModuleId {
     pub fn debug_id(&self) -> DebugId {
         match self {
             Self::BuildId(id) => DebugId::from_build_id(id, true),
+            Self::MachUuid(uuid) => DebugId::new(uuid.0, 0),
             Self::File(file) => DebugId::from_identifier(&file.text_hash, true),
         }
     }
@@ -139,6 +159,7 @@ impl ModuleId {
     pub fn code_id(&self) -> Option<String> {
         match self {
             Self::BuildId(id) => Some(id.to_string()),
+            Self::MachUuid(uuid) => Some(uuid.to_string()),
             Self::File(_) => None,
         }
     }
@@ -153,6 +174,14 @@ mod tests {
         let id = BuildId::from_hex("be4e976c325246ee9d6b7847a670b2a9ffb59e05").unwrap();
         assert_eq!(DebugId::from_build_id(&id, true).breakpad(), "6C974EBE5232EE469D6B7847A670B2A90");
         assert_eq!(id.to_string(), "be4e976c325246ee9d6b7847a670b2a9ffb59e05");
+    }
+
+    #[test]
+    fn the_ids_of_a_mach_o_file_are_its_uuid() {
+        let uuid: Vec<u8> = (0xf0..=0xff).collect();
+        let id = ModuleId::MachUuid(MachUuid(uuid.try_into().unwrap()));
+        assert_eq!(id.debug_id().breakpad(), "F0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF0");
+        assert_eq!(id.code_id().unwrap(), "F0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF");
     }
 
     #[test]

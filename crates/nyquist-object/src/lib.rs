@@ -9,20 +9,25 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod architecture;
 mod compression;
 mod debug_link;
 mod dynamic;
 pub mod elf;
 mod error;
 mod id;
+pub mod macho;
 mod mapping;
 mod source;
+mod text_hash;
 
 pub use address::{Avma, FileOffset, RelativeAddress, Svma};
+pub use architecture::Architecture;
 pub use debug_link::{DebugAltLink, DebugLink, crc32};
 pub use dynamic::Dynamic;
 pub use elf::Elf;
 pub use error::ObjectError;
-pub use id::{BuildId, DebugId, FileIdentity, ModuleId};
+pub use id::{BuildId, DebugId, FileIdentity, MachUuid, ModuleId};
+pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use source::{ByteSource, FileSource};

@@ -229,7 +229,7 @@ fn what_is_no_file_is_said_to_be_none() {
     let missing = folder.0.join("missing");
     for (path, expected) in [
         (&folder.0, Outcome::Unreadable("not a regular file".to_owned())),
-        (&text, Outcome::Unreadable("not an ELF file".to_owned())),
+        (&text, Outcome::Unreadable("not an object file".to_owned())),
         (&missing, Outcome::Missing),
         (&PathBuf::from("/dev/zero"), Outcome::Unreadable("not a regular file".to_owned())),
     ] {

@@ -1,8 +1,29 @@
 //! The instructions of code that no unwind information covers.
 
+use crate::x86_64::instructions;
 use nyquist_object::elf::Segment;
 use nyquist_object::{ByteSource, Elf, FileOffset, Svma};
 use std::ops::Range;
+
+/// A call, as its instruction says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// To an address that is this far from the return address.
+    Direct(i32),
+    /// To an address that is in a register or in memory.
+    Indirect,
+}
+
+impl Call {
+    /// The most bytes that an instruction takes that calls.
+    pub const LONGEST: usize = 7;
+
+    /// The call of 64-bit x86 that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of
+    /// them, or fewer where there are none before. `None` where there is no call.
+    pub fn before(code: &[u8]) -> Option<Self> {
+        instructions::call_at_end(code)
+    }
+}
 
 /// The largest alignment of functions that padding is expected to reach.
 const FUNCTION_ALIGNMENT_BITS: u32 = 4;
@@ -21,7 +42,7 @@ const MAX_KEPT: usize = 32 << 20;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeRange {
     pub(crate) range: Range<u32>,
-    offset: FileOffset,
+    pub(crate) offset: FileOffset,
 }
 
 /// Where BOLT, which moves functions to sections of its own, keeps the code as it was. What is not described there
@@ -51,6 +72,27 @@ fn code_range(segment: &Segment, base: Svma, file_len: u64) -> Option<CodeRange>
     (start < end).then_some(CodeRange { range: start..end, offset: segment.offset })
 }
 
+/// All bytes of ranges of code.
+#[derive(Debug, Default)]
+pub(crate) struct AllCode(Vec<(Range<u32>, Vec<u8>)>);
+
+impl AllCode {
+    /// Reads the ranges. Those that cannot be read have no bytes.
+    pub(crate) fn read<S: ByteSource>(source: &S, code: &[CodeRange]) -> Self {
+        let read = |code: &CodeRange| {
+            let len = code.range.end - code.range.start;
+            (code.range.clone(), source.read_range(code.offset.0, len.into()).unwrap_or_default())
+        };
+        Self(code.iter().map(read).collect())
+    }
+
+    /// The bytes of a range that lies in one of them.
+    pub(crate) fn of(&self, range: &Range<u32>) -> Option<&[u8]> {
+        let (all, bytes) = self.0.iter().find(|(all, _)| all.contains(&range.start))?;
+        bytes.get((range.start - all.start) as usize..range.end.checked_sub(all.start)? as usize)
+    }
+}
+
 /// The bytes of ranges of code, by address.
 #[derive(Debug, Default)]
 pub(crate) struct UncoveredCode {
@@ -62,9 +104,19 @@ pub(crate) struct UncoveredCode {
 impl UncoveredCode {
     /// Reads what of `code` is not in `covered`; both are in order.
     pub(crate) fn read<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
-        let mut uncovered = Self::default();
         let left_behind: Vec<_> = left_behind(elf).collect();
-        uncovered.read_gaps(elf.source(), code, covered, &left_behind);
+        Self::read_source(elf.source(), code, covered, &left_behind)
+    }
+
+    /// As [`UncoveredCode::read`], from a source whose dead code is known.
+    pub(crate) fn read_source<S: ByteSource>(
+        source: &S,
+        code: &[CodeRange],
+        covered: &[Range<u32>],
+        dead: &[Range<u32>],
+    ) -> Self {
+        let mut uncovered = Self::default();
+        uncovered.read_gaps(source, code, covered, dead);
         uncovered
     }
 

@@ -2,7 +2,9 @@
 //! rows are merged.
 
 use crate::Damage;
+use crate::architecture::Architecture;
 use crate::cfi::{Entries, Fde, FrameSection, Interpreter, SectionKind};
+use crate::code::AllCode;
 use crate::rule::Rule;
 use crate::table::{Table, TableBuilder};
 use std::ops::Range;
@@ -17,25 +19,49 @@ struct Piece {
     fde: FdePlace,
 }
 
-/// Where an FDE is: its offset in its section, and in the highest bit whether that is `.debug_frame`.
+/// Where a function's description is: the offset of an FDE in its section, or the number of a compact encoding. The two highest
+/// bits say which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FdePlace(u32);
 
 const DEBUG_FRAME: u32 = 1 << 31;
+const COMPACT: u32 = 1 << 30;
 
 impl FdePlace {
     fn new(kind: SectionKind, offset: usize) -> Option<Self> {
-        let offset = u32::try_from(offset).ok().filter(|offset| offset & DEBUG_FRAME == 0)?;
+        let offset = Self::offset_only(offset)?;
         Some(Self(if kind == SectionKind::DebugFrame { offset | DEBUG_FRAME } else { offset }))
     }
 
-    fn kind(self) -> SectionKind {
-        if self.0 & DEBUG_FRAME == 0 { SectionKind::EhFrame } else { SectionKind::DebugFrame }
+    fn compact(number: usize) -> Option<Self> {
+        Self::offset_only(number).map(|number| Self(number | COMPACT))
+    }
+
+    fn offset_only(offset: usize) -> Option<u32> {
+        u32::try_from(offset).ok().filter(|offset| offset & (DEBUG_FRAME | COMPACT) == 0)
+    }
+
+    /// The section of an FDE; `None` for a compact encoding.
+    fn kind(self) -> Option<SectionKind> {
+        match self.0 & (DEBUG_FRAME | COMPACT) {
+            0 => Some(SectionKind::EhFrame),
+            DEBUG_FRAME => Some(SectionKind::DebugFrame),
+            _ => None,
+        }
     }
 
     fn offset(self) -> usize {
-        (self.0 & !DEBUG_FRAME) as usize
+        (self.0 & !(DEBUG_FRAME | COMPACT)) as usize
     }
+}
+
+/// A function with a compact unwind encoding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CompactFunction {
+    /// Its code, relative to the image base. Not empty.
+    pub(crate) range: Range<u32>,
+    /// What describes it.
+    pub(crate) encoding: u32,
 }
 
 /// Where an FDE is, for rows that have to be evaluated in full.
@@ -47,9 +73,9 @@ pub(crate) struct FdeIndex {
 }
 
 impl FdeIndex {
-    /// The kind of the section, and the offset in it.
-    pub(crate) fn place(self) -> (SectionKind, usize) {
-        (self.place.kind(), self.place.offset())
+    /// The kind of the section, and the offset in it; `None` where no FDE describes the code.
+    pub(crate) fn place(self) -> Option<(SectionKind, usize)> {
+        Some((self.place.kind()?, self.place.offset()))
     }
 }
 
@@ -74,19 +100,37 @@ pub(crate) struct Compiler<'a> {
 
 impl Compiler<'_> {
     /// Compiles all sections. Where two describe the same code, the earlier one stands.
-    pub(crate) fn compile(&mut self, sections: &[FrameSection]) -> Compiled {
-        let mut pieces = Vec::new();
+    pub(crate) fn compile<A: Architecture>(&mut self, sections: &[FrameSection]) -> Compiled {
+        self.compile_with_compact::<A>(sections, &[], &AllCode::default())
+    }
+
+    /// As [`Compiler::compile`]; what functions with compact encodings describe, no section does. Prologues and
+    /// epilogues of these are read from `code`.
+    pub(crate) fn compile_with_compact<A: Architecture>(
+        &mut self,
+        sections: &[FrameSection],
+        functions: &[CompactFunction],
+        code: &AllCode,
+    ) -> Compiled {
+        let mut pieces = compact_pieces::<A>(functions);
         for section in sections {
             pieces = fill_gaps(pieces, flatten(self.pieces(section)));
         }
-        let code = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
+        let extent = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
         let bytes: usize = sections.iter().map(|section| section.bytes.len()).sum();
         // Real sections take about six bytes a row.
-        let mut builder = TableBuilder::new(bytes / 5, code.min(1 << 28) as usize);
+        let mut builder = TableBuilder::new(bytes / 5, extent.min(1 << 28) as usize);
         let mut interpreters: Vec<_> =
-            sections.iter().map(|section| (Entries::new(section), Interpreter::new(section))).collect();
+            sections.iter().map(|section| (Entries::new(section), Interpreter::<A>::new(section))).collect();
         for piece in &pieces {
-            let kind = piece.fde.kind();
+            let Some(kind) = piece.fde.kind() else {
+                if let Some(function) = functions.get(piece.fde.offset()) {
+                    builder.begin(piece.start);
+                    compact_rows::<A>(piece, function, code.of(&function.range), &mut builder);
+                    builder.end(piece.end);
+                }
+                continue;
+            };
             let number = sections.iter().position(|section| section.kind == kind);
             if let Some((entries, interpreter)) = number.and_then(|number| interpreters.get_mut(number)) {
                 builder.begin(piece.start);
@@ -125,11 +169,11 @@ impl Compiler<'_> {
     }
 
     /// Adds the rows that hold within the piece. Code whose instructions are damaged is as good as uncovered.
-    fn rows<'s>(
+    fn rows<'s, A: Architecture>(
         &mut self,
         piece: &Piece,
         entries: &mut Entries<'s>,
-        interpreter: &mut Interpreter<'s>,
+        interpreter: &mut Interpreter<'s, A>,
         builder: &mut TableBuilder,
     ) {
         let base = self.image_base;
@@ -148,6 +192,38 @@ impl Compiler<'_> {
             self.damage.add(|| format!("damaged instructions in the FDE at {:#x}", piece.fde.offset()));
         }
     }
+}
+
+/// The pieces of functions, which are in order and without overlaps. One that refers to an FDE is that FDE's.
+fn compact_pieces<A: Architecture>(functions: &[CompactFunction]) -> Vec<Piece> {
+    const MODE: u32 = 0x0f00_0000;
+    let piece = |(number, function): (usize, &CompactFunction)| {
+        let (mode, offset) = (function.encoding & MODE, (function.encoding & 0x00ff_ffff) as usize);
+        // The offset of an FDE that is too far into its section is written as zero, where a CIE is: it is found by its address.
+        let fde = match mode == A::COMPACT_DWARF {
+            true if offset == 0 => None,
+            true => FdePlace::new(SectionKind::EhFrame, offset),
+            false => FdePlace::compact(number),
+        };
+        Some(Piece { start: function.range.start, end: function.range.end, fde: fde? })
+    };
+    functions.iter().enumerate().filter_map(piece).collect()
+}
+
+/// Adds the rows of a function with a compact encoding.
+fn compact_rows<A: Architecture>(
+    piece: &Piece,
+    function: &CompactFunction,
+    code: Option<&[u8]>,
+    builder: &mut TableBuilder,
+) {
+    let mut add = |offset: u32, rule| {
+        let address = function.range.start.saturating_add(offset);
+        if address < piece.end {
+            builder.row(address.max(piece.start), rule);
+        }
+    };
+    A::compact_rows(function.encoding, code.unwrap_or_default(), &mut add);
 }
 
 /// The ranges that pieces cover, with adjacent ones as one.

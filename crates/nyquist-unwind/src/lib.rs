@@ -53,12 +53,15 @@
 
 #![forbid(unsafe_code)]
 
+mod aarch64;
+mod architecture;
 mod cache;
 mod cfi;
 mod code;
 mod compile;
 mod error;
 mod frame;
+mod macho;
 mod memory;
 mod module;
 mod registers;
@@ -69,6 +72,7 @@ pub mod table;
 mod unwinder;
 mod x86_64;
 
+pub use code::Call;
 pub use error::{Damage, UnwindError};
 pub use frame::{FrameAddress, Reason, WalkEnd};
 pub use memory::{StackCopy, StackMemory};

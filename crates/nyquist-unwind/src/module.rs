@@ -1,13 +1,15 @@
 //! A module's unwind information, compiled.
 
+use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind};
-use crate::code::{CodeRange, UncoveredCode, code_ranges};
+use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges};
 use crate::compile::{Compiled, Compiler, FdeIndex};
+use crate::macho::{self, Parts};
 use crate::rule::Rule;
 use crate::table::Table;
+use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError};
-use nyquist_object::elf::Architecture;
-use nyquist_object::{ByteSource, Elf, RelativeAddress, Svma};
+use nyquist_object::{Architecture, ByteSource, Elf, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -46,7 +48,8 @@ impl Module {
         debug: Option<&Elf<D>>,
     ) -> Result<Self, UnwindError> {
         let architecture = elf.architecture();
-        if architecture != Architecture::X86_64 || !elf.is_64_bit() || !elf.is_little_endian() {
+        let is_known = matches!(architecture, Architecture::X86_64 | Architecture::Aarch64);
+        if !is_known || !elf.is_64_bit() || !elf.is_little_endian() {
             return Err(UnwindError::Unsupported(format!("ELF for {architecture:?}")));
         }
         let mut damage = Damage::default();
@@ -60,17 +63,43 @@ impl Module {
         Ok(Self::compile(elf, sections, damage))
     }
 
-    /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler for 64-bit
-    /// x86: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
+    /// Compiles the unwind information of a Mach-O file: compact unwind information, and call frame information where that refers
+    /// to it or has gaps. What compact information leaves out, prologues and epilogues, is read from the instructions.
+    ///
+    /// Takes time proportional to the size of the code.
+    ///
+    /// # Errors
+    /// For an architecture that is not supported.
+    pub fn from_macho<S: ByteSource>(file: &MachO<S>) -> Result<Self, UnwindError> {
+        let architecture = file.architecture();
+        if !matches!(architecture, Architecture::X86_64 | Architecture::Aarch64) {
+            return Err(UnwindError::Unsupported(format!("Mach-O for {architecture:?}")));
+        }
+        let (mut damage, image_base) = (Damage::default(), file.image_base());
+        let Parts { code, functions, sections } = macho::read(file, &mut damage);
+        let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
+        let instructions = AllCode::read(file.source(), &code);
+        let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
+        let Compiled { table, fdes, covered } = match architecture {
+            Architecture::Aarch64 => {
+                compiler.compile_with_compact::<Aarch64>(&sections, &functions, &instructions)
+            }
+            _ => compiler.compile_with_compact::<X86_64>(&sections, &functions, &instructions),
+        };
+        let uncovered = UncoveredCode::read_source(file.source(), &code, &covered, &[]);
+        Ok(Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage })
+    }
+
+    /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
     /// eight, as the jitdump format has it. The image base is the code's first byte.
-    pub fn from_made_code(code_len: u32, eh_frame: Vec<u8>) -> Self {
+    pub fn from_made_code(architecture: Architecture, code_len: u32, eh_frame: Vec<u8>) -> Self {
         let (kind, address) = (SectionKind::EhFrame, u64::from(code_len).next_multiple_of(8));
         let sections = vec![FrameSection { kind, bytes: eh_frame, address, text: Some(0), got: None }];
         let mut damage = Damage::default();
         let all = 0..code_len;
         let code = slice::from_ref(&all);
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
-        let Compiled { table, fdes, .. } = compiler.compile(&sections);
+        let Compiled { table, fdes, .. } = compile_for(architecture, &mut compiler, &sections);
         let (image_base, uncovered) = (Svma(0), UncoveredCode::default());
         Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
     }
@@ -80,7 +109,7 @@ impl Module {
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, fdes, covered } = compiler.compile(&sections);
+        let Compiled { table, fdes, covered } = compile_for(elf.architecture(), &mut compiler, &sections);
         let uncovered = UncoveredCode::read(elf, &code, &covered);
         Self { number: next_number(), image_base, table, fdes, sections, uncovered, damage }
     }
@@ -120,7 +149,7 @@ impl Module {
     /// The section and the offset in it of the FDE for the address.
     pub(crate) fn fde(&self, address: RelativeAddress) -> Option<(&FrameSection, usize)> {
         let after = self.fdes.partition_point(|fde| fde.start <= address.0);
-        let (kind, offset) = self.fdes.get(after.checked_sub(1)?)?.place();
+        let (kind, offset) = self.fdes.get(after.checked_sub(1)?)?.place()?;
         let section = self.sections.iter().find(|section| section.kind == kind)?;
         Some((section, offset))
     }
@@ -134,6 +163,19 @@ impl Module {
     /// Instructions of uncovered code.
     pub(crate) fn uncovered(&self) -> &UncoveredCode {
         &self.uncovered
+    }
+}
+
+/// Compiles sections by the rules of an architecture; of one that is not known, nothing.
+fn compile_for(
+    architecture: Architecture,
+    compiler: &mut Compiler<'_>,
+    sections: &[FrameSection],
+) -> Compiled {
+    match architecture {
+        Architecture::X86_64 => compiler.compile::<X86_64>(sections),
+        Architecture::Aarch64 => compiler.compile::<Aarch64>(sections),
+        Architecture::X86 | Architecture::Other(_) => compiler.compile::<X86_64>(&[]),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The registers of a thread, as a walk begins with them.
 
-use crate::slow::FullRegisters;
-use crate::x86_64::REGISTERS;
+use crate::aarch64::Aarch64;
+use crate::architecture::Architecture;
+use crate::x86_64::X86_64;
 use nyquist_object::Avma;
 
 /// The values of a thread's registers at one moment: all that unwind information can name.
@@ -20,29 +21,69 @@ pub enum Registers {
         /// instruction pointer must be.
         known: u32,
     },
+    /// 64-bit ARM, in DWARF's order (DWARF for the Arm 64-bit Architecture, section 4.1): x0 to x30, the stack
+    /// pointer, then the instruction pointer.
+    Aarch64([u64; 33]),
 }
 
 impl Registers {
     /// The instruction pointer.
     pub fn instruction_pointer(&self) -> Avma {
-        Avma(self.values()[crate::x86_64::RIP])
+        match self {
+            Self::X86_64(values) | Self::X86_64Partial { values, .. } => {
+                Avma(values[X86_64::INSTRUCTION_POINTER])
+            }
+            Self::Aarch64(values) => Avma(values[Aarch64::INSTRUCTION_POINTER]),
+        }
     }
 
     /// The stack pointer.
     pub fn stack_pointer(&self) -> Avma {
-        Avma(self.values()[crate::x86_64::RSP])
-    }
-
-    fn values(&self) -> &[u64; REGISTERS] {
-        let (Self::X86_64(values) | Self::X86_64Partial { values, .. }) = self;
-        values
-    }
-
-    /// The registers with what is known of them.
-    pub(crate) fn full(&self) -> FullRegisters {
         match self {
-            Self::X86_64(values) => FullRegisters::all(*values),
-            Self::X86_64Partial { values, known } => FullRegisters::some(*values, *known),
+            Self::X86_64(values) | Self::X86_64Partial { values, .. } => Avma(values[X86_64::STACK_POINTER]),
+            Self::Aarch64(values) => Avma(values[Aarch64::STACK_POINTER]),
         }
+    }
+}
+
+/// Registers of which some are not known.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FullRegisters<A: Architecture> {
+    values: A::Values,
+    /// A bit for each register whose value is known.
+    known: u64,
+}
+
+impl<A: Architecture> FullRegisters<A> {
+    /// None of them known.
+    pub(crate) fn none() -> Self {
+        Self { values: A::ZEROS, known: 0 }
+    }
+
+    /// All of them known.
+    pub(crate) fn all(values: A::Values) -> Self {
+        Self::some(values, u64::MAX)
+    }
+
+    /// Those known whose bit is set in `known`.
+    pub(crate) fn some(values: A::Values, known: u64) -> Self {
+        Self { values, known }
+    }
+
+    pub(crate) fn get(&self, register: usize) -> Option<u64> {
+        let value = *self.values.as_ref().get(register)?;
+        (self.known >> register & 1 != 0).then_some(value)
+    }
+
+    pub(crate) fn set(&mut self, register: usize, value: Option<u64>) {
+        if let Some(slot) = self.values.as_mut().get_mut(register) {
+            *slot = value.unwrap_or_default();
+            self.known = self.known & !(1 << register) | u64::from(value.is_some()) << register;
+        }
+    }
+
+    /// How many registers there are, known or not.
+    pub(crate) fn len(&self) -> usize {
+        self.values.as_ref().len()
     }
 }

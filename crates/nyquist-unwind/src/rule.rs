@@ -5,11 +5,16 @@ use std::fmt;
 /// How to find the canonical frame address (CFA), the caller's frame pointer and the return address from the
 /// stack pointer, the frame pointer and the instruction pointer of a frame.
 ///
-/// The return address is always in the eight bytes below the CFA, and the caller's stack pointer is the CFA,
-/// but for signal frames and slow rules.
+/// The caller's stack pointer is the CFA, but for signal frames and slow rules. On 64-bit x86 the return address is always
+/// in the eight bytes below it.
+///
+/// On 64-bit ARM the return address is in the link register or saved at an offset from the CFA, as the frame pointer is.
 ///
 /// From the lowest bits up: the operand (32 bits, signed), where the caller's frame pointer is saved (16 bits,
-/// signed, in units of eight bytes), a [`Kind`] (8 bits), a [`SavedFramePointer`] (8 bits).
+/// signed, in units of eight bytes), a [`Kind`] (8 bits), and what is saved (8 bits): on 64-bit x86 a
+/// [`SavedFramePointer`]; on 64-bit ARM 0 for nothing, 1 for the frame pointer, 2 for the return address, and with the
+/// highest bit set for both, where the others are how far the return address is behind the frame pointer (7 bits,
+/// signed, in units of eight bytes).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(transparent)]
 pub struct Rule(u64);
@@ -38,6 +43,9 @@ pub enum Kind {
     SignalFrame = 7,
     /// None of these. The row has to be evaluated in full.
     Slow = 8,
+    /// The caller's frame pointer is at the frame pointer and the return address above it; where the CFA is
+    /// above these is not known. Of 64-bit ARM, where frame records can be anywhere in their frames.
+    FrameRecord = 9,
 }
 
 /// Where the caller's frame pointer is.
@@ -51,6 +59,20 @@ pub enum SavedFramePointer {
     /// In memory, at an offset from the frame pointer's present value.
     FromFramePointer = 2,
 }
+
+/// Where a frame of 64-bit ARM has saved registers, in bytes from the CFA; those that it has not are in their registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SavedRegisters {
+    /// The caller's frame pointer.
+    pub frame_pointer: Option<i64>,
+    /// The return address.
+    pub return_address: Option<i64>,
+}
+
+/// What a frame of 64-bit ARM has saved, as the highest byte of a rule says it.
+const FRAME_POINTER_SAVED: u8 = 1;
+const RETURN_ADDRESS_SAVED: u8 = 2;
+const BOTH_SAVED: u8 = 0x80;
 
 impl Rule {
     /// No unwind information.
@@ -66,6 +88,13 @@ impl Rule {
     /// The caller's frame pointer at the frame pointer, and the return address above it.
     pub const FRAME_RECORD: Self = Self::pack(Kind::FramePointer, 16, SavedFramePointer::FromCfa, -2);
 
+    /// As [`Rule::FRAME_RECORD`], on 64-bit ARM.
+    pub const FRAME_RECORD_ANYWHERE: Self =
+        Self::pack(Kind::FrameRecord, 0, SavedFramePointer::InRegister, 0);
+    /// The return address in the link register, and nothing on the stack, as at the first instruction of a function of
+    /// 64-bit ARM.
+    pub const LINK_REGISTER: Self = Self::pack(Kind::StackPointer, 0, SavedFramePointer::InRegister, 0);
+
     const fn pack(kind: Kind, operand: i32, saved: SavedFramePointer, words: i16) -> Self {
         let high = (saved as u64) << 24 | (kind as u64) << 16 | words as u16 as u64;
         Self(high << 32 | operand as u32 as u64)
@@ -78,6 +107,44 @@ impl Rule {
             return None;
         }
         Some(Self::pack(kind, operand, saved, i16::try_from(offset / 8).ok()?))
+    }
+
+    /// A rule of 64-bit ARM whose saved registers are there. `None` where an offset does not fit.
+    pub(crate) fn with_saved(
+        kind: Kind,
+        operand: i32,
+        frame_pointer: Option<i64>,
+        return_address: Option<i64>,
+    ) -> Option<Self> {
+        let words = |offset: i64| (offset % 8 == 0).then_some(offset / 8);
+        let (first, what) = match (frame_pointer, return_address) {
+            (None, None) => (0, 0),
+            (Some(offset), None) => (words(offset)?, FRAME_POINTER_SAVED),
+            (None, Some(offset)) => (words(offset)?, RETURN_ADDRESS_SAVED),
+            (Some(offset), Some(other)) => {
+                let distance = i8::try_from(words(other.checked_sub(offset)?)?).ok()?;
+                let fits = (-64..64).contains(&distance);
+                (words(offset)?, fits.then_some(BOTH_SAVED | distance as u8)?)
+            }
+        };
+        let plain = Self::pack(kind, operand, SavedFramePointer::InRegister, i16::try_from(first).ok()?);
+        Some(Self(plain.0 | u64::from(what) << 56))
+    }
+
+    /// Where a frame of 64-bit ARM has saved registers.
+    #[inline]
+    pub fn saved_registers(self) -> SavedRegisters {
+        let (offset, what) = (self.saved_offset(), (self.0 >> 56) as u8);
+        let none = SavedRegisters { frame_pointer: None, return_address: None };
+        match what {
+            FRAME_POINTER_SAVED => SavedRegisters { frame_pointer: Some(offset), ..none },
+            RETURN_ADDRESS_SAVED => SavedRegisters { return_address: Some(offset), ..none },
+            _ if what & BOTH_SAVED != 0 => {
+                let distance = i64::from((what << 1) as i8 >> 1) * 8;
+                SavedRegisters { frame_pointer: Some(offset), return_address: Some(offset + distance) }
+            }
+            _ => none,
+        }
     }
 
     /// Two halves as one operand. `None` where one does not fit.
@@ -116,6 +183,7 @@ impl Rule {
             6 => Kind::LinkageStub,
             7 => Kind::SignalFrame,
             8 => Kind::Slow,
+            9 => Kind::FrameRecord,
             _ => Kind::Uncovered,
         }
     }
@@ -178,6 +246,26 @@ mod tests {
             assert_eq!((rule.low(), rule.high()), (low, high));
         }
         assert_eq!(Rule::halves(40_000, 0), None);
+    }
+
+    #[test]
+    fn both_saved_registers_have_a_place_of_their_own() {
+        let check = |frame_pointer, return_address, fits: bool| {
+            let rule = Rule::with_saved(Kind::StackPointer, 64, frame_pointer, return_address);
+            let expected = SavedRegisters { frame_pointer, return_address };
+            assert_eq!(rule.map(Rule::saved_registers), fits.then_some(expected));
+            assert!(rule.is_none_or(|rule| rule.kind() == Kind::StackPointer && rule.operand() == 64));
+        };
+        check(None, None, true);
+        check(Some(-32), None, true);
+        check(None, Some(-16), true);
+        check(Some(-32), Some(-24), true);
+        check(Some(-8), Some(-16), true);
+        check(Some(0), Some(-512), true);
+        check(Some(-512), Some(-8), true);
+        check(Some(-520), Some(0), false);
+        check(Some(-12), Some(-4), false);
+        check(None, Some(1 << 20), false);
     }
 
     #[test]

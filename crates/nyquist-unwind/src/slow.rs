@@ -1,7 +1,8 @@
 //! Evaluates a row of call frame information in full: all registers, any expression.
 
+use crate::architecture::{Architecture, unreadable};
 use crate::cfi::{FrameSection, SectionKind};
-use crate::x86_64::{REGISTERS, RIP, RSP};
+use crate::registers::FullRegisters;
 use crate::{Reason, StackMemory};
 use gimli::{
     BaseAddresses, CfaRule, DebugFrame, EhFrame, EndianSlice, Evaluation, EvaluationResult,
@@ -30,41 +31,9 @@ impl<'a> EvaluationStorage<Slice<'a>> for Fixed {
     type Result = [Piece<Slice<'a>>; 1];
 }
 
-/// Registers of which some are not known.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FullRegisters {
-    values: [u64; REGISTERS],
-    /// A bit for each register whose value is known.
-    known: u32,
-}
-
-impl FullRegisters {
-    /// All of them known.
-    pub(crate) fn all(values: [u64; REGISTERS]) -> Self {
-        Self { values, known: (1 << REGISTERS) - 1 }
-    }
-
-    /// Those known whose bit is set in `known`.
-    pub(crate) fn some(values: [u64; REGISTERS], known: u32) -> Self {
-        Self { values, known: known & ((1 << REGISTERS) - 1) }
-    }
-
-    pub(crate) fn get(&self, register: usize) -> Option<u64> {
-        let value = *self.values.get(register)?;
-        (self.known >> register & 1 != 0).then_some(value)
-    }
-
-    pub(crate) fn set(&mut self, register: usize, value: Option<u64>) {
-        if let Some(slot) = self.values.get_mut(register) {
-            *slot = value.unwrap_or_default();
-            self.known = self.known & !(1 << register) | u32::from(value.is_some()) << register;
-        }
-    }
-}
-
 /// A caller's registers, and whether it was interrupted by the signal whose frame was stepped from. `None`
 /// where there is no caller.
-type Caller = Option<(FullRegisters, bool)>;
+type Caller<A> = Option<(FullRegisters<A>, bool)>;
 
 /// Evaluates rows. Holds the memory that this takes.
 #[derive(Debug)]
@@ -79,35 +48,37 @@ impl Evaluator {
 
     /// Steps from a frame to its caller by the FDE at `offset` of `section`. `address` is the lookup address
     /// as it stands in the file.
-    pub(crate) fn step(
+    pub(crate) fn step<A: Architecture>(
         &mut self,
         section: &FrameSection,
         offset: usize,
         address: u64,
-        registers: &FullRegisters,
+        registers: &FullRegisters<A>,
         memory: &impl StackMemory,
-    ) -> Result<Caller, Reason> {
+    ) -> Result<Caller<A>, Reason> {
         match section.kind {
             SectionKind::EhFrame => {
-                let frames = EhFrame::new(&section.bytes, LittleEndian);
+                let mut frames = EhFrame::new(&section.bytes, LittleEndian);
+                frames.set_vendor(A::VENDOR);
                 self.step_in(&frames, section, offset.into(), address, registers, memory)
             }
             SectionKind::DebugFrame => {
-                let frames = DebugFrame::new(&section.bytes, LittleEndian);
+                let mut frames = DebugFrame::new(&section.bytes, LittleEndian);
+                frames.set_vendor(A::VENDOR);
                 self.step_in(&frames, section, offset.into(), address, registers, memory)
             }
         }
     }
 
-    fn step_in<'a, U: UnwindSection<Slice<'a>>>(
+    fn step_in<'a, A: Architecture, U: UnwindSection<Slice<'a>>>(
         &mut self,
         frames: &U,
         section: &FrameSection,
         offset: U::Offset,
         address: u64,
-        registers: &FullRegisters,
+        registers: &FullRegisters<A>,
         memory: &impl StackMemory,
-    ) -> Result<Caller, Reason> {
+    ) -> Result<Caller<A>, Reason> {
         let bases = bases(section);
         let fde = frames.fde_from_offset(&bases, offset, U::cie_from_offset);
         let fde: FrameDescriptionEntry<Slice<'a>> = fde.map_err(|_| Reason::DamagedUnwindInfo)?;
@@ -130,37 +101,39 @@ fn bases(section: &FrameSection) -> BaseAddresses {
 }
 
 /// A frame whose caller is looked for.
-struct Frame<'s, U, M> {
+struct Frame<'s, A: Architecture, U, M> {
     frames: &'s U,
     encoding: gimli::Encoding,
-    registers: &'s FullRegisters,
+    registers: &'s FullRegisters<A>,
     memory: &'s M,
 }
 
-impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
+impl<'a, A: Architecture, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, A, U, M> {
     fn caller(
         &self,
         row: &UnwindTableRow<usize, Fixed>,
         return_register: Register,
         is_signal: bool,
-    ) -> Result<Caller, Reason> {
-        if matches!(row.register(return_register), None | Some(RegisterRule::Undefined)) {
-            return Ok(None);
+    ) -> Result<Caller<A>, Reason> {
+        match row.register(return_register) {
+            Some(RegisterRule::Undefined) => return Ok(None),
+            None if !A::KEEPS_RETURN_ADDRESS => return Ok(None),
+            _ => {}
         }
         let cfa = self.cfa(row.cfa())?;
-        let mut caller = FullRegisters::default();
-        for register in 0..REGISTERS {
+        let mut caller = FullRegisters::none();
+        for register in 0..caller.len() {
             let rule = row.register(Register(register as u16));
             // A register that cannot be had is missed only where something needs it.
             caller.set(register, self.value(register, rule.as_ref(), cfa).ok());
         }
         let return_address = row.register(return_register);
         let ip = self.value(usize::from(return_register.0), return_address.as_ref(), cfa)?;
-        caller.set(RIP, Some(ip));
-        if row.register(Register(RSP as u16)).is_none() {
-            caller.set(RSP, Some(cfa));
+        caller.set(A::INSTRUCTION_POINTER, Some(ip));
+        if row.register(Register(A::STACK_POINTER as u16)).is_none() {
+            caller.set(A::STACK_POINTER, Some(cfa));
         }
-        if caller.get(RSP).is_none() {
+        if caller.get(A::STACK_POINTER).is_none() {
             return Err(Reason::RegisterUnknown);
         }
         Ok(Some((caller, is_signal)))
@@ -194,7 +167,9 @@ impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
     /// A register saved at `address`. In an epilogue the rule can be stale: what is below the stack pointer
     /// has been restored already, and may be overwritten.
     fn saved(&self, register: usize, address: u64) -> Result<u64, Reason> {
-        if register != RIP && self.registers.get(RSP).is_some_and(|sp| address < sp) {
+        if register != A::RETURN_ADDRESS
+            && self.registers.get(A::STACK_POINTER).is_some_and(|sp| address < sp)
+        {
             return self.register(register);
         }
         self.read(address)
@@ -205,7 +180,7 @@ impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
     }
 
     fn read(&self, address: u64) -> Result<u64, Reason> {
-        let sp = self.registers.get(RSP).unwrap_or_default();
+        let sp = self.registers.get(A::STACK_POINTER).unwrap_or_default();
         self.memory.read_u64(Avma(address)).ok_or_else(|| unreadable(address, sp))
     }
 
@@ -238,10 +213,4 @@ impl<'a, U: UnwindSection<Slice<'a>>, M: StackMemory> Frame<'_, U, M> {
             _ => Err(Reason::ExpressionFailed),
         }
     }
-}
-
-/// The reason for a read that failed: what is above the stack pointer was not copied, and what is below it
-/// is no stack.
-pub(crate) fn unreadable(address: u64, sp: u64) -> Reason {
-    if address >= sp { Reason::StackCopyEnded } else { Reason::MemoryUnreadable }
 }

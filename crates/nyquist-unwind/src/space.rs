@@ -1,6 +1,7 @@
 //! Which code is mapped where in one process.
 
 use crate::Module;
+use crate::rule::Kind;
 use nyquist_object::{Avma, RelativeAddress};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use std::sync::Arc;
 pub struct AddressSpace {
     /// Sorted by start; none overlap.
     mappings: Arc<Vec<Mapping>>,
+    address_mask: Option<u64>,
 }
 
 /// A range of executable memory.
@@ -25,6 +27,11 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
+    /// The address after the last byte.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
     /// The module whose code this is; `None` for code without tables.
     #[inline]
     pub(crate) fn module(&self) -> Option<&Module> {
@@ -61,9 +68,31 @@ impl AddressSpace {
         self.replace(start, len, Some((start, None)));
     }
 
+    /// Says which bits of a return address are an address, where machines sign these (pointer authentication of 64-bit ARM,
+    /// as Linux tells by `NT_ARM_PAC_MASK`). Where nothing is said, they are as many as the highest mapping needs.
+    pub fn set_address_mask(&mut self, mask: u64) {
+        self.address_mask = Some(mask);
+    }
+
+    /// Which bits of a return address are an address, where that has been said.
+    pub(crate) fn address_mask(&self) -> Option<u64> {
+        self.address_mask
+    }
+
     /// Removes whatever is mapped in the range.
     pub fn unmap(&mut self, start: Avma, len: u64) {
         self.replace(start, len, None);
+    }
+
+    /// Where the function begins that the code at an address is of, by the unwind information that describes it; `None` where
+    /// none does. O(log n) in the number of mappings and of functions.
+    pub fn function_at(&self, address: Avma) -> Option<Avma> {
+        let mapping = find(self.mappings(), address.0)?;
+        let (module, relative) = mapping.module().zip(mapping.relative(address.0))?;
+        if module.rule(relative).kind() == Kind::Uncovered {
+            return None;
+        }
+        Some(Avma(address.0.wrapping_sub(u64::from(module.offset_in_function(relative)?))))
     }
 
     fn replace(&mut self, start: Avma, len: u64, with: Option<(Avma, Option<Arc<Module>>)>) {

@@ -1,18 +1,18 @@
 //! The walk from the innermost frame to the outermost.
 
+use crate::aarch64::Aarch64;
+use crate::architecture::{Architecture, Frame, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
-use crate::rule::{Kind, Rule, SavedFramePointer};
-use crate::slow::{Evaluator, FullRegisters, unreadable};
+use crate::registers::FullRegisters;
+use crate::rule::{Kind, Rule};
+use crate::slow::Evaluator;
 use crate::space::{Mapping, find};
-use crate::x86_64::{RBP, REGISTERS, RIP, RSP, SIGNAL_CONTEXT, instructions};
+use crate::x86_64::X86_64;
 use crate::{AddressSpace, FrameAddress, Module, Reason, Registers, StackMemory, WalkEnd};
 use nyquist_object::{Avma, RelativeAddress};
 
 /// The most frames that a walk yields.
 pub const MAX_FRAMES: usize = 16_384;
-
-/// Stands for a frame pointer that is not known: it is not aligned, and no stack is there.
-const UNKNOWN_FRAME_POINTER: u64 = 1;
 
 /// How much of a function's beginning is read at most to find its frame pointer.
 const LONGEST_PROLOGUE: usize = 128;
@@ -27,43 +27,6 @@ pub struct Unwinder {
 impl Default for Unwinder {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// The registers that most steps need.
-#[derive(Clone, Copy, Debug)]
-struct Frame {
-    ip: u64,
-    sp: u64,
-    bp: u64,
-    /// Whether the frame was interrupted and not left by a call: any instruction can be the next one, and the
-    /// lookup address is the instruction's own.
-    interrupted: bool,
-}
-
-impl Frame {
-    /// The address by which the frame's rule is found.
-    fn lookup(&self) -> u64 {
-        if self.interrupted { self.ip } else { self.ip.wrapping_sub(1) }
-    }
-
-    fn address(&self) -> FrameAddress {
-        if self.interrupted {
-            FrameAddress::InstructionPointer(Avma(self.ip))
-        } else {
-            FrameAddress::ReturnAddress(Avma(self.ip))
-        }
-    }
-
-    /// The frame, if all of its registers that matter are known.
-    fn of(registers: &FullRegisters, interrupted: bool) -> Result<Self, Reason> {
-        let get = |register| registers.get(register).ok_or(Reason::RegisterUnknown);
-        let bp = registers.get(RBP).unwrap_or(UNKNOWN_FRAME_POINTER);
-        Ok(Self { ip: get(RIP)?, sp: get(RSP)?, bp, interrupted })
-    }
-
-    fn read(&self, address: u64, memory: &impl StackMemory) -> Result<u64, Reason> {
-        memory.read_u64(Avma(address)).ok_or_else(|| unreadable(address, self.sp))
     }
 }
 
@@ -97,15 +60,37 @@ impl Unwinder {
         memory: &M,
         frames: &mut impl FnMut(FrameAddress),
     ) -> WalkEnd {
-        let base = registers.full();
-        let bp = base.get(RBP).unwrap_or(UNKNOWN_FRAME_POINTER);
-        let (ip, sp) = (registers.instruction_pointer().0, registers.stack_pointer().0);
-        let frame = Frame { ip, sp, bp, interrupted: true };
+        match registers {
+            Registers::X86_64(values) => {
+                self.walk_from(space, FullRegisters::<X86_64>::all(*values), memory, frames)
+            }
+            Registers::X86_64Partial { values, known } => {
+                let registers = FullRegisters::<X86_64>::some(*values, u64::from(*known));
+                self.walk_from(space, registers, memory, frames)
+            }
+            Registers::Aarch64(values) => {
+                self.walk_from(space, FullRegisters::<Aarch64>::all(*values), memory, frames)
+            }
+        }
+    }
+
+    fn walk_from<A: Architecture, M: StackMemory>(
+        &mut self,
+        space: &AddressSpace,
+        base: FullRegisters<A>,
+        memory: &M,
+        frames: &mut impl FnMut(FrameAddress),
+    ) -> WalkEnd {
+        let frame = match Frame::of(&base, true) {
+            Ok(frame) => frame,
+            Err(reason) => return WalkEnd::Truncated(reason),
+        };
         let mut walk = Walk {
             unwinder: self,
             mappings: space.mappings(),
             mapping: None,
             memory,
+            address_bits: A::address_bits(space),
             frame,
             base: (base, true),
             steps_since_base: 0,
@@ -123,20 +108,22 @@ impl Unwinder {
 }
 
 /// A walk under way.
-struct Walk<'a, M> {
+struct Walk<'a, A: Architecture, M> {
     unwinder: &'a mut Unwinder,
     mappings: &'a [Mapping],
     /// The mapping of the last frame's code, which is often the next frame's too.
     mapping: Option<&'a Mapping>,
     memory: &'a M,
-    frame: Frame,
+    /// The bits of a return address that are an address.
+    address_bits: u64,
+    frame: Frame<A>,
     /// The last frame of which all registers are known that can be, and whether it was interrupted. Most steps
     /// follow three registers only; where a row needs others, the walk is repeated from here with all of them.
-    base: (FullRegisters, bool),
+    base: (FullRegisters<A>, bool),
     steps_since_base: usize,
 }
 
-impl<'a, M: StackMemory> Walk<'a, M> {
+impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     /// Steps to the caller.
     #[inline]
     fn step(&mut self) -> Result<(), Stop> {
@@ -148,10 +135,10 @@ impl<'a, M: StackMemory> Walk<'a, M> {
         let next = match rule.kind() {
             Kind::End => return Err(Stop::Root),
             Kind::Slow => self.step_with_all_registers()?,
-            Kind::SignalFrame => self.rebase(signal_context(&frame, self.memory)?, true)?,
+            Kind::SignalFrame => self.rebase(A::signal_context(&frame, self.memory)?, true)?,
             _ => {
                 self.steps_since_base += 1;
-                match apply(rule, &frame, self.memory) {
+                match A::apply(rule, &frame, self.memory, self.address_bits) {
                     Ok(next) => next,
                     Err(reason) => self.apply_with_found_frame_pointer(rule, &frame, reason)?,
                 }
@@ -163,7 +150,7 @@ impl<'a, M: StackMemory> Walk<'a, M> {
     }
 
     #[inline]
-    fn rule(&mut self, frame: &Frame) -> Rule {
+    fn rule(&mut self, frame: &Frame<A>) -> Rule {
         match self.module_at(frame.lookup()) {
             Some((module, address)) => {
                 self.unwinder.cache.rule(module.number(), address.0, || module.rule(address))
@@ -182,7 +169,7 @@ impl<'a, M: StackMemory> Walk<'a, M> {
 
     /// Checks that the caller makes sense and is further up the stack.
     #[inline]
-    fn check(&mut self, frame: &Frame, next: &Frame) -> Result<(), Stop> {
+    fn check(&mut self, frame: &Frame<A>, next: &Frame<A>) -> Result<(), Stop> {
         if next.ip == 0 {
             return Err(Stop::Root);
         }
@@ -191,7 +178,8 @@ impl<'a, M: StackMemory> Walk<'a, M> {
             return Err(Reason::NotAdvancing.into());
         }
         if self.mapping_of(next.lookup()).is_none() && !next.interrupted {
-            return Err(Reason::NotCode.into());
+            // The return from a signal handler can be the first instruction of its mapping.
+            return if A::is_signal_frame(next, self.memory) { Ok(()) } else { Err(Reason::NotCode.into()) };
         }
         Ok(())
     }
@@ -199,34 +187,38 @@ impl<'a, M: StackMemory> Walk<'a, M> {
     /// The rule of a frame that no unwind information describes: by the instructions at hand, or by the frame
     /// pointer. What it leads to has been looked at, and is plausible.
     #[cold]
-    fn guess(&self, frame: &Frame) -> Result<Rule, Reason> {
+    fn guess(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
         let code = self.uncovered_code(frame.ip);
-        if code.is_some_and(|(code, at)| instructions::is_signal_return(code, at)) {
+        let is_signal_frame = match code {
+            Some((code, at)) => A::is_signal_return(code, at),
+            None => !frame.interrupted && A::is_signal_frame(frame, self.memory),
+        };
+        if is_signal_frame {
             return Ok(Rule::SIGNAL_FRAME);
         }
         if frame.interrupted {
             let known = match code {
-                Some((code, at)) => instructions::rule_at(code, at),
+                Some((code, at)) => A::rule_at(code, at),
                 // A call to where no code is has done nothing yet but push its return address.
-                None => find(self.mappings, frame.ip).is_none().then_some(Rule::RETURN_ADDRESS),
+                None => find(self.mappings, frame.ip).is_none().then_some(A::CALLED),
             };
             if let Some(rule) = known.filter(|&rule| self.leads_to_call(rule, frame)) {
                 return Ok(rule);
             }
-        } else if frame.bp == 0 {
+        } else if frame.fp == 0 {
             // The deepest frame is marked by a frame pointer of zero (System V ABI for AMD64, section 3.4.1).
             return Ok(Rule::END);
         }
-        let plausible = frame.bp >= frame.sp && frame.bp.is_multiple_of(8);
-        if plausible && self.leads_to_call(Rule::FRAME_RECORD, frame) {
-            return Ok(Rule::FRAME_RECORD);
+        let plausible = frame.fp >= frame.sp && frame.fp.is_multiple_of(8);
+        if plausible && self.leads_to_call(A::FRAME_RECORD, frame) {
+            return Ok(A::FRAME_RECORD);
         }
         Err(Reason::NoUnwindInfo)
     }
 
     /// Whether the rule leads to a place that a call returns to, or to the end of the stack.
-    fn leads_to_call(&self, rule: Rule, frame: &Frame) -> bool {
-        let next = apply(rule, frame, self.memory);
+    fn leads_to_call(&self, rule: Rule, frame: &Frame<A>) -> bool {
+        let next = A::apply(rule, frame, self.memory, self.address_bits);
         next.is_ok_and(|next| next.ip == 0 || self.may_return_to(next.ip))
     }
 
@@ -238,7 +230,7 @@ impl<'a, M: StackMemory> Walk<'a, M> {
             return true;
         };
         match module.uncovered().around(lookup.0.wrapping_add(1)) {
-            Some((code, at)) => instructions::follows_call(code, at),
+            Some((code, at)) => A::follows_call(code, at),
             None => true,
         }
     }
@@ -255,40 +247,40 @@ impl<'a, M: StackMemory> Walk<'a, M> {
     fn apply_with_found_frame_pointer(
         &mut self,
         rule: Rule,
-        frame: &Frame,
+        frame: &Frame<A>,
         reason: Reason,
-    ) -> Result<Frame, Reason> {
+    ) -> Result<Frame<A>, Reason> {
         let by_frame_pointer = matches!(rule.kind(), Kind::FramePointer | Kind::AtFramePointer);
-        if !by_frame_pointer || frame.bp != UNKNOWN_FRAME_POINTER {
+        if !by_frame_pointer || frame.fp != UNKNOWN_FRAME_POINTER {
             return Err(reason);
         }
-        let bp = self.find_frame_pointer(frame).ok_or(Reason::RegisterUnknown)?;
-        let frame = Frame { bp, ..*frame };
+        let fp = self.find_frame_pointer(frame).ok_or(Reason::RegisterUnknown)?;
+        let frame = Frame { fp, ..*frame };
         if !self.leads_to_call(rule, &frame) {
             return Err(Reason::RegisterUnknown);
         }
-        let next = apply(rule, &frame, self.memory)?;
-        self.base = (known_of(&next), false);
+        let next = A::apply(rule, &frame, self.memory, self.address_bits)?;
+        self.base = (next.known(), false);
         self.steps_since_base = 0;
         Ok(next)
     }
 
     /// The frame pointer of a function that is making a call, by the instructions at its beginning: they say how far
     /// above the stack pointer it is.
-    fn find_frame_pointer(&mut self, frame: &Frame) -> Option<u64> {
+    fn find_frame_pointer(&mut self, frame: &Frame<A>) -> Option<u64> {
         let lookup = frame.lookup();
         let (module, address) = self.module_at(lookup)?;
         let offset = module.offset_in_function(address)?;
         let mut code = [0; LONGEST_PROLOGUE];
         let room = code.get_mut(..LONGEST_PROLOGUE.min(offset as usize))?;
         let len = self.memory.read_code(Avma(lookup - u64::from(offset)), room);
-        let distance = instructions::frame_pointer_above(code.get(..len)?)?;
+        let distance = A::frame_pointer_above(code.get(..len)?)?;
         Some(frame.sp.wrapping_add(distance))
     }
 
     /// A step for which all registers matter.
     #[cold]
-    fn step_with_all_registers(&mut self) -> Result<Frame, Stop> {
+    fn step_with_all_registers(&mut self) -> Result<Frame<A>, Stop> {
         let (mut registers, mut interrupted) = self.base;
         for _ in 0..=self.steps_since_base {
             (registers, interrupted) = self.full_step(&registers, interrupted)?;
@@ -297,7 +289,7 @@ impl<'a, M: StackMemory> Walk<'a, M> {
     }
 
     /// Makes a frame whose registers are known the one to repeat the walk from.
-    fn rebase(&mut self, registers: FullRegisters, interrupted: bool) -> Result<Frame, Stop> {
+    fn rebase(&mut self, registers: FullRegisters<A>, interrupted: bool) -> Result<Frame<A>, Stop> {
         self.base = (registers, interrupted);
         self.steps_since_base = 0;
         Ok(Frame::of(&registers, interrupted)?)
@@ -307,78 +299,34 @@ impl<'a, M: StackMemory> Walk<'a, M> {
     /// the caller was interrupted.
     fn full_step(
         &mut self,
-        registers: &FullRegisters,
+        registers: &FullRegisters<A>,
         interrupted: bool,
-    ) -> Result<(FullRegisters, bool), Stop> {
-        let frame = Frame::of(registers, interrupted)?;
+    ) -> Result<(FullRegisters<A>, bool), Stop> {
+        let frame = Frame::<A>::of(registers, interrupted)?;
         if let Some((module, address)) = self.module_at(frame.lookup())
             && let Some((section, offset)) = module.fde(address)
             && module.rule(address).kind() != Kind::Uncovered
         {
             let (evaluator, address) = (&mut self.unwinder.evaluator, module.svma(address));
             let caller = evaluator.step(section, offset, address, registers, self.memory)?;
-            return caller.ok_or(Stop::Root);
+            let (mut caller, interrupted) = caller.ok_or(Stop::Root)?;
+            let ip = caller.get(A::INSTRUCTION_POINTER).map(|ip| ip & self.address_bits);
+            caller.set(A::INSTRUCTION_POINTER, ip);
+            return Ok((caller, interrupted));
         }
-        let next = apply(self.guess(&frame)?, &frame, self.memory)?;
-        Ok((known_of(&next), false))
+        let rule = match self.rule(&frame) {
+            Rule::UNCOVERED => self.guess(&frame)?,
+            rule => rule,
+        };
+        match rule.kind() {
+            Kind::End => Err(Stop::Root),
+            Kind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
+            _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
+        }
     }
 
     fn module_at(&mut self, lookup: u64) -> Option<(&'a Module, RelativeAddress)> {
         let mapping = self.mapping_of(lookup)?;
         mapping.module().zip(mapping.relative(lookup))
     }
-}
-
-/// What is known of a frame's registers: those that most steps need.
-fn known_of(frame: &Frame) -> FullRegisters {
-    let mut registers = FullRegisters::default();
-    registers.set(RIP, Some(frame.ip));
-    registers.set(RSP, Some(frame.sp));
-    registers.set(RBP, Some(frame.bp).filter(|bp| *bp != UNKNOWN_FRAME_POINTER));
-    registers
-}
-
-/// The caller of a frame whose rule needs no more than three registers.
-#[inline(always)]
-#[expect(clippy::inline_always, reason = "a call a frame is a tenth of the cost of walking")]
-fn apply(rule: Rule, frame: &Frame, memory: &impl StackMemory) -> Result<Frame, Reason> {
-    let cfa = match rule.kind() {
-        Kind::StackPointer => frame.sp.wrapping_add_signed(rule.operand()),
-        Kind::FramePointer => frame.bp.wrapping_add_signed(rule.operand()),
-        Kind::AtStackPointer => word(frame.sp, rule, frame, memory)?,
-        Kind::AtFramePointer => word(frame.bp, rule, frame, memory)?,
-        Kind::LinkageStub => {
-            let pushed = if (frame.ip & 15) as i64 >= rule.high() { 8 } else { 0 };
-            frame.sp.wrapping_add_signed(rule.low() + pushed)
-        }
-        Kind::Uncovered | Kind::End | Kind::SignalFrame | Kind::Slow => return Err(Reason::NoUnwindInfo),
-    };
-    let ip = frame.read(cfa.wrapping_sub(8), memory)?;
-    let bp = match rule.saved_frame_pointer() {
-        SavedFramePointer::InRegister => frame.bp,
-        SavedFramePointer::FromCfa => {
-            let saved = cfa.wrapping_add_signed(rule.saved_offset());
-            // In an epilogue the rule can be stale: what is below the stack pointer has been restored.
-            if saved < frame.sp { frame.bp } else { frame.read(saved, memory)? }
-        }
-        SavedFramePointer::FromFramePointer => {
-            frame.read(frame.bp.wrapping_add_signed(rule.saved_offset()), memory)?
-        }
-    };
-    Ok(Frame { ip, sp: cfa, bp, interrupted: false })
-}
-
-/// The CFA of the rules that find it in memory.
-fn word(base: u64, rule: Rule, frame: &Frame, memory: &impl StackMemory) -> Result<u64, Reason> {
-    let word = frame.read(base.wrapping_add_signed(rule.low()), memory)?;
-    Ok(word.wrapping_add_signed(rule.high()))
-}
-
-/// The registers that the kernel saved when it delivered a signal.
-fn signal_context(frame: &Frame, memory: &impl StackMemory) -> Result<FullRegisters, Reason> {
-    let mut values = [0; REGISTERS];
-    for (value, offset) in values.iter_mut().zip(SIGNAL_CONTEXT) {
-        *value = frame.read(frame.sp.wrapping_add(offset), memory)?;
-    }
-    Ok(FullRegisters::all(values))
 }

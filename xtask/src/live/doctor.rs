@@ -155,7 +155,7 @@ fn missing(test: &Context<'_>) -> Verdict {
     // Linux has no process of a higher number (PID_MAX_LIMIT).
     check(&["4194305"], "there is no process 4194305")?;
     check(&["./no-such-file"], "no such file")?;
-    check(&["/etc/passwd"], "not an ELF file")?;
+    check(&["/etc/passwd"], "not an object file")?;
     check(&["/"], "directory")
 }
 
@@ -165,7 +165,7 @@ fn json(test: &Context<'_>) -> Verdict {
     Documents::read()?.hold(&["doctor"], &json)?;
     let kinds: Vec<_> =
         json["sections"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str()).collect();
-    expect_eq("the sections", kinds, vec!["machine", "program", "libraries"])
+    expect_eq("the sections", kinds, vec!["machine", "program", "libraries", "symbols"])
 }
 
 fn setting() -> Result<String, anyhow::Error> {

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use gimli::{BaseAddresses, CieOrFde, DebugFrame, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::{Elf, FileSource, RelativeAddress, Svma};
 use nyquist_unwind::Module;
-use oracle::{Slice, agrees};
+use oracle::{Slice, agrees, vendor};
 use std::collections::BTreeMap;
 use std::fs::File;
 
@@ -61,7 +61,7 @@ fn check<'a, U: UnwindSection<Slice<'a>>>(
                 let relative = RelativeAddress::from_svma(Svma(address), elf.image_base());
                 let rule = module.rule(relative.context("an address beyond 4 GiB")?);
                 *counts.kinds.entry(format!("{:?}", rule.kind())).or_default() += 1;
-                if !agrees(rule, row, section, fde.is_signal_trampoline()) {
+                if !agrees(elf.architecture(), rule, row, section, &fde) {
                     counts.differences += 1;
                     if counts.differences < 20 {
                         println!("  {address:#x}: {rule:?} where gimli has {row:?}");
@@ -98,11 +98,14 @@ fn check_file(path: &str) -> Result<usize> {
         elf.segments().iter().filter(|segment| segment.executable).any(|segment| inside(&segment))
     };
     let eh_frame = elf.section_data(".eh_frame")?.unwrap_or_default();
-    check(&elf, &module, &EhFrame::new(&eh_frame, LittleEndian), &bases, &|a| !in_code(a), &mut counts)?;
+    let mut section = EhFrame::new(&eh_frame, LittleEndian);
+    section.set_vendor(vendor(elf.architecture()));
+    check(&elf, &module, &section, &bases, &|a| !in_code(a), &mut counts)?;
     // What .eh_frame describes is described by it alone.
     if eh_frame.is_empty() {
         let debug_frame = elf.section_data(".debug_frame")?.unwrap_or_default();
-        let section = DebugFrame::new(&debug_frame, LittleEndian);
+        let mut section = DebugFrame::new(&debug_frame, LittleEndian);
+        section.set_vendor(vendor(elf.architecture()));
         check(&elf, &module, &section, &bases, &|a| !in_code(a), &mut counts)?;
     }
     let Counts { fdes, rows, differences, unreadable, kinds } = counts;

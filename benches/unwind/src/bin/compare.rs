@@ -2,9 +2,9 @@
 //! not on the list of known ones.
 
 use anyhow::{Context, Result, ensure};
-use framehop::x86_64::CacheX86_64;
 use nyquist_unwind::{Unwinder, WalkEnd};
 use nyquist_unwind_bench::known;
+use nyquist_unwind_bench::peer::PeerCache;
 use nyquist_unwind_bench::recording::{Recording, Sample};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,11 +17,11 @@ struct Pair {
     their_root: bool,
 }
 
-fn walk(recording: &Recording, sample: &Sample, unwinder: &mut Unwinder, cache: &mut CacheX86_64) -> Pair {
+fn walk(recording: &Recording, sample: &Sample, unwinder: &mut Unwinder, cache: &mut PeerCache) -> Pair {
     let process = &recording.processes[sample.process];
     let stack = recording.stack(sample);
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-    let end = unwinder.walk(&process.space, &sample.registers(), &stack, &mut |frame| {
+    let end = unwinder.walk(&process.space, &sample.registers, &stack, &mut |frame| {
         ours.push(frame.address().0);
     });
     let their_root = process.peer.walk(cache, &sample.registers, &stack, &mut |frame| theirs.push(frame));
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
     let path = arguments.first().context("usage: compare PERF_DATA [-v]")?;
     let recording = Recording::open(Path::new(path))?;
     ensure!(!recording.samples.is_empty(), "no samples in {path}");
-    let (mut unwinder, mut cache) = (Unwinder::new(), CacheX86_64::new());
+    let (mut unwinder, mut cache) = (Unwinder::new(), PeerCache::default());
     let (mut classes, mut ends) = (BTreeMap::<String, usize>::new(), BTreeMap::<String, usize>::new());
     let mut frames = 0;
     for (number, sample) in recording.samples.iter().enumerate() {

@@ -5,8 +5,8 @@
 //! second walk is timed. Rule caches go on from walk to walk in both.
 
 use anyhow::{Context, Result};
-use framehop::x86_64::CacheX86_64;
 use nyquist_unwind::{Module, Unwinder};
+use nyquist_unwind_bench::peer::PeerCache;
 use nyquist_unwind_bench::recording::{Recording, Sample};
 use nyquist_unwind_bench::shuffle::shuffle;
 use std::hint::black_box;
@@ -28,7 +28,7 @@ impl Walker for Ours {
         let mut frames = 0;
         let process = &recording.processes[sample.process];
         let stack = recording.stack(sample);
-        self.0.walk(&process.space, &sample.registers(), &stack, &mut |frame| {
+        self.0.walk(&process.space, &sample.registers, &stack, &mut |frame| {
             black_box(frame);
             frames += 1;
         });
@@ -36,7 +36,7 @@ impl Walker for Ours {
     }
 }
 
-struct Theirs(CacheX86_64);
+struct Theirs(PeerCache);
 
 impl Walker for Theirs {
     fn walk(&mut self, recording: &Recording, sample: &Sample) -> usize {
@@ -99,7 +99,7 @@ fn parallel(recording: &Recording, samples: &[&Sample], threads: usize) -> f64 {
 
 /// The median over the batches, while a further module is loaded before every one.
 fn loading(recording: &mut Recording, order: &[usize]) -> (f64, f64) {
-    let (mut ours, mut theirs) = (Ours(Unwinder::new()), Theirs(CacheX86_64::new()));
+    let (mut ours, mut theirs) = (Ours(Unwinder::new()), Theirs(PeerCache::default()));
     let extra = recording.modules.values().flatten().next().cloned();
     let (mut our_times, mut their_times) = (Vec::new(), Vec::new());
     for (number, batch) in order.chunks(BATCH).enumerate() {
@@ -150,7 +150,7 @@ fn main() -> Result<()> {
     shuffle(&mut order);
     let samples: Vec<&Sample> = order.iter().map(|&index| &recording.samples[index]).collect();
 
-    let (mut ours, mut theirs) = (Ours(Unwinder::new()), Theirs(CacheX86_64::new()));
+    let (mut ours, mut theirs) = (Ours(Unwinder::new()), Theirs(PeerCache::default()));
     compare("warm", |_| (warm(&mut ours, &recording, &samples), warm(&mut theirs, &recording, &samples)));
     compare("cold", |_| (cold(&mut ours, &recording, &samples), cold(&mut theirs, &recording, &samples)));
     for threads in [1, 2] {

@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let mut frames = 0_usize;
     for sample in (0..passes).flat_map(|_| &recording.samples) {
         let (process, stack) = (&recording.processes[sample.process], recording.stack(sample));
-        unwinder.walk(&process.space, &sample.registers(), &stack, &mut |frame| {
+        unwinder.walk(&process.space, &sample.registers, &stack, &mut |frame| {
             black_box(frame);
             frames += 1;
         });

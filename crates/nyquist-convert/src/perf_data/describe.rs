@@ -26,7 +26,7 @@ pub(crate) fn is_by_nyquist(features: &Features) -> bool {
 /// The architecture that the recording states, or else this machine's.
 pub(crate) fn architecture(features: &Features) -> Architecture {
     /// `e_machine` for what is none of the others: EM_NONE.
-    const NONE: u16 = 0;
+    const NONE: u32 = 0;
     match features.arch.as_deref().unwrap_or(std::env::consts::ARCH) {
         "x86_64" => Architecture::X86_64,
         "aarch64" | "arm64" => Architecture::Aarch64,
@@ -75,7 +75,8 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     let words = &features.command_line;
     let line =
         |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
-    let names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
+    let mut names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
+    names.dedup();
     let mut extra = vec![line("Event", names.join(", "))];
     extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
     Meta {

@@ -205,6 +205,7 @@ impl<'a> Entries<'a> {
         Some((fde, self.last_cie.1.as_ref().ok()?))
     }
 
+    #[inline]
     fn read(&mut self, offset: usize, header: &Header) -> Result<Fde<'a>, &'static str> {
         let section = self.section;
         let cie_offset = section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
@@ -220,6 +221,7 @@ impl<'a> Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = Result<Fde<'a>, BadEntry>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let offset = self.position;

@@ -1,4 +1,4 @@
-//! The few DWARF expressions that occur in call frame information of x86_64, recognised by their form.
+//! The few DWARF expressions that occur in call frame information, recognised by their form. All are of x86_64.
 
 use super::reader::Reader;
 

@@ -3,10 +3,10 @@
 
 use super::FrameSection;
 use super::entry::{Cie, Fde};
-use super::expression::Form;
 use super::reader::Reader;
-use crate::rule::{Kind, Rule, SavedFramePointer};
-use crate::x86_64::{RBP, RIP, RSP};
+use crate::architecture::Architecture;
+use crate::rule::Rule;
+use std::marker::PhantomData;
 
 /// The states that `DW_CFA_remember_state` may stack. Compilers nest at most two.
 const MAX_REMEMBERED: usize = 64;
@@ -14,15 +14,15 @@ const MAX_REMEMBERED: usize = 64;
 /// How the CFA is found. The register and the offset are kept while an expression takes their place, as GCC's
 /// unwinder does: hand-written code in libgcrypt sets either one after an expression.
 #[derive(Clone, Copy, Debug)]
-struct Cfa<'a> {
-    register: u64,
-    offset: i64,
-    expression: Option<&'a [u8]>,
+pub(crate) struct Cfa<'a> {
+    pub(crate) register: u64,
+    pub(crate) offset: i64,
+    pub(crate) expression: Option<&'a [u8]>,
 }
 
 /// How one register of the caller is found.
 #[derive(Clone, Copy, Debug)]
-enum Saved<'a> {
+pub(crate) enum Saved<'a> {
     Undefined,
     SameValue,
     Offset(i64),
@@ -32,125 +32,61 @@ enum Saved<'a> {
 
 /// One row of the table that the instructions describe.
 #[derive(Clone, Copy, Debug)]
-struct State<'a> {
+pub(crate) struct State<'a> {
     /// The row as a rule: always what the other fields say.
     rule: Rule,
-    cfa: Cfa<'a>,
-    frame_pointer: Saved<'a>,
-    return_address: Saved<'a>,
+    pub(crate) cfa: Cfa<'a>,
+    pub(crate) frame_pointer: Saved<'a>,
+    pub(crate) return_address: Saved<'a>,
     /// Whether the stack pointer is restored to anything but the CFA.
-    stack_pointer_is_saved: bool,
+    pub(crate) stack_pointer_is_saved: bool,
 }
 
 impl State<'_> {
-    const INITIAL: State<'static> = State {
-        rule: Rule::END,
-        cfa: Cfa { register: 0, offset: 0, expression: None },
-        frame_pointer: Saved::SameValue,
-        return_address: Saved::Undefined,
-        stack_pointer_is_saved: false,
-    };
-
-    /// Makes the rule say what the other fields say.
-    fn refresh(&mut self, is_signal: bool) {
-        self.rule = self.to_rule(is_signal);
+    /// The state before any instruction.
+    fn initial<A: Architecture>() -> Self {
+        let mut state = Self {
+            rule: Rule::END,
+            cfa: Cfa { register: 0, offset: 0, expression: None },
+            frame_pointer: Saved::SameValue,
+            return_address: if A::KEEPS_RETURN_ADDRESS { Saved::SameValue } else { Saved::Undefined },
+            stack_pointer_is_saved: false,
+        };
+        state.refresh::<A>(false);
+        state
     }
 
-    fn to_rule(self, is_signal: bool) -> Rule {
-        if matches!(self.return_address, Saved::Undefined) {
-            return Rule::END;
-        }
-        if is_signal && self.is_kernel_signal_frame() {
-            return Rule::SIGNAL_FRAME;
-        }
-        if is_signal || self.stack_pointer_is_saved || !matches!(self.return_address, Saved::Offset(-8)) {
-            return Rule::SLOW;
-        }
-        self.plain_rule().unwrap_or(Rule::SLOW)
+    /// Makes the rule say what the other fields say.
+    fn refresh<A: Architecture>(&mut self, is_signal: bool) {
+        self.rule = A::rule(self, is_signal);
     }
 
     /// Changes the offset of the CFA from its register, the most frequent change by far.
     #[inline]
-    fn set_cfa_offset(&mut self, offset: i64, is_signal: bool) {
+    fn set_cfa_offset<A: Architecture>(&mut self, offset: i64, is_signal: bool) {
         self.cfa.offset = offset;
         match i32::try_from(offset) {
             Ok(operand) if self.cfa.expression.is_none() && self.rule.has_register_cfa() => {
                 self.rule = self.rule.with_operand(operand);
             }
-            _ => self.refresh(is_signal),
+            _ => self.refresh::<A>(is_signal),
         }
-    }
-
-    fn plain_rule(&self) -> Option<Rule> {
-        let (saved, offset) = match self.frame_pointer {
-            Saved::SameValue | Saved::Undefined => (SavedFramePointer::InRegister, 0),
-            Saved::Offset(offset) => (SavedFramePointer::FromCfa, offset),
-            Saved::Expression(expression) => match Form::of(expression)? {
-                Form::Register { register: 6, offset } => (SavedFramePointer::FromFramePointer, offset),
-                _ => return None,
-            },
-            Saved::Other => return None,
-        };
-        let (kind, operand) = self.cfa_rule()?;
-        Rule::new(kind, operand, saved, offset)
-    }
-
-    fn cfa_rule(&self) -> Option<(Kind, i32)> {
-        let kind = |register: u64, sp, fp| match register as usize {
-            RSP => Some(sp),
-            RBP => Some(fp),
-            _ => None,
-        };
-        match self.cfa.expression {
-            None => {
-                let kind = kind(self.cfa.register, Kind::StackPointer, Kind::FramePointer)?;
-                Some((kind, i32::try_from(self.cfa.offset).ok()?))
-            }
-            Some(expression) => match Form::of(expression)? {
-                Form::Register { register, offset } => {
-                    let kind = kind(register.into(), Kind::StackPointer, Kind::FramePointer)?;
-                    Some((kind, i32::try_from(offset).ok()?))
-                }
-                Form::Memory { register, offset, addend } => {
-                    let kind = kind(register.into(), Kind::AtStackPointer, Kind::AtFramePointer)?;
-                    Some((kind, Rule::halves(offset, addend)?))
-                }
-                Form::LinkageStub { offset, pushed_from } => {
-                    Some((Kind::LinkageStub, Rule::halves(offset, pushed_from)?))
-                }
-            },
-        }
-    }
-
-    /// Whether registers are where the kernel puts them: in the `ucontext` at the stack pointer
-    /// (`arch/x86/include/uapi/asm/sigcontext.h`).
-    fn is_kernel_signal_frame(&self) -> bool {
-        let at = |saved: Saved<'_>, register: usize| match saved {
-            Saved::Expression(expression) => {
-                let expected = crate::x86_64::SIGNAL_CONTEXT[register] as i64;
-                Form::of(expression) == Some(Form::Register { register: RSP as u8, offset: expected })
-            }
-            _ => false,
-        };
-        let Some(cfa) = self.cfa.expression else { return false };
-        let offset = crate::x86_64::SIGNAL_CONTEXT[RSP] as i64;
-        Form::of(cfa) == Some(Form::Memory { register: RSP as u8, offset, addend: 0 })
-            && at(self.return_address, RIP)
-            && at(self.frame_pointer, RBP)
     }
 }
 
 /// Runs instructions of one section.
 #[derive(Debug)]
-pub(crate) struct Interpreter<'a> {
+pub(crate) struct Interpreter<'a, A> {
     section: &'a FrameSection,
+    architecture: PhantomData<A>,
     /// The state after a CIE's initial instructions, and where that CIE is.
     initial: Option<(usize, State<'a>)>,
     remembered: Vec<State<'a>>,
 }
 
 /// A run over the instructions of one entry.
-struct Run<'a, 's, F> {
+struct Run<'a, 's, A, F> {
+    architecture: PhantomData<A>,
     cie: &'s Cie<'a>,
     section: &'a FrameSection,
     initial: State<'a>,
@@ -161,9 +97,9 @@ struct Run<'a, 's, F> {
     emit: &'s mut F,
 }
 
-impl<'a> Interpreter<'a> {
+impl<'a, A: Architecture> Interpreter<'a, A> {
     pub(crate) fn new(section: &'a FrameSection) -> Self {
-        Self { section, initial: None, remembered: Vec::new() }
+        Self { section, architecture: PhantomData, initial: None, remembered: Vec::new() }
     }
 
     /// Calls `emit` with the address at which each row begins, in ascending order, and its rule. Rows may
@@ -175,13 +111,14 @@ impl<'a> Interpreter<'a> {
         cie: &Cie<'a>,
         emit: &mut impl FnMut(u64, Rule),
     ) -> Result<(), u64> {
-        if cie.return_register != RIP as u64 {
+        if cie.return_register != A::RETURN_ADDRESS as u64 {
             emit(fde.start, Rule::SLOW);
             return Ok(());
         }
         let initial = self.initial_state(fde.cie_offset, cie).ok_or(fde.start)?;
         self.remembered.clear();
         let mut run = Run {
+            architecture: self.architecture,
             cie,
             section: self.section,
             initial,
@@ -208,10 +145,11 @@ impl<'a> Interpreter<'a> {
         }
         self.remembered.clear();
         let mut run = Run {
+            architecture: self.architecture,
             cie,
             section: self.section,
-            initial: State::INITIAL,
-            state: State::INITIAL,
+            initial: State::initial::<A>(),
+            state: State::initial::<A>(),
             remembered: &mut self.remembered,
             function: 0,
             location: 0,
@@ -224,7 +162,7 @@ impl<'a> Interpreter<'a> {
     }
 }
 
-impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
+impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
     fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
         while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
@@ -256,12 +194,14 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
             }
             0x0a => self.remember()?,
             0x0b => self.state = self.remembered.pop()?,
-            0x0e => self.state.set_cfa_offset(reader.uleb()? as i64, self.cie.is_signal),
+            0x0e => self.state.set_cfa_offset::<A>(reader.uleb()? as i64, self.cie.is_signal),
             0x13 => {
                 let offset = self.factored(reader.sleb()?);
-                self.state.set_cfa_offset(offset, self.cie.is_signal);
+                self.state.set_cfa_offset::<A>(offset, self.cie.is_signal);
             }
             0x0c | 0x0d | 0x0f | 0x12 => self.define_cfa(op, reader)?,
+            // That the return address is signed from here on, or no more: what signs it is taken off in any case.
+            0x2c | 0x2d if A::VENDOR == gimli::Vendor::AArch64 => {}
             0x2e => drop(reader.uleb()?),
             _ => {
                 let register = reader.uleb()?;
@@ -286,7 +226,7 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
                 _ => {}
             }
         }
-        self.state.refresh(self.cie.is_signal);
+        self.state.refresh::<A>(self.cie.is_signal);
         Some(())
     }
 
@@ -326,29 +266,32 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
     /// `DW_CFA_offset`, mostly of registers that do not matter here.
     #[inline]
     fn set_offset(&mut self, register: u64, offset: i64) {
-        if matches!(register as usize, RBP | RSP | RIP) {
+        if is_followed::<A>(register) {
             self.set(register, Saved::Offset(self.factored(offset)));
         }
     }
 
     fn set(&mut self, register: u64, saved: Saved<'a>) {
         match register as usize {
-            RBP => self.state.frame_pointer = saved,
-            RIP => self.state.return_address = saved,
-            RSP => self.state.stack_pointer_is_saved = true,
+            register if register == A::FRAME_POINTER => self.state.frame_pointer = saved,
+            register if register == A::RETURN_ADDRESS => self.state.return_address = saved,
+            register if register == A::STACK_POINTER => self.state.stack_pointer_is_saved = true,
             _ => return,
         }
-        self.state.refresh(self.cie.is_signal);
+        self.state.refresh::<A>(self.cie.is_signal);
     }
 
     fn restore(&mut self, register: u64) {
+        let initial = self.initial;
         match register as usize {
-            RBP => self.state.frame_pointer = self.initial.frame_pointer,
-            RIP => self.state.return_address = self.initial.return_address,
-            RSP => self.state.stack_pointer_is_saved = self.initial.stack_pointer_is_saved,
+            register if register == A::FRAME_POINTER => self.state.frame_pointer = initial.frame_pointer,
+            register if register == A::RETURN_ADDRESS => self.state.return_address = initial.return_address,
+            register if register == A::STACK_POINTER => {
+                self.state.stack_pointer_is_saved = initial.stack_pointer_is_saved;
+            }
             _ => return,
         }
-        self.state.refresh(self.cie.is_signal);
+        self.state.refresh::<A>(self.cie.is_signal);
     }
 
     fn remember(&mut self) -> Option<()> {
@@ -382,4 +325,11 @@ impl<'a, F: FnMut(u64, Rule)> Run<'a, '_, F> {
         }
         Some(())
     }
+}
+
+/// Whether a register is one of the three whose place in the caller's frame matters.
+#[inline]
+fn is_followed<A: Architecture>(register: u64) -> bool {
+    let followed = 1_u64 << A::FRAME_POINTER | 1 << A::STACK_POINTER | 1 << A::RETURN_ADDRESS;
+    register < u64::from(u64::BITS) && followed >> register & 1 != 0
 }

@@ -7,7 +7,8 @@ mod interpreter;
 mod reader;
 
 pub(crate) use entry::{Entries, Fde, SectionKind};
-pub(crate) use interpreter::Interpreter;
+pub(crate) use expression::Form;
+pub(crate) use interpreter::{Interpreter, Saved, State};
 
 /// The bytes of one section of call frame information, and what its encoded pointers are relative to.
 #[derive(Debug)]

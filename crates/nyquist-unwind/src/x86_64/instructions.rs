@@ -3,6 +3,7 @@
 //! Opcodes as in Intel's Software Developer's Manual, volume 2.
 
 use super::length::{Instruction, Map, decode, operand_len};
+use crate::code::Call;
 use crate::rule::{Kind, Rule, SavedFramePointer};
 
 /// `mov eax, 15; syscall`, in the two encodings in use: how a signal handler's frame returns.
@@ -24,7 +25,7 @@ const RBP: u8 = 5;
 ///
 /// `None` where they come to anything else, as a call: a function that calls has its frame pointer set up
 /// outside of its prologue and epilogue, if it has one at all.
-pub(crate) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
     let mut at = offset;
     let mut stack = Stack::default();
     for _ in 0..MAX_FOLLOWED {
@@ -49,7 +50,7 @@ pub(crate) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
 ///
 /// Follows them beyond `mov rbp, rsp` up to the first call or branch. What the stack pointer has fallen by then is what it
 /// stays at. `None` where no frame pointer is set up before that, or the stack pointer is aligned or computed.
-pub(crate) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
+pub(super) fn frame_pointer_above(code: &[u8]) -> Option<u64> {
     let mut at = 0;
     let mut stack = Stack::default();
     let mut frame_pointer = None;
@@ -79,6 +80,52 @@ fn ends_prologue(instruction: &Instruction) -> bool {
         }
         Map::Two => matches!(instruction.opcode, 0x05 | 0x80..=0x8f),
         Map::Other => false,
+    }
+}
+
+/// What an instruction does to the stack, as far as prologues and epilogues go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing.
+    Nothing,
+    /// Pushes a word, which can be the frame pointer.
+    Pushes { frame_pointer: bool },
+    /// Pops a word.
+    Pops,
+    /// Lowers the stack pointer by bytes; raises it where they are negative.
+    Lowers(i64),
+    /// Makes the stack pointer the frame pointer.
+    SetsFramePointer,
+    /// `leave`.
+    Leaves,
+    /// Returns.
+    Returns,
+    /// Goes on at a distance from its end.
+    Jumps(i64),
+    /// Anything else, as a call.
+    Other,
+}
+
+/// What an instruction does to the stack.
+pub(super) fn step(instruction: &Instruction) -> Step {
+    if instruction.map == Map::One && instruction.opcode == 0xc9 {
+        return Step::Leaves;
+    }
+    let mut stack = Stack::default();
+    match effect(instruction, &mut stack) {
+        None => Step::Other,
+        Some(Effect::Return) => Step::Returns,
+        Some(Effect::Jump(distance)) => Step::Jumps(distance),
+        Some(Effect::SetsFramePointer) => Step::SetsFramePointer,
+        Some(Effect::Next) => match (instruction.map, instruction.opcode) {
+            (Map::One, 0x50..=0x57) => {
+                let frame_pointer = instruction.opcode & 7 == RBP && instruction.rex & 1 == 0;
+                Step::Pushes { frame_pointer }
+            }
+            (Map::One, 0x58..=0x5f) => Step::Pops,
+            _ if stack.words != 0 => Step::Lowers(-8 * stack.words),
+            _ => Step::Nothing,
+        },
     }
 }
 
@@ -191,22 +238,29 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
 }
 
 /// Whether the code at `offset` is the kernel's or the C library's return from a signal handler.
-pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
+pub(super) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     code.get(offset..).is_some_and(|after| SIGRETURN.iter().any(|bytes| after.starts_with(bytes)))
 }
 
 /// Whether the instruction that ends at `offset` of `code` can be a call.
 pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
-    let Some(before) = code.get(..offset) else { return false };
+    code.get(..offset).is_some_and(|before| call_at_end(before).is_some())
+}
+
+/// The call that the last instruction of `before` can be.
+pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
     let at = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at)).copied();
-    let relative = at(5) == Some(0xe8);
     // `call r/m64` is ff /2: two bytes, and up to five of addressing after them.
     let indirect = (2..=7).any(|len| {
         at(len) == Some(0xff)
             && at(len - 1)
                 .is_some_and(|modrm| modrm & 0x38 == 0x10 && operand_len(modrm, at(len - 2)) == len - 2)
     });
-    relative || indirect
+    if indirect {
+        return Some(Call::Indirect);
+    }
+    let distance = before.last_chunk::<4>().filter(|_| at(5) == Some(0xe8))?;
+    Some(Call::Direct(i32::from_le_bytes(*distance)))
 }
 
 #[cfg(test)]
@@ -326,5 +380,17 @@ mod tests {
         assert!(is_signal_return(&[0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], 1));
         assert!(!is_signal_return(&[0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], 0));
         assert!(!is_signal_return(&[], 1));
+    }
+
+    #[test]
+    fn a_call_says_where_to() {
+        let check = |before: &[u8], expected| assert_eq!(call_at_end(before), expected, "{before:x?}");
+        check(&[0x90, 0xe8, 0x10, 0, 0, 0], Some(Call::Direct(16)));
+        check(&[0xe8, 0xf0, 0xff, 0xff, 0xff], Some(Call::Direct(-16)));
+        check(&[0xff, 0xd0], Some(Call::Indirect));
+        check(&[0xff, 0x15, 1, 2, 3, 4], Some(Call::Indirect));
+        check(&[0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90], None);
+        check(&[0x10, 0, 0, 0], None);
+        check(&[], None);
     }
 }

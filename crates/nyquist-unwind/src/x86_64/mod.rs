@@ -1,19 +1,101 @@
 //! What is particular to 64-bit x86.
 
+mod compact;
 pub(crate) mod instructions;
 mod length;
+mod rows;
+mod step;
+
+use crate::architecture::{Architecture, Frame};
+use crate::cfi::State;
+use crate::registers::FullRegisters;
+use crate::rule::Rule;
+use crate::{AddressSpace, Reason, StackMemory};
 
 /// DWARF's number of the frame pointer (System V ABI for AMD64, figure 3.36).
-pub(crate) const RBP: usize = 6;
+const RBP: usize = 6;
 /// DWARF's number of the stack pointer.
-pub(crate) const RSP: usize = 7;
+const RSP: usize = 7;
 /// DWARF's number of the return address column; in [`Registers`](crate::Registers) the instruction pointer.
-pub(crate) const RIP: usize = 16;
+const RIP: usize = 16;
 /// How many registers there are.
-pub(crate) const REGISTERS: usize = 17;
+const REGISTERS: usize = 17;
 
 /// Where the kernel saves each register when it delivers a signal, from the stack pointer of the signal frame
 /// on, which is where the `ucontext` begins: `uc_mcontext` is 40 bytes into it
 /// (`arch/x86/include/uapi/asm/sigcontext.h`, `struct sigcontext_64`).
-pub(crate) const SIGNAL_CONTEXT: [u64; REGISTERS] =
+const SIGNAL_CONTEXT: [u64; REGISTERS] =
     [0x90, 0x88, 0x98, 0x80, 0x70, 0x68, 0x78, 0xa0, 0x28, 0x30, 0x38, 0x40, 0x48, 0x50, 0x58, 0x60, 0xa8];
+
+/// 64-bit x86: the return address is always on the stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct X86_64;
+
+impl Architecture for X86_64 {
+    type Values = [u64; REGISTERS];
+    type Link = ();
+
+    const ZEROS: Self::Values = [0; REGISTERS];
+    const FRAME_POINTER: usize = RBP;
+    const STACK_POINTER: usize = RSP;
+    const INSTRUCTION_POINTER: usize = RIP;
+    const RETURN_ADDRESS: usize = RIP;
+    const KEEPS_RETURN_ADDRESS: bool = false;
+    const VENDOR: gimli::Vendor = gimli::Vendor::Default;
+    const FRAME_RECORD: Rule = Rule::FRAME_RECORD;
+    const CALLED: Rule = Rule::RETURN_ADDRESS;
+
+    const COMPACT_DWARF: u32 = compact::DWARF;
+
+    fn rule(row: &State<'_>, is_signal: bool) -> Rule {
+        rows::rule(row, is_signal)
+    }
+
+    fn link(_: &FullRegisters<Self>, _: bool) {}
+
+    fn set_link(_: &mut FullRegisters<Self>, (): ()) {}
+
+    fn address_bits(_: &AddressSpace) -> u64 {
+        u64::MAX
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call a frame is a tenth of the cost of walking")]
+    fn apply(
+        rule: Rule,
+        frame: &Frame<Self>,
+        memory: &impl StackMemory,
+        _: u64,
+    ) -> Result<Frame<Self>, Reason> {
+        step::apply(rule, frame, memory)
+    }
+
+    fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason> {
+        step::signal_context(frame, memory)
+    }
+
+    /// The frames of signals are known by the C library's code that they return to, which every process has.
+    fn is_signal_frame(_: &Frame<Self>, _: &impl StackMemory) -> bool {
+        false
+    }
+
+    fn is_signal_return(code: &[u8], offset: usize) -> bool {
+        instructions::is_signal_return(code, offset)
+    }
+
+    fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+        instructions::rule_at(code, offset)
+    }
+
+    fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
+        compact::rows(encoding, code, emit);
+    }
+
+    fn follows_call(code: &[u8], offset: usize) -> bool {
+        instructions::follows_call(code, offset)
+    }
+
+    fn frame_pointer_above(code: &[u8]) -> Option<u64> {
+        instructions::frame_pointer_above(code)
+    }
+}

@@ -5,7 +5,7 @@ mod oracle;
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::{ByteSource, Elf, FileSource, RelativeAddress, Svma};
 use nyquist_unwind::Module;
-use oracle::agrees;
+use oracle::{agrees, vendor};
 use std::fs::File;
 
 fn compare_file(path: &str) -> usize {
@@ -22,7 +22,8 @@ fn compare<S: ByteSource>(name: &str, elf: &Elf<S>) -> usize {
         .set_eh_frame(address(".eh_frame"))
         .set_text(address(".text"))
         .set_got(address(".got"));
-    let section = EhFrame::new(&bytes, LittleEndian);
+    let mut section = EhFrame::new(&bytes, LittleEndian);
+    section.set_vendor(vendor(elf.architecture()));
     let mut entries = section.entries(&bases);
     let mut context = UnwindContext::new();
     let mut rows = 0;
@@ -38,7 +39,7 @@ fn compare<S: ByteSource>(name: &str, elf: &Elf<S>) -> usize {
                 }
                 let relative = RelativeAddress::from_svma(Svma(address), elf.image_base()).unwrap();
                 let rule = module.rule(relative);
-                let agrees = agrees(rule, row, &section, fde.is_signal_trampoline());
+                let agrees = agrees(elf.architecture(), rule, row, &section, &fde);
                 assert!(agrees, "{name} at {address:#x}: {rule:?} where gimli has {row:?}");
             }
             rows += 1;

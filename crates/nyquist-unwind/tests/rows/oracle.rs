@@ -1,6 +1,7 @@
 //! What gimli makes of a row of call frame information, as an oracle for the compiled tables.
 
 use gimli::{CfaRule, Expression, Operation, RegisterRule, UnwindExpression, UnwindSection, UnwindTableRow};
+use nyquist_object::Architecture;
 use nyquist_unwind::rule::{Kind, Rule, SavedFramePointer};
 
 /// gimli's reader of a section.
@@ -9,9 +10,58 @@ const RBP: gimli::Register = gimli::Register(6);
 const RSP: gimli::Register = gimli::Register(7);
 const RIP: gimli::Register = gimli::Register(16);
 
+/// The vendor whose instructions are in the files of an architecture.
+pub(crate) fn vendor(architecture: Architecture) -> gimli::Vendor {
+    if architecture == Architecture::Aarch64 { gimli::Vendor::AArch64 } else { gimli::Vendor::Default }
+}
+
 /// Whether the rule says what the row says. A slow rule says that the row is one which no other rule can
 /// express.
 pub(crate) fn agrees<'a, U: UnwindSection<Slice<'a>>>(
+    architecture: Architecture,
+    rule: Rule,
+    row: &UnwindTableRow<usize>,
+    section: &U,
+    fde: &gimli::FrameDescriptionEntry<Slice<'a>>,
+) -> bool {
+    let is_signal = fde.is_signal_trampoline();
+    match architecture {
+        // glibc's rawmemchr returns to x15.
+        Architecture::Aarch64 if fde.cie().return_address_register() != gimli::AArch64::X30 => {
+            rule.kind() == Kind::Slow
+        }
+        Architecture::Aarch64 => agrees_on_aarch64(rule, row, is_signal),
+        _ => agrees_on_x86_64(rule, row, section, is_signal),
+    }
+}
+
+fn agrees_on_aarch64(rule: Rule, row: &UnwindTableRow<usize>, is_signal: bool) -> bool {
+    const FP: gimli::Register = gimli::AArch64::X29;
+    const LR: gimli::Register = gimli::AArch64::X30;
+    const SP: gimli::Register = gimli::AArch64::SP;
+    let offset = |register| match row.register(register) {
+        None | Some(RegisterRule::SameValue) => Some(None),
+        Some(RegisterRule::Undefined) if register == FP => Some(None),
+        Some(RegisterRule::Offset(offset)) => Some(Some(offset)),
+        _ => None,
+    };
+    let (cfa, saved) = (row.cfa(), (offset(FP), offset(LR)));
+    let at = |wanted| matches!(cfa, CfaRule::RegisterAndOffset { register, .. } if *register == wanted);
+    let rules = rule.saved_registers();
+    let is_saved = saved == (Some(rules.frame_pointer), Some(rules.return_address));
+    let is_offset = matches!(cfa, CfaRule::RegisterAndOffset { offset, .. } if *offset == rule.operand());
+    let is_plain = row.register(SP).is_none() && !is_signal;
+    match rule.kind() {
+        Kind::End => row.register(LR) == Some(RegisterRule::Undefined),
+        Kind::SignalFrame => is_signal && at(FP),
+        Kind::StackPointer => is_plain && at(SP) && is_offset && is_saved,
+        Kind::FramePointer => is_plain && at(FP) && is_offset && is_saved,
+        Kind::Slow => !(is_plain && (at(SP) || at(FP)) && saved.0.is_some() && saved.1.is_some()),
+        _ => false,
+    }
+}
+
+fn agrees_on_x86_64<'a, U: UnwindSection<Slice<'a>>>(
     rule: Rule,
     row: &UnwindTableRow<usize>,
     section: &U,

@@ -4,7 +4,7 @@ use crate::object::{
     BASE, CODE, CODE_LEN, Function, INITIAL, SECTIONS, STACK, bytes, code, debug_frame, eh_frame, file,
     module, registers, space, walk,
 };
-use nyquist_object::{Avma, Elf};
+use nyquist_object::{Architecture, Avma, Elf};
 use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, StackCopy, WalkEnd};
 use std::sync::Arc;
 
@@ -398,7 +398,7 @@ fn made_code_by_the_section_behind_it() {
         &INITIAL,
         &[Function { start: 0, len: len as u32, instructions: &[0x0e, 24] }],
     );
-    let module = Module::from_made_code(len as u32, section);
+    let module = Module::from_made_code(Architecture::X86_64, len as u32, section);
     let mut space = AddressSpace::new();
     let start = 0x7f00_0000_1000;
     space.map(Avma(start), len, Avma(start), Arc::new(module));

@@ -1,6 +1,7 @@
 //! What `nyquist top` can be asked for.
 
-use crate::args::{SortBy, SymbolArgs, Verbosity};
+use crate::args::quantity::seconds;
+use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -23,11 +24,13 @@ pub(crate) struct TopArgs {
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
+    #[command(flatten)]
+    pub(crate) stacks: StackArgs,
     /// How many of the last seconds are shown beside the whole (keys + and -)
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) window: u64,
     /// Show what is new every so many seconds
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = |text: &str| seconds(text, 0.1..=3600.0))]
     pub(crate) interval: Duration,
     /// What functions are ordered by (key s)
     #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
@@ -59,14 +62,6 @@ pub(crate) struct TopArgs {
         required_unless_present = "pid"
     )]
     pub(crate) command: Vec<OsString>,
-}
-
-fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if !(0.1..=3600.0).contains(&seconds) {
-        return Err("not from 0.1 to 3600".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::finder;
 use crate::record::{command_of, launch_failure, open_failure};
-use crate::symbolicate::{running_kernel, search_paths};
+use crate::symbolicate::running_kernel;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
@@ -108,6 +109,7 @@ impl Session {
         };
         let hand_over_every = Some(HAND_OVER_EVERY);
         let options = perf::Options { rate_hz: args.rate, hand_over_every, ..perf::Options::default() };
+        let options = args.stacks.apply(options)?;
         let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
         let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
         let backend = backend.map_err(|error| open_failure(&error))?;
@@ -128,7 +130,7 @@ impl Session {
         let refresher = Refresher {
             live,
             orders: ordered,
-            finder: Finder::new(search_paths(&args.symbols)),
+            finder: finder::offline(&args.symbols),
             interval: args.interval,
             window: Duration::from_secs(args.window),
         };
@@ -228,10 +230,14 @@ impl Recorder {
     /// Gives the command back if it has not ended.
     fn run(self, mut recording: Recording, running: Option<Running>, messages: &Teller) -> Option<Running> {
         let mut events = Vec::new();
-        for chunk in &mut recording {
+        while let Some(chunk) = recording.next() {
             let complete_before = chunk.complete_before();
             chunk.decode(&mut events);
-            self.with_live(|live| live.push(events.drain(..), complete_before, now()));
+            let counts = self.with_live(|live| {
+                live.push(events.drain(..), complete_before, now());
+                live.take_copy_counts()
+            });
+            recording.heed(&counts);
         }
         self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
@@ -242,8 +248,8 @@ impl Recorder {
         running.filter(|_| ended.is_none())
     }
 
-    fn with_live(&self, change: impl FnOnce(&mut Live)) {
-        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

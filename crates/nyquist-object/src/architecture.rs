@@ -1,0 +1,28 @@
+//! The instruction set of a file.
+
+use object::elf;
+
+/// The instruction set of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Architecture {
+    /// 64-bit x86.
+    X86_64,
+    /// 32-bit x86.
+    X86,
+    /// 64-bit ARM.
+    Aarch64,
+    /// Any other, by the number that the file's format gives it: `e_machine` of ELF, `cputype` of Mach-O.
+    Other(u32),
+}
+
+impl Architecture {
+    /// The architecture that `e_machine` of ELF names, as other formats of Unix systems do too.
+    pub fn of_elf_machine(machine: u16) -> Self {
+        match elf::Machine(machine) {
+            elf::EM_X86_64 => Self::X86_64,
+            elf::EM_386 => Self::X86,
+            elf::EM_AARCH64 => Self::Aarch64,
+            other => Self::Other(other.0.into()),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The load commands: what they say of segments, sections and the tables at the end of the file.
+
+use super::{FileRange, Section, Segment, SymbolTable};
+use crate::{FileOffset, MachUuid, Svma};
+
+const LC_SYMTAB: u32 = 0x2;
+const LC_UNIXTHREAD: u32 = 0x5;
+const LC_SEGMENT_64: u32 = 0x19;
+const LC_UUID: u32 = 0x1b;
+const LC_DYLD_INFO: u32 = 0x22;
+const LC_FUNCTION_STARTS: u32 = 0x26;
+/// `LC_REQ_DYLD`, which says that the dynamic linker must know the command, and is no part of its number.
+const REQUIRED: u32 = 0x8000_0000;
+const LC_MAIN: u32 = 0x28;
+const LC_DYLD_EXPORTS_TRIE: u32 = 0x33;
+
+/// The state of a thread of each architecture (`flavor`), and which of its words the instruction pointer is
+/// (`x86_THREAD_STATE64`, `ARM_THREAD_STATE64`).
+const THREAD_STATES: [(u32, usize); 2] = [(4, 16), (6, 32)];
+
+const SECTION_SIZE: usize = 80;
+
+/// Where a program begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Entry {
+    /// At an offset from the start of `__TEXT`.
+    InText(u64),
+    /// At an address.
+    At(Svma),
+}
+
+/// What the load commands say.
+#[derive(Debug, Default)]
+pub(super) struct Commands {
+    pub(super) segments: Vec<Segment>,
+    pub(super) sections: Vec<Section>,
+    pub(super) uuid: Option<MachUuid>,
+    pub(super) entry: Option<Entry>,
+    pub(super) symbol_table: Option<SymbolTable>,
+    pub(super) function_starts: Option<FileRange>,
+    pub(super) exports_trie: Option<FileRange>,
+}
+
+impl Commands {
+    /// Reads at most `count` commands, up to the first one whose size cannot be.
+    pub(super) fn parse(mut bytes: &[u8], count: u32) -> Self {
+        let mut commands = Self::default();
+        for _ in 0..count {
+            let Some(command) = Fields(bytes).u32(4).and_then(|size| bytes.get(..size as usize)) else {
+                break;
+            };
+            if command.len() < 8 {
+                break;
+            }
+            // A command that is too short for its fields says nothing; the next one can be found all the same.
+            let _ = commands.add(Fields(command));
+            bytes = &bytes[command.len()..];
+        }
+        commands
+    }
+
+    fn add(&mut self, fields: Fields<'_>) -> Option<()> {
+        match fields.u32(0)? & !REQUIRED {
+            LC_SEGMENT_64 => self.add_segment(fields)?,
+            LC_UUID => self.uuid = Some(MachUuid(*fields.0.get(8..)?.first_chunk()?)),
+            LC_SYMTAB => {
+                let symbols = FileRange { size: u64::from(fields.u32(12)?) * 16, ..fields.range(8)? };
+                self.symbol_table = Some(SymbolTable { symbols, strings: fields.range(16)? });
+            }
+            LC_FUNCTION_STARTS => self.function_starts = Some(fields.range(8)?),
+            LC_DYLD_EXPORTS_TRIE => self.exports_trie = Some(fields.range(8)?),
+            LC_DYLD_INFO => self.exports_trie = Some(fields.range(40)?),
+            LC_MAIN => self.entry = Some(Entry::InText(fields.u64(8)?)),
+            LC_UNIXTHREAD => {
+                let flavor = fields.u32(8)?;
+                let (_, word) = THREAD_STATES.iter().find(|state| state.0 == flavor)?;
+                self.entry = Some(Entry::At(Svma(fields.u64(16 + 8 * word)?)));
+            }
+            _ => {}
+        }
+        Some(())
+    }
+
+    fn add_segment(&mut self, fields: Fields<'_>) -> Option<()> {
+        const VM_PROT_EXECUTE: u32 = 4;
+        let segment = Segment {
+            name: fields.name(8)?,
+            address: Svma(fields.u64(24)?),
+            memory_size: fields.u64(32)?,
+            bytes: FileRange { offset: FileOffset(fields.u64(40)?), size: fields.u64(48)? },
+            executable: fields.u32(60)? & VM_PROT_EXECUTE != 0,
+        };
+        let count = fields.u32(64)? as usize;
+        let sections = fields.0.get(72..)?.chunks_exact(SECTION_SIZE).take(count);
+        self.sections.extend(sections.filter_map(|section| section_of(Fields(section), &segment)));
+        self.segments.push(segment);
+        Some(())
+    }
+}
+
+fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
+    /// The types of sections that are zeros: `S_ZEROFILL`, `S_GB_ZEROFILL`, `S_THREAD_LOCAL_ZEROFILL`.
+    const ZEROS: [u32; 3] = [0x1, 0xc, 0x12];
+    let (size, flags) = (fields.u64(40)?, fields.u32(64)?);
+    let offset = u64::from(fields.u32(48)?);
+    // The code of a `.dSYM` is listed with its sizes, in a segment that has no bytes.
+    let in_file = offset >= segment.bytes.offset.0
+        && offset.saturating_add(size) <= segment.bytes.offset.0.saturating_add(segment.bytes.size)
+        && !ZEROS.contains(&(flags & 0xff));
+    Some(Section {
+        name: fields.name(0)?,
+        segment: fields.name(16)?,
+        address: Svma(fields.u64(32)?),
+        size,
+        offset: in_file.then_some(FileOffset(offset)),
+        flags,
+        stub_size: fields.u32(72)?,
+    })
+}
+
+/// The bytes of one command or section.
+#[derive(Clone, Copy)]
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn u32(self, at: usize) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
+    fn u64(self, at: usize) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.0.get(at..)?.first_chunk()?))
+    }
+
+    /// An offset and a size, of 32 bits each.
+    fn range(self, at: usize) -> Option<FileRange> {
+        Some(FileRange { offset: FileOffset(self.u32(at)?.into()), size: self.u32(at + 4)?.into() })
+    }
+
+    /// A name in 16 bytes, padded with zeros.
+    fn name(self, at: usize) -> Option<String> {
+        let bytes = self.0.get(at..)?.first_chunk::<16>()?;
+        let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+        Some(String::from_utf8_lossy(bytes.get(..end)?).into_owned())
+    }
+}

@@ -1,0 +1,318 @@
+//! Mach-O files: load commands at once, sections when they are asked for.
+//!
+//! The format is that of Apple's `mach-o/loader.h`. Only 64-bit little-endian files are read, which is all that
+//! macOS has run since version 10.15.
+
+mod commands;
+mod universal;
+
+#[cfg(test)]
+mod tests;
+
+use crate::{Architecture, ByteSource, FileOffset, MachUuid, ObjectError, RelativeAddress, Svma};
+use commands::Commands;
+pub use universal::{SourceRange, Universal, UniversalSlice};
+
+/// The magic number of a 64-bit file, as a little-endian number.
+const MAGIC_64: u32 = 0xfeed_facf;
+/// The magic numbers of files that are not read: 32-bit ones, and those of big-endian machines.
+const OTHER_MAGIC: [u32; 3] = [0xfeed_face, 0xcefa_edfe, 0xcffa_edfe];
+const HEADER_SIZE: u64 = 32;
+
+/// The most bytes of load commands that are read. Those of the largest real files take some hundred kilobytes.
+const MAX_COMMANDS: u32 = 16 << 20;
+
+/// The most function starts that are read.
+const MAX_FUNCTIONS: usize = 1 << 26;
+
+const CPU_TYPE_X86: u32 = 7;
+const CPU_TYPE_X86_64: u32 = 0x0100_0007;
+const CPU_TYPE_ARM64: u32 = 0x0100_000c;
+const CPU_SUBTYPE_ARM64E: u32 = 2;
+
+/// What a file is for (`filetype`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FileKind {
+    /// The output of a compiler, to be linked.
+    Object,
+    /// A program.
+    Executable,
+    /// A library.
+    Library,
+    /// The dynamic linker itself.
+    DynamicLinker,
+    /// A library that is loaded on demand.
+    Bundle,
+    /// The debug information of another file, in the file within a `.dSYM` folder.
+    DebugSymbols,
+    /// Any other.
+    Other(u32),
+}
+
+/// A range of bytes of a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileRange {
+    /// Where it begins.
+    pub offset: FileOffset,
+    /// How many bytes the file says that there are.
+    pub size: u64,
+}
+
+/// A segment (`LC_SEGMENT_64`): a range of the file that the loader maps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// The name, as `__TEXT`.
+    pub name: String,
+    /// Where it wants to be in memory.
+    pub address: Svma,
+    /// How many bytes it takes in memory.
+    pub memory_size: u64,
+    /// The bytes of it that are in the file; empty where they are in another file, as those of a `.dSYM` are.
+    pub bytes: FileRange,
+    /// Whether it is mapped as code.
+    pub executable: bool,
+}
+
+/// A section of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The name of the segment that it belongs to in a linked file.
+    pub segment: String,
+    /// Its own name, as `__text`.
+    pub name: String,
+    /// Where it is in memory.
+    pub address: Svma,
+    /// How many bytes it takes in memory.
+    pub size: u64,
+    /// Where its bytes begin in the file; `None` where there are none, as of zeros, or in a `.dSYM`'s code.
+    pub offset: Option<FileOffset>,
+    /// Its type and attributes.
+    pub flags: u32,
+    /// The size of one stub, where the section consists of such (`reserved2`).
+    pub stub_size: u32,
+}
+
+impl Section {
+    /// Whether the section is code.
+    pub fn is_code(&self) -> bool {
+        const INSTRUCTIONS: u32 = 0x8000_0400;
+        self.flags & INSTRUCTIONS != 0
+    }
+
+    /// Whether the section consists of stubs that jump to functions of other libraries (`S_SYMBOL_STUBS`).
+    pub fn is_stubs(&self) -> bool {
+        self.flags & 0xff == 8
+    }
+}
+
+/// Where the symbol table is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SymbolTable {
+    /// Entries of 16 bytes each (`nlist_64`).
+    pub symbols: FileRange,
+    /// Their names.
+    pub strings: FileRange,
+}
+
+/// A Mach-O file for one architecture. Opening it reads the header and the load commands only.
+///
+/// A universal file holds several; see [`MachO::open_for`].
+#[derive(Debug)]
+pub struct MachO<S> {
+    source: S,
+    architecture: Architecture,
+    cpu_subtype: u32,
+    kind: FileKind,
+    commands: Commands,
+}
+
+impl<S: ByteSource> MachO<S> {
+    /// Reads the header and the load commands. A load command that is damaged ends what is read of them.
+    ///
+    /// # Errors
+    /// For what is no Mach-O file, and for one of 32 bits or of a big-endian machine.
+    pub fn open(source: S) -> Result<Self, ObjectError> {
+        let mut header = [0; HEADER_SIZE as usize];
+        let magic = source.read_exact_at(0, &mut header[..4]).map(|()| number(&header, 0));
+        match magic {
+            Ok(MAGIC_64) => {}
+            Ok(magic) if OTHER_MAGIC.contains(&magic) => {
+                return Err(ObjectError::Unsupported("Mach-O of 32 bits or big-endian".to_owned()));
+            }
+            _ => return Err(ObjectError::NotAnObject),
+        }
+        header.copy_from_slice(&source.read_range(0, HEADER_SIZE)?);
+        let size = number(&header, 20);
+        if size > MAX_COMMANDS {
+            return Err(ObjectError::malformed("Mach-O header", format!("{size} bytes of load commands")));
+        }
+        let available = source.len().saturating_sub(HEADER_SIZE).min(size.into());
+        let commands = Commands::parse(&source.read_range(HEADER_SIZE, available)?, number(&header, 16));
+        Ok(Self {
+            source,
+            architecture: architecture(number(&header, 4)),
+            cpu_subtype: number(&header, 8) & 0x00ff_ffff,
+            kind: file_kind(number(&header, 12)),
+            commands,
+        })
+    }
+
+    /// Where the bytes come from.
+    pub fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// The instruction set.
+    pub fn architecture(&self) -> Architecture {
+        self.architecture
+    }
+
+    /// Whether the code signs its return addresses (`arm64e`).
+    pub fn authenticates_pointers(&self) -> bool {
+        self.architecture == Architecture::Aarch64 && self.cpu_subtype == CPU_SUBTYPE_ARM64E
+    }
+
+    /// What the file is for.
+    pub fn kind(&self) -> FileKind {
+        self.kind
+    }
+
+    /// The id that the linker gave the file (`LC_UUID`).
+    pub fn uuid(&self) -> Option<MachUuid> {
+        self.commands.uuid
+    }
+
+    /// The segments in the order of the file.
+    pub fn segments(&self) -> &[Segment] {
+        &self.commands.segments
+    }
+
+    /// The sections of all segments, in the order in which symbols count them from 1 on (`n_sect`).
+    pub fn sections(&self) -> &[Section] {
+        &self.commands.sections
+    }
+
+    /// The image base: where `__TEXT` is, which begins with the file's header. Relative addresses count from
+    /// here. An object file has base 0.
+    pub fn image_base(&self) -> Svma {
+        let text = self.segments().iter().find(|segment| segment.name == "__TEXT");
+        text.map_or(Svma(0), |segment| segment.address)
+    }
+
+    /// The address relative to the image base.
+    pub fn relative(&self, address: Svma) -> Option<RelativeAddress> {
+        RelativeAddress::from_svma(address, self.image_base())
+    }
+
+    /// The first section of that name in the segment of that name.
+    pub fn section(&self, segment: &str, name: &str) -> Option<&Section> {
+        self.sections().iter().find(|section| section.name == name && section.segment == segment)
+    }
+
+    /// The contents of a section; `None` where the file has no bytes of it.
+    ///
+    /// # Errors
+    /// Where the file is shorter than it claims.
+    pub fn data(&self, section: &Section) -> Result<Option<Vec<u8>>, ObjectError> {
+        section.offset.map(|offset| self.source.read_range(offset.0, section.size)).transpose()
+    }
+
+    /// The contents of the section of that name; `None` where there is no such section, or no bytes of it.
+    ///
+    /// # Errors
+    /// Where the file is shorter than it claims.
+    pub fn section_data(&self, segment: &str, name: &str) -> Result<Option<Vec<u8>>, ObjectError> {
+        self.section(segment, name).map_or(Ok(None), |section| self.data(section))
+    }
+
+    /// Where the program begins, if this is one (`LC_MAIN`, or the registers of `LC_UNIXTHREAD`).
+    pub fn entry_point(&self) -> Option<Svma> {
+        match self.commands.entry? {
+            commands::Entry::InText(offset) => self.image_base().checked_add(offset),
+            commands::Entry::At(address) => Some(address),
+        }
+    }
+
+    /// Where the symbol table is (`LC_SYMTAB`).
+    pub fn symbol_table(&self) -> Option<SymbolTable> {
+        self.commands.symbol_table
+    }
+
+    /// Where the trie of exported names is (`LC_DYLD_EXPORTS_TRIE`, `LC_DYLD_INFO`).
+    pub fn exports_trie(&self) -> Option<FileRange> {
+        self.commands.exports_trie.filter(|range| range.size > 0)
+    }
+
+    /// Where each function begins, in ascending order (`LC_FUNCTION_STARTS`); empty where the file does not say.
+    /// What follows damage is left out.
+    ///
+    /// # Errors
+    /// Where the file is shorter than it claims.
+    pub fn function_starts(&self) -> Result<Vec<RelativeAddress>, ObjectError> {
+        match self.commands.function_starts {
+            Some(range) => Ok(function_starts(&self.source.read_range(range.offset.0, range.size)?)),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The hash of a file that carries no id, made as [`Elf::text_hash`](crate::Elf::text_hash) is.
+    ///
+    /// # Errors
+    /// Where the file is shorter than it claims.
+    pub fn text_hash(&self) -> Result<[u8; 16], ObjectError> {
+        let text = self.section("__TEXT", "__text");
+        let range = text.and_then(|text| Some((text.offset?, text.size))).unwrap_or_default();
+        crate::text_hash::of(&self.source, range.0, range.1)
+    }
+}
+
+/// The addresses that LEB128 numbers give, each the distance from the one before, up to a zero.
+fn function_starts(bytes: &[u8]) -> Vec<RelativeAddress> {
+    let mut starts = Vec::new();
+    let (mut address, mut delta, mut shift) = (0_u32, 0_u64, 0);
+    for byte in bytes {
+        if shift > 28 {
+            break;
+        }
+        delta |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 != 0 {
+            continue;
+        }
+        let next = u32::try_from(delta).ok().filter(|&delta| delta != 0);
+        let Some(next) = next.and_then(|delta| address.checked_add(delta)) else { break };
+        if starts.len() == MAX_FUNCTIONS {
+            break;
+        }
+        starts.push(RelativeAddress(next));
+        (address, delta, shift) = (next, 0, 0);
+    }
+    starts
+}
+
+/// The number that a `cputype` stands for.
+fn architecture(cpu_type: u32) -> Architecture {
+    match cpu_type {
+        CPU_TYPE_X86_64 => Architecture::X86_64,
+        CPU_TYPE_X86 => Architecture::X86,
+        CPU_TYPE_ARM64 => Architecture::Aarch64,
+        other => Architecture::Other(other),
+    }
+}
+
+fn file_kind(number: u32) -> FileKind {
+    match number {
+        1 => FileKind::Object,
+        2 => FileKind::Executable,
+        6 => FileKind::Library,
+        7 => FileKind::DynamicLinker,
+        8 => FileKind::Bundle,
+        10 => FileKind::DebugSymbols,
+        other => FileKind::Other(other),
+    }
+}
+
+/// The little-endian number at an offset of bytes that are long enough for it.
+fn number(bytes: &[u8; HEADER_SIZE as usize], at: usize) -> u32 {
+    bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}

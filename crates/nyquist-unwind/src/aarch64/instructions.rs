@@ -1,0 +1,404 @@
+//! What the instructions around an address say about its frame, where no unwind information does.
+//!
+//! Encodings as in the Arm Architecture Reference Manual for A-profile, chapter C4.
+
+use crate::rule::{Kind, Rule};
+
+/// `mov x8, 139; svc 0`: how the frame that the kernel makes for a signal handler returns.
+const SIGRETURN: [u32; 2] = [0xd280_1168, 0xd400_0001];
+
+/// The most instructions that are followed, in either direction.
+const MAX_FOLLOWED: usize = 64;
+
+/// The registers' numbers in instructions.
+const FRAME_POINTER: u32 = 29;
+const LINK: u32 = 30;
+const STACK_POINTER: u32 = 31;
+
+/// What an instruction does to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// Nothing that matters.
+    Nothing,
+    /// Changes the stack pointer by bytes.
+    Moves(i64),
+    /// Stores or loads registers from an offset on the stack on, after the first and before the second change of the stack
+    /// pointer.
+    Access(Access),
+    /// Makes the frame pointer point to this many bytes above the stack pointer.
+    SetsFramePointer(i64),
+    /// Goes on elsewhere, at a distance from itself, and leaves the link register as it is.
+    Jump(i64),
+    /// Goes where a register says, and leaves the link register as it is: a return, or a call in its place.
+    Leaves,
+    /// Calls.
+    Calls,
+    /// Something after which nothing is known.
+    Unknown,
+}
+
+/// A store or a load of one register or two, relative to the stack pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Access {
+    /// Whether it loads.
+    pub(super) loads: bool,
+    /// The general registers; the second one is the zero register where there is none.
+    pub(super) registers: [u32; 2],
+    /// Where the first one is, from the stack pointer before the instruction.
+    pub(super) offset: i64,
+    /// How the stack pointer changes.
+    pub(super) moves: i64,
+}
+
+/// The little-endian word at an offset.
+pub(super) fn word(code: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*code.get(offset..)?.first_chunk()?))
+}
+
+/// The bits of a word from `low` on, as a signed number of `count` bits.
+fn signed(word: u32, low: u32, count: u32) -> i64 {
+    i64::from((word << (32 - low - count)) as i32 >> (32 - count))
+}
+
+/// What an instruction does.
+pub(super) fn effect(word: u32) -> Effect {
+    match word >> 25 & 0xf {
+        0b1000 | 0b1001 => immediate(word),
+        0b1010 | 0b1011 => branch(word),
+        0b0101 | 0b1101 => match word & 31 {
+            FRAME_POINTER | LINK => Effect::Unknown,
+            // Additions of an extended register are the only ones of these that know the stack pointer.
+            STACK_POINTER if word & 0x3fe0_0000 == 0x0b20_0000 => Effect::Unknown,
+            _ => Effect::Nothing,
+        },
+        0b0111 | 0b1111 => Effect::Nothing,
+        0b0100 | 0b0110 | 0b1100 | 0b1110 => memory(word),
+        _ => Effect::Unknown,
+    }
+}
+
+/// Data processing with an immediate operand.
+fn immediate(word: u32) -> Effect {
+    let (to, from) = (word & 31, word >> 5 & 31);
+    if matches!(word & 0xff80_0000, 0x9100_0000 | 0xd100_0000) {
+        let shift = if word & 1 << 22 == 0 { 0 } else { 12 };
+        let bytes = i64::from(word >> 10 & 0xfff) << shift;
+        let bytes = if word & 1 << 30 == 0 { bytes } else { -bytes };
+        match (to, from) {
+            (STACK_POINTER, STACK_POINTER) => return Effect::Moves(bytes),
+            (FRAME_POINTER, STACK_POINTER) => return Effect::SetsFramePointer(bytes),
+            _ => {}
+        }
+    }
+    // Additions and logical instructions that set no flags write the stack pointer where others write nothing.
+    let is_addition = word & 0x1f80_0000 == 0x1100_0000 && word & 1 << 29 == 0;
+    let is_logical = word & 0x1f80_0000 == 0x1200_0000 && word >> 29 & 3 != 3;
+    match to {
+        FRAME_POINTER | LINK => Effect::Unknown,
+        STACK_POINTER if is_addition || is_logical => Effect::Unknown,
+        _ => Effect::Nothing,
+    }
+}
+
+/// Branches, hints and system instructions.
+fn branch(word: u32) -> Effect {
+    match word {
+        _ if word & 0xfc00_0000 == 0x1400_0000 => Effect::Jump(signed(word, 0, 26) * 4),
+        _ if is_call(word) => Effect::Calls,
+        // Conditional branches: `b.cond`, `cbz`, `tbz`.
+        _ if word & 0xff00_0000 == 0x5400_0000 || word & 0x7c00_0000 == 0x3400_0000 => Effect::Nothing,
+        // `ret`, `br`, and their kinds that authenticate.
+        _ if matches!(word & 0xfedf_f000, 0xd61f_0000 | 0xd65f_0000) => Effect::Leaves,
+        // Hints, barriers, and system registers that are written.
+        _ if word & 0xffff_f01f == 0xd503_201f || word & 0xfff0_0000 == 0xd500_0000 => Effect::Nothing,
+        // System registers that are read.
+        _ if word & 0xfff0_0000 == 0xd530_0000 && word & 31 < FRAME_POINTER => Effect::Nothing,
+        _ => Effect::Unknown,
+    }
+}
+
+/// `bl`, `blr`, and their kinds that authenticate.
+fn is_call(word: u32) -> bool {
+    word & 0xfc00_0000 == 0x9400_0000 || word & 0xfeff_f000 == 0xd63f_0000
+}
+
+/// `ret`, and its kinds that authenticate.
+pub(super) fn is_return(word: u32) -> bool {
+    word & 0xffff_f000 == 0xd65f_0000
+}
+
+/// Loads and stores.
+fn memory(word: u32) -> Effect {
+    let base = word >> 5 & 31;
+    let is_vector = word & 1 << 26 != 0;
+    let loads = word & 1 << 22 != 0;
+    let (first, second) = (word & 31, word >> 10 & 31);
+    let on_stack = |registers: [u32; 2], offset: i64, moves: i64| {
+        let registers = if is_vector { [STACK_POINTER; 2] } else { registers };
+        Effect::Access(Access { loads, registers, offset, moves })
+    };
+    // Pairs.
+    if word & 0x3a00_0000 == 0x2800_0000 {
+        let unit = match (is_vector, word >> 30) {
+            (_, 0) => 4,
+            (_, 1) | (false, _) => 8,
+            (true, _) => 16,
+        };
+        let immediate = signed(word, 15, 7) * unit;
+        if base == STACK_POINTER {
+            return match word >> 23 & 3 {
+                1 => on_stack([first, second], 0, immediate),
+                3 => on_stack([first, second], immediate, immediate),
+                _ => on_stack([first, second], immediate, 0),
+            };
+        }
+        let overwrites =
+            loads && !is_vector && [first, second].iter().any(|r| matches!(*r, FRAME_POINTER | LINK));
+        return if overwrites { Effect::Unknown } else { Effect::Nothing };
+    }
+    // Single registers.
+    if word & 0x3a00_0000 == 0x3800_0000 && base == STACK_POINTER {
+        let scale = if is_vector && word & 1 << 23 != 0 { 4 } else { word >> 30 };
+        if word & 1 << 24 != 0 {
+            return on_stack([first, STACK_POINTER], i64::from(word >> 10 & 0xfff) << scale, 0);
+        }
+        if word & 1 << 21 == 0 {
+            let immediate = signed(word, 12, 9);
+            return match word >> 10 & 3 {
+                1 => on_stack([first, STACK_POINTER], 0, immediate),
+                3 => on_stack([first, STACK_POINTER], immediate, immediate),
+                _ => on_stack([first, STACK_POINTER], immediate, 0),
+            };
+        }
+    }
+    // Structures that move the stack pointer, and all else that can load one of the two.
+    let moves = word & 0xbe80_0000 == 0x0c80_0000 && base == STACK_POINTER;
+    let overwrites = !is_vector && matches!(first, FRAME_POINTER | LINK);
+    if moves || overwrites { Effect::Unknown } else { Effect::Nothing }
+}
+
+/// What has been restored, and from where, by the instructions that are followed from an interrupted one on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Restored {
+    /// How far the stack pointer has risen.
+    sp: i64,
+    /// From where above the interrupted stack pointer the frame pointer was loaded.
+    frame_pointer: Option<i64>,
+    /// From where the link register was.
+    link: Option<i64>,
+}
+
+impl Restored {
+    fn load(&mut self, access: Access) {
+        for (register, offset) in access.registers.into_iter().zip([access.offset, access.offset + 8]) {
+            // What the followed instructions have stored themselves is in the register still.
+            let place = Some(self.sp + offset).filter(|place| *place >= 0);
+            match register {
+                FRAME_POINTER => self.frame_pointer = place,
+                LINK => self.link = place,
+                _ => {}
+            }
+        }
+    }
+
+    fn rule(self) -> Option<Rule> {
+        let from_cfa = |place: i64| place - self.sp;
+        let cfa = i32::try_from(self.sp).ok().filter(|cfa| *cfa >= 0)?;
+        Rule::with_saved(Kind::StackPointer, cfa, self.frame_pointer.map(from_cfa), self.link.map(from_cfa))
+    }
+}
+
+/// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
+///
+/// Follows the instructions that will be executed if no branch is taken. Where they come to a return without a call, they say
+/// where the return address is, which is how leaf functions, stubs and epilogues are found. Where they come to a store of the
+/// link register or set up the frame pointer, this is a prologue, and the instructions before say how far it has come.
+///
+/// `None` where they come to anything else.
+pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+    let mut at = offset;
+    let mut restored = Restored::default();
+    for _ in 0..MAX_FOLLOWED {
+        match effect(word(code, at)?) {
+            Effect::Nothing => {}
+            Effect::Moves(bytes) => restored.sp += bytes,
+            Effect::Access(access) if access.loads => {
+                restored.load(access);
+                restored.sp += access.moves;
+            }
+            Effect::Access(access) if access.registers.contains(&LINK) => {
+                return Rule::with_saved(Kind::StackPointer, lowered_before(code, offset)?, None, None);
+            }
+            Effect::Access(access) => restored.sp += access.moves,
+            Effect::SetsFramePointer(above) => {
+                let (cfa, record) = (lowered_before(code, offset)?, restored.sp + above);
+                let from_cfa = record - i64::from(cfa);
+                return Rule::with_saved(Kind::StackPointer, cfa, Some(from_cfa), Some(from_cfa + 8));
+            }
+            // A jump out of this code is a call in place of a return.
+            Effect::Jump(distance) => match at.checked_add_signed(isize::try_from(distance).ok()?) {
+                Some(to) if to < code.len() => {
+                    at = to;
+                    continue;
+                }
+                _ => return restored.rule(),
+            },
+            Effect::Leaves => return restored.rule(),
+            Effect::Calls | Effect::Unknown => return None,
+        }
+        at += 4;
+    }
+    None
+}
+
+/// How far the stack pointer is below where it was at the function's first instruction, by the instructions before `offset`.
+fn lowered_before(code: &[u8], offset: usize) -> Option<i32> {
+    let mut lowered = 0;
+    let mut at = offset;
+    for _ in 0..MAX_FOLLOWED {
+        let Some(before) = at.checked_sub(4) else { break };
+        match effect(word(code, before)?) {
+            Effect::Nothing | Effect::SetsFramePointer(_) => {}
+            Effect::Moves(bytes) if bytes < 0 => lowered -= bytes,
+            Effect::Access(access) if !access.loads && access.moves <= 0 => lowered -= access.moves,
+            // The end of another function, or what stands between them.
+            _ => break,
+        }
+        at = before;
+    }
+    i32::try_from(lowered).ok()
+}
+
+/// Whether the code at `offset` is the kernel's return from a signal handler.
+pub(super) fn is_signal_return(code: &[u8], offset: usize) -> bool {
+    SIGRETURN.iter().zip(0..).all(|(expected, number)| word(code, offset + 4 * number) == Some(*expected))
+}
+
+/// Whether the instruction that ends at `offset` of `code` can be a call.
+pub(super) fn follows_call(code: &[u8], offset: usize) -> bool {
+    offset.checked_sub(4).and_then(|at| word(code, at)).is_some_and(is_call)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    /// The expected rule is given as the CFA above the stack pointer, and the places of the frame pointer and the return
+    /// address from the CFA on.
+    #[track_caller]
+    fn check(words: &[u32], at: usize, expected: Option<(i32, Option<i64>, Option<i64>)>) {
+        let rule = |(cfa, fp, lr)| Rule::with_saved(Kind::StackPointer, cfa, fp, lr).unwrap();
+        assert_eq!(rule_at(&code(words), 4 * at), expected.map(rule), "{words:x?} at {at}");
+    }
+
+    const STP_PRE: u32 = 0xa9be_7bfd; // stp x29, x30, [sp, -32]!
+    const MOV_FP: u32 = 0x9100_03fd; // mov x29, sp
+    const BL: u32 = 0x9400_0010;
+    const LDP_POST: u32 = 0xa8c2_7bfd; // ldp x29, x30, [sp], 32
+    const RET: u32 = 0xd65f_03c0;
+    const PACIASP: u32 = 0xd503_233f;
+    const AUTIASP: u32 = 0xd503_23bf;
+
+    #[test]
+    fn a_frame_record_at_the_bottom() {
+        let function = [RET, PACIASP, STP_PRE, MOV_FP, 0xf900_0bf3, BL, 0xf940_0bf3, LDP_POST, AUTIASP, RET];
+        check(&function, 1, Some((0, None, None)));
+        check(&function, 2, Some((0, None, None)));
+        check(&function, 3, Some((32, Some(-32), Some(-24))));
+        // str x19, [sp, 16] and then the call: the frame is set up.
+        check(&function, 4, None);
+        check(&function, 5, None);
+        check(&function, 6, Some((32, Some(-32), Some(-24))));
+        check(&function, 7, Some((32, Some(-32), Some(-24))));
+        check(&function, 8, Some((0, None, None)));
+        check(&function, 9, Some((0, None, None)));
+    }
+
+    #[test]
+    fn a_frame_record_at_the_top() {
+        // sub sp, sp, 64; stp x20, x19, [sp, 32]; stp x29, x30, [sp, 48]; add x29, sp, 48; bl;
+        // ldp x29, x30, [sp, 48]; ldp x20, x19, [sp, 32]; add sp, sp, 64; ret
+        let function = [
+            0xd101_03ff,
+            0xa902_4ff4,
+            0xa903_7bfd,
+            0x9100_c3fd,
+            BL,
+            0xa943_7bfd,
+            0xa942_4ff4,
+            0x9101_03ff,
+            RET,
+        ];
+        check(&function, 0, Some((0, None, None)));
+        check(&function, 1, Some((64, None, None)));
+        check(&function, 2, Some((64, None, None)));
+        check(&function, 3, Some((64, Some(-16), Some(-8))));
+        check(&function, 4, None);
+        check(&function, 5, Some((64, Some(-16), Some(-8))));
+        check(&function, 6, Some((64, None, None)));
+        check(&function, 7, Some((64, None, None)));
+        check(&function, 8, Some((0, None, None)));
+    }
+
+    #[test]
+    fn leaf_functions_and_stubs() {
+        // add w0, w0, w1; cbz w0, +8; ret
+        check(&[0x0b01_0000, 0x3400_0040, RET], 0, Some((0, None, None)));
+        // adrp x16; ldr x17, [x16, 8]; add x16, x16, 8; br x17
+        check(&[0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220], 1, Some((0, None, None)));
+        // b out of the code, and braaz x16.
+        check(&[0x1400_1000], 0, Some((0, None, None)));
+        check(&[0xd61f_0a1f], 0, Some((0, None, None)));
+        // sub sp, sp, 16; str x0, [sp, 8]; add sp, sp, 16; ret
+        let function = [0xd100_43ff, 0xf900_07e0, 0x9100_43ff, RET];
+        check(&function, 0, Some((0, None, None)));
+        check(&function, 1, Some((16, None, None)));
+        check(&function, 3, Some((0, None, None)));
+        // str x30, [sp, -16]!; bl; ldr x30, [sp], 16; ret
+        let function = [0xf81f_0ffe, BL, 0xf841_07fe, RET];
+        check(&function, 0, Some((0, None, None)));
+        check(&function, 2, Some((16, None, Some(-16))));
+        check(&function, 3, Some((0, None, None)));
+    }
+
+    #[test]
+    fn what_cannot_be_followed_says_nothing() {
+        check(&[0x9100_03bf, RET], 0, None); // mov sp, x29
+        check(&[0x8b20_63ff, RET], 0, None); // add sp, sp, x0
+        check(&[0x927c_ec1f, RET], 0, None); // and sp, x0, -16
+        check(&[0xaa13_03fe, RET], 0, None); // mov x30, x19
+        check(&[0xf940_001e, RET], 0, None); // ldr x30, [x0]
+        check(&[0xa940_7bfd & !(31 << 5), RET], 0, None); // ldp x29, x30, [x0]
+        check(&[0xd400_0001, RET], 0, None); // svc 0
+        check(&[0, RET], 0, None); // udf
+        check(&[0x1400_0000], 0, None); // b to itself
+        check(&[], 0, None);
+        assert_eq!(rule_at(&code(&[RET]), 2), None);
+        assert_eq!(rule_at(&code(&[RET]), 5), None);
+    }
+
+    #[test]
+    fn knows_what_precedes_a_return_address() {
+        let check = |word: u32, expected| assert_eq!(follows_call(&code(&[word]), 4), expected, "{word:#x}");
+        check(BL, true);
+        check(0xd63f_0100, true); // blr x8
+        check(0xd63f_091f, true); // blraaz x8
+        check(0xd73f_0911, true); // blraa x8, x17
+        check(0xd61f_0220, false); // br x17
+        check(0x1400_0010, false); // b
+        check(RET, false);
+        assert!(!follows_call(&code(&[BL]), 3));
+    }
+
+    #[test]
+    fn knows_the_return_from_a_signal() {
+        let trampoline = code(&[0xd503_201f, 0xd280_1168, 0xd400_0001]);
+        assert!(is_signal_return(&trampoline, 4));
+        assert!(!is_signal_return(&trampoline, 0));
+        assert!(!is_signal_return(&trampoline, 8));
+    }
+}

@@ -1,0 +1,115 @@
+//! What is particular to 64-bit ARM.
+
+mod compact;
+mod instructions;
+mod rows;
+mod step;
+
+use crate::architecture::{Architecture, Frame};
+use crate::cfi::State;
+use crate::registers::FullRegisters;
+use crate::rule::Rule;
+use crate::space::Mapping;
+use crate::{AddressSpace, Reason, StackMemory};
+
+/// DWARF's number of the frame pointer (DWARF for the Arm 64-bit Architecture, section 4.1).
+const X29: usize = 29;
+/// DWARF's number of the link register, which a call sets to the address that it will return to.
+const X30: usize = 30;
+/// DWARF's number of the stack pointer.
+const SP: usize = 31;
+/// DWARF's number of the instruction pointer.
+const PC: usize = 32;
+/// How many registers there are.
+const REGISTERS: usize = 33;
+
+/// 64-bit ARM: a call leaves the return address in the link register, and functions that call save it, signed on machines
+/// that can.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Aarch64;
+
+/// What a walk follows beside the three registers that all architectures have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    /// The link register, where it can hold the return address: a call that the frame has made has replaced it.
+    register: Option<u64>,
+    /// Whether the stack pointer is known. A frame record does not say how far below its frame's end it is.
+    knows_stack_pointer: bool,
+}
+
+impl Architecture for Aarch64 {
+    type Values = [u64; REGISTERS];
+    type Link = Link;
+
+    const ZEROS: Self::Values = [0; REGISTERS];
+    const FRAME_POINTER: usize = X29;
+    const STACK_POINTER: usize = SP;
+    const INSTRUCTION_POINTER: usize = PC;
+    const RETURN_ADDRESS: usize = X30;
+    const KEEPS_RETURN_ADDRESS: bool = true;
+    const VENDOR: gimli::Vendor = gimli::Vendor::AArch64;
+    const FRAME_RECORD: Rule = Rule::FRAME_RECORD_ANYWHERE;
+    const CALLED: Rule = Rule::LINK_REGISTER;
+
+    const COMPACT_DWARF: u32 = compact::DWARF;
+
+    fn rule(row: &State<'_>, is_signal: bool) -> Rule {
+        rows::rule(row, is_signal)
+    }
+
+    fn link(registers: &FullRegisters<Self>, interrupted: bool) -> Link {
+        Link { register: registers.get(X30).filter(|_| interrupted), knows_stack_pointer: true }
+    }
+
+    fn set_link(registers: &mut FullRegisters<Self>, link: Link) {
+        registers.set(X30, link.register);
+        if !link.knows_stack_pointer {
+            registers.set(SP, None);
+        }
+    }
+
+    /// Signatures are above the highest bit that an address of a user's can have, which is not below the highest that any of
+    /// the process's code has.
+    fn address_bits(space: &AddressSpace) -> u64 {
+        let end = space.mappings().last().map_or(0, Mapping::end);
+        space.address_mask().unwrap_or_else(|| end.checked_next_power_of_two().unwrap_or(0).wrapping_sub(1))
+    }
+
+    fn apply(
+        rule: Rule,
+        frame: &Frame<Self>,
+        memory: &impl StackMemory,
+        address_bits: u64,
+    ) -> Result<Frame<Self>, Reason> {
+        step::apply(rule, frame, memory, address_bits)
+    }
+
+    fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason> {
+        step::signal_context(frame, memory)
+    }
+
+    fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool {
+        step::is_signal_frame(frame, memory)
+    }
+
+    fn is_signal_return(code: &[u8], offset: usize) -> bool {
+        instructions::is_signal_return(code, offset)
+    }
+
+    fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+        instructions::rule_at(code, offset)
+    }
+
+    fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
+        compact::rows(encoding, code, emit);
+    }
+
+    fn follows_call(code: &[u8], offset: usize) -> bool {
+        instructions::follows_call(code, offset)
+    }
+
+    /// Of threads that are observed while they wait, all registers are known.
+    fn frame_pointer_above(_: &[u8]) -> Option<u64> {
+        None
+    }
+}

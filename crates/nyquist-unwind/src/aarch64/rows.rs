@@ -1,0 +1,51 @@
+//! From rows of call frame information to rules.
+
+use super::{SP, X29};
+use crate::cfi::{Form, Saved, State};
+use crate::rule::{Kind, Rule};
+
+/// The rule that says what the row says.
+pub(super) fn rule(row: &State<'_>, is_signal: bool) -> Rule {
+    if matches!(row.return_address, Saved::Undefined) {
+        return Rule::END;
+    }
+    if is_signal && is_kernel_signal_frame(row) {
+        return Rule::SIGNAL_FRAME;
+    }
+    if is_signal || row.stack_pointer_is_saved {
+        return Rule::SLOW;
+    }
+    plain_rule(row).unwrap_or(Rule::SLOW)
+}
+
+fn plain_rule(row: &State<'_>) -> Option<Rule> {
+    let frame_pointer = match row.frame_pointer {
+        Saved::SameValue | Saved::Undefined => None,
+        Saved::Offset(offset) => Some(offset),
+        Saved::Expression(_) | Saved::Other => return None,
+    };
+    let return_address = match row.return_address {
+        Saved::SameValue => None,
+        Saved::Offset(offset) => Some(offset),
+        Saved::Undefined | Saved::Expression(_) | Saved::Other => return None,
+    };
+    let (register, offset) = match row.cfa.expression {
+        None => (row.cfa.register, row.cfa.offset),
+        Some(expression) => match Form::of(expression)? {
+            Form::Register { register, offset } => (register.into(), offset),
+            Form::Memory { .. } | Form::LinkageStub { .. } => return None,
+        },
+    };
+    let kind = match register as usize {
+        SP => Kind::StackPointer,
+        X29 => Kind::FramePointer,
+        _ => return None,
+    };
+    Rule::with_saved(kind, i32::try_from(offset).ok()?, frame_pointer, return_address)
+}
+
+/// Whether a row is that of the kernel's return from a signal handler, as kernels before 5.8 had one
+/// (`arch/arm64/kernel/vdso/sigreturn.S`). It leads past the function that was interrupted.
+fn is_kernel_signal_frame(row: &State<'_>) -> bool {
+    row.cfa.expression.is_none() && row.cfa.register as usize == X29 && row.cfa.offset == 0
+}

@@ -1,0 +1,94 @@
+//! From a frame and its rule to the caller.
+
+use super::{Aarch64, Link, REGISTERS};
+use crate::architecture::Frame;
+use crate::registers::FullRegisters;
+use crate::rule::{Kind, Rule, SavedRegisters};
+use crate::{Reason, StackMemory};
+
+/// Where the kernel saves the registers when it delivers a signal, from the stack pointer of the signal frame on: a
+/// `siginfo` of 128 bytes, and in the `ucontext` behind it, after 176 bytes and the fault's address, x0 to x30, the stack
+/// pointer and the instruction pointer (`arch/arm64/kernel/signal.c`, `struct rt_sigframe`).
+const SIGNAL_CONTEXT: u64 = 128 + 176 + 8;
+
+/// Where the records of further state begin behind these.
+const FURTHER_STATE: u64 = 128 + 176 + 288;
+
+/// The header of the first of them, that of the floating point registers: its magic number and its size
+/// (`arch/arm64/include/uapi/asm/sigcontext.h`, `FPSIMD_MAGIC`).
+const FLOATING_POINT_STATE: u64 = 0x0210_4650_8001;
+
+/// The link of a caller, which has made a call.
+const CALLER: Link = Link { register: None, knows_stack_pointer: true };
+
+/// The caller of a frame whose rule needs no more than the registers that are followed.
+pub(super) fn apply(
+    rule: Rule,
+    frame: &Frame<Aarch64>,
+    memory: &impl StackMemory,
+    address_bits: u64,
+) -> Result<Frame<Aarch64>, Reason> {
+    let saved = rule.saved_registers();
+    let cfa = match rule.kind() {
+        Kind::StackPointer if frame.link.knows_stack_pointer => frame.sp.wrapping_add_signed(rule.operand()),
+        Kind::StackPointer => cfa_by_record(frame.fp, saved)?,
+        Kind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
+        Kind::FrameRecord => return by_record(frame, memory, address_bits),
+        _ => return Err(Reason::NoUnwindInfo),
+    };
+    // In an epilogue the rule can be stale: what is below the stack pointer has been restored.
+    let place = |offset: i64| {
+        let address = cfa.wrapping_add_signed(offset);
+        (address >= frame.sp || !frame.link.knows_stack_pointer).then_some(address)
+    };
+    let return_address = match saved.return_address.and_then(place) {
+        Some(address) => frame.read(address, memory)?,
+        None => frame.link.register.ok_or(Reason::RegisterUnknown)?,
+    };
+    let fp = match saved.frame_pointer.and_then(place) {
+        Some(address) => frame.read(address, memory)?,
+        None => frame.fp,
+    };
+    Ok(Frame { ip: return_address & address_bits, sp: cfa, fp, link: CALLER, interrupted: false })
+}
+
+/// The CFA of a frame whose stack pointer is not known, if it has a frame record: the frame pointer points to that (Procedure
+/// Call Standard for the Arm 64-bit Architecture, section 6.4.6), and the rule says where it is.
+fn cfa_by_record(fp: u64, saved: SavedRegisters) -> Result<u64, Reason> {
+    match (saved.frame_pointer, saved.return_address) {
+        (Some(offset), Some(above)) if above == offset + 8 => Ok(fp.wrapping_sub(offset as u64)),
+        _ => Err(Reason::RegisterUnknown),
+    }
+}
+
+/// The caller by the frame record at the frame pointer, which leaves the stack pointer unknown.
+fn by_record(
+    frame: &Frame<Aarch64>,
+    memory: &impl StackMemory,
+    address_bits: u64,
+) -> Result<Frame<Aarch64>, Reason> {
+    let fp = frame.read(frame.fp, memory)?;
+    let return_address = frame.read(frame.fp.wrapping_add(8), memory)?;
+    let link = Link { knows_stack_pointer: false, ..CALLER };
+    let sp = frame.fp.wrapping_add(16);
+    Ok(Frame { ip: return_address & address_bits, sp, fp, link, interrupted: false })
+}
+
+/// The registers that the kernel saved when it delivered a signal.
+pub(super) fn signal_context(
+    frame: &Frame<Aarch64>,
+    memory: &impl StackMemory,
+) -> Result<FullRegisters<Aarch64>, Reason> {
+    let mut values = [0; REGISTERS];
+    let saved = frame.sp.wrapping_add(SIGNAL_CONTEXT);
+    for (value, number) in values.iter_mut().zip(0..) {
+        *value = frame.read(saved.wrapping_add(8 * number), memory)?;
+    }
+    Ok(FullRegisters::all(values))
+}
+
+/// Whether the memory at the stack pointer is what the kernel makes to deliver a signal.
+pub(super) fn is_signal_frame(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> bool {
+    let header = frame.read(frame.sp.wrapping_add(FURTHER_STATE), memory);
+    frame.link.knows_stack_pointer && header == Ok(FLOATING_POINT_STATE)
+}

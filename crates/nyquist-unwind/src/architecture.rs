@@ -1,0 +1,142 @@
+//! What walking a stack and compiling tables need to know of an architecture.
+
+use crate::cfi::State;
+use crate::registers::FullRegisters;
+use crate::rule::Rule;
+use crate::{AddressSpace, FrameAddress, Reason, StackMemory};
+use nyquist_object::Avma;
+use std::fmt::Debug;
+
+/// Stands for a frame pointer that is not known: it is not aligned, and no stack is there.
+pub(crate) const UNKNOWN_FRAME_POINTER: u64 = 1;
+
+/// An architecture. Each one is a folder of this crate with the same files: `rows.rs` makes rules of call frame
+/// information, `step.rs` applies them, `instructions.rs` makes them where there is no information.
+pub(crate) trait Architecture: Copy + Debug + 'static {
+    /// The values of all registers, in DWARF's order.
+    type Values: Copy + Debug + AsRef<[u64]> + AsMut<[u64]>;
+    /// What a walk follows beside the three registers that all architectures have.
+    type Link: Copy + Debug;
+
+    /// No values.
+    const ZEROS: Self::Values;
+    /// The frame pointer's place among the values.
+    const FRAME_POINTER: usize;
+    /// The stack pointer's.
+    const STACK_POINTER: usize;
+    /// The instruction pointer's.
+    const INSTRUCTION_POINTER: usize;
+    /// The column of the return address in call frame information.
+    const RETURN_ADDRESS: usize;
+    /// Whether a row that does not mention the return address leaves it in its register. Else it has none.
+    const KEEPS_RETURN_ADDRESS: bool;
+    /// Whose instructions of call frame information occur, beside the standard ones.
+    const VENDOR: gimli::Vendor;
+    /// The rule of a function that has its frame pointer set up, of which nothing else is known.
+    const FRAME_RECORD: Rule;
+    /// The rule at the first instruction of a function.
+    const CALLED: Rule;
+
+    /// The rule that says what a row of call frame information says.
+    fn rule(row: &State<'_>, is_signal: bool) -> Rule;
+
+    /// What the walk follows beside the three registers, from all registers. `interrupted` is whether they are
+    /// those of a frame that any instruction can be the next one of.
+    fn link(registers: &FullRegisters<Self>, interrupted: bool) -> Self::Link;
+
+    /// Sets the registers that are known by what the walk follows.
+    fn set_link(registers: &mut FullRegisters<Self>, link: Self::Link);
+
+    /// The bits of a return address that are an address.
+    fn address_bits(space: &AddressSpace) -> u64;
+
+    /// The caller of a frame whose rule needs no registers but those that are followed.
+    fn apply(
+        rule: Rule,
+        frame: &Frame<Self>,
+        memory: &impl StackMemory,
+        address_bits: u64,
+    ) -> Result<Frame<Self>, Reason>;
+
+    /// The registers that the kernel saved when it delivered a signal, from the frame that it made for that.
+    fn signal_context(frame: &Frame<Self>, memory: &impl StackMemory) -> Result<FullRegisters<Self>, Reason>;
+
+    /// Whether the memory at a frame's stack pointer is what the kernel makes to deliver a signal, as far as
+    /// that can be told by the memory alone.
+    fn is_signal_frame(frame: &Frame<Self>, memory: &impl StackMemory) -> bool;
+
+    /// Whether the code at `offset` is the return from a signal handler.
+    fn is_signal_return(code: &[u8], offset: usize) -> bool;
+
+    /// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
+    fn rule_at(code: &[u8], offset: usize) -> Option<Rule>;
+
+    /// Whether the instruction that ends at `offset` of `code` can be a call.
+    fn follows_call(code: &[u8], offset: usize) -> bool;
+
+    /// The mode of compact unwind encodings that refer to call frame information.
+    const COMPACT_DWARF: u32;
+
+    /// Calls `emit` with the offsets in a function's code at which rules begin to hold, by its compact unwind encoding.
+    fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule));
+
+    /// How many bytes above the stack pointer a function's frame pointer is while it makes a call, by its
+    /// instructions from the first one on.
+    fn frame_pointer_above(code: &[u8]) -> Option<u64>;
+}
+
+/// The registers that most steps need.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame<A: Architecture> {
+    pub(crate) ip: u64,
+    pub(crate) sp: u64,
+    pub(crate) fp: u64,
+    pub(crate) link: A::Link,
+    /// Whether the frame was interrupted and not left by a call: any instruction can be the next one, and the
+    /// lookup address is the instruction's own.
+    pub(crate) interrupted: bool,
+}
+
+impl<A: Architecture> Frame<A> {
+    /// The address by which the frame's rule is found.
+    pub(crate) fn lookup(&self) -> u64 {
+        if self.interrupted { self.ip } else { self.ip.wrapping_sub(1) }
+    }
+
+    pub(crate) fn address(&self) -> FrameAddress {
+        if self.interrupted {
+            FrameAddress::InstructionPointer(Avma(self.ip))
+        } else {
+            FrameAddress::ReturnAddress(Avma(self.ip))
+        }
+    }
+
+    /// The frame, if all of its registers that matter are known.
+    pub(crate) fn of(registers: &FullRegisters<A>, interrupted: bool) -> Result<Self, Reason> {
+        let get = |register| registers.get(register).ok_or(Reason::RegisterUnknown);
+        let fp = registers.get(A::FRAME_POINTER).unwrap_or(UNKNOWN_FRAME_POINTER);
+        let (ip, sp) = (get(A::INSTRUCTION_POINTER)?, get(A::STACK_POINTER)?);
+        Ok(Self { ip, sp, fp, link: A::link(registers, interrupted), interrupted })
+    }
+
+    /// What is known of all registers: those that are followed.
+    pub(crate) fn known(&self) -> FullRegisters<A> {
+        let mut registers = FullRegisters::none();
+        registers.set(A::INSTRUCTION_POINTER, Some(self.ip));
+        registers.set(A::STACK_POINTER, Some(self.sp));
+        registers.set(A::FRAME_POINTER, Some(self.fp).filter(|fp| *fp != UNKNOWN_FRAME_POINTER));
+        A::set_link(&mut registers, self.link);
+        registers
+    }
+
+    #[inline]
+    pub(crate) fn read(&self, address: u64, memory: &impl StackMemory) -> Result<u64, Reason> {
+        memory.read_u64(Avma(address)).ok_or_else(|| unreadable(address, self.sp))
+    }
+}
+
+/// The reason for a read that failed: what is above the stack pointer was not copied, and what is below it
+/// is no stack.
+pub(crate) fn unreadable(address: u64, sp: u64) -> Reason {
+    if address >= sp { Reason::StackCopyEnded } else { Reason::MemoryUnreadable }
+}

@@ -1,0 +1,89 @@
+//! Modules of Mach-O files: compact unwind information, and call frame information where that has no room.
+
+mod unwind_info;
+
+use crate::Damage;
+use crate::cfi::{FrameSection, SectionKind};
+use crate::code::CodeRange;
+use crate::compile::CompactFunction;
+use nyquist_object::{ByteSource, MachO, RelativeAddress};
+use std::ops::Range;
+
+/// What of a file is compiled.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    /// Where code is, by address.
+    pub(crate) code: Vec<CodeRange>,
+    /// By address; none overlap.
+    pub(crate) functions: Vec<CompactFunction>,
+    /// `__eh_frame`.
+    pub(crate) sections: Vec<FrameSection>,
+}
+
+/// Reads what is to be compiled.
+pub(crate) fn read<S: ByteSource>(file: &MachO<S>, damage: &mut Damage) -> Parts {
+    let code = code_ranges(file);
+    let mut read = |name| match file.section_data("__TEXT", name) {
+        Ok(bytes) => bytes,
+        Err(error) => {
+            damage.add(|| format!("{name} is unreadable: {error}"));
+            None
+        }
+    };
+    let (unwind_info, eh_frame) = (read("__unwind_info"), read("__eh_frame"));
+    let entries = unwind_info.and_then(|bytes| match unwind_info::entries(&bytes) {
+        Ok(entries) => Some(entries),
+        Err(reason) => {
+            damage.add(|| format!("__unwind_info: {reason}"));
+            None
+        }
+    });
+    let address_of = |name| file.section("__TEXT", name).map(|section| section.address.0);
+    let section = eh_frame.map(|bytes| FrameSection {
+        kind: SectionKind::EhFrame,
+        bytes,
+        address: address_of("__eh_frame").unwrap_or_default(),
+        text: address_of("__text"),
+        got: None,
+    });
+    let starts = file.function_starts().unwrap_or_default();
+    let functions = functions(&entries.unwrap_or_default(), &starts, &code);
+    Parts { code, functions, sections: section.into_iter().collect() }
+}
+
+/// The sections that are code, by address, as far as there are bytes for them.
+fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
+    let len = file.source().len();
+    let range = |section: &nyquist_object::macho::Section| {
+        let start = file.relative(section.address)?.0;
+        let offset = section.offset.filter(|_| section.is_code())?;
+        let size = section.size.min(len.checked_sub(offset.0)?);
+        let end = start.checked_add(u32::try_from(size).ok()?)?;
+        (start < end).then_some(CodeRange { range: start..end, offset })
+    };
+    let mut ranges: Vec<_> = file.sections().iter().filter_map(range).collect();
+    ranges.sort_by_key(|code| code.range.start);
+    ranges
+}
+
+/// The functions that entries describe. Linkers make one entry of neighbours that have the same encoding: such are taken apart
+/// where functions begin.
+fn functions(
+    entries: &[(Range<u32>, u32)],
+    starts: &[RelativeAddress],
+    code: &[CodeRange],
+) -> Vec<CompactFunction> {
+    let mut functions = Vec::new();
+    for (range, encoding) in entries {
+        let Some(section) = code.iter().find(|code| code.range.contains(&range.start)) else { continue };
+        let end = range.end.min(section.range.end);
+        let first = starts.partition_point(|start| start.0 <= range.start);
+        let inside = starts.iter().skip(first).map(|start| start.0).take_while(|start| *start < end);
+        let mut start = range.start;
+        for next in inside.chain([end]).filter(|_| *encoding != 0) {
+            functions.push(CompactFunction { range: start..next, encoding: *encoding });
+            start = next;
+        }
+    }
+    functions
+}

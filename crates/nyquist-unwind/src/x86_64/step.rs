@@ -1,0 +1,61 @@
+//! From a frame and its rule to the caller.
+
+use super::{REGISTERS, SIGNAL_CONTEXT, X86_64};
+use crate::architecture::Frame;
+use crate::registers::FullRegisters;
+use crate::rule::{Kind, Rule, SavedFramePointer};
+use crate::{Reason, StackMemory};
+
+/// The caller of a frame whose rule needs no more than three registers.
+#[inline(always)]
+#[expect(clippy::inline_always, reason = "a call a frame is a tenth of the cost of walking")]
+pub(super) fn apply(
+    rule: Rule,
+    frame: &Frame<X86_64>,
+    memory: &impl StackMemory,
+) -> Result<Frame<X86_64>, Reason> {
+    let cfa = match rule.kind() {
+        Kind::StackPointer => frame.sp.wrapping_add_signed(rule.operand()),
+        Kind::FramePointer => frame.fp.wrapping_add_signed(rule.operand()),
+        Kind::AtStackPointer => word(frame.sp, rule, frame, memory)?,
+        Kind::AtFramePointer => word(frame.fp, rule, frame, memory)?,
+        Kind::LinkageStub => {
+            let pushed = if (frame.ip & 15) as i64 >= rule.high() { 8 } else { 0 };
+            frame.sp.wrapping_add_signed(rule.low() + pushed)
+        }
+        Kind::Uncovered | Kind::End | Kind::SignalFrame | Kind::Slow | Kind::FrameRecord => {
+            return Err(Reason::NoUnwindInfo);
+        }
+    };
+    let ip = frame.read(cfa.wrapping_sub(8), memory)?;
+    let fp = match rule.saved_frame_pointer() {
+        SavedFramePointer::InRegister => frame.fp,
+        SavedFramePointer::FromCfa => {
+            let saved = cfa.wrapping_add_signed(rule.saved_offset());
+            // In an epilogue the rule can be stale: what is below the stack pointer has been restored.
+            if saved < frame.sp { frame.fp } else { frame.read(saved, memory)? }
+        }
+        SavedFramePointer::FromFramePointer => {
+            frame.read(frame.fp.wrapping_add_signed(rule.saved_offset()), memory)?
+        }
+    };
+    Ok(Frame { ip, sp: cfa, fp, link: (), interrupted: false })
+}
+
+/// The CFA of the rules that find it in memory.
+fn word(base: u64, rule: Rule, frame: &Frame<X86_64>, memory: &impl StackMemory) -> Result<u64, Reason> {
+    let word = frame.read(base.wrapping_add_signed(rule.low()), memory)?;
+    Ok(word.wrapping_add_signed(rule.high()))
+}
+
+/// The registers that the kernel saved when it delivered a signal.
+pub(super) fn signal_context(
+    frame: &Frame<X86_64>,
+    memory: &impl StackMemory,
+) -> Result<FullRegisters<X86_64>, Reason> {
+    let mut values = [0; REGISTERS];
+    for (value, offset) in values.iter_mut().zip(SIGNAL_CONTEXT) {
+        *value = frame.read(frame.sp.wrapping_add(offset), memory)?;
+    }
+    Ok(FullRegisters::all(values))
+}
