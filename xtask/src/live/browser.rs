@@ -15,7 +15,7 @@ use super::context::Context;
 use super::expect::{Stop, skip};
 
 /// How long an answer may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The names that the program has.
 const PROGRAMS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];

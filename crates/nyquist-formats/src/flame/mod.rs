@@ -93,6 +93,7 @@ pub(crate) mod test_picture {
             hangs: false,
             pixels: 1200,
             share_of: Some("of CPU time".into()),
+            time_from: None,
         }
     }
 }
