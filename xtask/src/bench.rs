@@ -10,6 +10,7 @@ mod perf_data;
 mod program;
 mod record;
 mod recorder;
+mod reports;
 mod roots;
 mod samples;
 mod spread;

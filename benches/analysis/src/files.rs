@@ -13,7 +13,9 @@ use crate::{cpu_time, milliseconds, status_mb, timed};
 pub(crate) const LOAD: &str = "--load";
 
 /// Saves the profile to a folder, uncompressed and with gzip, and loads both.
-pub(crate) fn save_and_load(profile: &Profile, folder: &Path) {
+///
+/// The compressed one stays there if `keeps` is set.
+pub(crate) fn save_and_load(profile: &Profile, folder: &Path, keeps: bool) {
     println!("| file | MB | saved in ms | MB/s | loaded in ms | CPU ms | peak MB |");
     println!("|---|---:|---:|---:|---:|---:|---:|");
     for (name, gzip) in [("large-profile.json", false), ("large-profile.json.gz", true)] {
@@ -25,7 +27,9 @@ pub(crate) fn save_and_load(profile: &Profile, folder: &Path) {
         let size = fs::metadata(&path).expect("it was saved").len() as f64 / 1e6;
         let speed = size / took.as_secs_f64();
         println!("| {name} | {size:.0} | {} | {speed:.0} | {} |", milliseconds(took), load_apart(&path));
-        fs::remove_file(&path).expect("it was saved");
+        if !(gzip && keeps) {
+            fs::remove_file(&path).expect("it was saved");
+        }
     }
     println!();
 }

@@ -22,9 +22,9 @@ fn main() {
         return files::load(path.as_ref());
     }
     let number = |place: usize, usual: usize| {
-        arguments
-            .get(place)
-            .map_or(usual, |text| text.parse().expect("arguments are SAMPLES STACKS ROUNDS ONLY FOLDER"))
+        arguments.get(place).map_or(usual, |text| {
+            text.parse().expect("arguments are SAMPLES STACKS ROUNDS ONLY FOLDER [keep]")
+        })
     };
     let shape = Shape {
         samples: number(0, 20_000_000),
@@ -41,7 +41,7 @@ fn main() {
     println!("made in {:.1} s; memory {} MB\n", took.as_secs_f64(), memory_mb());
 
     if let Some(folder) = arguments.get(4) {
-        files::save_and_load(&profile, folder.as_ref());
+        files::save_and_load(&profile, folder.as_ref(), arguments.get(5).is_some());
     }
 
     let cpu_before = cpu_time();

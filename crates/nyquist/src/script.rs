@@ -1,24 +1,58 @@
-//! `nyquist script`: one sample after another as text, as `perf script` prints them.
+//! `nyquist script`: one sample after another as text, as `perf script` prints them, or as JSON.
 
 use crate::args::ScriptArgs;
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::{input, page, selection};
 use nyquist_formats::perf_script;
-use nyquist_profile::{Profile, Sample, Thread};
+use nyquist_profile::{Frame, Profile, Sample, Thread};
+use serde_json::{Value, json};
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &ScriptArgs) -> Result<(), Failure> {
     let profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
     let profile = selection::part_of(profile, &args.filter)?;
-    if args.limit == 0 {
+    if args.limit == 0 && !args.json {
         return page::write_with(|mut out| perf_script::write(&profile, &mut out));
     }
+    let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     page::write_with(|mut out| {
-        for (thread, sample) in first_samples(&profile, args.limit) {
-            perf_script::write_sample(&profile, thread, sample, &mut out)?;
+        for (thread, sample) in first_samples(&profile, limit) {
+            if args.json {
+                serde_json::to_writer(&mut out, &json(&profile, thread, sample))?;
+                out.write_all(b"\n")?;
+            } else {
+                perf_script::write_sample(&profile, thread, sample, &mut out)?;
+            }
         }
         Ok(())
+    })
+}
+
+/// The object that `docs/report-json.md` describes.
+fn json(profile: &Profile, thread: &Thread, sample: &Sample) -> Value {
+    let process = profile.process(thread.process);
+    let frame = |frame: &Frame| {
+        let func = profile.func(frame.func);
+        json!({
+            "function": profile.string(func.name),
+            "lib": func.lib.map(|lib| &profile.lib(lib).name),
+            "address": frame.address,
+            "file": func.source.map(|source| profile.string(profile.source(source).filename)),
+            "line": frame.line,
+        })
+    };
+    let frames = sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack));
+    json!({
+        "schema": "nyquist-script/1",
+        "time_ns": sample.time,
+        "process": process.name,
+        "pid": process.pid,
+        "thread": thread.name,
+        "tid": thread.tid,
+        "weight": sample.weight,
+        "off_cpu": sample.off_cpu,
+        "stack": frames.map(frame).collect::<Vec<_>>(),
     })
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
+use super::reports;
 use crate::steps::{cargo, succeeds};
 
 /// How large the profile is, and what is asked.
@@ -24,6 +25,9 @@ pub(crate) struct Options {
     /// The folder that the profile is saved to and loaded from, which needs 1 GB; without it that is left out
     #[arg(long)]
     folder: Option<PathBuf>,
+    /// A release build of nyquist, whose export and reports are then timed beside pprof's and perf's
+    #[arg(long, requires = "folder")]
+    nyquist: Option<PathBuf>,
 }
 
 /// Builds and runs the benchmark, which prints its table.
@@ -32,5 +36,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     command.arg(crate::root().join("benches/analysis/Cargo.toml")).arg("--");
     let numbers = [options.samples, options.stacks, options.rounds].map(|number| number.to_string());
     command.args(numbers).arg(&options.only).args(&options.folder);
-    succeeds(command)
+    if options.nyquist.is_some() {
+        command.arg("keep");
+    }
+    let is_well = succeeds(command)?;
+    if let (Some(folder), Some(nyquist)) = (&options.folder, &options.nyquist) {
+        reports::run(folder, nyquist)?;
+    }
+    Ok(is_well)
 }

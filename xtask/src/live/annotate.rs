@@ -15,6 +15,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("instructions_have_shares_and_lines", instructions).parallel(),
     Test::new("the_hottest_line_comes_first", hottest).parallel(),
     Test::new("missing_files_are_named", missing).parallel(),
+    Test::new("inlined_code_without_source_is_one_line", folded).parallel(),
     Test::new("a_function_that_is_not_there_is_said_to_be_missing", unknown).parallel(),
     Test::new("a_terminal_gets_what_fits_it", terminal).parallel(),
 ];
@@ -120,6 +121,23 @@ fn missing(test: &Context<'_>) -> Verdict {
     expect_contains("the note on source", &text, &format!("no source of {source_text}: no such file"))?;
     expect_contains("the note on code", &text, &format!("{program_text}: no such file"))?;
     expect(text.contains('%'), format_args!("no shares:\n{text}"))
+}
+
+/// The standard library's files are where it was built, and not on this machine.
+fn folded(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
+    for options in [&["--source"][..], &["--hottest", "--source"]] {
+        let words = [&["outer_frame"], options].concat();
+        let text = annotate(test, &words, &recorded.path)?;
+        let folded = text.lines().filter(|line| line.contains("without source here (-v lists them)"));
+        expect_eq("lines for what is inlined", folded.count(), 1)?;
+        let body = text.split_once("TOTAL").map_or("", |(_, body)| body);
+        expect(!body.contains("/rustc/"), format_args!("a file without source is listed:\n{text}"))?;
+        let all = annotate(test, &[&words[..], &["-v"]].concat(), &recorded.path)?;
+        expect(!all.contains("-v lists them"), format_args!("folded all the same:\n{all}"))?;
+        expect(all.lines().count() > text.lines().count(), format_args!("no more lines:\n{all}"))?;
+    }
+    Ok(())
 }
 
 fn unknown(test: &Context<'_>) -> Verdict {

@@ -324,6 +324,15 @@ fn documented(test: &Context<'_>) -> Verdict {
     }
     let annotate = test.nyquist(&["annotate", "outer_frame", &path, "--json"]).run()?.succeeded()?;
     documents.hold(&["annotate"], &serde_json::from_str(&annotate.stdout_text())?)?;
+    let picture = test.nyquist(&["flamegraph", "--json"]).path(&recorded.path).run()?.succeeded()?;
+    documents.hold(&["flamegraph"], &serde_json::from_str(&picture.stdout_text())?)?;
+    let script =
+        test.nyquist(&["script", "--json", "--limit", "9"]).path(&recorded.path).run()?.succeeded()?;
+    let script = script.stdout_text();
+    expect_eq("the samples", script.lines().count(), 9)?;
+    for line in script.lines() {
+        documents.hold(&["script"], &serde_json::from_str(line)?)?;
+    }
     let diff = test.nyquist(&["diff", &path, &path, "--all", "--json"]).run()?.succeeded()?;
     documents.hold(&["diff"], &serde_json::from_str(&diff.stdout_text())?)?;
     for question in ["summary", "functions", "tree", "lines", "threads", "libs", "timeline"] {

@@ -10,6 +10,7 @@
     // They share a line: what is under the pointer hides the subtitle.
     const details = svg.querySelector('.details'), subtitle = svg.querySelector('.subtitle');
     const header = svg.querySelector('.header');
+    const about = subtitle.textContent;
     const headerHeight = Number(svg.dataset.header);
     const boxes = Array.from(svg.querySelectorAll('.boxes > g'), (group) => {
       const label = group.querySelector('title').textContent;
@@ -78,6 +79,7 @@
         box.group.classList.toggle('parent', isParent);
         box.group.classList.toggle('found', box.found);
       }
+      subtitle.textContent = fit(about, width - 2 * MARGIN);
       if (svg.dataset.timeFrom) drawAxis(from, scale);
       searchButton.setAttribute('x', width - MARGIN);
       resetButton.setAttribute('x', width - MARGIN - 70);

@@ -13,6 +13,9 @@ pub(crate) struct ScriptArgs {
     /// Print so many samples (0: all)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) limit: usize,
+    /// Print an object of JSON for each sample, a line each
+    #[arg(long)]
+    pub(crate) json: bool,
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
     #[command(flatten)]
