@@ -47,15 +47,15 @@ fn registers(pc: u64, sp: u64, x29: u64, x30: u64) -> [u64; 33] {
     values
 }
 
-fn walk(space: &AddressSpace, registers: [u64; 33], memory: &impl StackMemory) -> (Vec<u64>, WalkEnd) {
+fn walk(space: &AddressSpace, registers: &[u64; 33], memory: &impl StackMemory) -> (Vec<u64>, WalkEnd) {
     let mut frames = Vec::new();
     let mut add = |frame: FrameAddress| frames.push(frame.address().0);
-    let end = Unwinder::new().walk(space, &Registers::Aarch64(registers), memory, &mut add);
+    let end = Unwinder::new().walk(space, &Registers::Aarch64(*registers), memory, &mut add);
     (frames, end)
 }
 
 #[track_caller]
-fn check(space: &AddressSpace, registers: [u64; 33], stack: &[u64], expected: &[u64], end: WalkEnd) {
+fn check(space: &AddressSpace, registers: &[u64; 33], stack: &[u64], expected: &[u64], end: WalkEnd) {
     let bytes = bytes(stack);
     let memory = StackCopy { start: Avma(STACK), bytes: &bytes };
     assert_eq!(walk(space, registers, &memory), (expected.to_vec(), end));
@@ -67,10 +67,10 @@ const IN_ROOT: u64 = 0xf10;
 fn the_return_address_of_a_leaf_is_in_the_link_register() {
     let space = space(arm(&[], &[&[]]));
     let (pc, root) = (code(0x110), code(IN_ROOT));
-    check(&space, registers(pc, STACK, 0, root), &[], &[pc, root], WalkEnd::Root);
+    check(&space, &registers(pc, STACK, 0, root), &[], &[pc, root], WalkEnd::Root);
     // Only the innermost function can be a leaf.
     let lost = WalkEnd::Truncated(Reason::RegisterUnknown);
-    check(&space, registers(pc, STACK, 0, code(0x120)), &[], &[pc, code(0x120)], lost);
+    check(&space, &registers(pc, STACK, 0, code(0x120)), &[], &[pc, code(0x120)], lost);
 }
 
 #[test]
@@ -78,9 +78,9 @@ fn saved_registers_and_signed_addresses() {
     let space = space(arm(&[], &[RECORD_BELOW, RECORD_BELOW]));
     let (pc, caller, root) = (code(0x110), code(0x210), code(IN_ROOT));
     let stack = [STACK + 32, caller, 1, 2, 0, root, 3, 4];
-    check(&space, registers(pc, STACK, STACK, 5), &stack, &[pc, caller, root], WalkEnd::Root);
+    check(&space, &registers(pc, STACK, STACK, 5), &stack, &[pc, caller, root], WalkEnd::Root);
     let signed = [STACK + 32, caller | 0x2a80 << 48, 1, 2, 0, root | 0x7f12 << 48, 3, 4];
-    check(&space, registers(pc, STACK, STACK, 5), &signed, &[pc, caller, root], WalkEnd::Root);
+    check(&space, &registers(pc, STACK, STACK, 5), &signed, &[pc, caller, root], WalkEnd::Root);
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn the_callers_mask_is_used() {
     let mut space = space(arm(&[], &[RECORD_BELOW]));
     let (pc, root) = (code(0x110), code(IN_ROOT));
     let signed = [0, root | 1 << 47, 1, 2];
-    check(&space, registers(pc, STACK, STACK, 5), &signed, &[pc, root], WalkEnd::Root);
+    check(&space, &registers(pc, STACK, STACK, 5), &signed, &[pc, root], WalkEnd::Root);
     space.set_address_mask((1 << 48) - 1);
     let outside = WalkEnd::Truncated(Reason::NotCode);
-    check(&space, registers(pc, STACK, STACK, 5), &signed, &[pc], outside);
+    check(&space, &registers(pc, STACK, STACK, 5), &signed, &[pc], outside);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn behind_frame_records_of_unknown_code_the_stack_pointer_is_found_again() {
     // Code without tables, whose frame is larger than its record, and a caller whose rule is by the stack pointer.
     let stack = [STACK + 48, code(0x110), 7, 7, 7, 7, 0, root, 1, 2];
     let frames = [made + 8, code(0x110), root];
-    check(&space, registers(made + 8, STACK, STACK, 5), &stack, &frames, WalkEnd::Root);
+    check(&space, &registers(made + 8, STACK, STACK, 5), &stack, &frames, WalkEnd::Root);
 }
 
 /// A stack with the frame that the kernel makes for a signal at its start, and these registers in it.
@@ -127,7 +127,7 @@ fn signal_frames_by_their_memory() {
     stack.extend(signal_stack(&interrupted));
     stack.resize(0x500 / 8, 0);
     stack.extend([0, root, 1, 2]);
-    check(&space, registers(pc, STACK, STACK, 5), &stack, &[pc, trampoline, leaf, root], WalkEnd::Root);
+    check(&space, &registers(pc, STACK, STACK, 5), &stack, &[pc, trampoline, leaf, root], WalkEnd::Root);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn instructions_where_nothing_is_described() {
     let root = code(IN_ROOT);
     let stack = [0, root, 1, 2];
     for (at, sp, x30) in [(0, STACK + 32, root), (4, STACK, 5), (12, STACK, 5), (16, STACK + 32, root)] {
-        check(&space, registers(code(at), sp, 7, x30), &stack, &[code(at), root], WalkEnd::Root);
+        check(&space, &registers(code(at), sp, 7, x30), &stack, &[code(at), root], WalkEnd::Root);
     }
 }
 
@@ -149,7 +149,7 @@ fn return_addresses_in_other_registers() {
     let space = space(arm(&[], &[&[0x09, 30, 15, 0x0e, 16]]));
     let mut values = registers(code(0x110), STACK, 0, 5);
     values[15] = code(IN_ROOT);
-    check(&space, values, &[1, 2], &[code(0x110), code(IN_ROOT)], WalkEnd::Root);
+    check(&space, &values, &[1, 2], &[code(0x110), code(IN_ROOT)], WalkEnd::Root);
 }
 
 /// A generator of numbers that is the same in every run (xorshift, Marsaglia 2003).
@@ -198,9 +198,11 @@ fn every_walk_ends() {
         space.map_code(Avma(BASE + CODE + CODE_LEN), 0x1000);
         for _ in 0..50 {
             let mut values = [0; 33];
-            values.iter_mut().for_each(|value| *value = STACK + random.next() % 0x1000);
+            for value in &mut values {
+                *value = STACK + random.next() % 0x1000;
+            }
             values[32] = code(random.next() % CODE_LEN);
-            let (frames, _) = walk(&space, values, &Everywhere(random.next()));
+            let (frames, _) = walk(&space, &values, &Everywhere(random.next()));
             assert!(frames.len() <= MAX_FRAMES);
             most = most.max(frames.len());
         }
