@@ -6,6 +6,7 @@
 #define TABLE 32768
 #define PIECE 512
 #define DEPTH 24
+#define MOST_THREADS 256
 
 static uint64_t table[TABLE];
 
@@ -41,10 +42,10 @@ static void *work(void *passes) {
 
 int main(int argc, char **argv) {
     long passes = argument(argc, argv, 1, 10000), threads = argument(argc, argv, 2, 1);
-    pthread_t others[64];
+    pthread_t others[MOST_THREADS];
     for (unsigned i = 0; i < TABLE; i++) table[i] = i * 2654435761u;
-    for (long i = 1; i < threads && i < 64; i++) pthread_create(&others[i], NULL, work, &passes);
+    for (long i = 1; i < threads && i < MOST_THREADS; i++) pthread_create(&others[i], NULL, work, &passes);
     work(&passes);
-    for (long i = 1; i < threads && i < 64; i++) pthread_join(others[i], NULL);
+    for (long i = 1; i < threads && i < MOST_THREADS; i++) pthread_join(others[i], NULL);
     return 0;
 }

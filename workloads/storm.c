@@ -49,10 +49,13 @@ int main(int argc, char **argv) {
         execl(program, "storm", "exec", left, (char *)NULL);
         return 97;
     }
+    ready();
     for (long i = 0; i < count; i++) {
         pid_t child = start(program, strcmp(way, "vfork") == 0);
         if (child < 0) return 96;
-        waitpid(child, NULL, 0);
+        // Who is recorded ends as it would have ended.
+        int status;
+        if (waitpid(child, &status, 0) != child || status != 0) return 95;
     }
     tell();
     return 0;

@@ -48,7 +48,8 @@ fn main() -> io::Result<()> {
     let written = write_object_seeds(&files)
         .and_then(|()| write_text_seeds())
         .and_then(|()| write_profiles())
-        .and_then(|()| write_markers());
+        .and_then(|()| write_markers())
+        .and_then(|()| write_answers());
     fs::remove_dir_all(&scratch)?;
     println!("{} object files, and seeds made of them, are in {}", files.len(), corpus("").display());
     written
@@ -230,4 +231,11 @@ fn write_markers() -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("records"), records)?;
     fs::write(folder.join("text"), "1500 2000 a step\n1500 1500 now\n")
+}
+
+/// The payload of a block of the answer cache: one answer, of one string, behind the byte that says that it is one.
+fn write_answers() -> io::Result<()> {
+    let numbers = [1_u32, 1, 4, 0x1000, 9, 4].map(u32::to_le_bytes).concat();
+    let answer = [0, 1, 0x10, 0, 1, 1, 0, 3, 0];
+    write("answer_cache", 0, &[&[1], numbers.as_slice(), b"main", &answer].concat())
 }

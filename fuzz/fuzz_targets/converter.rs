@@ -190,6 +190,7 @@ fn sample(input: &mut Unstructured<'_>) -> Result<Sample> {
         state: nyquist_convert::event::SampleState::default(),
         period_ns: len(input)?,
         cpu_time_ns: if input.arbitrary()? { Some(len(input)?) } else { None },
+        counts_anew: false,
         kernel_stack: addresses(input)?,
         user: match input.int_in_range(0..=2)? {
             0 => UserStack::None,

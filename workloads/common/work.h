@@ -77,9 +77,11 @@ static inline void truth_write(const char *program) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     int n = snprintf(line, sizeof line,
-                     "{\"program\":\"%s\",\"pid\":%d,\"cpu_ns\":%llu,\"user_ns\":%llu,\"system_ns\":%llu,\"parts\":{",
+                     "{\"program\":\"%s\",\"pid\":%d,\"cpu_ns\":%llu,\"user_ns\":%llu,\"system_ns\":%llu,\"blocked\":%ld,"
+                     "\"preempted\":%ld,\"parts\":{",
                      program, (int)getpid(), (unsigned long long)clock_ns(CLOCK_PROCESS_CPUTIME_ID),
-                     (unsigned long long)timeval_ns(usage.ru_utime), (unsigned long long)timeval_ns(usage.ru_stime));
+                     (unsigned long long)timeval_ns(usage.ru_utime), (unsigned long long)timeval_ns(usage.ru_stime),
+                     usage.ru_nvcsw, usage.ru_nivcsw);
     for (unsigned i = 0; i < part_count; i++)
         n += snprintf(line + n, sizeof line - (size_t)n, "%s\"%s\":%llu", i ? "," : "", parts[i].name,
                       (unsigned long long)parts[i].ns);

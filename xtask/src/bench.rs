@@ -1,11 +1,14 @@
 //! `cargo xtask bench`: measures nyquist beside its peers, and prints the tables of `docs/benchmarks.md`.
 
 mod analysis;
+mod attach;
+mod builds;
 mod cargo;
 mod measure;
 mod program;
 mod record;
 mod recorder;
+mod roots;
 mod samples;
 mod spread;
 mod tracing;
@@ -23,7 +26,7 @@ pub(crate) struct Options {
 
 #[derive(clap::Subcommand)]
 enum Subject {
-    /// Slowdown of the recorded program, the recorder's CPU time, time to save, samples against CPU time
+    /// Slowdown, the recorder's CPU time, time to save and to attach, samples against CPU time, complete stacks
     Record(record::Options),
     /// What a span of `tracing` costs the profiled program, with layers of several profilers
     Tracing(tracing::Options),

@@ -85,6 +85,7 @@ const WORKLOADS: &[Workload] = &[
     c("plugin_loop", "plugin_loop.c"),
     c("pool", "-pthread pool.c"),
     c("storm", "storm.c"),
+    c("bits32", "-m32 -nostdlib -static -ffreestanding -fno-pie -no-pie bits32.c"),
     c("closer", "closer.c"),
     c("pid_reuse", "pid_reuse.c"),
     c("waits", "waits.c"),

@@ -1,15 +1,78 @@
 //! Samples in little room: going through part of the time reads as few bytes as possible.
 
+use std::ops::Range;
+
 use nyquist_profile::{Profile, Sample, Thread};
 
 use crate::amount::Amount;
 use crate::forest::NONE;
 use crate::selection::SampleState;
 
+/// A thread's samples in its order, with the nodes that they are at before filters and transforms. Their times are
+/// those of the profile's samples.
+#[derive(Debug)]
+pub(crate) enum Column {
+    Compact(Vec<CompactSample>),
+    /// Where the figures of one are too great for little room.
+    Wide(Vec<WideSample>),
+}
+
+impl Column {
+    pub(crate) fn new(profile: &Profile, thread: &Thread, node_of_stack: &[u32]) -> Self {
+        let samples = || {
+            let samples = thread.samples.iter().enumerate();
+            samples.map(|(position, sample)| WideSample::new(profile, sample, position == 0, node_of_stack))
+        };
+        match samples().map(CompactSample::new).collect() {
+            Some(compact) => Self::Compact(compact),
+            None => Self::Wide(samples().collect()),
+        }
+    }
+
+    /// Goes through some of the samples, those in one state (or both).
+    pub(crate) fn go_through(
+        &self,
+        range: Range<usize>,
+        state: SampleState,
+        mut take: impl FnMut(Option<u32>, Amount),
+    ) {
+        match self {
+            Self::Compact(samples) => {
+                for sample in samples[range].iter().filter(|sample| sample.is_in(state)) {
+                    take(sample.node(), sample.amount());
+                }
+            }
+            Self::Wide(samples) => {
+                for sample in samples[range].iter().filter(|sample| state.includes(sample.off_cpu)) {
+                    take(sample.node, sample.amount);
+                }
+            }
+        }
+    }
+}
+
+/// A sample of any figures.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WideSample {
+    node: Option<u32>,
+    amount: Amount,
+    off_cpu: bool,
+}
+
+impl WideSample {
+    fn new(profile: &Profile, sample: &Sample, is_first: bool, node_of_stack: &[u32]) -> Self {
+        Self {
+            node: sample.stack.map(|stack| node_of_stack[stack.index()]),
+            amount: Amount::of_sample(profile, sample, is_first),
+            off_cpu: sample.off_cpu,
+        }
+    }
+}
+
 /// The bit of a weight that says that the thread waited.
 const OFF_CPU: u32 = 1 << 31;
 
-/// A sample in 12 bytes instead of 32; its time is that of the profile's sample of the same number.
+/// A sample in 12 bytes instead of 32.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactSample {
     /// Its node, [`NONE`] without a stack.
@@ -21,72 +84,48 @@ pub(crate) struct CompactSample {
 
 impl CompactSample {
     /// `None` if its figures are too great.
-    fn new(sample: &Sample, amount: Amount, node_of_stack: &[u32]) -> Option<Self> {
-        let weight = u32::try_from(amount.weight).ok().filter(|weight| weight & OFF_CPU == 0)?;
+    fn new(sample: WideSample) -> Option<Self> {
+        let weight = u32::try_from(sample.amount.weight).ok().filter(|weight| weight & OFF_CPU == 0)?;
         Some(Self {
-            node: sample.stack.map_or(NONE, |stack| node_of_stack[stack.index()]),
+            node: sample.node.unwrap_or(NONE),
             weight: if sample.off_cpu { weight | OFF_CPU } else { weight },
-            cpu_ns: amount.cpu_ns.try_into().ok()?,
+            cpu_ns: sample.amount.cpu_ns.try_into().ok()?,
         })
     }
 
-    pub(crate) fn node(self) -> Option<u32> {
+    fn node(self) -> Option<u32> {
         Some(self.node).filter(|&node| node != NONE)
     }
 
-    pub(crate) fn amount(self) -> Amount {
+    fn amount(self) -> Amount {
         Amount { weight: (self.weight & !OFF_CPU).into(), cpu_ns: self.cpu_ns.into() }
     }
 
-    pub(crate) fn is_in(self, state: SampleState) -> bool {
-        match state {
-            SampleState::OnCpu => self.weight & OFF_CPU == 0,
-            SampleState::OffCpu => self.weight & OFF_CPU != 0,
-            SampleState::Both => true,
-        }
+    fn is_in(self, state: SampleState) -> bool {
+        state.includes(self.weight & OFF_CPU != 0)
     }
-}
-
-/// A thread's samples, in its order; `None` if the figures of one are too great.
-pub(crate) fn of_thread(
-    profile: &Profile,
-    thread: &Thread,
-    node_of_stack: &[u32],
-) -> Option<Vec<CompactSample>> {
-    let samples = thread.samples.iter().enumerate();
-    let compact = samples.map(|(position, sample)| {
-        CompactSample::new(sample, Amount::of_sample(profile, sample, position == 0), node_of_stack)
-    });
-    compact.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use nyquist_profile::{Sample, StackId};
-
     use super::*;
 
     #[test]
     fn a_compact_sample_is_the_sample() {
-        let check = |off_cpu, weight: u32, cpu_delta, stack: Option<usize>, is_small: bool| {
-            let stack = stack.map(StackId::from_index);
-            let sample = Sample { time: 0, cpu_delta, stack, weight, off_cpu };
-            let amount = Amount { weight: weight.into(), cpu_ns: cpu_delta };
-            let compact = CompactSample::new(&sample, amount, &[7, 8]);
+        let check = |off_cpu, weight: u64, cpu_ns, node: Option<u32>, is_small: bool| {
+            let sample = WideSample { node, amount: Amount { weight, cpu_ns }, off_cpu };
+            let compact = CompactSample::new(sample);
             assert_eq!(compact.is_some(), is_small, "{sample:?}");
             if let Some(compact) = compact {
-                assert_eq!(
-                    (compact.amount(), compact.node()),
-                    (amount, stack.map(|stack| stack.index() as u32 + 7))
-                );
+                assert_eq!((compact.amount(), compact.node()), (sample.amount, node));
                 for state in [SampleState::OnCpu, SampleState::OffCpu, SampleState::Both] {
-                    assert_eq!(compact.is_in(state), state.accepts(&sample));
+                    assert_eq!(compact.is_in(state), state.includes(off_cpu));
                 }
             }
         };
-        check(false, 1, 1_000_000, Some(1), true);
+        check(false, 1, 1_000_000, Some(8), true);
         check(true, 77, 0, None, true);
-        check(false, u32::MAX >> 1, u32::MAX.into(), Some(0), true);
+        check(false, (u32::MAX >> 1).into(), u32::MAX.into(), Some(7), true);
         check(false, 1 << 31, 0, None, false);
         check(true, 1, 1 << 32, None, false);
     }

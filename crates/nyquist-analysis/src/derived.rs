@@ -47,6 +47,24 @@ impl<'a> Derived<'a> {
         }
     }
 
+    /// Whether the stacks are those of the profile, whatever became of their samples.
+    pub(crate) fn is_original(&self) -> bool {
+        matches!(self.forest, Cow::Borrowed(_))
+    }
+
+    /// Whether nothing has been dropped or moved.
+    pub(crate) fn keeps_all(&self) -> bool {
+        self.map.is_none() && self.keeps_stackless
+    }
+
+    /// Whether samples at `node`, or without a stack, are still there.
+    pub(crate) fn keeps(&self, node: Option<u32>) -> bool {
+        match node {
+            Some(node) => self.target(node).is_some(),
+            None => self.keeps_stackless,
+        }
+    }
+
     /// Hands the samples of each node to the one that `target` has for it: an ancestor, itself, or [`NONE`] to drop
     /// them.
     pub(crate) fn move_samples(&mut self, target: Vec<u32>) {
@@ -131,22 +149,21 @@ struct Links {
 impl Links {
     fn kept(old: &Forest, fates: &[Fate]) -> Self {
         let mut parent = Vec::with_capacity(fates.len());
-        // For each old node, the nearest of it and its callers that stays; and where its samples go.
+        // For each old node, the nearest of it and its callers that stays.
         let mut nearest = Vec::with_capacity(old.len());
-        let mut target = Vec::with_capacity(old.len());
         for (&fate, &old_parent) in fates.iter().zip(&old.parent) {
             let caller = if old_parent == NONE { NONE } else { nearest[old_parent as usize] };
-            let (here, samples) = match fate {
-                Fate::Keep => {
-                    parent.push(caller);
-                    let kept = parent.len() as u32 - 1;
-                    (kept, kept)
-                }
-                Fate::Merge => (caller, caller),
-                Fate::Drop => (caller, NONE),
-            };
-            nearest.push(here);
-            target.push(samples);
+            if fate == Fate::Keep {
+                nearest.push(parent.len() as u32);
+                parent.push(caller);
+            } else {
+                nearest.push(caller);
+            }
+        }
+        // That is where its samples go, if they are not dropped.
+        let mut target = nearest;
+        for (target, _) in target.iter_mut().zip(fates).filter(|(_, fate)| **fate == Fate::Drop) {
+            *target = NONE;
         }
         let end = forest::ends(&parent);
         Self { parent, end, target }

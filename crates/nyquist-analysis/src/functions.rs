@@ -1,10 +1,13 @@
 //! The table of functions: what each takes itself and with its callees.
 
+use std::cmp::Reverse;
+
 use nyquist_profile::FuncId;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::once;
+use crate::once::{self, SelfAndTotal};
+use crate::parallel;
 use crate::view::View;
 
 /// The functions of a profile, the one with the greatest self weight first.
@@ -39,17 +42,28 @@ pub struct Function<'a> {
 impl<'a> View<'a> {
     /// What each function takes, itself and with its callees. O(nodes + functions × log functions).
     pub fn functions(&self) -> FunctionTable<'a> {
-        let funcs = &self.forest().func;
-        let amounts = once::by_key(self, self.index.function_count(), |node| Some(funcs[node] as usize));
+        let order = self.index.functions();
+        let amounts = if self.derived.is_original() {
+            order.keys.sum_up(self)
+        } else {
+            let funcs = &self.forest().func;
+            once::by_key(self, self.index.function_count(), |node| Some(funcs[node] as usize))
+        };
         let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
-        let mut functions: Vec<_> = sampled
-            .map(|(index, amounts)| self.function_row(FuncId::from_index(index), amounts.own, amounts.total))
+        let mut places: Vec<_> = sampled
+            .map(|(func, SelfAndTotal { own, total })| {
+                (Reverse((own.weight, total.weight)), order.rank[func], func as u32)
+            })
             .collect();
-        functions.sort_by(|a, b| {
-            let weights = (b.self_amount.weight, b.total.weight).cmp(&(a.self_amount.weight, a.total.weight));
-            weights.then_with(|| a.name.cmp(b.name)).then_with(|| a.func.cmp(&b.func))
-        });
-        FunctionTable { total: self.total(), functions }
+        parallel::sort(&mut places);
+        let row = |&(_, _, func): &(_, u32, u32)| {
+            let SelfAndTotal { own, total } = amounts[func as usize];
+            self.function_row(FuncId::from_index(func as usize), own, total)
+        };
+        FunctionTable {
+            total: self.total(),
+            functions: parallel::map(&places, parallel::ROWS_WORTH_SHARING, row),
+        }
     }
 
     pub(crate) fn function_row(&self, func: FuncId, self_amount: Amount, total: Amount) -> Function<'a> {

@@ -1,11 +1,14 @@
 //! Amounts by thread, process, lib and category.
 
+use std::ops::Range;
+
 use nyquist_profile::{CategoryColor, CategoryId, LibId, ProcessIndex, ThreadIndex};
 use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::once;
 use crate::parallel;
+use crate::tallies::Count;
 use crate::view::View;
 
 /// What a thread takes.
@@ -77,39 +80,54 @@ pub struct CategoryRow<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What each selected thread takes, the greatest first; idle ones are there too. O(samples).
+    /// What each selected thread takes, the greatest first; idle ones are there too. O(threads × log samples), with filters and
+    /// transforms O(samples).
     pub fn by_thread(&self) -> Vec<ThreadRow<'a>> {
         let profile = self.profile();
         let row = |&id: &ThreadIndex| {
             let thread = profile.thread(id);
-            let (mut amount, mut samples) = (Amount::default(), 0);
-            self.index.go_through(id, self.chosen.range_of(id), self.chosen.state, |node, of_sample| {
-                let stays = match node {
-                    Some(node) => self.derived.target(node).is_some(),
-                    None => self.derived.keeps_stackless,
-                };
-                if stays {
-                    amount += of_sample;
-                    samples += 1;
-                }
-            });
-            let pid = &profile.process(thread.process).pid;
+            let count = self.count_of(id);
             ThreadRow {
                 thread: id,
                 name: &thread.name,
                 tid: &thread.tid,
                 process: thread.process,
-                pid,
-                amount,
-                samples,
+                pid: &profile.process(thread.process).pid,
+                amount: count.amount,
+                samples: count.samples,
             }
         };
-        let threads = &self.chosen.threads;
-        let mut rows =
-            parallel::pieces(threads.len(), 1, |range| threads[range].iter().map(row).collect::<Vec<_>>())
-                .concat();
+        let mut rows = parallel::map(&self.chosen.threads, 1, row);
         rows.sort_by(|a, b| b.amount.cmp(&a.amount).then(a.thread.cmp(&b.thread)));
         rows
+    }
+
+    /// How many samples a thread has, and what they sum to.
+    fn count_of(&self, id: ThreadIndex) -> Count {
+        let state = self.chosen.state;
+        let range = self.chosen.range_of(id);
+        let len = self.profile().thread(id).samples.len();
+        if self.derived.keeps_all() {
+            let before = |position| self.index.tally_before(id, position).count(state);
+            return before(range.end) - before(range.start);
+        }
+        if range.len() < len / 2 {
+            return self.count_one_by_one(id, range);
+        }
+        let mut count = Count::default();
+        self.index.sums.of_thread(id, state).for_each(|sums| count += sums.left_by(&self.derived));
+        let before = self.count_one_by_one(id, 0..range.start);
+        count - before - self.count_one_by_one(id, range.end..len)
+    }
+
+    fn count_one_by_one(&self, id: ThreadIndex, range: Range<usize>) -> Count {
+        let mut count = Count::default();
+        self.index.sums.columns[id.index()].go_through(range, self.chosen.state, |node, amount| {
+            if self.derived.keeps(node) {
+                count.add(amount);
+            }
+        });
+        count
     }
 
     /// What each process takes that has a selected thread, the greatest first. O(samples).

@@ -1,9 +1,13 @@
 //! What is worked out once for a profile, before anything is asked.
 
-use nyquist_profile::{FuncId, Profile};
+use std::sync::OnceLock;
+
+use nyquist_profile::{FuncId, Profile, ThreadIndex};
 
 use crate::forest::Forest;
+use crate::orders::{FunctionOrder, LineOrder};
 use crate::sums::IndexedSums;
+use crate::tallies::Tally;
 
 /// What is worked out once for a profile, for all questions that follow.
 #[derive(Debug)]
@@ -14,6 +18,8 @@ pub struct Index<'p> {
     /// The node of each stack.
     pub(crate) node_of_stack: Vec<u32>,
     pub(crate) sums: IndexedSums,
+    functions: OnceLock<FunctionOrder>,
+    lines: OnceLock<LineOrder>,
 }
 
 impl<'p> Index<'p> {
@@ -21,7 +27,22 @@ impl<'p> Index<'p> {
     pub fn new(profile: &'p Profile) -> Self {
         let (forest, node_of_stack) = Forest::of_stacks(profile);
         let sums = IndexedSums::new(profile, &node_of_stack);
-        Self { profile, forest, node_of_stack, sums }
+        Self { profile, forest, node_of_stack, sums, functions: OnceLock::new(), lines: OnceLock::new() }
+    }
+
+    /// The order of the functions, worked out when first asked for. O(nodes + functions × log functions).
+    pub(crate) fn functions(&self) -> &FunctionOrder {
+        self.functions.get_or_init(|| FunctionOrder::new(self))
+    }
+
+    /// The order of the lines, worked out when first asked for. O(nodes + frames × log frames).
+    pub(crate) fn lines(&self) -> &LineOrder {
+        self.lines.get_or_init(|| LineOrder::new(self.profile, &self.forest))
+    }
+
+    /// What the samples of a thread before that position sum to.
+    pub(crate) fn tally_before(&self, thread: ThreadIndex, position: usize) -> Tally {
+        self.sums.tallies[thread.index()].before(position, self.profile, self.profile.thread(thread))
     }
 
     /// The profile.

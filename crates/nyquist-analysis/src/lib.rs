@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod amount;
+mod checkpoints;
 mod chosen;
 mod columns;
 mod comparable_name;
@@ -36,17 +37,21 @@ mod groups;
 mod index;
 mod markers;
 mod once;
+mod orders;
 mod parallel;
 mod pattern;
 mod patterns;
 mod peek;
+mod plan;
 mod positions;
+mod ran;
 mod samples;
 mod selection;
 mod spans;
 mod statistics;
 mod summary;
 mod sums;
+mod tallies;
 #[cfg(test)]
 mod test_profile;
 mod timeline;

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::amount::Amount;
+use crate::forest::Forest;
 use crate::parallel;
 use crate::view::View;
 
@@ -27,6 +28,10 @@ pub(crate) fn by_key(
     let pieces = parallel::pieces(view.forest().len(), NODES_WORTH_SHARING.max(keys), |nodes| {
         by_key_of_nodes(view, nodes, keys, &key)
     });
+    add_up(pieces)
+}
+
+fn add_up(pieces: Vec<Vec<SelfAndTotal>>) -> Vec<SelfAndTotal> {
     let sum = pieces.into_iter().reduce(|mut sum, piece| {
         for (sum, piece) in sum.iter_mut().zip(piece) {
             sum.own += piece.own;
@@ -35,6 +40,55 @@ pub(crate) fn by_key(
         sum
     });
     sum.unwrap_or_default()
+}
+
+/// The keys of all nodes of a forest, each with whether no caller has the same: what [`by_key`] finds out, once and for
+/// all.
+#[derive(Debug)]
+pub(crate) struct NodeKeys {
+    of_node: Vec<u32>,
+    /// One more than the greatest key.
+    count: usize,
+}
+
+/// The bit of a key that says that no caller has the same.
+const OUTERMOST: u32 = 1 << 31;
+
+impl NodeKeys {
+    /// O(nodes + keys).
+    pub(crate) fn new(forest: &Forest, count: usize, key: impl Fn(usize) -> u32) -> Self {
+        let mut open = OpenFrames::new(count);
+        let of_node = (0..forest.len()).map(|node| {
+            open.leave_before(node as u32);
+            let key = key(node);
+            if open.enter(key as usize, forest.end[node]) { key | OUTERMOST } else { key }
+        });
+        Self { of_node: of_node.collect(), count }
+    }
+
+    /// Sums up the samples of a view whose forest is the one that the keys are of. O(nodes + keys).
+    pub(crate) fn sum_up(&self, view: &View<'_>) -> Vec<SelfAndTotal> {
+        let nodes = self.of_node.len();
+        add_up(parallel::pieces(nodes, NODES_WORTH_SHARING.max(self.count), |range| {
+            let mut amounts = vec![SelfAndTotal::default(); self.count];
+            let mut node = range.start;
+            while node < range.end {
+                let total = view.total_of(node as u32);
+                if total.is_zero() {
+                    node = view.forest().end[node] as usize;
+                    continue;
+                }
+                let key = self.of_node[node];
+                let amounts = &mut amounts[(key & !OUTERMOST) as usize];
+                amounts.own += view.own(node as u32);
+                if key & OUTERMOST != 0 {
+                    amounts.total += total;
+                }
+                node += 1;
+            }
+            amounts
+        }))
+    }
 }
 
 /// The same for some of the nodes, whose totals may reach beyond them.

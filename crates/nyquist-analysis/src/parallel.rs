@@ -3,6 +3,9 @@
 use std::ops::Range;
 use std::thread;
 
+/// Fewer rows than this are sorted, or made, by one CPU.
+pub(crate) const ROWS_WORTH_SHARING: usize = 5000;
+
 /// Cuts `0..len` into a piece for each CPU and works on all of them at once; the results in the order of the pieces.
 /// No piece is smaller than `least`: starting a thread takes as long as that much work.
 pub(crate) fn pieces<T: Send>(len: usize, least: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
@@ -19,6 +22,25 @@ pub(crate) fn pieces<T: Send>(len: usize, least: usize, work: impl Fn(Range<usiz
         });
         std::iter::once(first).chain(others).collect()
     })
+}
+
+/// Makes something of each item, each CPU of a piece of them, which is no smaller than `least`.
+pub(crate) fn map<'i, I: Sync, T: Send>(
+    items: &'i [I],
+    least: usize,
+    work: impl Fn(&'i I) -> T + Sync,
+) -> Vec<T> {
+    let pieces = pieces(items.len(), least, |range| items[range].iter().map(&work).collect::<Vec<_>>());
+    pieces.into_iter().flatten().collect()
+}
+
+/// Sorts, each CPU of two a half. Equal items may change places.
+pub(crate) fn sort<T: Ord + Send>(items: &mut [T]) {
+    let (first, second) = items.split_at_mut(items.len() / 2);
+    let is_worth_it = first.len() >= ROWS_WORTH_SHARING;
+    both(is_worth_it, || first.sort_unstable(), || second.sort_unstable());
+    // This finds that both halves are in order, and merges them.
+    items.sort();
 }
 
 /// Does two things at once, where that is worth starting a thread.
@@ -51,5 +73,17 @@ mod tests {
             assert!(numbers.concat().into_iter().eq(0..len), "{len} {least}");
         }
         assert_eq!(pieces(1000, 501, |range| range).len(), 1);
+    }
+
+    #[test]
+    fn halves_are_sorted_and_merged() {
+        for len in [0, 1, 2, 3, 1000, 2 * ROWS_WORTH_SHARING + 1] {
+            let mut numbers: Vec<_> =
+                (0..len as u64).map(|number| number.wrapping_mul(0x9E37_79B9) % 1000).collect();
+            let mut expected = numbers.clone();
+            expected.sort_unstable();
+            sort(&mut numbers);
+            assert_eq!(numbers, expected);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Self and total amounts by source line and by instruction.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
@@ -11,6 +11,8 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::forest::NONE;
 use crate::once::{self, SelfAndTotal};
+use crate::orders::{self, Position};
+use crate::parallel;
 use crate::view::View;
 
 /// Which code is asked about.
@@ -57,13 +59,12 @@ pub struct Instruction<'a> {
 impl<'a> View<'a> {
     /// What each source line takes, the one with the greatest self weight first. O(nodes + frames).
     pub fn lines(&self, code: Code) -> Vec<Line<'a>> {
+        if code == Code::All {
+            return self.all_lines();
+        }
         let profile = self.profile();
-        let position = |frame: &Frame| {
-            let source: Option<SourceId> = profile.func(frame.func).source;
-            Some((source, frame.line))
-        };
         let file = |source: SourceId| profile.string(profile.source(source).filename);
-        let mut amounts = self.by_position(code, position);
+        let mut amounts = self.by_position(code, |frame| Some(orders::line_of(profile, frame)));
         amounts.sort_unstable_by(|((a_source, a_line), a), ((b_source, b_line), b)| {
             let by_amount = (b.own, b.total).cmp(&(a.own, a.total));
             // Most lines with the same amounts are in the same file, whose path need not be looked at.
@@ -76,13 +77,42 @@ impl<'a> View<'a> {
             };
             by_amount.then_with(by_file).then_with(|| a_line.cmp(b_line))
         });
-        let lines = amounts.into_iter().map(|((source, line), amounts)| Line {
-            file: source.map(file),
-            line,
-            self_amount: amounts.own,
-            total: amounts.total,
-        });
-        lines.collect()
+        amounts.into_iter().map(|(position, amounts)| self.line(position, amounts)).collect()
+    }
+
+    /// The same of all code, which may have hundreds of thousands of lines.
+    fn all_lines(&self) -> Vec<Line<'a>> {
+        let order = self.index.lines();
+        let amounts = if self.derived.is_original() {
+            order.keys.sum_up(self)
+        } else {
+            let count = order.lines.len();
+            once::by_key(self, count, |node| {
+                self.has_code(node).then(|| order.of_frame[self.frame_index_of(node)] as usize)
+            })
+        };
+        let sampled = amounts.iter().enumerate().filter(|(_, amounts)| !amounts.total.is_zero());
+        let mut places: Vec<_> =
+            sampled.map(|(line, amounts)| (Reverse((amounts.own, amounts.total)), line as u32)).collect();
+        parallel::sort(&mut places);
+        let row = |&(_, line): &(_, u32)| self.line(order.lines[line as usize], amounts[line as usize]);
+        parallel::map(&places, parallel::ROWS_WORTH_SHARING, row)
+    }
+
+    fn line(&self, (source, line): Position, amounts: SelfAndTotal) -> Line<'a> {
+        let profile = self.profile();
+        let file = source.map(|source| profile.string(profile.source(source).filename));
+        Line { file, line, self_amount: amounts.own, total: amounts.total }
+    }
+
+    /// Whether a node is of a function: a collapsed lib is at no line and no address.
+    fn has_code(&self, node: usize) -> bool {
+        (self.forest().func[node] as usize) < self.profile().funcs().len()
+    }
+
+    /// The index of a node's frame in the profile.
+    fn frame_index_of(&self, node: usize) -> usize {
+        self.profile().stacks()[self.forest().stack[node] as usize].frame.index()
     }
 
     /// What each instruction takes, the one with the greatest self weight first. O(nodes + frames).
@@ -106,11 +136,11 @@ impl<'a> View<'a> {
         instructions
     }
 
-    fn by_position<Position: Copy + Eq + Hash>(
+    fn by_position<At: Copy + Eq + Hash>(
         &self,
         code: Code,
-        position: impl Fn(&Frame) -> Option<Position>,
-    ) -> Vec<(Position, SelfAndTotal)> {
+        position: impl Fn(&Frame) -> Option<At>,
+    ) -> Vec<(At, SelfAndTotal)> {
         let profile = self.profile();
         let is_asked = |frame: &Frame| match code {
             Code::All => true,
@@ -119,7 +149,7 @@ impl<'a> View<'a> {
         };
         let mut positions = Vec::new();
         let mut keys = FxHashMap::default();
-        let mut key_of = |position: Position| match keys.entry(position) {
+        let mut key_of = |position: At| match keys.entry(position) {
             Entry::Occupied(entry) => *entry.get(),
             Entry::Vacant(entry) => {
                 positions.push(position);
@@ -131,15 +161,9 @@ impl<'a> View<'a> {
         let key_of_frame: Vec<u32> = frames
             .map(|frame| position(frame).filter(|_| is_asked(frame)).map_or(NONE, &mut key_of))
             .collect();
-        let forest = self.forest();
-        let func_count = profile.funcs().len();
         let amounts = once::by_key(self, positions.len(), |node| {
-            // A collapsed lib is at no line.
-            let is_func = (forest.func[node] as usize) < func_count;
-            let stack = &profile.stacks()[forest.stack[node] as usize];
-            Some(key_of_frame[stack.frame.index()])
-                .filter(|&key| is_func && key != NONE)
-                .map(|key| key as usize)
+            let key = key_of_frame[self.frame_index_of(node)];
+            (key != NONE && self.has_code(node)).then_some(key as usize)
         });
         let sampled = positions.into_iter().zip(amounts);
         sampled.filter(|(_, amounts)| !amounts.total.is_zero()).collect()

@@ -54,9 +54,14 @@ pub enum SampleState {
 impl SampleState {
     /// Whether the sample is of a thread in that state.
     pub fn accepts(self, sample: &Sample) -> bool {
+        self.includes(sample.off_cpu)
+    }
+
+    /// Whether it is the state of a thread that is off the CPU, or on it.
+    pub(crate) fn includes(self, off_cpu: bool) -> bool {
         match self {
-            Self::OnCpu => !sample.off_cpu,
-            Self::OffCpu => sample.off_cpu,
+            Self::OnCpu => !off_cpu,
+            Self::OffCpu => off_cpu,
             Self::Both => true,
         }
     }

@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use nyquist_profile::{StackId, ThreadIndex};
+use nyquist_profile::{Meta, Sample, StackId, ThreadIndex};
 
-use crate::chosen::ChosenSample;
 use crate::view::View;
 
 /// A sample's place in time.
@@ -16,6 +15,36 @@ pub(crate) struct Span {
     pub(crate) ns: u64,
     /// The stack that it had before filters and transforms, which [`View::node_of_span`] looks up.
     stack: Option<StackId>,
+}
+
+impl Span {
+    /// What a sample stands for; `last` is the time of the one before it, 0 for the first.
+    ///
+    /// A sampler of CPU time takes a sample when a period of it is over, so a sample stands for the time before it:
+    /// as much as was used since the sample before, up to that sample. Gaps of less than half an interval are noise
+    /// and closed.
+    pub(crate) fn new(meta: &Meta, sample: &Sample, is_first_of_thread: bool, last: u64) -> Self {
+        let ns = length(meta, sample, is_first_of_thread);
+        let start = sample.time.saturating_sub(ns);
+        let is_noise = start.saturating_sub(last) < meta.interval / 2;
+        let start = if is_noise { last } else { start.max(last) };
+        Self { times: start..sample.time, ns, stack: sample.stack }
+    }
+
+    /// What was used up to a time, so that rounding loses nothing.
+    pub(crate) fn used_until(&self, time: u64) -> u64 {
+        let length = self.times.end - self.times.start;
+        (u128::from(self.ns) * u128::from(time - self.times.start) / u128::from(length)) as u64
+    }
+}
+
+/// How much of the time before a sample its thread ran, or waited, in ns.
+pub(crate) fn length(meta: &Meta, sample: &Sample, is_first_of_thread: bool) -> u64 {
+    if meta.has_cpu_deltas && !sample.off_cpu && !is_first_of_thread {
+        sample.cpu_delta
+    } else {
+        u64::from(sample.weight).saturating_mul(meta.interval)
+    }
 }
 
 impl View<'_> {
@@ -34,21 +63,12 @@ impl View<'_> {
     }
 
     /// The places in time of a thread's samples that the view has, in order and without overlaps.
-    ///
-    /// A sampler of CPU time takes a sample when a period of it is over, so a sample stands for the time before it:
-    /// as much as was used since the sample before, up to that sample. Gaps of less than half an interval are noise
-    /// and closed.
     pub(crate) fn spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
         let mut last = 0;
         self.chosen.of_thread(thread).filter_map(move |chosen| {
-            let end = chosen.sample.time;
-            let ns = self.length(&chosen);
-            let start = end.saturating_sub(ns);
-            let is_noise = start.saturating_sub(last) < self.profile().meta().interval / 2;
-            let start = if is_noise { last } else { start.max(last) };
-            last = end;
-            let stack = chosen.sample.stack;
-            self.keeps(stack).then_some(Span { times: start..end, ns, stack })
+            let span = Span::new(self.profile().meta(), chosen.sample, chosen.is_first, last);
+            last = span.times.end;
+            self.keeps(span.stack).then_some(span)
         })
     }
 
@@ -69,14 +89,5 @@ impl View<'_> {
     /// The node that a span is at; none where it has no stack.
     pub(crate) fn node_of_span(&self, span: &Span) -> Option<u32> {
         span.stack.and_then(|stack| self.node_of(stack))
-    }
-
-    fn length(&self, chosen: &ChosenSample<'_>) -> u64 {
-        let meta = self.profile().meta();
-        if meta.has_cpu_deltas && !chosen.sample.off_cpu && !chosen.is_first {
-            chosen.amount.cpu_ns
-        } else {
-            chosen.amount.weight.saturating_mul(meta.interval)
-        }
     }
 }

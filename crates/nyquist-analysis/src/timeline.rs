@@ -6,6 +6,8 @@ use nyquist_profile::{CategoryColor, CategoryId, ThreadIndex};
 use serde::Serialize;
 
 use crate::parallel;
+use crate::ran::Ran;
+use crate::selection::SampleState;
 use crate::spans::Span;
 use crate::view::View;
 
@@ -45,19 +47,33 @@ pub struct CategoryTimeline<'a> {
 }
 
 impl<'a> View<'a> {
-    /// The CPU use of each selected thread over time. O(samples + threads × parts).
+    /// The CPU use of each selected thread over time. O(threads × parts × log samples), with filters, with transforms and
+    /// off the CPU O(samples + threads × parts).
     pub fn thread_timeline(&self, parts: usize) -> Timeline<ThreadTimeline<'a>> {
         let scale = Scale::new(self.times(), parts);
+        let is_indexed = self.derived.keeps_all() && self.chosen.state == SampleState::OnCpu;
         let row = |&thread: &ThreadIndex| {
-            let mut parts_ns = vec![0; parts];
-            let mut cursor = scale.cursor();
-            self.spans_of(thread).for_each(|span| cursor.add(&span, &mut parts_ns));
+            let parts_ns =
+                if is_indexed { self.ran_in(thread, &scale) } else { self.spans_in(thread, &scale) };
             ThreadTimeline { thread, name: &self.profile().thread(thread).name, parts_ns }
         };
-        let threads = &self.chosen.threads;
-        let rows =
-            parallel::pieces(threads.len(), 1, |range| threads[range].iter().map(row).collect::<Vec<_>>());
-        scale.timeline(rows.concat())
+        let rows = parallel::map(&self.chosen.threads, 1, row);
+        scale.timeline(rows)
+    }
+
+    /// How long a thread ran in each part, where all its samples on the CPU count.
+    fn ran_in(&self, thread: ThreadIndex, scale: &Scale) -> Vec<u64> {
+        let mut ran = Ran::new(self, thread);
+        let until: Vec<_> = scale.bounds.iter().map(|&bound| ran.until(bound)).collect();
+        until.windows(2).map(|pair| pair[1].wrapping_sub(pair[0])).collect()
+    }
+
+    /// The same span by span.
+    fn spans_in(&self, thread: ThreadIndex, scale: &Scale) -> Vec<u64> {
+        let mut parts_ns = vec![0; scale.parts()];
+        let mut cursor = scale.cursor();
+        self.spans_of(thread).for_each(|span| cursor.add(&span, &mut parts_ns));
+        parts_ns
     }
 
     /// The time in each category that has any, over time. O(samples + categories × parts).
@@ -138,7 +154,8 @@ struct Cursor<'a> {
 }
 
 impl Cursor<'_> {
-    /// Shares what a span stands for out to the parts that it covers. What is before the first part is left out.
+    /// Shares what a span stands for out to the parts that it covers. What is before the first part is left out. Sums of
+    /// hostile figures wrap around.
     fn add(&mut self, span: &Span, parts_ns: &mut [u64]) {
         let Scale { times, bounds } = self.scale;
         let (start, end) = (span.times.start.max(times.start), span.times.end.min(times.end));
@@ -150,25 +167,19 @@ impl Cursor<'_> {
         }
         // Most spans are in one part.
         if span.times.end <= bounds[self.part + 1] && span.times.start == start {
-            parts_ns[self.part] += span.ns;
+            parts_ns[self.part] = parts_ns[self.part].wrapping_add(span.ns);
             return;
         }
         let mut from = start;
         for (part_ns, &bound) in parts_ns[self.part..].iter_mut().zip(&bounds[self.part + 1..]) {
             let to = bound.min(end);
-            *part_ns += used_until(span, to) - used_until(span, from);
+            *part_ns = part_ns.wrapping_add(span.used_until(to) - span.used_until(from));
             if to == end {
                 break;
             }
             from = to;
         }
     }
-}
-
-/// What was used up to a time, so that rounding loses nothing.
-fn used_until(span: &Span, time: u64) -> u64 {
-    let length = span.times.end - span.times.start;
-    (u128::from(span.ns) * u128::from(time - span.times.start) / u128::from(length)) as u64
 }
 
 #[cfg(test)]

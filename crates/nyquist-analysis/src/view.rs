@@ -9,8 +9,9 @@ use crate::chosen::{Chosen, ChosenSample};
 use crate::derived::Derived;
 use crate::forest::{Forest, NONE};
 use crate::index::{FunctionInfo, Index};
+use crate::plan::Plan;
 use crate::selection::Selection;
-use crate::sums::{self, Plan, Sums};
+use crate::sums::{self, Sums};
 use crate::{patterns, transform};
 
 /// What a selection leaves of a profile. All questions are asked of it.
@@ -143,14 +144,15 @@ fn sum_up<'a>(
     chosen: &Chosen<'_>,
     derived: &Derived<'_>,
 ) -> (Cow<'a, [Amount]>, Amount) {
-    let plans: Vec<_> = chosen.states().iter().map(|&state| Plan::new(index, chosen, state)).collect();
-    let all = &index.sums.all_on_cpu;
-    let (own, stackless) = match &*plans {
-        [plan] if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
-        plans => {
-            let mut sums = Sums::new(index.forest.len());
-            for plan in plans {
-                plan.add_to(&mut sums);
+    let mut plans = chosen.states().iter().map(|&state| Plan::new(index, chosen, state));
+    let (first, second) = (plans.next(), plans.next());
+    let all = index.sums.checkpoints.all();
+    let (own, stackless) = match (first, second) {
+        (Some(plan), None) if plan.is_all() => (Cow::Borrowed(&*all.own), all.stackless),
+        (first, second) => {
+            let mut sums = first.map_or_else(|| Sums::new(index.forest.len()), |plan| plan.sums());
+            if let Some(plan) = second {
+                sums.add_all(&plan.sums());
             }
             (Cow::Owned(sums.own), sums.stackless)
         }
@@ -165,7 +167,7 @@ fn sum_up<'a>(
 
 /// The amounts at the nodes that have them after filters and transforms.
 fn moved(own: &[Amount], map: &[u32], len: usize) -> Vec<Amount> {
-    let mut moved = vec![Amount::default(); len];
+    let mut moved = Sums::new(len).own;
     for (&amount, &target) in own.iter().zip(map) {
         if target != NONE && !amount.is_zero() {
             moved[target as usize] += amount;

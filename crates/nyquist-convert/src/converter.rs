@@ -1,5 +1,6 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
+use crate::copies::CopyCounts;
 use crate::event::{Event, Timestamp};
 use crate::filter::Filter;
 use crate::modules::{LibSource, ModuleStore};
@@ -34,6 +35,8 @@ pub struct Statistics {
     pub throttled: u64,
     /// Samples whose stack does not reach its root.
     pub truncated: u64,
+    /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
+    pub completed: u64,
     /// Events that came too late to be put in order.
     pub late: u64,
 }
@@ -102,6 +105,7 @@ impl Converter {
             self.stages.convert(event);
         }
         self.stages.release_waiting(false);
+        self.stages.mark_jit_functions();
     }
 
     /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
@@ -121,6 +125,7 @@ impl Converter {
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
         self.stages.end_all_waits();
+        self.stages.end_all_stays();
         self.stages.release_waiting(true);
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
@@ -151,6 +156,11 @@ impl Converter {
     /// to the next.
     pub fn lib_sources(&self) -> Vec<(LibId, LibSource)> {
         self.stages.lib_sources()
+    }
+
+    /// What came of the copies of stacks since this was last called: for a source that can copy more of them.
+    pub fn take_copy_counts(&mut self) -> CopyCounts {
+        std::mem::take(&mut self.stages.copies)
     }
 
     /// What was counted so far.

@@ -17,6 +17,14 @@ pub(crate) struct Cpus {
 impl Cpus {
     /// Adds a sample to its CPU's row and to that of all CPUs; `label` is the root of its stack there.
     pub(crate) fn add_sample(&mut self, builder: &mut ProfileBuilder, cpu: u32, label: &str, sample: Sample) {
+        let stack = Some(under_label(builder, label, sample.stack));
+        for row in self.rows(builder, cpu) {
+            builder.add_sample(row, Sample { stack, ..sample });
+        }
+    }
+
+    /// The row of all CPUs, and that of one.
+    pub(crate) fn rows(&mut self, builder: &mut ProfileBuilder, cpu: u32) -> [ThreadIndex; 2] {
         let process = *self.process.get_or_insert_with(|| {
             builder.add_process(profile::Process {
                 pid: well_known::CPU_PROCESS_ID.to_owned(),
@@ -34,10 +42,7 @@ impl Cpus {
             let tid = u64::from(cpu) + 1;
             builder.add_thread(profile::Thread::new(process, tid.to_string(), format!("CPU {cpu}")))
         });
-        let stack = Some(under_label(builder, label, sample.stack));
-        for row in [all, own] {
-            builder.add_sample(row, Sample { stack, ..sample });
-        }
+        [all, own]
     }
 }
 

@@ -44,6 +44,15 @@ pub enum EventKind {
         /// The thread.
         tid: Tid,
     },
+    /// A thread left the CPU, and nothing is known of its stack.
+    Descheduled {
+        /// The process.
+        pid: Pid,
+        /// The thread.
+        tid: Tid,
+        /// Whether it could have run on, and was not waiting for anything.
+        preempted: bool,
+    },
     /// Code was mapped into a process.
     Map(Mapping),
     /// Part of an address space went away.
@@ -105,6 +114,38 @@ pub enum EventKind {
     Marker(Box<Marker>),
     /// A quantity has a value.
     Counter(Counter),
+    /// The outer part of a thread's stack was read from its process's memory.
+    LiveStack(Box<LiveStack>),
+}
+
+/// The outer part of a thread's stack, as it was in the memory of its living process a little after samples whose copies
+/// do not reach that far. [`Event::time`] is older than these samples, so that they find it there; when it was read is
+/// [`read_at`](Self::read_at).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveStack {
+    /// The process.
+    pub pid: Pid,
+    /// The thread.
+    pub tid: Tid,
+    /// When it was read.
+    pub read_at: Timestamp,
+    /// The first address, that of a page.
+    pub start: Avma,
+    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes.
+    pub pages: Vec<Bytes>,
+}
+
+impl LiveStack {
+    /// The bytes of a page, whatever the machine's pages are.
+    pub const PAGE: usize = 4096;
+
+    /// The eight bytes at an address as a little-endian number, where they were read. None that lie in two pages.
+    pub fn read_u64(&self, address: Avma) -> Option<u64> {
+        let offset = usize::try_from(address.0.checked_sub(self.start.0)?).ok()?;
+        let page = self.pages.get(offset / Self::PAGE)?;
+        let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
+        Some(u64::from_le_bytes(*bytes))
+    }
 }
 
 /// A range of executable memory and the file that it shows.
@@ -163,6 +204,8 @@ pub struct Sample {
     /// CPU*, each of which counts from 0 for every thread: so the thread's CPU time since a former sample is
     /// the difference to its last value on the same CPU, and its whole time the sum over the CPUs.
     pub cpu_time_ns: Option<u64>,
+    /// Whether that counts only since another event has taken over, from 0 again on each CPU.
+    pub counts_anew: bool,
     /// The kernel's part of the stack, innermost first: the instruction pointer, then return addresses. Empty
     /// where the thread was in user code, or the kernel's stack may not be seen.
     pub kernel_stack: Vec<Avma>,

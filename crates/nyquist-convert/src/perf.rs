@@ -7,8 +7,8 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::{
-    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Task,
-    Words,
+    Body, Branches, CpuMode, MappedIdentity, Mmap, Record, RecordError, RecordFormat, RegisterAbi, Switch,
+    Task, Words,
 };
 
 use crate::event::{
@@ -35,6 +35,29 @@ pub struct PerfEvents {
     pub cpus: EventCpus,
     /// What the counters' values are that come with samples.
     pub counters: CounterMeaning,
+    /// The events that have taken over from others: what they count begins with that.
+    pub successors: Successors,
+}
+
+/// The events that have taken over from others, by the kernel's numbers of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Successors {
+    /// Ascending.
+    ids: Arc<[u64]>,
+}
+
+impl FromIterator<u64> for Successors {
+    fn from_iter<I: IntoIterator<Item = u64>>(ids: I) -> Self {
+        let mut ids: Vec<_> = ids.into_iter().collect();
+        ids.sort_unstable();
+        Self { ids: ids.into() }
+    }
+}
+
+impl Successors {
+    fn contains(&self, id: u64) -> bool {
+        self.ids.binary_search(&id).is_ok()
+    }
 }
 
 /// What the counters' values are that come with samples and when threads end.
@@ -119,7 +142,7 @@ impl PerfEvents {
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => EventKind::Lost { records: *records },
             Body::Throttle(_) => EventKind::Throttled,
-            Body::Switch(switch) if !switch.out => EventKind::SwitchIn { tid: Tid(record.id.task?.1) },
+            Body::Switch(switch) => switched(*switch, record.id.task?),
             _ => return None,
         })
     }
@@ -150,6 +173,7 @@ impl PerfEvents {
             state: SampleState::Clocked,
             period_ns: self.period_ns(sample.period),
             cpu_time_ns: self.cpu_time_ns(sample),
+            counts_anew: record.id.id.is_some_and(|id| self.successors.contains(id)),
             kernel_stack,
             user: match guest {
                 Some(name) => UserStack::Named(name),
@@ -293,6 +317,15 @@ fn fork(task: &Task) -> EventKind {
     }
 }
 
+fn switched(switch: Switch, (pid, tid): (u32, u32)) -> EventKind {
+    let (pid, tid) = (Pid(pid), Tid(tid));
+    if switch.out {
+        EventKind::Descheduled { pid, tid, preempted: switch.preempted }
+    } else {
+        EventKind::SwitchIn { tid }
+    }
+}
+
 fn mapping(mmap: &Mmap<'_>) -> Option<Mapping> {
     let executable = mmap.protection.map_or(!mmap.data, |protection| protection & PROT_EXEC != 0);
     // A program that writes samply's marker files maps them for no other reason than to say so.
@@ -353,7 +386,8 @@ mod tests {
         };
         let cpus = [(100, 5), (101, 6)].into_iter().collect();
         let counters = CounterMeaning::CpuTime;
-        PerfEvents { format, architecture, period: Period::Nanoseconds, cpus, counters }
+        let successors = [200].into_iter().collect();
+        PerfEvents { format, architecture, period: Period::Nanoseconds, cpus, counters, successors }
     }
 
     fn read(events: &PerfEvents, bytes: &Bytes) -> Option<Event> {
@@ -480,7 +514,11 @@ mod tests {
     #[test]
     fn counters_are_cpu_time() {
         let mut events = events(SampleType::READ, Architecture::X86_64);
-        assert_eq!(the_sample(sample(&events, 2, &[777, 100])).cpu_time_ns, Some(777));
+        let first = the_sample(sample(&events, 2, &[777, 100]));
+        assert_eq!((first.cpu_time_ns, first.counts_anew), (Some(777), false));
+        let words = [200, pair(11, 12), 1000, 3, 50, 7, 200];
+        let later = the_sample(read(&events, &record(record::SAMPLE, 2, &words)));
+        assert_eq!((later.cpu_time_ns, later.counts_anew), (Some(7), true));
         events.format.read_format = ReadFormat::ID.with(ReadFormat::GROUP);
         events.period = Period::Each(1_000_000);
         let sample = the_sample(sample(&events, 2, &[2, 4_000_000, 99, 778, 100]));

@@ -1,5 +1,7 @@
 //! Which samples of a recording are wanted: those of some processes, threads, CPUs, names or a stretch of time.
 
+use std::ops::Range;
+
 use crate::event::{Pid, Tid};
 
 /// Which samples are wanted. An empty list wants all; of several lists, a sample must be in each.
@@ -16,17 +18,8 @@ pub struct Selection {
     pub names: Vec<String>,
     /// On these CPUs; a sample whose CPU is not known is on none of them.
     pub cpus: Vec<u32>,
-    /// In this stretch of time.
-    pub time: Option<TimeRange>,
-}
-
-/// A stretch of time, in nanoseconds since the profile's zero.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TimeRange {
-    /// Its first moment.
-    pub start: u64,
-    /// The first moment behind it.
-    pub end: u64,
+    /// In this stretch of time, in nanoseconds since the profile's zero.
+    pub time: Option<Range<u64>>,
 }
 
 impl Selection {
@@ -35,7 +28,7 @@ impl Selection {
         is_in(&self.pids, &pid)
             && is_in(&self.tids, &tid)
             && (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
-            && self.time.is_none_or(|range| (range.start..range.end).contains(&time))
+            && self.time.as_ref().is_none_or(|range| range.contains(&time))
     }
 
     /// Whether names are looked at.

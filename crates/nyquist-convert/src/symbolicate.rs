@@ -281,7 +281,7 @@ impl Opened {
                 let found = finder.find(request);
                 let file = found.debug_file.as_ref().or(found.binary.as_ref());
                 Self {
-                    module: ModuleSymbols::open(&found).ok(),
+                    module: finder.open(&found).ok(),
                     symbols_from: file.map(|file| file.path.clone()),
                     tried: Some(found.tried.clone()),
                 }

@@ -61,6 +61,8 @@ pub(crate) struct Thread {
     pub(crate) reuses_row: bool,
     /// On each CPU, its CPU time there at its last sample, in nanoseconds.
     cpu_times: Vec<(Option<u32>, u64)>,
+    /// The same of the events that have taken over from the first ones.
+    later_cpu_times: Vec<(Option<u32>, u64)>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: Balance,
     /// Time off the CPU that no sample stands for yet.
@@ -81,6 +83,7 @@ impl Thread {
             index: None,
             reuses_row: false,
             cpu_times: Vec::new(),
+            later_cpu_times: Vec::new(),
             unsampled: Balance::default(),
             waited: Balance::default(),
             unshown_ns: 0,
@@ -90,13 +93,27 @@ impl Thread {
     /// What the thread has used since it was last heard of, in nanoseconds, given what it has used in all on a
     /// CPU; or, without one, on all of them together.
     pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64) -> u64 {
-        let known = self.cpu_times.iter().filter(|(known, _)| cpu.is_none() || *known == cpu);
+        let known = self.cpu_times.iter().chain(&self.later_cpu_times);
+        let known = known.filter(|(known, _)| cpu.is_none() || *known == cpu);
         let delta = total_ns.saturating_sub(known.map(|(_, ns)| ns).sum());
-        match self.cpu_times.iter_mut().find(|(known, _)| *known == cpu) {
-            Some((_, ns)) => *ns += delta,
-            None => self.cpu_times.push((cpu, delta)),
-        }
+        add_time(&mut self.cpu_times, cpu, delta);
         delta
+    }
+
+    /// The same, given what it has used on a CPU since another event has taken over. What it used between the first one's
+    /// last sample and then comes to light with the whole.
+    pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64) -> u64 {
+        let known = self.later_cpu_times.iter().filter(|(known, _)| *known == cpu);
+        let delta = since_ns.saturating_sub(known.map(|(_, ns)| ns).sum());
+        add_time(&mut self.later_cpu_times, cpu, delta);
+        delta
+    }
+}
+
+fn add_time(times: &mut Vec<(Option<u32>, u64)>, cpu: Option<u32>, delta_ns: u64) {
+    match times.iter_mut().find(|(known, _)| *known == cpu) {
+        Some((_, ns)) => *ns += delta_ns,
+        None => times.push((cpu, delta_ns)),
     }
 }
 
@@ -364,6 +381,16 @@ mod tests {
         assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
         assert_eq!(thread.cpu_delta(None, 25), 6, "the sum of all CPUs stands beside them");
         assert_eq!(thread.cpu_delta(None, 25), 0);
+    }
+
+    #[test]
+    fn what_takes_over_counts_from_zero_and_beside_what_was_before() {
+        let mut thread = Thread::new("", NOW);
+        assert_eq!(thread.cpu_delta(Some(0), 10), 10);
+        let deltas = [(0, 4), (1, 3), (0, 9)].map(|(cpu, ns)| thread.later_cpu_delta(Some(cpu), ns));
+        assert_eq!(deltas, [4, 3, 5]);
+        assert_eq!(thread.cpu_delta(Some(0), 21), 2, "before the one and after the other");
+        assert_eq!(thread.cpu_delta(None, 30), 6);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::abi::{misc, record};
 use crate::file::record as whole_record;
-use crate::{MappedIdentity, Mmap, ReadFormat, RecordFormat, RecordId, SampleType};
+use crate::{MappedIdentity, Mmap, ReadFormat, RecordFormat, RecordId, SampleType, TextPoke};
 
 impl RecordFormat {
     /// `MMAP2`: `mode` is the mapping's [`crate::CpuMode`] as a number, 1 the kernel's and 2 a program's.
@@ -57,6 +57,18 @@ impl RecordFormat {
         words.extend(self.read_format.contains(ReadFormat::LOST).then_some(0));
         body.extend(words.into_iter().flat_map(u64::to_le_bytes));
         self.with_trailer(record::READ, 0, body, id)
+    }
+
+    /// `TEXT_POKE`: `mode` is the CPU mode that the memory is of. What does not fit into a record is cut off.
+    pub fn encode_text_poke(&self, mode: u16, poke: &TextPoke<'_>, id: &RecordId) -> Vec<u8> {
+        let mut body = poke.address.to_le_bytes().to_vec();
+        let fits = |bytes: &[u8]| u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+        let (old, new) = (fits(poke.old), fits(poke.new));
+        body.extend([old, new].into_iter().flat_map(u16::to_le_bytes));
+        body.extend(&poke.old[..usize::from(old)]);
+        body.extend(&poke.new[..usize::from(new)]);
+        body.resize(body.len().next_multiple_of(8), 0);
+        self.with_trailer(record::TEXT_POKE, mode, body, id)
     }
 
     /// `LOST_SAMPLES`.

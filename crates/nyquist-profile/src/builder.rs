@@ -15,6 +15,8 @@ use crate::id::{
 use crate::marker::{Marker, MarkerSchema, MarkerValue};
 use crate::meta::Meta;
 use crate::profile::Profile;
+use crate::row_index::{RowIndex, hash_of};
+use crate::stack_index::StackIndex;
 use crate::thread::{Process, Sample, Thread};
 use crate::well_known;
 
@@ -35,11 +37,11 @@ struct Interned {
     /// Libs by debug name and breakpad id, which is how symbols are asked for, or whole where these are
     /// missing.
     libs: FxHashMap<Lib, LibId>,
-    sources: FxHashMap<Source, SourceId>,
-    funcs: FxHashMap<Func, FuncId>,
-    native_symbols: FxHashMap<NativeSymbol, NativeSymbolId>,
-    frames: FxHashMap<Frame, FrameId>,
-    stacks: FxHashMap<Stack, StackId>,
+    sources: RowIndex,
+    funcs: RowIndex,
+    native_symbols: RowIndex,
+    frames: RowIndex,
+    stacks: StackIndex,
 }
 
 /// The tables of the code of a profile that is being rebuilt, as [`ProfileBuilder::rebuild`] took them out.
@@ -98,11 +100,7 @@ impl ProfileBuilder {
                 .zip(&profile.libs)
                 .map(|(id, lib)| (lib_key(lib), id))
                 .collect(),
-            sources: (0..)
-                .map(SourceId::from_index)
-                .zip(&profile.sources)
-                .map(|(id, &row)| (row, id))
-                .collect(),
+            sources: index_of(&profile.sources),
             ..Interned::default()
         };
         let pids = profile.processes.iter().map(|process| (process.pid.clone(), 1)).collect();
@@ -149,8 +147,7 @@ impl ProfileBuilder {
 
     /// The id of the stack that `frame` makes on top of `prefix`. O(1).
     pub fn intern_stack(&mut self, prefix: Option<StackId>, frame: FrameId) -> StackId {
-        let stack = Stack { prefix, frame };
-        intern(&mut self.interned.stacks, &mut self.profile.stacks, stack, StackId::from_index)
+        self.interned.stacks.intern(&mut self.profile.stacks, Stack { prefix, frame })
     }
 
     /// The id of a stack of one frame that is only a name, as `(truncated)`. O(1).
@@ -355,16 +352,27 @@ impl ProfileBuilder {
 }
 
 /// The id of `row`, which is appended to `table` if it is new.
-fn intern<Row: Copy + Eq + Hash, Id: Copy>(
-    ids: &mut FxHashMap<Row, Id>,
+fn intern<Row: Copy + Eq + Hash, Id>(
+    index: &mut RowIndex,
     table: &mut Vec<Row>,
     row: Row,
     id: impl Fn(usize) -> Id,
 ) -> Id {
-    *ids.entry(row).or_insert_with(|| {
+    let new = table.len();
+    let place = index.find_or_add(hash_of(&row), new, |place| table[place] == row);
+    if place == new {
         table.push(row);
-        id(table.len() - 1)
-    })
+    }
+    id(place)
+}
+
+/// The index of a table's distinct rows.
+fn index_of<Row: Eq + Hash>(table: &[Row]) -> RowIndex {
+    let mut index = RowIndex::default();
+    for (place, row) in table.iter().enumerate() {
+        index.find_or_add(hash_of(row), place, |known| table[known] == *row);
+    }
+    index
 }
 
 /// What makes two libs the same: their debug name and breakpad id if they have both, otherwise everything.

@@ -21,6 +21,8 @@ mod marker;
 mod meta;
 mod named;
 mod profile;
+mod row_index;
+mod stack_index;
 mod strings;
 mod thread;
 pub mod well_known;

@@ -1,69 +1,78 @@
 //! The interned strings of a profile.
 
 use std::ops::Index;
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
 
 use crate::id::StringId;
+use crate::row_index::{RowIndex, hash_of};
 
-/// Strings by id, each stored once. Comparing two tables compares their strings in order.
+/// Strings by id, each stored once, one behind the other. Comparing two tables compares their strings in order.
 #[derive(Clone, Debug, Default)]
 pub struct StringTable {
-    strings: Vec<Arc<str>>,
-    ids: FxHashMap<Arc<str>, StringId>,
+    text: String,
+    /// Where each string ends in `text`, and the next one begins.
+    ends: Vec<usize>,
+    index: RowIndex,
 }
 
 impl StringTable {
     /// The id of `string`, which is added if it is new. O(length).
     pub fn intern(&mut self, string: &str) -> StringId {
-        if let Some(&id) = self.ids.get(string) {
-            return id;
+        let (text, ends, new) = (&self.text, &self.ends, self.ends.len());
+        let place =
+            self.index.find_or_add(hash_of(string), new, |place| row(text, ends, place) == Some(string));
+        if place == new {
+            self.text.push_str(string);
+            self.ends.push(self.text.len());
         }
-        let id = StringId::from_index(self.strings.len());
-        let string: Arc<str> = string.into();
-        self.strings.push(Arc::clone(&string));
-        self.ids.insert(string, id);
-        id
+        StringId::from_index(place)
     }
 
     /// The string of `id`; `None` where the id is another table's.
     pub fn get(&self, id: StringId) -> Option<&str> {
-        self.strings.get(id.index()).map(AsRef::as_ref)
+        row(&self.text, &self.ends, id.index())
     }
 
     /// The id of `string` if it is in the table.
     pub fn find(&self, string: &str) -> Option<StringId> {
-        self.ids.get(string).copied()
+        let is_equal = |place| row(&self.text, &self.ends, place) == Some(string);
+        self.index.find(hash_of(string), is_equal).map(StringId::from_index)
     }
 
     /// How many strings there are.
     pub fn len(&self) -> usize {
-        self.strings.len()
+        self.ends.len()
     }
 
     /// Whether there is no string.
     pub fn is_empty(&self) -> bool {
-        self.strings.is_empty()
+        self.ends.is_empty()
     }
 
     /// The strings in the order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
-        self.strings.iter().map(AsRef::as_ref)
+        (0..self.len()).map(|place| row(&self.text, &self.ends, place).unwrap_or_default())
     }
+}
+
+/// The string at a place.
+fn row<'a>(text: &'a str, ends: &[usize], place: usize) -> Option<&'a str> {
+    let end = *ends.get(place)?;
+    let start = place.checked_sub(1).map_or(0, |before| ends[before]);
+    text.get(start..end)
 }
 
 impl Index<StringId> for StringTable {
     type Output = str;
 
     fn index(&self, id: StringId) -> &str {
-        &self.strings[id.index()]
+        let place = id.index();
+        &self.text[place.checked_sub(1).map_or(0, |before| self.ends[before])..self.ends[place]]
     }
 }
 
 impl PartialEq for StringTable {
     fn eq(&self, other: &Self) -> bool {
-        self.strings == other.strings
+        self.text == other.text && self.ends == other.ends
     }
 }
 

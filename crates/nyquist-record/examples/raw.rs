@@ -97,8 +97,10 @@ impl Seen {
             }
             EventKind::SwitchOut(_) => "switch out",
             EventKind::SwitchIn { .. } => "switch in",
+            EventKind::Descheduled { .. } => "descheduled",
             EventKind::Marker(_) => "marker",
             EventKind::Counter(_) => "counter",
+            EventKind::LiveStack(_) => "live stack",
             EventKind::Map(_) => "map",
             EventKind::Unmap { .. } => "unmap",
             EventKind::Fork { .. } => "fork",

@@ -66,6 +66,15 @@ impl ProfileSymbols {
     }
 }
 
+impl ProfileSymbols {
+    /// The text of a source file that is not on this machine, from where the lib's debug info can be had.
+    fn fetched_source(&self, request: &SourceRequest) -> Option<String> {
+        let Some(ModuleId::BuildId(id)) = &self.lib(&request.lib).ok()?.request.id else { return None };
+        let path = self.finder.fetch_source(id, &request.file).path?;
+        source_file::read(path.to_str()?).ok()
+    }
+}
+
 impl LibFiles {
     fn new(lib: &Lib) -> Self {
         let build_id = lib.code_id.as_deref().and_then(BuildId::from_hex);
@@ -80,13 +89,13 @@ impl LibFiles {
 
     /// The lib's symbols. Requests that come while the files are being opened wait for it.
     fn open(&self, finder: &Finder) -> Result<&ModuleSymbols, &str> {
-        self.module.get_or_init(|| open(&finder.find(&self.request))).as_ref().map_err(String::as_str)
+        self.module.get_or_init(|| open(finder, &finder.find(&self.request))).as_ref().map_err(String::as_str)
     }
 }
 
-fn open(found: &Found) -> Result<ModuleSymbols, String> {
+fn open(finder: &Finder, found: &Found) -> Result<ModuleSymbols, String> {
     let tried = told(&found.tried);
-    ModuleSymbols::open(found).map_err(|error| format!("{error}{tried}"))
+    finder.open(found).map_err(|error| format!("{error}{tried}"))
 }
 
 /// The attempts as text, to be put behind an error.
@@ -120,7 +129,8 @@ impl SymbolSource for ProfileSymbols {
 
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
         if self.names_source(request)? {
-            return source_file::read(&request.file);
+            let read = source_file::read(&request.file);
+            return read.or_else(|error| self.fetched_source(request).ok_or(error));
         }
         Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: request.file.clone() })
     }

@@ -39,6 +39,8 @@ pub fn symbolicate(
         }
         done.fetch_add(unit.wanted.len(), Ordering::Relaxed);
     });
+    let known = prepared.iter().flat_map(|prepared| &prepared.known).flatten().count();
+    done.fetch_add(known, Ordering::Relaxed);
     let answers = prepared.into_iter().zip(batches);
     answers.map(|(prepared, batch)| prepared.into_answers(batch.addresses)).collect()
 }
@@ -47,6 +49,8 @@ pub fn symbolicate(
 struct Prepared<'a> {
     module: &'a ModuleSymbols,
     addresses: Vec<RelativeAddress>,
+    /// The answers that were kept from earlier; nothing else is known of these addresses.
+    known: Vec<Option<AddressInfo>>,
     functions: Vec<Option<(usize, usize)>>,
     units: Vec<UnitWork>,
 }
@@ -74,7 +78,12 @@ impl<'a> Prepared<'a> {
         let module = batch.module;
         let mut units: FxHashMap<u64, UnitWork> = FxHashMap::default();
         let mut functions = Vec::with_capacity(addresses.len());
+        let known = module.known(&addresses);
         for (number, &address) in addresses.iter().enumerate() {
+            if known[number].is_some() {
+                functions.push(None);
+                continue;
+            }
             let svma = module.svma(address);
             functions.push(module.find_function(svma));
             if let Some(offset) = module.unit_of(svma) {
@@ -83,7 +92,7 @@ impl<'a> Prepared<'a> {
                 unit.wanted.push(svma.0);
             }
         }
-        Self { module, addresses, functions, units: units.into_values().collect() }
+        Self { module, addresses, known, functions, units: units.into_values().collect() }
     }
 
     fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
@@ -104,7 +113,12 @@ impl<'a> Prepared<'a> {
             }
         }
         let mut last: Option<((usize, usize), Option<Function>)> = None;
-        let answers = self.functions.iter().zip(found).map(|(&at, found)| {
+        let mut is_new: Vec<bool> = self.known.iter().map(Option::is_none).collect();
+        let looked_up = self.functions.iter().zip(found).zip(self.known);
+        let answers = looked_up.map(|((&at, found), known)| {
+            if let Some(known) = known {
+                return known;
+            }
             let function = at.and_then(|at| match &last {
                 Some((known, function)) if *known == at => function.clone(),
                 _ => last.insert((at, self.module.function_at(at))).1.clone(),
@@ -113,10 +127,13 @@ impl<'a> Prepared<'a> {
         });
         let mut answers: Vec<AddressInfo> = answers.collect();
         for number in cancelled {
+            is_new[number] = false;
             if let Origin::Unknown(reason) = &mut answers[number].origin {
                 *reason = Reason::Cancelled;
             }
         }
+        let new = self.addresses.iter().zip(&answers).zip(is_new).filter(|(_, is_new)| *is_new);
+        self.module.keep(new.map(|((address, info), _)| (*address, info)));
         in_order_of(wanted, &self.addresses, answers)
     }
 }

@@ -15,7 +15,11 @@
 //!    build id in the places of 2;
 //! 5. the **package** of split units: `NAME.dwp` beside the binary, beside the debug file, in the user's folders.
 //!    Units in it, and in single `.dwo` files, are compared by their own ids.
+//!
+//! Where none of the places has the binary, the debug file or the supplementary file, a [`Fetch`] is asked for it by
+//! its build id, if the caller gave one.
 
+use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError};
 use nyquist_object::elf::Section;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
@@ -77,6 +81,8 @@ pub struct OpenFile {
 /// What was found of a module, and everything that was tried.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
+    /// The path under which it was mapped.
+    pub module: PathBuf,
     /// The binary that was mapped.
     pub binary: Option<OpenFile>,
     /// A separate file with its debug info.
@@ -96,7 +102,7 @@ pub struct Found {
 pub struct Attempt {
     /// What was looked for.
     pub wanted: Wanted,
-    /// The path.
+    /// The path, or the address on a server.
     pub path: PathBuf,
     /// What came of it.
     pub outcome: Outcome,
@@ -120,7 +126,7 @@ pub enum Wanted {
 pub enum Outcome {
     /// It has the right identity and is used.
     Used,
-    /// There is no such file.
+    /// There is no such file, there or on the server.
     Missing,
     /// It cannot be read, for this reason.
     Unreadable(String),
@@ -142,36 +148,78 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Finds the files of modules.
+/// Finds the files of modules, and opens what it has found.
 #[derive(Clone, Debug, Default)]
 pub struct Finder {
     paths: SearchPaths,
+    cache: Option<Arc<AnswerCache>>,
+    fetch: Option<Arc<dyn Fetch>>,
 }
 
 impl Finder {
     /// A finder that looks into `paths`.
     pub fn new(paths: SearchPaths) -> Self {
-        Self { paths }
+        Self { paths, ..Self::default() }
+    }
+
+    /// Gives the modules that it opens a cache: they take the answers that are in it, and put in those that are not.
+    #[must_use]
+    pub fn with_cache(self, cache: Arc<AnswerCache>) -> Self {
+        Self { cache: Some(cache), ..self }
+    }
+
+    /// The cache, if it was given one.
+    pub fn cache(&self) -> Option<&AnswerCache> {
+        self.cache.as_deref()
+    }
+
+    /// Asks `fetch` for the files that are not found otherwise.
+    #[must_use]
+    pub fn with_fetch(self, fetch: Arc<dyn Fetch>) -> Self {
+        Self { fetch: Some(fetch), ..self }
+    }
+
+    /// Gets a source file that the debug info of the file with this build id names, from elsewhere. Nothing can tell
+    /// whether it is the right one.
+    pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {
+        let check = |path: &Path| match open_regular(path) {
+            Ok(_) => Outcome::Used,
+            Err(error) => Outcome::Unreadable(error.to_string()),
+        };
+        let source = RemoteFile::Source { build_id, path };
+        self.fetch.as_ref().map(|fetch| fetch.fetch(&source, &check)).unwrap_or_default()
+    }
+
+    /// Opens what was found, as [`ModuleSymbols::open`] does, with the answers that are kept of it.
+    pub fn open(&self, found: &Found) -> Result<ModuleSymbols, SymbolsError> {
+        ModuleSymbols::open_with(found, self.cache.as_ref())
     }
 
     /// Finds the binary, its debug file and that one's supplementary file.
     pub fn find(&self, request: &ModuleRequest) -> Found {
-        let mut search = Search { paths: &self.paths, request, found: Found::default() };
+        let mut search = self.search(request);
         search.run();
         search.found
     }
 
     /// Looks for a module's binary alone, the one that was mapped.
     pub fn find_binary(&self, request: &ModuleRequest) -> Option<OpenFile> {
-        let mut search = Search { paths: &self.paths, request, found: Found::default() };
+        let mut search = self.search(request);
         search.binary();
         search.found.binary
+    }
+
+    fn search<'a>(&'a self, request: &'a ModuleRequest) -> Search<'a> {
+        let fetch = self.fetch.as_deref();
+        let found = Found { module: request.path.clone(), ..Found::default() };
+        Search { paths: &self.paths, fetch, request, found }
     }
 }
 
 /// The search for one module's files.
 struct Search<'a> {
     paths: &'a SearchPaths,
+    fetch: Option<&'a dyn Fetch>,
     request: &'a ModuleRequest,
     found: Found,
 }
@@ -226,7 +274,11 @@ impl Search<'_> {
             let caches = self.paths.build_id_caches.iter();
             paths.extend(caches.map(|cache| cache.join(cached(&id)).join("elf")));
         }
-        let (elf, file) = self.first(Wanted::Binary, paths, Search::check_identity)?;
+        let found = self.first(Wanted::Binary, paths, Search::check_identity);
+        let (elf, file) = found.or_else(|| {
+            let id = self.build_id(None)?;
+            self.fetch(Wanted::Binary, &RemoteFile::Binary(&id), Search::check_identity)
+        })?;
         self.found.binary = Some(file);
         Some(elf)
     }
@@ -235,7 +287,7 @@ impl Search<'_> {
     /// debug link beside the binary, in `.debug` beside it, in the debug folders and in the user's.
     fn debug_file(&mut self, binary: Option<&OpenElf>) -> Option<OpenElf> {
         let id = self.build_id(binary);
-        let by_id = id.map(|id| self.places_by_id(&id)).unwrap_or_default();
+        let by_id = id.as_ref().map(|id| self.places_by_id(id)).unwrap_or_default();
         let found = self.first(Wanted::DebugFile, by_id, |search, file, elf| {
             search.check_debug_file(binary, None, file, elf)
         });
@@ -244,6 +296,11 @@ impl Search<'_> {
             let places = self.places_by_link(&link);
             self.first(Wanted::DebugFile, places, |search, file, elf| {
                 search.check_debug_file(binary, Some(&link), file, elf)
+            })
+        });
+        let found = found.or_else(|| {
+            self.fetch(Wanted::DebugFile, &RemoteFile::DebugFile(id.as_ref()?), |search, file, elf| {
+                search.check_debug_file(binary, None, file, elf)
             })
         });
         let (elf, file) = found?;
@@ -303,10 +360,13 @@ impl Search<'_> {
             places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
         }
         places.extend(self.places_by_id(&link.build_id));
-        let found = self.first(Wanted::Supplementary, places, |_, _, elf| match elf.build_id() {
+        let check = |_: &Self, _: &OpenFile, elf: &OpenElf| match elf.build_id() {
             Some(id) if id == link.build_id => Outcome::Used,
             other => Outcome::OtherIdentity(id_text(other)),
-        });
+        };
+        let found = self.first(Wanted::Supplementary, places, check);
+        let found = found
+            .or_else(|| self.fetch(Wanted::Supplementary, &RemoteFile::DebugFile(&link.build_id), check));
         self.found.supplementary = found.map(|(_, file)| file);
     }
 
@@ -329,6 +389,23 @@ impl Search<'_> {
             }
         }
         None
+    }
+
+    /// Gets a file from elsewhere; what was tried is noted.
+    fn fetch(
+        &mut self,
+        wanted: Wanted,
+        file: &RemoteFile<'_>,
+        check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
+    ) -> Option<(OpenElf, OpenFile)> {
+        let check = |path: &Path| match open(path) {
+            Ok((elf, file)) => check(self, &file, &elf),
+            Err(outcome) => outcome,
+        };
+        let fetched = self.fetch?.fetch(file, &check);
+        let tried = fetched.tried.into_iter();
+        self.found.tried.extend(tried.map(|(path, outcome)| Attempt { wanted, path, outcome }));
+        open(&fetched.path?).ok()
     }
 
     /// The build id that is asked for, or, where none is, the one of the binary that was found.

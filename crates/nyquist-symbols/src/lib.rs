@@ -2,7 +2,8 @@
 //!
 //! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
 //! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
-//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed.
+//! the kernel. Nothing here is mapped: files are read by `pread`, and only the parts that are needed. With an
+//! [`AnswerCache`], what was answered once is not looked up again.
 //!
 //! ```no_run
 //! use nyquist_object::RelativeAddress;
@@ -26,12 +27,14 @@
 
 mod answer;
 mod batch;
+mod cache;
 mod contents;
 mod cursor;
 mod demangle;
 mod disassemble;
 mod dwarf;
 mod error;
+mod fetch;
 mod find;
 mod guess;
 mod kernel;
@@ -43,10 +46,12 @@ mod symbol_table;
 
 pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
+pub use cache::{AnswerCache, CachedModule, read_answers, sealed_block};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};
 pub use error::SymbolsError;
+pub use fetch::{Fetch, Fetched, RemoteFile};
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use kernel::{KernelError, KernelModule, KernelSymbols};
 pub use module::ModuleSymbols;

@@ -1,11 +1,15 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
+use crate::cache::KeptAnswers;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::mini_debug_info::mini_debug_info;
 use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
-use crate::{AddressInfo, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol, SymbolsError};
+use crate::{
+    AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol,
+    SymbolsError,
+};
 use nyquist_object::elf::Segment;
 use nyquist_object::{ByteSource, Elf, ObjectError, RelativeAddress, Svma};
 use std::num::NonZeroUsize;
@@ -25,12 +29,23 @@ pub struct ModuleSymbols {
     /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
     /// an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
+    /// The answers of earlier times.
+    kept: Option<KeptAnswers>,
 }
 
 impl ModuleSymbols {
     /// Reads the headers of what was found. A part that is damaged is left out: the answers then come from the
     /// next-best source.
     pub fn open(found: &Found) -> Result<Self, SymbolsError> {
+        Self::open_with(found, None)
+    }
+
+    pub(crate) fn open_with(found: &Found, cache: Option<&Arc<AnswerCache>>) -> Result<Self, SymbolsError> {
+        let symbols = Self::open_files(found)?;
+        Ok(Self { kept: cache.and_then(|cache| cache.open(found)), ..symbols })
+    }
+
+    fn open_files(found: &Found) -> Result<Self, SymbolsError> {
         let open = |file: &crate::OpenFile| {
             Elf::open(file.source.clone() as Source).map_err(|error| unreadable(&file.path, error))
         };
@@ -69,7 +84,8 @@ impl ModuleSymbols {
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);
-        Ok(Self { image_base, files, binary, dwarf, tables: OnceLock::new(), fallbacks: OnceLock::new() })
+        let (tables, fallbacks) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { image_base, files, binary, dwarf, tables, fallbacks, kept: None })
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
@@ -86,6 +102,9 @@ impl ModuleSymbols {
 
     /// Answers for one address.
     pub fn lookup(&self, address: RelativeAddress) -> AddressInfo {
+        if let Some(known) = self.known(&[address]).pop().flatten() {
+            return known;
+        }
         let svma = address.to_svma(self.image_base);
         let unit = self.unit_of(svma);
         let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
@@ -141,6 +160,23 @@ impl ModuleSymbols {
         let svma = address.to_svma(self.image_base);
         let named = |dwarf: &Dwarf| dwarf.unit_of(svma.0).is_some_and(|unit| dwarf.names_source(unit, file));
         self.dwarf.as_ref().is_some_and(named)
+    }
+
+    /// The kept answers to `wanted`, which are sorted.
+    pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+        match &self.kept {
+            Some(kept) => kept.find(wanted),
+            None => vec![None; wanted.len()],
+        }
+    }
+
+    /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
+    /// come, change and go.
+    pub(crate) fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
+        let reads_others = self.dwarf.as_ref().is_some_and(Dwarf::reads_single_files);
+        if let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) {
+            kept.keep(&answers.collect::<Vec<_>>());
+        }
     }
 
     pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {

@@ -168,6 +168,10 @@ impl Layer {
 fn leave(id: &Id) -> Option<u64> {
     let left = RUNS.try_with(|runs| {
         let mut runs = runs.borrow_mut();
+        // Nearly always the innermost one is left.
+        if runs.last().is_some_and(|run| run.span == *id) {
+            return runs.pop().map(|run| run.start);
+        }
         let at = runs.iter().rposition(|run| run.span == *id)?;
         Some(runs.remove(at).start)
     });

@@ -238,10 +238,13 @@ pub fn put_marker(
 ) {
     let name = cut(name, MAX_TEXT);
     let at = begin(out, record, values.count + more.len());
-    out.extend_from_slice(&kind.to_le_bytes());
-    out.extend_from_slice(&(name.len() as u32).to_le_bytes());
-    out.extend_from_slice(&times.0.to_le_bytes());
-    out.extend_from_slice(&times.1.to_le_bytes());
+    // In one piece: this is what each span costs.
+    let mut fixed = [0; 24];
+    fixed[..4].copy_from_slice(&kind.to_le_bytes());
+    fixed[4..8].copy_from_slice(&(name.len() as u32).to_le_bytes());
+    fixed[8..16].copy_from_slice(&times.0.to_le_bytes());
+    fixed[16..].copy_from_slice(&times.1.to_le_bytes());
+    out.extend_from_slice(&fixed);
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(&values.bytes);
     for &(field, number) in more {
@@ -249,23 +252,25 @@ pub fn put_marker(
             Number::Integer(number) => (value::INTEGER, number.to_le_bytes()),
             Number::Any(number) => (value::NUMBER, number.to_le_bytes()),
         };
-        out.extend_from_slice(&[u8::try_from(field).unwrap_or(u8::MAX), tag]);
-        out.extend_from_slice(&payload);
+        let mut value = [u8::try_from(field).unwrap_or(u8::MAX), tag, 0, 0, 0, 0, 0, 0, 0, 0];
+        value[2..].copy_from_slice(&payload);
+        out.extend_from_slice(&value);
     }
     finish(out, at);
 }
 
 fn begin(out: &mut Vec<u8>, record: u8, count: usize) -> usize {
     let at = out.len();
-    out.extend_from_slice(&[0, 0, 0, 0, record, 0]);
-    out.extend_from_slice(&(count as u16).to_le_bytes());
+    let [low, high] = (count as u16).to_le_bytes();
+    out.extend_from_slice(&[0, 0, 0, 0, record, 0, low, high]);
     at
 }
 
 /// Fills up the record to a multiple of 8 bytes and stores its length.
 fn finish(out: &mut Vec<u8>, at: usize) {
-    let len = (out.len() - at).next_multiple_of(8);
-    out.resize(at + len, 0);
+    let filled = out.len() - at;
+    let len = filled.next_multiple_of(8);
+    out.extend_from_slice(&[0; 8][..len - filled]);
     out[at..at + 4].copy_from_slice(&(len as u32).to_le_bytes());
 }
 

@@ -1,8 +1,29 @@
 //! The instructions of code that no unwind information covers.
 
+use crate::x86_64::instructions;
 use nyquist_object::elf::Segment;
 use nyquist_object::{ByteSource, Elf, FileOffset, Svma};
 use std::ops::Range;
+
+/// A call, as its instruction says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Call {
+    /// To an address that is this far from the return address.
+    Direct(i32),
+    /// To an address that is in a register or in memory.
+    Indirect,
+}
+
+impl Call {
+    /// The most bytes that an instruction takes that calls.
+    pub const LONGEST: usize = 7;
+
+    /// The call of 64-bit x86 that a return address comes from, by the last instructions before it: [`LONGEST`](Self::LONGEST) bytes of
+    /// them, or fewer where there are none before. `None` where there is no call.
+    pub fn before(code: &[u8]) -> Option<Self> {
+        instructions::call_at_end(code)
+    }
+}
 
 /// The largest alignment of functions that padding is expected to reach.
 const FUNCTION_ALIGNMENT_BITS: u32 = 4;

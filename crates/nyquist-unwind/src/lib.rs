@@ -84,6 +84,7 @@ pub mod table;
 mod unwinder;
 mod x86_64;
 
+pub use code::Call;
 pub use error::{Damage, UnwindError};
 pub use frame::{FrameAddress, Reason, WalkEnd};
 pub use memory::{StackCopy, StackMemory};

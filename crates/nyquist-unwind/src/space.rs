@@ -1,6 +1,7 @@
 //! Which code is mapped where in one process.
 
 use crate::Module;
+use crate::rule::Kind;
 use nyquist_object::{Avma, RelativeAddress};
 use std::sync::Arc;
 
@@ -81,6 +82,17 @@ impl AddressSpace {
     /// Removes whatever is mapped in the range.
     pub fn unmap(&mut self, start: Avma, len: u64) {
         self.replace(start, len, None);
+    }
+
+    /// Where the function begins that the code at an address is of, by the unwind information that describes it; `None` where
+    /// none does. O(log n) in the number of mappings and of functions.
+    pub fn function_at(&self, address: Avma) -> Option<Avma> {
+        let mapping = find(self.mappings(), address.0)?;
+        let (module, relative) = mapping.module().zip(mapping.relative(address.0))?;
+        if module.rule(relative).kind() == Kind::Uncovered {
+            return None;
+        }
+        Some(Avma(address.0.wrapping_sub(u64::from(module.offset_in_function(relative)?))))
     }
 
     fn replace(&mut self, start: Avma, len: u64, with: Option<(Avma, Option<Arc<Module>>)>) {

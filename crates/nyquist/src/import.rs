@@ -1,10 +1,10 @@
-//! `nyquist import`: a recording of another program becomes a saved profile.
+//! `nyquist import`: a recording or a profile of another program becomes a saved profile.
 
 use crate::args::ImportArgs;
 use crate::control::Control;
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::input;
 use crate::output::Output;
-use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if output.is_stdout() {
         rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
     }
-    let profile = perf_data::read(&args.file, &args.recording, &args.symbols, printer)?;
+    let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
     let saved = save(&profile, output, args.profile_version, None, printer)?;
     if let Some(path) = &saved.path {
         printer.say(format_args!("Saved {}", path.display()));

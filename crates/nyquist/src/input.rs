@@ -1,14 +1,16 @@
 //! Profiles on their way in: read, and given their names where they have none yet.
 
-use crate::args::SymbolArgs;
+use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
-use crate::load;
+use crate::finder::finder;
 use crate::printer::Printer;
-use crate::symbolicate::{self, search_paths};
+use crate::profile_file;
+use crate::symbolicate;
+use crate::watch::Watch;
 use nyquist_convert::{LibSource, Progress, Symbolicated};
 use nyquist_object::{BuildId, DebugId, ModuleId};
 use nyquist_profile::{Lib, LibId, Profile};
-use nyquist_symbols::{Finder, KernelError, ModuleRequest};
+use nyquist_symbols::{KernelError, ModuleRequest};
 use std::path::{Path, PathBuf};
 
 /// How many libs without symbols are named in a warning.
@@ -17,7 +19,20 @@ const LIBS_NAMED: usize = 3;
 /// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
 /// machine that have the recorded identities.
 pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
-    let profile = load::read(path, args, printer)?;
+    read_as(path, &RecordingArgs::default(), args, printer)
+}
+
+/// Reads a profile as [`read`] does, and of a recording what is wanted of it.
+pub(crate) fn read_as(
+    path: &Path,
+    recording: &RecordingArgs,
+    args: &SymbolArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    let profile = profile_file::read(path, recording, args, printer)?;
+    if recording.no_symbols {
+        return Ok(profile);
+    }
     // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
     if profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return Ok(profile);
@@ -32,7 +47,7 @@ pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<P
     let symbolicated = symbolicate::look_up(
         profile,
         &sources,
-        &Finder::new(search_paths(args)),
+        &finder(args, Watch::new(printer, None)),
         // A saved profile's kernel is not the one that runs now, as far as is known.
         || Err(KernelError::Empty),
         printer,

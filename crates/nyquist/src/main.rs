@@ -3,13 +3,16 @@
 mod annotate;
 mod args;
 mod browser;
+mod cache;
 mod cargo;
 mod control;
 mod diff;
 mod doctor;
 mod export;
 mod failure;
+mod finder;
 mod flamegraph;
+mod folders;
 mod functions;
 mod import;
 mod input;
@@ -37,6 +40,7 @@ mod summary;
 mod symbolicate;
 mod text;
 mod top;
+mod watch;
 
 use args::{Cli, Command};
 use clap::CommandFactory as _;
@@ -78,6 +82,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Query(args) => query::run(&args).map(|()| 0),
         Command::Doctor(args) => doctor::run(&args),
         Command::Setup(args) => setup::run(args),
+        Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());

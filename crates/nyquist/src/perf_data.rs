@@ -1,44 +1,31 @@
-//! Reading perf.data: from a file, a folder or standard input, with names, and with a word on what is missing.
+//! Recordings of perf: with names, and with a word on what is missing.
 
-use crate::args::{RecordingArgs, SymbolArgs};
+use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::control::Control;
 use crate::failure::Failure;
+use crate::finder::finder;
 use crate::number::counted;
 use crate::printer::Printer;
-use crate::symbolicate::{search_paths, symbolicate};
+use crate::symbolicate::symbolicate;
+use crate::watch::Watch;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
 use nyquist_convert::{LibSource, Libs, Selection};
-use nyquist_perf::file::{FileError, FileHeader, FileReader};
+use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
-use nyquist_symbols::Finder;
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-/// Whether a file or folder is a recording of perf, by how it begins.
-pub(crate) fn is_recording(path: &Path) -> bool {
-    let file = if path.is_dir() { path.join("data") } else { path.to_owned() };
-    if !file.is_file() {
-        return false;
-    }
-    let mut start = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(8).read_to_end(&mut start));
-    read.is_ok() && FileHeader::is_magic(&start)
-}
-
-/// Reads a recording (`-`: from standard input), gives it names, and says what is less than it could be.
+/// Reads a recording, gives it names, and says what is less than it could be.
 pub(crate) fn read(
+    reader: FileReader,
     path: &Path,
     args: &RecordingArgs,
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    let cannot_load =
-        |error: &FileError| Failure::because(format_args!("cannot load {}", path.display()), error);
-    let reader = open(path).map_err(|error| cannot_load(&error))?;
-    let imported = import(reader, options(path, args, symbols)).map_err(|error| import_failure(&error))?;
+    let imported =
+        import(reader, options(path, args, symbols, printer)).map_err(|error| import_failure(&error))?;
     let Imported { finished, events, notes, other_machine } = imported;
     for note in notes {
         printer.warn(note);
@@ -54,30 +41,17 @@ pub(crate) fn read(
     Ok(symbolicate(finished.profile, &finished.libs, symbols, printer, &Control::default()))
 }
 
-fn open(path: &Path) -> Result<FileReader, FileError> {
-    /// A redirected file can be read from any place of it, which a pipe cannot.
-    const STDIN: &str = "/dev/stdin";
-    if path != Path::new("-") {
-        return FileReader::open(path);
-    }
-    if Path::new(STDIN).is_file() {
-        FileReader::open(Path::new(STDIN))
-    } else {
-        FileReader::open_stream(io::stdin())
-    }
-}
-
-fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs) -> ImportOptions {
+fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Printer) -> ImportOptions {
     let modified = std::fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
     let saved = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
     ImportOptions {
-        finder: Finder::new(search_paths(symbols)),
+        finder: finder(symbols, Watch::new(printer, None)),
         selection: Selection {
             pids: args.pid.iter().copied().map(Pid).collect(),
             tids: args.tid.iter().copied().map(Tid).collect(),
             names: args.name.clone(),
             cpus: args.cpu.clone(),
-            time: args.time_range,
+            time: args.time_range.map(TimeRange::times),
         },
         events: args.event.clone(),
         name: args.profile_name.clone(),

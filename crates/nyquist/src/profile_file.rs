@@ -1,38 +1,46 @@
-//! Files of profiles: which format each has, and reading it.
+//! Files of profiles and recordings: which format each has, and reading it.
 
+use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
+use crate::perf_data;
 use crate::printer::Printer;
 use nyquist_formats::{Format, PREFIX_BYTES, detect};
+use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// Reads a profile of any format that is known; `-` is standard input.
-pub(crate) fn read(path: &Path, printer: Printer) -> Result<Profile, Failure> {
+/// Reads a profile of any format that is known, or a recording with what `recording` wants of it; `-` is standard
+/// input.
+pub(crate) fn read(
+    path: &Path,
+    recording: &RecordingArgs,
+    symbols: &SymbolArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
-    let mut input = open(path)?;
-    let prefix = prefix(&mut input).map_err(|error| cannot_read(path, &error))?;
-    let format = detect(&prefix, &path.file_name().unwrap_or_default().to_string_lossy());
-    let mut input = Cursor::new(prefix).chain(input);
+    let source = Source::find(path).map_err(|error| cannot_read(path, &error))?;
+    let format = source.format(path).map_err(|error| cannot_read(path, &error))?;
+    if format == Some(Format::PerfData) {
+        let reader = source.recording().map_err(|error| cannot_load(&error))?;
+        return perf_data::read(reader, path, recording, symbols, printer);
+    }
+    if let Some(option) = recording.given() {
+        return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
+    }
+    let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
     match format {
         // What is nothing known gets the error of the format that most files have.
         None | Some(Format::Firefox) => firefox::read(input).map_err(|error| cannot_load(&error)),
-        // A recording that is a file never comes here: `perf_data` reads it.
-        Some(Format::PerfData) => {
-            Err(Failure::new("standard input is a perf.data file, which this command takes as a file only")
-                .hint("convert it first: nyquist import - -o profile.json.gz"))
-        }
-        Some(Format::Etl) => {
-            let format = Format::Etl;
-            Err(Failure::new(format!(
-                "cannot load {}: it is {format}, which cannot be read yet",
-                path.display()
-            )))
-        }
+        Some(format @ Format::Etl) => Err(Failure::new(format!(
+            "cannot load {}: it is {format}, which cannot be read yet",
+            path.display()
+        ))),
         Some(format) => {
             let mut bytes = Vec::new();
             input.read_to_end(&mut bytes).map_err(|error| cannot_read(path, &error))?;
@@ -41,6 +49,59 @@ pub(crate) fn read(path: &Path, printer: Printer) -> Result<Profile, Failure> {
                 printer.warn(note);
             }
             Ok(imported.profile)
+        }
+    }
+}
+
+/// Where a file's bytes come from.
+enum Source {
+    /// A file that can be read from any place of it, as a redirected one can too.
+    File(PathBuf),
+    /// A folder of `perf record --threads`.
+    Folder(PathBuf),
+    /// A pipe, and how it begins.
+    Pipe { start: Vec<u8> },
+}
+
+impl Source {
+    fn find(path: &Path) -> io::Result<Self> {
+        const STDIN: &str = "/dev/stdin";
+        if path != Path::new("-") {
+            let folder = path.is_dir();
+            return Ok(if folder { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) });
+        }
+        if Path::new(STDIN).is_file() {
+            return Ok(Self::File(PathBuf::from(STDIN)));
+        }
+        Ok(Self::Pipe { start: prefix(io::stdin().lock())? })
+    }
+
+    /// The format, by how the bytes begin and, where that leaves it open, by how the file is called.
+    fn format(&self, path: &Path) -> io::Result<Option<Format>> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        match self {
+            Self::File(file) => Ok(detect(&prefix(File::open(file)?)?, &name)),
+            Self::Pipe { start } => Ok(detect(start, &name)),
+            // The file in it says whether it is a recording's.
+            Self::Folder(folder) => match File::open(folder.join("data")) {
+                Ok(data) => Ok(detect(&prefix(data)?, "")),
+                Err(_) => Err(io::ErrorKind::IsADirectory.into()),
+            },
+        }
+    }
+
+    fn recording(self) -> Result<FileReader, FileError> {
+        match self {
+            Self::File(path) | Self::Folder(path) => FileReader::open(&path),
+            Self::Pipe { start } => FileReader::open_stream(Cursor::new(start).chain(io::stdin())),
+        }
+    }
+
+    fn bytes(self) -> io::Result<Box<dyn Read>> {
+        match self {
+            Self::File(path) => Ok(Box::new(File::open(path)?)),
+            Self::Folder(_) => Err(io::ErrorKind::IsADirectory.into()),
+            Self::Pipe { start } => Ok(Box::new(Cursor::new(start).chain(io::stdin()))),
         }
     }
 }
@@ -60,29 +121,7 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
     Ok(document)
 }
 
-fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
-    if path == Path::new("-") {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(folder(path));
-    }
-    Ok(Box::new(file))
-}
-
-fn folder(path: &Path) -> Failure {
-    let failure = cannot_read(path, &io::ErrorKind::IsADirectory.into());
-    if path.extension().is_some_and(|extension| extension == "trace") {
-        return failure.hint(
-            "a trace of Instruments is exported by: xctrace export --input FILE.trace --output FILE.xml \
-             --xpath '/trace-toc/run[@number=\"1\"]/data/table[@schema=\"time-profile\"]'",
-        );
-    }
-    failure.hint("name a profile, such as profile.json.gz")
-}
-
-fn prefix(input: &mut impl Read) -> io::Result<Vec<u8>> {
+fn prefix(input: impl Read) -> io::Result<Vec<u8>> {
     let mut prefix = Vec::new();
     input.take(PREFIX_BYTES as u64).read_to_end(&mut prefix)?;
     Ok(prefix)
@@ -90,9 +129,16 @@ fn prefix(input: &mut impl Read) -> io::Result<Vec<u8>> {
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let failure = Failure::new(format!("cannot read {}: {}", path.display(), io_reason(error)));
-    // Nobody has to have typed this name: it is taken where none is given.
-    if error.kind() == io::ErrorKind::NotFound && path == Path::new("profile.json.gz") {
-        return failure.hint("record a program first: nyquist record -s ./app");
+    match error.kind() {
+        // Nobody has to have typed this name: it is taken where none is given.
+        io::ErrorKind::NotFound if path == Path::new("profile.json.gz") => {
+            failure.hint("record a program first: nyquist record -s ./app")
+        }
+        io::ErrorKind::IsADirectory if path.extension() == Some(OsStr::new("trace")) => failure.hint(
+            "a trace of Instruments is exported by: xctrace export --input FILE.trace --output FILE.xml \
+             --xpath '/trace-toc/run[@number=\"1\"]/data/table[@schema=\"time-profile\"]'",
+        ),
+        io::ErrorKind::IsADirectory => failure.hint("name a profile, such as profile.json.gz"),
+        _ => failure,
     }
-    failure
 }

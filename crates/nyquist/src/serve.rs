@@ -4,12 +4,12 @@ use crate::args::{ServerArgs, SymbolArgs};
 use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::{Failure, io_reason};
+use crate::finder::finder;
 use crate::output::Owner;
 use crate::printer::Printer;
-use crate::symbolicate::search_paths;
+use crate::watch::Watch;
 use nyquist_profile::Profile;
 use nyquist_server::{Config, PortChoice, ProfileSymbols, Server};
-use nyquist_symbols::Finder;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub(crate) fn serve_bytes(
 ) -> Result<(), Failure> {
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let config = Config { address: args.address, port, ..Config::default() };
-    let symbols = Arc::new(ProfileSymbols::new(profile, Finder::new(search_paths(symbols))));
+    let symbols = Arc::new(ProfileSymbols::new(profile, finder(symbols, Watch::new(printer, None))));
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;

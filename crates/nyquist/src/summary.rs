@@ -10,7 +10,7 @@ use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
-use nyquist_record::linux::perf::{self, Coverage, Trigger};
+use nyquist_record::linux::perf::{self, CallGraph, Coverage, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::path::Path;
 
@@ -48,11 +48,27 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
         ));
     }
     printer.detail(format_args!(
-        "Copying {} kB of each stack into rings of {} kB on each of {} CPUs",
-        outcome.stack_bytes.div_ceil(1024),
+        "{} rings of {} kB on each of {} CPUs",
+        copies(outcome),
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
+}
+
+/// How the callers are found, and where that goes.
+fn copies(outcome: &perf::Outcome) -> String {
+    match outcome.call_graph {
+        CallGraph::FramePointers => "Following frame pointers, into".to_owned(),
+        CallGraph::None => "Sampling functions without their callers, into".to_owned(),
+        CallGraph::Auto | CallGraph::Dwarf => {
+            let deep = outcome.deep_stack_bytes.map(|deep| format!(" (up to {} kB if need be)", kb(deep)));
+            format!("Copying {} kB of each stack{} into", kb(outcome.stack_bytes), deep.unwrap_or_default())
+        }
+    }
+}
+
+fn kb(bytes: u32) -> u32 {
+    bytes.div_ceil(1024)
 }
 
 fn coverage(coverage: Coverage) -> &'static str {
@@ -104,8 +120,20 @@ fn perf_lines(outcome: &perf::Outcome) -> Vec<ExtraInfo> {
         line("Event", event.to_owned()),
         line("Rate", format!("{} Hz", outcome.rate_hz)),
         line("Kernel code", kernel.to_owned()),
-        line("Stack copies", format!("{} kB", outcome.stack_bytes.div_ceil(1024))),
+        match outcome.call_graph {
+            CallGraph::FramePointers => line("Stacks", "by frame pointers".to_owned()),
+            CallGraph::None => line("Stacks", "no (not asked for)".to_owned()),
+            CallGraph::Auto | CallGraph::Dwarf => line("Stack copies", copy_sizes(outcome)),
+        },
     ]
+}
+
+fn copy_sizes(outcome: &perf::Outcome) -> String {
+    let first = kb(outcome.stack_bytes);
+    match outcome.deep_stack_bytes {
+        Some(deep) => format!("{first} kB, {} kB where many stacks are deeper", kb(deep)),
+        None => format!("{first} kB"),
+    }
 }
 
 /// Says for how long threads were held.
@@ -154,6 +182,12 @@ pub(crate) fn print(
     if let Some(holds) = &summary.holds {
         print_holds(printer, holds, duration);
     }
+    if let Some(after) = summary.deepened_after {
+        printer.detail(format_args!(
+            "More of each stack was copied from {:.2} s on: many were deeper",
+            after.as_secs_f64()
+        ));
+    }
     if summary.left_running {
         printer.say("Processes that were started in the recording run on, and are no longer recorded");
     }
@@ -164,6 +198,12 @@ pub(crate) fn print(
     if statistics.throttled > 0 {
         let times = counted(statistics.throttled, "time");
         printer.warn(format_args!("the kernel paused sampling {times}"));
+    }
+    if statistics.completed > 0 {
+        let stacks = counted(statistics.completed, "stack");
+        printer.say(format_args!(
+            "{stacks} reached beyond the copy: completed from the running program's memory"
+        ));
     }
     if statistics.truncated > 0 {
         let verb =

@@ -2,22 +2,20 @@
 
 use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
+use crate::finder::finder;
 use crate::printer::Printer;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::watch::{BARS, SHOW_AFTER, Watch};
+use indicatif::{ProgressBar, ProgressStyle};
 use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbols};
 use nyquist_profile::{LibId, Profile};
-use nyquist_symbols::{Finder, KernelError, KernelSymbols, SearchPaths};
+use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelSymbols};
 use std::fs::File;
 use std::io::BufReader;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
-
-/// Work that is over sooner than this is not worth a progress bar.
-const SHOW_AFTER: Duration = Duration::from_secs(1);
 
 /// Looks up the names of a recording's frames. Ctrl-C ends it with the names had so far.
 pub(crate) fn symbolicate(
@@ -29,7 +27,7 @@ pub(crate) fn symbolicate(
 ) -> Profile {
     let progress = std::sync::Arc::new(Progress::default());
     control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
-    let finder = Finder::new(search_paths(args));
+    let finder = finder(args, Watch::new(printer, Some(std::sync::Arc::clone(&progress))));
     let symbolicated = look_up(profile, libs.sources(), &finder, running_kernel, printer, &progress);
     if progress.cancel.load(Ordering::Relaxed) {
         printer.warn("the lookup of names was ended early: some functions have none");
@@ -61,18 +59,8 @@ pub(crate) fn look_up(
         drop(finished);
         symbolicated
     });
-    explain(&symbolicated, printer);
+    explain(&symbolicated, finder, printer);
     symbolicated
-}
-
-/// The folders in which files are looked for.
-pub(crate) fn search_paths(args: &SymbolArgs) -> SearchPaths {
-    let home = std::env::var_os("HOME").map(PathBuf::from);
-    SearchPaths {
-        symbol_dirs: args.symbol_dir.clone(),
-        build_id_caches: home.map(|home| home.join(".debug")).into_iter().collect(),
-        ..SearchPaths::default()
-    }
 }
 
 pub(crate) fn running_kernel() -> Result<KernelSymbols, KernelError> {
@@ -87,7 +75,7 @@ fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
         return;
     }
     let style = ProgressStyle::with_template("Looking up names {wide_bar} {pos}/{len}");
-    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let bar = BARS.add(ProgressBar::new(0));
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     while finished.recv_timeout(Duration::from_millis(100)) == Err(mpsc::RecvTimeoutError::Timeout) {
         bar.set_length(progress.total.load(Ordering::Relaxed) as u64);
@@ -97,7 +85,7 @@ fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
 }
 
 /// Says, for those who want to know, where each lib's names come from and where they were looked for.
-fn explain(symbolicated: &Symbolicated, printer: Printer) {
+fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);
         match symbols_from {
@@ -107,6 +95,9 @@ fn explain(symbolicated: &Symbolicated, printer: Printer) {
         for attempt in tried {
             printer.detail(format_args!("  {}: {}", attempt.path.display(), attempt.outcome));
         }
+    }
+    if let Some(problem) = finder.cache().and_then(AnswerCache::problem) {
+        printer.detail(format_args!("What was looked up is not kept: {problem}"));
     }
 }
 

@@ -1,6 +1,7 @@
 //! `cargo xtask bench record`: all recorders on the same programs, round after round, and the tables of it.
 
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -15,43 +16,79 @@ use crate::workloads;
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// How often every recorder has its turn
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// CPU seconds of each thread where the slowdown is measured
-    #[arg(long, default_value_t = 2.0)]
+    /// CPU seconds of each thread where the slowdown is measured; of two hundred threads, of twenty together
+    #[arg(long, default_value_t = 1.5)]
     short: f64,
     /// Seconds of the recordings that are timed until they are saved
     #[arg(long, default_value_t = 10.0)]
     long: f64,
-    /// Only the tables whose name contains this: slowdown, saving
-    #[arg(long, default_value = "")]
-    only: String,
+    /// Measures this program and builds none
+    #[arg(long, value_name = "PATH")]
+    nyquist: Option<PathBuf>,
+    /// Only these tables
+    #[arg(long, value_delimiter = ',')]
+    only: Vec<Table>,
+}
+
+/// What is measured apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Table {
+    /// How much slower a busy program gets, and what its recorder uses
+    Slowdown,
+    /// From the command's end to the profile
+    Saving,
+    /// CPU time by samples, of commands that start many processes
+    Builds,
+    /// How long attaching takes
+    Attach,
+    /// Complete stacks of several languages
+    Stacks,
+}
+
+impl Table {
+    const ALL: [Self; 5] = [Self::Slowdown, Self::Saving, Self::Builds, Self::Attach, Self::Stacks];
+
+    fn measure(self, options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
+        match self {
+            Self::Slowdown => slowdown(options, bench, recorders),
+            Self::Saving => saving(options, bench, recorders),
+            Self::Builds => super::builds::measure(bench, recorders),
+            Self::Attach => {
+                super::attach::measure(options.rounds, bench, recorders);
+                Ok(())
+            }
+            Self::Stacks => super::roots::measure(bench, recorders),
+        }
+    }
 }
 
 /// One row: a recorder (or none) at a rate, and what came of each round, or why nothing did.
-struct Row<'a> {
+pub(crate) struct Row<'a> {
     recorder: Option<&'a Recorder>,
     rate: u32,
-    runs: Vec<Run>,
+    pub(crate) runs: Vec<Run>,
     failure: Option<String>,
 }
 
 /// Measures and prints the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
+    let nyquist = match &options.nyquist {
+        Some(path) => path.clone(),
+        None => {
+            ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
+            crate::target().join("release/nyquist")
+        }
+    };
     let measured = workloads::build_all()?.join("measured");
     let folder = crate::target().join("bench-record");
     fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let bench = Bench { folder: &folder, measured: &measured };
-    let recorders = recorder::all(&crate::target().join("release/nyquist"));
+    let recorders = recorder::all(&nyquist);
     describe(&recorders)?;
-    if "slowdown".contains(&options.only) {
-        slowdown(options, &bench, &recorders)?;
-    }
-    if "saving".contains(&options.only) {
-        saving(options, &bench, &recorders)?;
-    }
-    Ok(())
+    let wanted = |table: &Table| options.only.is_empty() || options.only.contains(table);
+    Table::ALL.into_iter().filter(wanted).try_for_each(|table| table.measure(options, &bench, &recorders))
 }
 
 /// Says on what machine this runs, and beside which versions.
@@ -78,8 +115,9 @@ fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Res
     println!("\n## Slowdown and the recorder's CPU time\n");
     // Looking up symbols comes after the program's end: it is in the other table.
     let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
-    for (build, threads) in [("fp", 1), ("cfi", 1), ("fp", 2), ("cfi", 2)] {
-        let program = program::fixed_work(bench, build, threads, options.short)?;
+    // Built with frame pointers and with unwind tables, so that every mode has what it needs.
+    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / 10.0)] {
+        let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
         let mut rows = vec![Row::new(None, 0)];
         rows.extend(
@@ -94,9 +132,9 @@ fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Res
 fn print_slowdown(program: &Program, rows: &[Row<'_>]) {
     println!("### {}\n", program.name);
     println!(
-        "| recorder | Hz | command's CPU, s | x unrecorded | command's wall, s | x unrecorded | recorder's CPU meanwhile, s | after, s | samples a CPU second |"
+        "| recorder | mode | Hz | command's CPU, s | x unrecorded | command's wall, s | x unrecorded | recorder's CPU meanwhile, s | after, s | samples a CPU second |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|");
     let plain = &rows[0].runs;
     for row in rows {
         let ratio = |figure: fn(&Run) -> f64| {
@@ -132,9 +170,9 @@ fn saving(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Resul
 fn print_saving(program: &Program, rows: &[Row<'_>]) {
     println!("### {}\n", program.name);
     println!(
-        "| recorder | Hz | command's end to file, ms | naming after that, ms | recorder's CPU meanwhile, s | after, s | naming, s | command's CPU, s | samples | samples / (CPU time x rate) |"
+        "| recorder | mode | Hz | command's end to file, ms | naming after that, ms | recorder's CPU meanwhile, s | after, s | naming, s | command's CPU, s | samples | samples / (CPU time x rate) |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
     for row in rows {
         let naming = |digits, figure: fn(&super::measure::Step) -> f64| {
             cell(digits, row.runs.iter().filter_map(|run| run.naming.as_ref()).map(figure))
@@ -155,7 +193,7 @@ fn print_saving(program: &Program, rows: &[Row<'_>]) {
 }
 
 /// Gives every row its turn, round after round, so that a busy moment of the machine meets all.
-fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
+pub(crate) fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row<'_>]) {
     for round in 1..=rounds {
         for row in rows.iter_mut() {
             eprintln!("{}, round {round}: {} {}", program.name, row.name(), row.rate);
@@ -165,7 +203,7 @@ fn take_turns(rounds: u32, bench: &Bench<'_>, program: &Program, rows: &mut [Row
 }
 
 impl<'a> Row<'a> {
-    fn new(recorder: Option<&'a Recorder>, rate: u32) -> Self {
+    pub(crate) fn new(recorder: Option<&'a Recorder>, rate: u32) -> Self {
         Self { recorder, rate, runs: Vec::new(), failure: None }
     }
 
@@ -189,7 +227,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    fn cell(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
+    pub(crate) fn cell(&self, digits: usize, figure: impl Fn(&Run) -> f64) -> String {
         cell(digits, self.runs.iter().map(figure))
     }
 
@@ -198,13 +236,14 @@ impl<'a> Row<'a> {
         self.recorder.map_or_else(String::new, |_| self.cell(digits, figure))
     }
 
-    fn print(&self, cells: &[String]) {
+    pub(crate) fn print(&self, cells: &[String]) {
+        let mode = self.recorder.map_or("", |recorder| recorder.mode);
         let rate = if self.rate == 0 { String::new() } else { self.rate.to_string() };
         match &self.failure {
             Some(failure) => {
-                println!("| {} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1));
+                println!("| {} | {mode} | {rate} | {failure} |{}", self.name(), " |".repeat(cells.len() - 1));
             }
-            None => println!("| {} | {rate} | {} |", self.name(), cells.join(" | ")),
+            None => println!("| {} | {mode} | {rate} | {} |", self.name(), cells.join(" | ")),
         }
     }
 }

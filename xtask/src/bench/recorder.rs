@@ -13,6 +13,8 @@ use super::samples;
 pub(crate) struct Recorder {
     /// What the tables call it.
     pub(crate) name: &'static str,
+    /// How it comes by stacks, and whether names are looked up: like is to be compared with like.
+    pub(crate) mode: &'static str,
     /// The program; `None` where this machine has none.
     pub(crate) program: Option<PathBuf>,
     /// Its arguments before the rate, the output and the command.
@@ -34,12 +36,25 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// The words that record a command.
     pub(crate) fn words(&self, rate: u32, output: &Path, command: &[OsString]) -> Vec<OsString> {
+        let mut words = self.words_to(rate, output);
+        words.push("--".into());
+        words.extend_from_slice(command);
+        words
+    }
+
+    /// The words that attach to a process.
+    pub(crate) fn attaching(&self, rate: u32, output: &Path, pid: u32) -> Vec<OsString> {
+        let mut words = self.words_to(rate, output);
+        words.extend(["-p".into(), pid.to_string().into()]);
+        words
+    }
+
+    fn words_to(&self, rate: u32, output: &Path) -> Vec<OsString> {
         let program = self.program.clone().unwrap_or_default().into_os_string();
         let mut words = vec![program];
         words.extend(self.arguments.iter().map(OsString::from));
         words.extend([self.rate_option.into(), rate.to_string().into()]);
-        words.extend(["-o".into(), output.into(), "--".into()]);
-        words.extend_from_slice(command);
+        words.extend(["-o".into(), output.into()]);
         words
     }
 }
@@ -48,6 +63,7 @@ impl Recorder {
 pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     let nyquist = Recorder {
         name: "nyquist",
+        mode: "copies, names",
         program: Some(nyquist.to_owned()),
         arguments: &["record", "--quiet", "--save-only"],
         rate_option: "--rate",
@@ -59,11 +75,19 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     };
     let by_ptrace = Recorder {
         name: "nyquist, ptrace",
+        mode: "ptrace, names",
         arguments: &["record", "--quiet", "--save-only", "--backend", "ptrace"],
+        ..nyquist.clone()
+    };
+    let by_frame_pointers = Recorder {
+        name: "nyquist fp",
+        mode: "frame pointers, names",
+        arguments: &["record", "--quiet", "--save-only", "--call-graph", "fp"],
         ..nyquist.clone()
     };
     let perf = Recorder {
         name: "perf -g",
+        mode: "frame pointers",
         program: in_path("perf"),
         arguments: &["record", "-q", "-g"],
         rate_option: "-F",
@@ -74,11 +98,13 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     };
     let perf_dwarf = Recorder {
         name: "perf dwarf",
+        mode: "copies",
         arguments: &["record", "-q", "--call-graph", "dwarf"],
         ..perf.clone()
     };
     let samply = Recorder {
         name: "samply",
+        mode: "copies",
         program: samply(),
         arguments: &["record", "--save-only", "--no-open"],
         // It refuses to start where the setting is higher, whoever calls it.
@@ -87,11 +113,12 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     };
     let samply_symbols = Recorder {
         name: "samply + symbols",
+        mode: "copies, names",
         arguments: presymbolicating(&samply),
         presymbolicates: true,
         ..samply.clone()
     };
-    vec![nyquist, by_ptrace, perf, perf_dwarf, samply, samply_symbols]
+    vec![nyquist, samply_symbols, samply, perf_dwarf, by_frame_pointers, perf, by_ptrace]
 }
 
 /// `perf script` unwinds copied stacks and names all frames. It may take minutes over
@@ -103,8 +130,8 @@ fn perf_script(recording: &Path) -> Vec<OsString> {
 
 /// samply, where `PEERS_DIR` has it.
 fn samply() -> Option<PathBuf> {
-    let path = PathBuf::from(std::env::var_os("PEERS_DIR")?).join("bin/samply");
-    path.is_file().then_some(path)
+    let folder = PathBuf::from(std::env::var_os("PEERS_DIR")?);
+    ["samply", "bin/samply"].map(|path| folder.join(path)).into_iter().find(|path| path.is_file())
 }
 
 /// samply's arguments when it shall look up symbols itself: the option was once called unstable.
@@ -131,4 +158,14 @@ fn said(program: &Path, arguments: &[&str]) -> Option<String> {
 fn in_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// The words before a recording's path that print its samples with names.
+pub(crate) fn script(recorder: &Recorder, nyquist: &Path) -> Vec<OsString> {
+    if recorder.extension == ".data" {
+        let words = ["timeout", "60", "perf", "script", "-F", "comm,tid,time,event,ip,sym,dso", "-i"];
+        words.map(OsString::from).into()
+    } else {
+        vec![nyquist.into(), "script".into()]
+    }
 }

@@ -165,7 +165,7 @@ fn json(test: &Context<'_>) -> Verdict {
     Documents::read()?.hold(&["doctor"], &json)?;
     let kinds: Vec<_> =
         json["sections"].as_array().into_iter().flatten().filter_map(|it| it["kind"].as_str()).collect();
-    expect_eq("the sections", kinds, vec!["machine", "program", "libraries"])
+    expect_eq("the sections", kinds, vec!["machine", "program", "libraries", "symbols"])
 }
 
 fn setting() -> Result<String, anyhow::Error> {

@@ -52,6 +52,15 @@ fn read_back(test: &Context<'_>) -> Verdict {
         if name != "x.trace.json" {
             expect_eq(name, reported_weight(test, &out)?, weight)?;
         }
+        let imported = test.path("imported.json.gz").display().to_string();
+        test.nyquist(&["import", "-s", "-o", &imported, &out]).run()?.succeeded()?;
+        let of_pipe = format!("cat '{out}' | '{}' report -", test.nyquist_path().display());
+        let of_pipe = test.program("sh").args(&["-c", &of_pipe]).run()?.succeeded()?.stdout_text();
+        let of_import = test.nyquist(&["report", &imported]).run()?.succeeded()?.stdout_text();
+        for function in ["alpha", "beta", "gamma_"] {
+            expect_contains(&format!("{name} through a pipe"), &of_pipe, function)?;
+            expect_contains(&format!("{name} imported"), &of_import, function)?;
+        }
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ pub(crate) struct Test {
 impl Test {
     /// A test that runs alone, and not in `--quick`.
     pub(crate) const fn new(name: &'static str, run: fn(&Context<'_>) -> Verdict) -> Self {
-        Self { name, run, quick: false, parallel: false, limit: Duration::from_mins(1) }
+        Self { name, run, quick: false, parallel: false, limit: Duration::from_mins(4) }
     }
 
     /// Part of `--quick` too.

@@ -19,7 +19,7 @@ use crate::sys;
 pub(crate) const PLAIN_USER: u32 = 65534;
 
 /// How long a condition is waited for before that is a failure.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A program with its arguments, about to be run.
 pub(crate) struct Invocation<'a> {
@@ -114,6 +114,11 @@ impl<'a> Invocation<'a> {
             "PROFILER_URL",
             "SUDO_UID",
             "SUDO_GID",
+            "XDG_CACHE_HOME",
+            "DEBUGINFOD_URLS",
+            "DEBUGINFOD_CACHE_PATH",
+            "_NT_SYMBOL_PATH",
+            "NYQUIST_NO_CACHE",
         ] {
             command.env_remove(name);
         }
@@ -207,6 +212,14 @@ impl Running<'_> {
             let descriptors = fs::read_dir(&folder).into_iter().flatten().flatten();
             let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
             targets.any(|target| target.to_string_lossy().contains("[perf_event]"))
+        })
+    }
+
+    /// Waits until it says that it samples: from then on nothing is missed.
+    pub(crate) fn wait_until_recording(&self) -> Result<()> {
+        let says = |text: &str| text.contains("Sampling");
+        self.wait_until("the recording to begin", || {
+            says(&self.stderr_so_far()) || says(&self.shown_so_far())
         })
     }
 

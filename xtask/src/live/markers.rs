@@ -29,15 +29,15 @@ const SMALL: [&str; 3] = ["joined", "4", "25"];
 const PAGES: usize = 100;
 
 /// A marker, with the thread that it is on.
-struct Marker {
-    thread: String,
-    name: String,
-    start: f64,
-    end: f64,
-    data: Value,
+pub(super) struct Marker {
+    pub(super) thread: String,
+    pub(super) name: String,
+    pub(super) start: f64,
+    pub(super) end: f64,
+    pub(super) data: Value,
 }
 
-fn markers(profile: &Profile) -> anyhow::Result<Vec<Marker>> {
+pub(super) fn markers(profile: &Profile) -> anyhow::Result<Vec<Marker>> {
     let json = &profile.json;
     let strings = &json["shared"]["stringArray"];
     let mut markers = Vec::new();

@@ -13,6 +13,7 @@ mod doctor;
 mod emulator;
 mod exit_status;
 mod expect;
+mod file_server;
 mod flamegraph;
 mod formats;
 mod front_end;
@@ -21,6 +22,7 @@ mod http;
 mod invocation;
 mod jit;
 mod json_docs;
+mod leaks;
 mod markers;
 mod names;
 mod options;
@@ -41,6 +43,7 @@ mod server;
 mod signals;
 mod stacks;
 mod storms;
+mod symbol_sources;
 mod targets;
 mod top;
 mod walkthrough;
@@ -54,12 +57,14 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("names", names::TESTS),
+    ("symbol_sources", symbol_sources::TESTS),
     ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
     ("targets", targets::TESTS),
     ("storms", storms::TESTS),
+    ("leaks", leaks::TESTS),
     ("signals", signals::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),

@@ -112,7 +112,7 @@ fn lines(test: &Context<'_>, workload: &str) -> Verdict {
 }
 
 /// The three functions' own file and lines.
-fn expect_lines(recorded: &Recorded) -> Verdict {
+pub(super) fn expect_lines(recorded: &Recorded) -> Verdict {
     let text = fs::read_to_string(crate::root().join("workloads/shares.c"))?;
     for name in ["alpha", "beta", "gamma_"] {
         let line = text

@@ -3,10 +3,15 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::Context as _;
+
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, skip};
 use super::harness::Test;
+use super::invocation::Invocation;
+use super::markers::{Marker, markers};
 use super::profile::{Profile, Thread};
+use super::rules;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("several_runs_are_in_one_profile", iterations),
@@ -15,6 +20,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("arguments_are_in_the_names_of_processes", arguments).parallel(),
     Test::new("only_main_threads_are_kept", main_threads),
     Test::new("each_cpu_has_a_thread", cpu_threads),
+    Test::new("each_time_on_a_cpu_is_a_marker", switch_markers),
+    Test::new("each_function_made_just_in_time_is_a_marker", jit_markers),
     Test::new("the_base_of_a_cut_recursion_is_folded", folded),
     Test::new("a_jitdump_is_removed_and_read_nonetheless", unlinked),
 ];
@@ -116,6 +123,52 @@ fn cpu_threads(test: &Context<'_>) -> Verdict {
         expect_eq("the report's weight", weight, sum(&others))?;
     }
     Ok(())
+}
+
+/// The kernel counts what the program is switched for, and the time on CPUs is what it has used. The last stay ends with
+/// the thread, after the program has told its truth.
+fn switch_markers(test: &Context<'_>) -> Verdict {
+    for adapt in [|call| call, Invocation::by_plain_user] {
+        let _held = super::permissions::at_paranoid(2)?;
+        let options = ["--cswitch-markers", "--per-cpu-threads"];
+        let recorded = test.record(&["ticks", "200"]).options(&options).with(adapt).run_well()?;
+        let truth = recorded.truth()?;
+        let [blocked, _] = truth.switches.context("the program does not count its switches")?;
+        let markers = markers(&recorded.profile)?;
+        let stays: Vec<_> = markers.iter().filter(|marker| marker.name == "Running on CPU").collect();
+        let because = |reason: &str| stays.iter().filter(|marker| marker.data["outwhy"] == *reason).count();
+        expect_within("stays that ended in a wait", because("blocked") as f64, blocked as f64, 0.05)?;
+        expect_eq("stays that ended with the thread", because("ended"), 1)?;
+        let time: f64 = stays.iter().map(|marker| marker.end - marker.start).sum();
+        expect_within("milliseconds on CPUs", time, truth.cpu * 1000.0, 0.1)?;
+        // All CPUs together have a row, and each its own.
+        let on_cpus = markers.iter().filter(|marker| marker.data["type"] == "ContextSwitch").count();
+        expect_eq("markers of CPUs", on_cpus, 2 * stays.len())?;
+        let broken = rules::broken(&recorded.profile.json);
+        expect(broken.is_empty(), broken.join("; "))?;
+    }
+    let words = ["record", "-s", "-o", "traced.json.gz", "--backend", "ptrace", "--cswitch-markers", "true"];
+    let traced = test.nyquist(&words).run()?.succeeded()?;
+    expect_contains("stderr", &traced.stderr, "--cswitch-markers has no effect")
+}
+
+fn jit_markers(test: &Context<'_>) -> Verdict {
+    if test.program("node").args(&["--version"]).run().is_err() {
+        return skip("node is not installed");
+    }
+    let script = crate::root().join("workloads/jit.js").display().to_string();
+    let folder = test.path("jit");
+    std::fs::create_dir_all(&folder)?;
+    let folder = folder.display().to_string();
+    let words = ["sh", "-c", "cd \"$0\" && exec node \"$@\"", &folder, "--perf-prof", &script, "500"];
+    let recorded = test.record_command(&words).options(&["--jit-markers"]).run_well()?;
+    let markers = markers(&recorded.profile)?;
+    let mut made = markers.iter().filter(|marker| marker.name == "JitFunctionAdd");
+    let is_spin = |marker: &&Marker| marker.data["n"].as_str().is_some_and(|name| name.contains("spin "));
+    let spin = made.find(is_spin).context("no marker for spin")?;
+    let first = recorded.profile.threads.iter().flat_map(|thread| &thread.samples).map(|sample| sample.time);
+    let last = first.fold(0.0, f64::max);
+    expect(0.0 < spin.start && spin.start < last, format_args!("spin was made at {} ms", spin.start))
 }
 
 fn folded(test: &Context<'_>) -> Verdict {

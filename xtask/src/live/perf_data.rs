@@ -96,7 +96,16 @@ fn stream(test: &Context<'_>) -> Verdict {
     );
     test.program("sh").args(&["-c", &words]).run()?.succeeded()?;
     let profile = Profile::read(&profile)?;
-    expect(profile.self_share("alpha") > 0.2, "no share of alpha")
+    expect(profile.self_share("alpha") > 0.2, "no share of alpha")?;
+    // Every command reads it, through a pipe and redirected.
+    let (nyquist, stream) = (test.nyquist_path().display(), stream.display());
+    for words in
+        [format!("cat '{stream}' | '{nyquist}' report -"), format!("'{nyquist}' report - < '{stream}'")]
+    {
+        let table = test.program("sh").args(&["-c", &words]).run()?.succeeded()?.stdout_text();
+        expect_contains(&words, &table, "alpha")?;
+    }
+    Ok(())
 }
 
 fn compressed(test: &Context<'_>) -> Verdict {

@@ -138,6 +138,8 @@ pub(crate) struct Truth {
     pub cpu: f64,
     /// In the kernel, by the kernel's accounting.
     pub system: f64,
+    /// How often it left a CPU to wait, and how often for another to run; where it says so.
+    pub switches: Option<[u64; 2]>,
     parts: Vec<(String, f64)>,
 }
 
@@ -157,6 +159,7 @@ impl Truth {
             pid: json["pid"].as_u64().context("no pid")?,
             cpu: seconds(&json["cpu_ns"])?,
             system: seconds(&json["system_ns"])?,
+            switches: json["blocked"].as_u64().zip(json["preempted"].as_u64()).map(<[u64; 2]>::from),
             parts: parts.iter().map(|(name, ns)| Ok((name.clone(), seconds(ns)?))).collect::<Result<_>>()?,
         })
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, expect_share, expect_within, need_root};
+use super::expect::{Verdict, expect, expect_eq, expect_share, expect_within, need_root, skip};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
@@ -23,6 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_number_that_is_used_again_is_another_process", pid_reuse),
     Test::new("libraries_that_take_each_others_place_are_told_apart", plugin_loop),
     Test::new("a_program_that_closes_all_descriptors_is_recorded", closer),
+    Test::new("a_32_bit_program_is_named_as_not_unwound", bits32),
     Test::new("a_program_that_is_stopped_and_continued_is_recorded", stopped),
 ];
 
@@ -46,10 +47,18 @@ fn storm(test: &Context<'_>, words: &[&str]) -> Verdict {
 
 /// Records a command between which and the recorder another program measures it.
 fn measured(test: &Context<'_>, command: &[&str]) -> Result<(Recorded, f64), anyhow::Error> {
+    measured_with(test, command, &[])
+}
+
+fn measured_with(
+    test: &Context<'_>,
+    command: &[&str],
+    options: &[&str],
+) -> Result<(Recorded, f64), anyhow::Error> {
     let (measured, figures) = (test.workload("measured"), test.fresh("figures"));
     let (measured, path) = (measured.display().to_string(), figures.display().to_string());
     let words: Vec<&str> = [measured.as_str(), &path].into_iter().chain(command.iter().copied()).collect();
-    let recorded = test.record_command(&words).run_well()?;
+    let recorded = test.record_command(&words).options(options).run_well()?;
     let figures: serde_json::Value = serde_json::from_str(&fs::read_to_string(&figures)?)?;
     Ok((recorded, figures["cpu_ns"].as_f64().unwrap_or_default() / 1e9))
 }
@@ -184,6 +193,33 @@ fn closer(test: &Context<'_>) -> Verdict {
         let wanted = recorded.true_share("work_without_files")?;
         let profile = &recorded.profile;
         expect_share("its work", profile.total_share("work_without_files"), wanted, profile.count())?;
+    }
+    Ok(())
+}
+
+/// Its stacks are its innermost functions, below a root that says why there is no more.
+fn bits32(test: &Context<'_>) -> Verdict {
+    let program = test.workload("bits32");
+    if test.program(&program).run().is_err() {
+        return skip("the kernel runs no 32-bit programs");
+    }
+    let program = program.display().to_string();
+    for (options, tolerance) in [(&[][..], 0.05), (&["--backend", "ptrace"], 0.1)] {
+        let (recorded, used) = measured_with(test, &[&program], options)?;
+        let own = || recorded.profile.threads.iter().filter(|thread| thread.process == "bits32");
+        let weight: f64 = own().map(Thread::total).sum();
+        expect_within("samples of the 32-bit program", weight, used * 1000.0, tolerance)?;
+        let named = |root: &str| root == "(truncated: 32-bit code is not unwound)";
+        let in_user = |function: &str| function == "bits32_work" || function == "_start";
+        let misread = own().flat_map(Thread::stacks).find(|(stack, _)| {
+            let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+            let user = stack.iter().filter(|frame| frame.category != "Kernel").count();
+            // As the kernel begins it and ends it there is no user code; the rest of an interval has no stack.
+            user > 0 && names != ["[not sampled]"] && !(user == 2 && named(names[0]) && in_user(names[1]))
+        });
+        let misread =
+            misread.map(|(stack, _)| stack.iter().map(|frame| frame.function.clone()).collect::<Vec<_>>());
+        expect(misread.is_none(), format_args!("{options:?}: a stack is {misread:?}"))?;
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// The folder of this process's control group in the hierarchy of version 2.
-fn own_group() -> Result<PathBuf, Stop> {
+pub(super) fn own_group() -> Result<PathBuf, Stop> {
     let groups = fs::read_to_string("/proc/self/cgroup")?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/")).unwrap_or_default();
     let mounts = ["/sys/fs/cgroup/unified", "/sys/fs/cgroup"].map(Path::new);
@@ -47,10 +47,20 @@ fn own_group() -> Result<PathBuf, Stop> {
     Ok(folder)
 }
 
-/// The groups that recorders have made and not removed.
-fn leaves() -> Result<Vec<PathBuf>, Stop> {
-    let entries = fs::read_dir(own_group()?)?.flatten().map(|entry| entry.path());
-    Ok(entries.filter(|path| path.display().to_string().contains("/nyquist-")).collect())
+/// The groups of recorders, with the recorders' numbers.
+fn groups() -> Result<Vec<(PathBuf, u32)>, Stop> {
+    let entries = fs::read_dir(own_group()?)?.flatten();
+    let group = |entry: fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.strip_prefix("nyquist-")?.split('-').next()?.parse().ok()?;
+        Some((entry.path(), pid))
+    };
+    Ok(entries.filter_map(group).collect())
+}
+
+/// The groups that recorders have made and not removed. Somebody else may be recording, too.
+pub(super) fn leaves() -> Result<Vec<PathBuf>, Stop> {
+    let left = groups()?.into_iter().filter(|(_, pid)| !is_alive(*pid));
+    Ok(left.map(|(path, _)| path).collect())
 }
 
 fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
@@ -58,13 +68,13 @@ fn processes_of(group: &Path) -> Result<Vec<u32>, anyhow::Error> {
     list.lines().map(|line| line.parse().map_err(Into::into)).collect()
 }
 
-fn is_alive(pid: u32) -> bool {
+pub(super) fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 /// Starts a program and waits until it works.
-fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
+pub(super) fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, anyhow::Error> {
     let ready = test.fresh("ready");
     let call = test.program(test.workload(words[0])).args(&words[1..]);
     let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
@@ -72,7 +82,7 @@ fn working<'a>(test: &'a Context<'a>, words: &[&str]) -> Result<Running<'a>, any
     Ok(running)
 }
 
-fn end(target: Running<'_>) -> Verdict {
+pub(super) fn end(target: Running<'_>) -> Verdict {
     target.signal(libc::SIGKILL)?;
     target.wait()?;
     Ok(())
@@ -83,6 +93,52 @@ fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Profile, anyho
     let output = test.fresh("profile.json.gz");
     test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).run()?.succeeded()?;
     Profile::read(&output)
+}
+
+/// A recording of processes that ran before and go on.
+struct OfRunning {
+    profile: Profile,
+    /// What each of the processes used at most while it was recorded, in milliseconds.
+    used: Vec<f64>,
+}
+
+/// What each process is to work while it is recorded, in milliseconds of CPU time.
+const WORK: f64 = 300.0;
+
+/// Records what runs already until each of some processes has worked for [`WORK`], however long this machine needs for
+/// that.
+fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
+    let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
+    let output = test.fresh("profile.json.gz");
+    let before = used()?;
+    let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).start()?;
+    recorder.wait_until_recording()?;
+    let begun = used()?;
+    recorder.wait_until("the processes to work", || {
+        let grown = |(now, begun): (&f64, &f64)| now - begun > WORK;
+        used().is_ok_and(|now| now.iter().zip(&begun).all(grown))
+    })?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    let used = used()?.iter().zip(before).map(|(after, before)| after - before).collect();
+    Ok(OfRunning { profile: Profile::read(&output)?, used })
+}
+
+/// That a process has the samples that it is due for some CPU time, at least that of [`WORK`].
+fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
+    let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
+    expect(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
+}
+
+/// The CPU time of a process that lives, by the scheduler's sum.
+pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
+    let mut sum = 0.0;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        // A thread that ends meanwhile takes its time along.
+        let text = fs::read_to_string(task?.path().join("schedstat")).unwrap_or_default();
+        sum += text.split(' ').next().unwrap_or_default().parse().unwrap_or(0.0);
+    }
+    Ok(sum / 1e6)
 }
 
 /// The weight of a process.
@@ -118,7 +174,8 @@ fn crashed(test: &Context<'_>) -> Verdict {
     let prepared = test.record(&["endless", "1"]).prepare();
     let recorder = prepared.call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     recorder.wait_for_file(&ready)?;
-    let [leaf] = &leaves()?[..] else { return expect(false, "there is not one group") };
+    let own = groups()?.into_iter().find(|(_, pid)| *pid == recorder.pid());
+    let Some((leaf, _)) = &own else { return expect(false, "there is no group") };
     let command = processes_of(leaf)?;
     end(recorder)?;
     expect(leaf.exists(), "there is nothing to be removed")?;
@@ -164,11 +221,11 @@ fn several(test: &Context<'_>) -> Verdict {
         vec!["-p".to_owned(), pids.join(",")],
         vec!["-p".into(), pids[0].clone(), "-p".into(), pids[1].clone()],
     ] {
-        let options: Vec<&str> = options.iter().map(String::as_str).chain(["-d", "1"]).collect();
-        let profile = record_running(test, &options)?;
-        for target in &targets {
-            let weight = weight_of(&profile, target.pid());
-            expect(weight > 50.0, format_args!("{} has {weight} samples", target.pid()))?;
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        let pids = targets.each_ref().map(Running::pid);
+        let OfRunning { profile, used } = record_working(test, &options, &pids)?;
+        for (pid, used) in pids.into_iter().zip(used) {
+            expect_due(&format!("process {pid}"), weight_of(&profile, pid), used)?;
         }
         expect(weight_of(&profile, other.pid()) < 1.0, "another process is in it")?;
     }
@@ -186,16 +243,22 @@ fn running_children(test: &Context<'_>) -> Verdict {
     let shell = test.program("bash").args(&["-c", &script]);
     let shell = shell.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     shell.wait_for_file(&ready)?;
-    let profile = record_running(test, &["-v", "-d", "1", "-p", &shell.pid().to_string()])?;
+    let path = test.workload("endless");
+    let grandchild = process_of(&path).ok_or_else(|| Stop::Failed("the grandchild does not run".into()))?;
+    let pid = shell.pid().to_string();
+    let OfRunning { profile, used } = record_working(test, &["-v", "-p", &pid], &[grandchild])?;
     end(shell)?;
-    let grandchild = profile.threads.iter().find(|thread| thread.process == "endless");
-    let weight = grandchild.map_or(0.0, Thread::total);
-    expect(
-        weight > 100.0,
-        format_args!("the grandchild has {weight} samples: {:?}", profile.thread_names()),
-    )?;
+    expect_due("the grandchild", weight_of(&profile, grandchild), used[0])?;
     let share = profile.total_share("main_loop");
     expect(share > 0.5, format_args!("main_loop has a share of {share:.3}"))
+}
+
+/// A process that runs this program.
+fn process_of(program: &Path) -> Option<u32> {
+    let mut entries = fs::read_dir("/proc").ok()?.flatten();
+    let process =
+        entries.find(|entry| fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == program));
+    process?.file_name().to_str()?.parse().ok()
 }
 
 /// The threads are born while they are attached to: none is missed, and none sampled twice.
@@ -223,15 +286,32 @@ fn born_meanwhile(test: &Context<'_>) -> Verdict {
     expect(sampled > 400, format_args!("only {sampled} of 500 threads have samples"))
 }
 
+/// The CPU time of a process's thread of this name.
+fn thread_cpu_ms(pid: u32, name: &str) -> f64 {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let named = |task: &fs::DirEntry| {
+        fs::read_to_string(task.path().join("comm")).is_ok_and(|comm| comm.trim() == name)
+    };
+    let text = tasks.into_iter().find(named).map(|task| fs::read_to_string(task.path().join("schedstat")));
+    let text = text.and_then(Result::ok).unwrap_or_default();
+    text.split(' ').next().and_then(|time| time.parse::<f64>().ok()).unwrap_or(0.0) / 1e6
+}
+
 fn ending_threads(test: &Context<'_>) -> Verdict {
     let target = working(test, &["churn", "1000000"])?;
     for _ in 0..5 {
-        let profile = record_running(test, &["-d", "0.3", "-p", &target.pid().to_string()])?;
-        let worker: f64 = profile.threads_named("worker").map(Thread::total).sum();
-        expect(
-            (20.0..330.0).contains(&worker),
-            format_args!("the busy thread has {worker} samples in 0.3 s"),
-        )?;
+        let worker = || thread_cpu_ms(target.pid(), "worker");
+        let output = test.fresh("profile.json.gz");
+        let pid = target.pid().to_string();
+        let before = worker();
+        let recorder = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).start()?;
+        recorder.wait_until_recording()?;
+        let begun = worker();
+        recorder.wait_until("the worker to work", || worker() - begun > WORK)?;
+        recorder.signal(libc::SIGINT)?;
+        recorder.wait()?.succeeded()?;
+        let weight: f64 = Profile::read(&output)?.threads_named("worker").map(Thread::total).sum();
+        expect_due("the busy thread", weight, worker() - before)?;
     }
     expect(is_alive(target.pid()), "the process did not survive")?;
     end(target)
@@ -239,10 +319,10 @@ fn ending_threads(test: &Context<'_>) -> Verdict {
 
 fn by_name(test: &Context<'_>) -> Verdict {
     let targets = [working(test, &["endless", "1"])?, working(test, &["endless", "1"])?];
-    let profile = record_running(test, &["-d", "1", "--name", "endl*s"])?;
-    for target in targets {
-        let weight = weight_of(&profile, target.pid());
-        expect(weight > 50.0, format_args!("{} has {weight} samples", target.pid()))?;
+    let pids = targets.each_ref().map(Running::pid);
+    let OfRunning { profile, used } = record_working(test, &["--name", "endl*s"], &pids)?;
+    for (target, used) in targets.into_iter().zip(used) {
+        expect_due("a process of that name", weight_of(&profile, target.pid()), used)?;
         end(target)?;
     }
     let others = profile.threads.iter().filter(|thread| thread.process != "endless").count();
@@ -252,38 +332,50 @@ fn by_name(test: &Context<'_>) -> Verdict {
 fn whole_system(test: &Context<'_>) -> Verdict {
     need_root()?;
     let target = working(test, &["endless", "1"])?;
-    let profile = record_running(test, &["-a", "-d", "1"])?;
+    let OfRunning { profile, used } = record_working(test, &["-a"], &[target.pid()])?;
     let weight = weight_of(&profile, target.pid());
     end(target)?;
-    // On a machine that is busy otherwise it gets a small part of two seconds.
-    expect(weight > 20.0, format_args!("the busy process has {weight} samples"))?;
+    let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
+    // Intervals of a CPU that lie across a switch are whose they end with.
+    let due = WORK * 0.85 - lost..used[0] * 1.15 + 5.0;
+    expect(due.contains(&weight), format_args!("the busy process has {weight} samples, not {due:?}"))?;
     let share = profile.total_share("main_loop") * profile.total();
     expect(share > 0.9 * weight, format_args!("main_loop has {share} of {weight} samples"))?;
     let idle =
         profile.threads.iter().any(|thread| thread.pid == "0" || thread.process.starts_with("swapper"));
     expect(!idle, "the idle CPUs are in it")?;
-    let nameless: Vec<_> = profile.threads.iter().filter(|thread| thread.process.starts_with('<')).collect();
-    expect(nameless.is_empty(), format_args!("processes without names: {:?}", profile.thread_names()))?;
-    let cpus = std::thread::available_parallelism()?.get();
-    expect(profile.total() < 1150.0 * cpus as f64, format_args!("{} samples in 1 s", profile.total()))
+    // A name whose record was dropped is not known, which the summary says.
+    let nameless = profile.threads.iter().any(|thread| thread.process.starts_with('<'));
+    let names = profile.thread_names();
+    expect(!nameless || lost > 0.0, format_args!("processes without names: {names:?}"))?;
+    let cpus = std::thread::available_parallelism()?.get() as f64;
+    let times = || profile.threads.iter().flat_map(|thread| thread.samples.iter().map(|sample| sample.time));
+    let span = times().fold(0.0, f64::max) - times().fold(f64::INFINITY, f64::min);
+    expect(
+        profile.total() < (1.02 * span + 10.0) * cpus,
+        format_args!("{} samples in {span:.0} ms on {cpus} CPUs", profile.total()),
+    )
 }
 
 /// Also one that starts after the recording has begun.
 fn system_by_name(test: &Context<'_>) -> Verdict {
     need_root()?;
     let output = test.path("named.json.gz");
-    let call = test.nyquist(&["record", "-s", "-a", "--name", "shares", "-d", "3", "-o"]).path(&output);
+    let call = test.nyquist(&["record", "-s", "-a", "--name", "shares", "-o"]).path(&output);
     let recorder = call.start()?;
-    recorder.wait_until_sampling()?;
-    recorder.wait_until("the first line", || recorder.stderr_so_far().contains("Sampling"))?;
+    recorder.wait_until_recording()?;
     let other = working(test, &["endless", "1"])?;
-    test.program(test.workload("shares")).args(&["200"]).run()?.succeeded()?;
+    let truth = test.fresh("truth");
+    let shares = test.program(test.workload("shares")).args(&["200"]);
+    shares.env("WORKLOAD_TRUTH", truth.display().to_string()).run()?.succeeded()?;
+    recorder.signal(libc::SIGINT)?;
     recorder.wait()?.succeeded()?;
     end(other)?;
     let profile = Profile::read(&output)?;
     let named = profile.threads.iter().all(|thread| thread.process == "shares");
     expect(named, format_args!("others are in it: {:?}", profile.thread_names()))?;
-    expect_within("its samples", profile.total(), 200.0, 0.15)
+    let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
+    expect_within("its samples", profile.total(), used, 0.15)
 }
 
 fn named_group(test: &Context<'_>) -> Verdict {
@@ -297,9 +389,9 @@ fn named_group(test: &Context<'_>) -> Verdict {
     let name = fs::read_to_string(format!("/proc/{}/cgroup", inside.pid()))?;
     let name = name.lines().find_map(|line| line.strip_prefix("0::")).unwrap_or_default().to_owned();
     for path in [name, group.display().to_string()] {
-        let profile = record_running(test, &["--cgroup", &path, "-d", "1"])?;
+        let OfRunning { profile, used } = record_working(test, &["--cgroup", &path], &[inside.pid()])?;
         let weight = weight_of(&profile, inside.pid());
-        expect(weight > 100.0, format_args!("the group's process has {weight} samples by {path}"))?;
+        expect_due(&format!("the process of the group {path}"), weight, used[0])?;
         expect_within("all samples", profile.total(), weight, 0.001)?;
         let share = profile.total_share("main_loop");
         expect(share > 0.9, format_args!("main_loop has a share of {share:.3}"))?;
@@ -314,11 +406,12 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
         return skip("the machine has one CPU");
     }
     let program = test.workload("shares").display().to_string();
-    for (cpu, wanted) in [("0", 300.0), ("1", 0.0)] {
+    for (cpu, part) in [("0", 1.0), ("1", 0.0)] {
         let command = ["taskset", "-c", "0", &program, "300"];
         let recorded = test.record_command(&command).options(&["--cpu", cpu]).run_well()?;
         let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
         let weight: f64 = own.map(Thread::total).sum();
+        let wanted = part * recorded.truth()?.cpu * 1000.0;
         expect(
             (weight - wanted).abs() < 30.0,
             format_args!("{weight} samples on CPU {cpu}, wanted {wanted}"),
@@ -363,7 +456,8 @@ fn replaced(test: &Context<'_>) -> Verdict {
     let target = call.start()?;
     target.wait_for_file(&ready)?;
     fs::rename(&other, &program)?;
-    let profile = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()])?;
+    let pid = target.pid();
+    let OfRunning { profile, .. } = record_working(test, &["-p", &pid.to_string()], &[pid])?;
     end(target)?;
     let share = profile.total_share("main_loop");
     let functions = profile.functions();

@@ -8,7 +8,8 @@ use super::invocation::Running;
 pub(super) const TESTS: &[Test] = &[
     Test::new("functions_of_a_command_are_shown_live_and_q_gives_the_terminal_back", command).quick(),
     Test::new("a_process_is_watched_by_threads_and_left_alone", attached),
-    Test::new("sigterm_gives_the_terminal_back_and_ends_the_command", terminated),
+    Test::new("signals_give_the_terminal_back_and_end_the_command", terminated),
+    Test::new("several_processes_are_watched_together", several),
     Test::new("a_command_that_has_ended_can_still_be_looked_at", ended),
     Test::new("a_command_that_fails_is_not_silent", failed),
     Test::new("what_a_command_prints_does_not_disturb_the_screen", output),
@@ -77,14 +78,43 @@ fn attached(test: &Context<'_>) -> Verdict {
 }
 
 fn terminated(test: &Context<'_>) -> Verdict {
-    let running = watch(test, &[&workload(test, "endless"), "1"])?;
-    let before = running.terminal_settings();
-    running.wait_until_on_screen("main_loop")?;
-    running.signal(libc::SIGTERM)?;
-    expect_given_back(&running, &before)?;
-    let finished = running.wait()?;
-    expect_eq("the status", finished.code(), 128 + libc::SIGTERM)?;
-    expect(!finished.stderr.contains("still runs"), "the command was not ended")
+    for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
+        let running = watch(test, &[&workload(test, "endless"), "1"])?;
+        let before = running.terminal_settings();
+        running.wait_until_on_screen("main_loop")?;
+        running.signal(signal)?;
+        expect_given_back(&running, &before)?;
+        let finished = running.wait()?;
+        expect_eq("the status", finished.code(), 128 + signal)?;
+        expect(!finished.stderr.contains("still runs"), "the command was not ended")?;
+    }
+    Ok(())
+}
+
+fn several(test: &Context<'_>) -> Verdict {
+    let mut targets = Vec::new();
+    for name in ["first", "second"] {
+        let ready = test.fresh(name);
+        let call = test.program(test.workload("endless")).args(&["1"]);
+        let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+        target.wait_for_file(&ready)?;
+        targets.push(target);
+    }
+    let pids: Vec<_> = targets.iter().map(|target| target.pid().to_string()).collect();
+    let mut running = watch(test, &["-p", &pids.join(",")])?;
+    running.wait_until_on_screen(&format!("({})", pids.join(", ")))?;
+    running.press("3")?;
+    running.wait_until("a thread of each process", || {
+        let screen = super::emulator::screen(&running.shown_so_far());
+        pids.iter().all(|pid| screen.iter().skip(1).any(|line| line.contains(pid.as_str())))
+    })?;
+    running.press("q")?;
+    expect_eq("the status", running.wait()?.code(), 0)?;
+    for target in targets {
+        target.signal(libc::SIGKILL)?;
+        expect_eq("how the process has ended", target.wait()?.code(), 128 + libc::SIGKILL)?;
+    }
+    Ok(())
 }
 
 fn ended(test: &Context<'_>) -> Verdict {

@@ -1,11 +1,12 @@
 //! Sums that have to agree, whatever the profile and the selection.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use nyquist_analysis::{
     Amount, Code, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits, View,
 };
-use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ThreadIndex};
+use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, ThreadIndex};
 
 use crate::generator::{Shape, generate};
 
@@ -220,4 +221,118 @@ fn parts_of_the_time_sum_to_the_whole() {
         let (first, second) = (of(Some(0..middle)), of(Some(middle..u64::MAX)));
         assert_eq!(first + second, whole, "{middle}");
     }
+}
+
+/// Ranges of a recording of few stacks, for which the index has checkpoints: some begin and end near one, some far off.
+#[test]
+fn ranges_have_what_counting_sample_by_sample_gives() {
+    let profile = generate(&Shape { samples: 40_000, threads: 5, functions: 100, stacks: 500, seed: 3 });
+    let index = Index::new(&profile);
+    let end = 17_000_000_000_u64;
+    for number in 0..40 {
+        let start = end / 40 * number;
+        for length in [0, 1_000_000, end / 100, end / 9, end / 2, end] {
+            for threads in [None, Some(vec![ThreadIndex::from_index(2), ThreadIndex::from_index(4)])] {
+                let selection =
+                    Selection { threads, range: Some(start..start + length), ..Selection::default() };
+                let view = View::new(&index, &selection);
+                check_functions(&view, &format!("{selection:?}"));
+                check_threads(&view, &format!("{selection:?}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_have_what_counting_sample_by_sample_gives() {
+    check_all(check_threads);
+}
+
+fn check_threads(view: &View<'_>, what: &str) {
+    let mut counts = BTreeMap::<ThreadIndex, (u64, Amount)>::new();
+    for sample in view.samples() {
+        let (samples, amount) = counts.entry(sample.thread).or_default();
+        *samples += 1;
+        *amount += sample.amount;
+    }
+    for row in view.by_thread() {
+        let expected = counts.remove(&row.thread).unwrap_or_default();
+        assert_eq!((row.samples, row.amount), expected, "{what}, {}", row.name);
+    }
+    assert!(counts.is_empty(), "{what}");
+}
+
+#[test]
+fn lines_take_what_counting_sample_by_sample_gives() {
+    check_all(|view, what| {
+        let mut own = BTreeMap::<_, Amount>::new();
+        let mut total = BTreeMap::<_, Amount>::new();
+        let functions = view.profile().funcs().len();
+        for sample in view.samples() {
+            let frames = view.frames(&sample);
+            let mut lines: Vec<_> = frames
+                .map(|frame| {
+                    // Collapsed libs are at no line.
+                    let source = view.profile().func(frame.frame.func).source?;
+                    let file = view.profile().string(view.profile().source(source).filename);
+                    (frame.func.index() < functions).then_some((file, frame.frame.line))
+                })
+                .collect();
+            if let Some(&Some(leaf)) = lines.first() {
+                *own.entry(leaf).or_default() += sample.amount;
+            }
+            lines.sort_unstable();
+            lines.dedup();
+            lines.into_iter().flatten().for_each(|line| *total.entry(line).or_default() += sample.amount);
+        }
+        total.retain(|_, amount| !amount.is_zero());
+        let lines = view.lines(Code::All);
+        assert_eq!(lines.len(), total.len(), "{what}");
+        let order = lines.iter().map(|line| (Reverse((line.self_amount, line.total)), line.file, line.line));
+        assert!(order.is_sorted(), "{what}");
+        for line in lines {
+            let at = (line.file.unwrap(), line.line);
+            assert_eq!(
+                (line.self_amount, line.total),
+                (own.remove(&at).unwrap_or_default(), total[&at]),
+                "{what}"
+            );
+        }
+    });
+}
+
+/// Selections that leave out nothing, some of which are known to and some of which are gone through sample by sample.
+#[test]
+fn time_lines_are_the_same_from_tallies_and_from_samples() {
+    let mut profile = generate(&Shape { samples: 5000, threads: 4, functions: 50, stacks: 300, seed: 8 });
+    for has_cpu_deltas in [true, false] {
+        profile = without_stacks(profile, has_cpu_deltas);
+        let index = Index::new(&profile);
+        let ends = profile.threads().iter().filter_map(|thread| thread.samples.last());
+        let end = ends.map(|sample| sample.time).max().unwrap();
+        for range in
+            [None, Some(0..end / 2), Some(end / 3..end / 2), Some(end / 7 + 1..end * 2), Some(end..end)]
+        {
+            for parts in [0, 1, 7, 1000, 20_000] {
+                let all = Selection { range: range.clone(), ..Selection::default() };
+                let transforms = vec![Transform::MergeFunction(FuncId::from_index(0))];
+                let one_by_one = Selection { transforms, ..all.clone() };
+                let rows = |selection: &Selection| View::new(&index, selection).thread_timeline(parts);
+                assert!(rows(&all) == rows(&one_by_one), "{range:?}, {parts} parts, {has_cpu_deltas}");
+            }
+        }
+    }
+}
+
+/// The same samples without stacks, some at the same times, and none at all for a while.
+fn without_stacks(profile: Profile, has_cpu_deltas: bool) -> Profile {
+    let (mut builder, _) = ProfileBuilder::rebuild(profile);
+    builder.remap_stacks(|_| None);
+    builder.meta_mut().has_cpu_deltas = has_cpu_deltas;
+    let samples = &mut builder.thread_mut(ThreadIndex::from_index(1)).samples;
+    for position in (10..samples.len()).step_by(9) {
+        samples[position].time = samples[position - 1].time;
+    }
+    samples.drain(100..400);
+    builder.finish()
 }

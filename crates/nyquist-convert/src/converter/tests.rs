@@ -24,6 +24,7 @@ fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind 
         state: SampleState::Clocked,
         period_ns: MS,
         cpu_time_ns: used_ms.map(|used| used * MS),
+        counts_anew: false,
         kernel_stack: Vec::new(),
         user: UserStack::Walked(stack.iter().map(|&address| Avma(address)).collect()),
     })
@@ -78,6 +79,8 @@ const REUSE: Shape = Shape {
     cpu_threads: false,
     main_threads_only: false,
     program_arguments: 0,
+    switch_markers: false,
+    jit_markers: false,
 };
 
 #[test]
@@ -452,7 +455,7 @@ fn only_samples_that_are_wanted_are_converted() {
     check(Selection { cpus: vec![4], ..Selection::default() }, &["0x3 1"]);
     check(Selection { names: vec!["worker".into()], ..Selection::default() }, &["0x2 1"]);
     check(Selection { names: vec!["server".into()], ..Selection::default() }, &["0x1 1", "0x2 1"]);
-    let time = Some(crate::TimeRange { start: 2 * MS, end: 3 * MS });
+    let time = Some(2 * MS..3 * MS);
     check(Selection { time, ..Selection::default() }, &["0x2 1"]);
     check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
 }
@@ -545,4 +548,80 @@ fn processes_are_kept_by_the_names_that_they_have_at_the_time() {
     ];
     let filter = Filter::Named(vec![crate::NamePattern::new("cc1*")]);
     assert_eq!(kept(filter, events), ["0x1 1"]);
+}
+
+fn descheduled(tid: u32, preempted: bool) -> EventKind {
+    EventKind::Descheduled { pid: Pid(1), tid: Tid(tid), preempted }
+}
+
+/// Each marker as "thread: name values start-end", with times in ms.
+fn marker_lines(profile: &Profile) -> Vec<String> {
+    let mut lines = Vec::new();
+    for thread in profile.threads() {
+        for marker in &thread.markers {
+            let value = |value: &profile::MarkerValue| match value {
+                profile::MarkerValue::String(id) => profile.string(*id).to_owned(),
+                other => format!("{other:?}"),
+            };
+            let values: Vec<_> = marker.values.iter().map(value).collect();
+            let profile::MarkerTiming::Interval(start, end) = marker.timing else { panic!("{marker:?}") };
+            let (start, end, name) = (start / MS, end / MS, profile.string(marker.name));
+            lines.push(format!("{}: {name} {} {start}-{end}", thread.tid, values.join(" ")));
+        }
+    }
+    lines
+}
+
+/// Two threads that change places on one CPU.
+fn switches(shape: Shape) -> Profile {
+    let mut converter = converter(true).shaped(shape);
+    converter.push(at(1, name(1, 1, "app", true)));
+    converter.push(at(2, fork(1, 2, 1)));
+    let come = |tid| EventKind::SwitchIn { tid: Tid(tid) };
+    let events = [
+        (4, descheduled(1, false)),
+        (4, come(2)),
+        (6, descheduled(2, true)),
+        (6, come(1)),
+        // The idle task and one that has no number any more are nobody's.
+        (7, descheduled(1, false)),
+        (7, come(0)),
+        (8, EventKind::Descheduled { pid: Pid(0), tid: Tid(0), preempted: false }),
+        (8, come(2)),
+        (9, exit(1, 2)),
+        (9, descheduled(2, false)),
+        (9, EventKind::Descheduled { pid: Pid(u32::MAX), tid: Tid(u32::MAX), preempted: false }),
+        (9, come(1)),
+        (11, sample(1, 1, None, &[1])),
+    ];
+    for (time, event) in events {
+        converter.push(at(time, event));
+    }
+    converter.finish().profile
+}
+
+#[test]
+fn stays_on_a_cpu_are_markers_of_their_threads() {
+    let shape = Shape { switch_markers: true, ..Shape::default() };
+    assert_eq!(
+        marker_lines(&switches(shape)),
+        [
+            "1: Running on CPU CPU 0 blocked 1-4",
+            "1: Running on CPU CPU 0 blocked 6-7",
+            "1: Running on CPU CPU 0 recording ended 9-11",
+            "2: Running on CPU CPU 0 preempted 4-6",
+            "2: Running on CPU CPU 0 ended 8-9",
+        ]
+    );
+    assert_eq!(marker_lines(&switches(Shape::default())), [""; 0]);
+}
+
+#[test]
+fn stays_on_a_cpu_are_markers_of_the_cpu_where_it_has_a_row() {
+    let shape =
+        Shape { switch_markers: true, cpu_threads: true, main_threads_only: true, ..Shape::default() };
+    let lines = marker_lines(&switches(shape));
+    let of_cpu: Vec<_> = lines.iter().filter(|line| line.contains(": CPU 0 ")).collect();
+    assert_eq!(of_cpu.len(), 6, "each of three on the CPU's row and on that of all: {lines:?}");
+    assert!(of_cpu[0].ends_with(": CPU 0 app (process 1, thread 1) blocked 1-4"), "{lines:?}");
 }

@@ -1,6 +1,6 @@
 //! One jitdump: read while it is written, and asked for the code at an address at a time.
 
-use crate::event::Timestamp;
+use crate::event::{Pid, Timestamp};
 use crate::mappings::Range;
 use crate::modules::ModuleIndex;
 use nyquist_object::{Architecture, Avma};
@@ -20,6 +20,8 @@ const CHUNK: usize = 1 << 20;
 pub(crate) struct Dump {
     file: Arc<File>,
     module: ModuleIndex,
+    /// The process that was seen to map it first.
+    owner: Option<Pid>,
     header: Option<JitDumpHeader>,
     /// Where the next record begins.
     offset: u64,
@@ -28,6 +30,8 @@ pub(crate) struct Dump {
     /// The time of the last record.
     last_time: Timestamp,
     codes: Vec<Code>,
+    /// How many of these were handed out as new functions.
+    told: usize,
     /// The place in `codes` of each number that the compiler gave.
     by_number: FxHashMap<u64, usize>,
     /// The lines of code that is yet to come, by its address.
@@ -53,6 +57,8 @@ pub(crate) struct Code {
     pub(crate) size: u32,
     /// Its lines, by offset.
     pub(crate) lines: Vec<Line>,
+    /// When it was made.
+    pub(crate) made: Timestamp,
 }
 
 /// From an offset on, a line.
@@ -90,15 +96,17 @@ struct Change {
 
 impl Dump {
     /// The jitdump that `file` is, of which nothing is read yet.
-    pub(crate) fn new(file: Arc<File>, module: ModuleIndex) -> Self {
+    pub(crate) fn new(file: Arc<File>, module: ModuleIndex, owner: Option<Pid>) -> Self {
         Self {
             file,
             module,
+            owner,
             header: None,
             offset: 0,
             is_ended: false,
             last_time: Timestamp::default(),
             codes: Vec::new(),
+            told: 0,
             by_number: FxHashMap::default(),
             lines: FxHashMap::default(),
             unwinding: None,
@@ -121,6 +129,14 @@ impl Dump {
     /// All code that was read, in the file's order.
     pub(crate) fn codes(&self) -> &[Code] {
         &self.codes
+    }
+
+    /// The functions that were noted since the last call, if their times are known.
+    pub(crate) fn take_new_functions(&mut self) -> Vec<(Pid, Timestamp, String)> {
+        let Some(owner) = self.owner.filter(|_| self.has_clock_times()) else { return Vec::new() };
+        let new = self.codes.get(self.told..).unwrap_or_default();
+        self.told = self.codes.len();
+        new.iter().map(|code| (owner, code.made, code.name.to_string())).collect()
     }
 
     /// Whether everything made by `time` was read. Where the times are those of another clock nobody can tell before the
@@ -213,7 +229,7 @@ impl Dump {
                 let name = String::from_utf8_lossy(name).into();
                 let place = self.codes.len();
                 self.by_number.insert(index, place);
-                self.codes.push(Code { name, offset, size: code.len() as u32, lines });
+                self.codes.push(Code { name, offset, size: code.len() as u32, lines, made: time });
                 if let Some(section) = self.unwinding.take() {
                     let module =
                         Arc::new(Module::from_made_code(self.architecture(), code.len() as u32, section));

@@ -57,7 +57,7 @@ impl JitDumps {
         }
         let index = DumpIndex(self.dumps.len());
         let (module, file) = modules.add_jitdump(mapping, index)?;
-        self.dumps.push(Dump::new(file, module));
+        self.dumps.push(Dump::new(file, module, mapping.pid));
         if let (true, Some(pid)) = (self.unlink, mapping.pid) {
             // One that cannot be removed is only left behind.
             let _ = fs::remove_file(format!("/proc/{}/root{}", pid.0, mapping.path));
@@ -68,6 +68,12 @@ impl JitDumps {
     /// Reads what was written since the last call.
     pub(crate) fn read_on(&mut self) {
         self.dumps.iter_mut().for_each(Dump::read_on);
+    }
+
+    /// The functions that were noted since the last call: the process, the time, and the name as the compiler wrote it.
+    /// Nothing of dumps whose times are those of another clock.
+    pub(crate) fn take_new_functions(&mut self) -> Vec<(Pid, Timestamp, String)> {
+        self.dumps.iter_mut().flat_map(Dump::take_new_functions).collect()
     }
 
     /// What the jitdump at an index of these says of its code.
@@ -163,9 +169,9 @@ impl ProcessJit {
 mod tests {
     use super::test_dump::TestDump;
     use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
-    use crate::{Converter, Options, Progress, Symbols, symbolicate};
+    use crate::{Converter, Options, Progress, Shape, Symbols, symbolicate};
     use nyquist_object::Avma;
-    use nyquist_profile::{Meta, Profile};
+    use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile};
     use nyquist_symbols::{Finder, KernelSymbols};
     use std::num::NonZeroUsize;
     use std::{fs, io};
@@ -187,6 +193,7 @@ mod tests {
             state: SampleState::Clocked,
             period_ns: 1_000_000,
             cpu_time_ns: None,
+            counts_anew: false,
             kernel_stack: Vec::new(),
             user: UserStack::Walked(vec![Avma(address)]),
         })
@@ -243,6 +250,34 @@ mod tests {
         assert!(!dump.is_there());
         converter.push(event(100, sample(own, 0x7000_0004)));
         assert_eq!(names(converter), ["first JavaScript /x.js:0"]);
+    }
+
+    #[test]
+    fn functions_in_a_jitdump_are_markers_at_the_times_that_they_were_made() {
+        let own = std::process::id();
+        let check = |clock, expected: &[(u64, &str)]| {
+            let dump = TestDump::new(clock);
+            let mut converter = converter().shaped(Shape { jit_markers: true, ..Shape::default() });
+            converter.push(event(2, EventKind::Map(dump.mapping(Pid(own)))));
+            dump.load(5, 0x7000_0000, 16, 1, "JS:~first /x.js:1:2");
+            converter.advance(Timestamp(6));
+            dump.load(9, 0x7000_0100, 16, 2, "second");
+            let profile = converter.finish().profile;
+            let markers = profile.threads().iter().flat_map(|thread| &thread.markers);
+            let found = markers.map(|marker| {
+                let (MarkerTiming::Instant(time), [MarkerValue::String(name)]) =
+                    (marker.timing, &*marker.values)
+                else {
+                    panic!("{marker:?}")
+                };
+                assert_eq!(profile.string(marker.name), "JitFunctionAdd");
+                (time, profile.string(*name))
+            });
+            assert_eq!(found.collect::<Vec<_>>(), expected);
+        };
+        check(0, &[(5, "JS:~first /x.js:1:2"), (9, "second")]);
+        // Times of another clock say nothing.
+        check(1, &[]);
     }
 
     #[test]

@@ -81,7 +81,7 @@ impl TestDump {
         let index = JitDumps::default().open(&mapping, &mut modules);
         assert_eq!(index, Some(DumpIndex(0)));
         let module = modules.of_mapping(&mapping).unwrap();
-        Dump::new(Arc::new(File::open(&self.path).unwrap()), module)
+        Dump::new(Arc::new(File::open(&self.path).unwrap()), module, mapping.pid)
     }
 }
 

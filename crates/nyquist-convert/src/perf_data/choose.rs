@@ -92,7 +92,13 @@ impl Chosen {
 /// Decides what each event is used for. Without names, those that count what the first clock or cycle counter counts (the
 /// kinds of cores of a machine have a cycle counter each), or, where there is none, the first event; and where threads wait.
 /// Other tracepoints become markers.
-pub(crate) fn choose(events: &[FileEvent], wanted: &[String]) -> Result<Vec<Chosen>, ImportError> {
+///
+/// Where a recording is by us (`by_us`), what takes over from the main event because it copies more of each stack is used with it.
+pub(crate) fn choose(
+    events: &[FileEvent],
+    wanted: &[String],
+    by_us: bool,
+) -> Result<Vec<Chosen>, ImportError> {
     let sampling = |event: &&FileEvent| !is_dummy(event);
     for name in wanted {
         if !events.iter().any(|event| is_named(event, name)) {
@@ -103,7 +109,11 @@ pub(crate) fn choose(events: &[FileEvent], wanted: &[String]) -> Result<Vec<Chos
     let main = events.iter().filter(sampling);
     let main = main.clone().find(|event| measures_time(event)).or_else(|| main.clone().next());
     let is_main = |event: &FileEvent| {
-        main.is_some_and(|main| std::ptr::eq(main, event) || is_same_measure(main, event))
+        main.is_some_and(|main| {
+            std::ptr::eq(main, event)
+                || is_same_measure(main, event)
+                || (by_us && takes_over(&main.attr, &event.attr))
+        })
     };
     let used = |event: &FileEvent| {
         let is_wanted = wanted.iter().any(|name| is_named(event, name));
@@ -156,6 +166,12 @@ fn is_cycles(event: &FileEvent) -> bool {
 
 fn measures_time(event: &FileEvent) -> bool {
     is_clock(&event.attr) || is_cycles(event)
+}
+
+/// Whether one of our events takes over from another: it is the same, but copies more of each stack.
+pub(crate) fn takes_over(from: &EventAttr, event: &EventAttr) -> bool {
+    (from.kind, from.config, from.sample_period) == (event.kind, event.config, event.sample_period)
+        && from.sample_stack_user < event.sample_stack_user
 }
 
 fn is_same_measure(main: &FileEvent, event: &FileEvent) -> bool {

@@ -75,7 +75,8 @@ fn meta(features: &Features, options: &ImportOptions, used: &[&Chosen], start: T
     let words = &features.command_line;
     let line =
         |label: &str, value: String| ExtraInfo { section: "Recording".into(), label: label.into(), value };
-    let names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
+    let mut names: Vec<_> = used.iter().map(|chosen| chosen.name()).collect();
+    names.dedup();
     let mut extra = vec![line("Event", names.join(", "))];
     extra.extend(features.hostname.clone().map(|name| line("Machine", name)));
     Meta {

@@ -1,26 +1,32 @@
 //! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
 //! recording to a perf.data file.
 
+mod beside;
 mod choose;
 mod deferred;
 mod describe;
+mod live;
 mod marks;
 mod record;
 
 use crate::shape::Shape;
-use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE};
-use nyquist_perf::file::{FieldValue, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, Record, parse_record};
+use std::thread::{self, Scope};
+
+use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::{AttrFlags, Body, CpuMode, Record, parse_record};
 use nyquist_symbols::Finder;
 
 use crate::Selection;
-use crate::converter::{Converter, Finished};
+use crate::converter::Finished;
 use crate::event::{Event, EventKind, Tid, Timestamp};
-use crate::perf::{CounterMeaning, EventCpus, PerfEvents, deferred_cookie, user_part};
+use crate::perf::{CounterMeaning, EventCpus, PerfEvents, Successors, deferred_cookie, user_part};
 
+use beside::ConverterBeside;
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
 use deferred::Deferred;
+use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
 
@@ -76,8 +82,18 @@ pub enum ImportError {
 ///
 /// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
 /// until the recording says that no older ones follow.
-pub fn import(mut reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
-    let mut import = Import::new(options);
+///
+/// Records are read and understood on this thread, and converted on another.
+pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
+    thread::scope(|scope| import_in(scope, reader, options))
+}
+
+fn import_in<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut reader: FileReader,
+    options: ImportOptions,
+) -> Result<Imported, ImportError> {
+    let mut import = Import::new(scope, options);
     while let Some(item) = reader.read_next() {
         match item {
             Item::CompleteBefore(time) => import.complete_before(Timestamp(time), &reader),
@@ -102,25 +118,35 @@ pub fn import(mut reader: FileReader, options: ImportOptions) -> Result<Imported
     Ok(import.finish(&reader))
 }
 
+/// The events of a recording by us that have taken over from its first one.
+fn successors(events: &[FileEvent]) -> Successors {
+    let Some(first) = events.first() else { return Successors::default() };
+    let later = events.iter().filter(|event| choose::takes_over(&first.attr, &event.attr));
+    later.flat_map(|event| event.ids.iter().copied()).collect()
+}
+
 /// The state of a conversion.
-struct Import {
+struct Import<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
     options: ImportOptions,
     /// What each event's samples are used for, by the place of the event.
     chosen: Vec<Chosen>,
     /// Events before the profile's zero is known.
     before_start: Vec<Event>,
-    converter: Option<Converter>,
+    converter: Option<ConverterBeside<'scope>>,
     tracepoints: Tracepoints,
     marks: Marks,
     deferred: Deferred,
+    live_stacks: LiveStackRecords,
     /// The time of the latest record that had one.
     latest: u64,
     not_understood: u64,
 }
 
-impl Import {
-    fn new(options: ImportOptions) -> Self {
+impl<'scope, 'env> Import<'scope, 'env> {
+    fn new(scope: &'scope Scope<'scope, 'env>, options: ImportOptions) -> Self {
         Self {
+            scope,
             options,
             chosen: Vec::new(),
             before_start: Vec::new(),
@@ -128,6 +154,7 @@ impl Import {
             tracepoints: Tracepoints::default(),
             marks: Marks::default(),
             deferred: Deferred::default(),
+            live_stacks: LiveStackRecords::default(),
             latest: 0,
             not_understood: 0,
         }
@@ -141,7 +168,8 @@ impl Import {
         let cpus: EventCpus = reader.event_cpus().iter().copied().collect();
         let by_us = describe::is_by_nyquist(reader.features());
         self.tracepoints = Tracepoints::parse(&reader.features().tracing);
-        self.chosen = choose::choose(reader.events(), &self.options.events)?;
+        self.chosen = choose::choose(reader.events(), &self.options.events, by_us)?;
+        let successors = if by_us { successors(reader.events()) } else { Successors::default() };
         for (chosen, event) in self.chosen.iter_mut().zip(reader.events()) {
             chosen.layout = Some(PerfEvents {
                 format: event.format,
@@ -149,6 +177,7 @@ impl Import {
                 period: chosen.period(),
                 cpus: cpus.clone(),
                 counters: if by_us { CounterMeaning::CpuTime } else { CounterMeaning::Other },
+                successors: successors.clone(),
             });
         }
         Ok(())
@@ -163,6 +192,9 @@ impl Import {
         let Some(layout) = &chosen.layout else { return };
         if found.header.kind == CALLCHAIN_DEFERRED {
             return self.complete_deferred(found);
+        }
+        if found.header.kind == TEXT_POKE && found.header.cpu_mode() == CpuMode::User {
+            return self.live_stack(found);
         }
         match layout.event(found.piece, found.bytes) {
             Ok(Some(event)) if is_sample && chosen.meaning() == Some(Meaning::Waits) => {
@@ -240,6 +272,16 @@ impl Import {
         }
     }
 
+    /// What was read of a stack while the program ran.
+    fn live_stack(&mut self, found: &FileRecord<'_>) {
+        let layout = self.chosen.get(found.event).and_then(|chosen| chosen.layout.as_ref());
+        let record = layout.and_then(|layout| parse_record(found.bytes, &layout.format).ok());
+        let Some(Record { id, body: Body::TextPoke(poke), .. }) = record else { return };
+        if let Some(event) = self.live_stacks.decode(&poke, &id) {
+            self.push(event);
+        }
+    }
+
     fn sample_of<'a>(&self, found: &FileRecord<'a>) -> Option<Box<nyquist_perf::Sample<'a>>> {
         let layout = self.chosen.get(found.event)?.layout.as_ref()?;
         match parse_record(found.bytes, &layout.format).ok()?.body {
@@ -282,11 +324,12 @@ impl Import {
     }
 
     /// Settles the profile's zero, if it is not settled, and begins to convert.
-    fn started(&mut self, reader: &FileReader) -> Converter {
+    fn started(&mut self, reader: &FileReader) -> ConverterBeside<'scope> {
         let events = std::mem::take(&mut self.before_start);
-        let begun = self.converter.take();
-        let new = || describe::new_converter(reader, &self.options, &self.chosen, &events);
-        let mut converter = begun.unwrap_or_else(new);
+        let mut converter = self.converter.take().unwrap_or_else(|| {
+            let new = describe::new_converter(reader, &self.options, &self.chosen, &events);
+            ConverterBeside::start(self.scope, new)
+        });
         for event in events {
             converter.push(event);
         }

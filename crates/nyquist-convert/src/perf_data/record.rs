@@ -7,6 +7,7 @@ use nyquist_perf::file::{Features, FileBuildId, FileWriter, WrittenEvent};
 use nyquist_perf::{ByteOrder, MappedIdentity, Mmap, RecordFormat, RecordId};
 use rustc_hash::FxHashMap;
 
+use super::live::LiveStackRecords;
 use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
 
 /// Writes what a live recording gives. Importing the file gives the profile that was made of it live.
@@ -22,6 +23,7 @@ pub struct RecordingWriter<W> {
     samples: Option<(u64, u64)>,
     lost: u64,
     build_ids: Vec<FileBuildId>,
+    live_stacks: LiveStackRecords,
 }
 
 impl<W: Write + Seek> RecordingWriter<W> {
@@ -42,6 +44,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
             samples: None,
             lost: 0,
             build_ids: Vec::new(),
+            live_stacks: LiveStackRecords::default(),
         })
     }
 
@@ -68,7 +71,11 @@ impl<W: Write + Seek> RecordingWriter<W> {
     pub fn write_events(&mut self, events: &[Event]) -> io::Result<()> {
         self.note(events);
         for event in events {
-            self.file.write_records(&self.record_of(event))?;
+            let record = match &event.kind {
+                EventKind::LiveStack(live) => self.live_stacks.encode(live, event.time, &self.format),
+                _ => self.record_of(event),
+            };
+            self.file.write_records(&record)?;
         }
         Ok(())
     }

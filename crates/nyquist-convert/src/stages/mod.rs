@@ -1,5 +1,7 @@
 //! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
 
+mod complete;
+mod notes;
 mod rows;
 mod samples;
 mod stacks;
@@ -7,25 +9,30 @@ mod stacks;
 use crate::account::Leftovers;
 use crate::condense;
 use crate::converter::{Options, Statistics};
+use crate::copies::CopyCounts;
 use crate::cpus::Cpus;
 use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
 use crate::evict;
 use crate::filter::Filter;
 use crate::intern::Interner;
 use crate::jit::JitDumps;
-
+use crate::live_stacks::LiveStacks;
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
+use crate::on_cpu::OnCpu;
 use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
 use crate::track::{Thread, Tracker};
 use crate::waits::Waits;
+use complete::Calls;
+use notes::Reason;
 use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
+pub(crate) use stacks::Truncation;
 use stacks::{Place, Waiting};
 use std::collections::VecDeque;
 
@@ -61,6 +68,10 @@ pub(crate) struct Stages {
     pub(crate) program_arguments: ProgramArguments,
     pub(crate) selection: Selection,
     waits: Waits,
+    on_cpu: OnCpu,
+    pub(crate) copies: CopyCounts,
+    live_stacks: LiveStacks,
+    calls: Calls,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -94,6 +105,10 @@ impl Stages {
             program_arguments: ProgramArguments::default(),
             selection: Selection::default(),
             waits: Waits::default(),
+            on_cpu: OnCpu::default(),
+            copies: CopyCounts::default(),
+            live_stacks: LiveStacks::default(),
+            calls: Calls::default(),
             frames: Vec::new(),
             places: Vec::new(),
         }
@@ -121,10 +136,18 @@ impl Stages {
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
-            EventKind::SwitchIn { tid } => self.end_wait(tid, now),
+            EventKind::SwitchIn { tid } => {
+                self.end_wait(tid, now);
+                self.switched_in(now, cpu, tid);
+            }
+            EventKind::Descheduled { pid, tid, preempted } => {
+                let why = if preempted { Reason::Preempted } else { Reason::Blocked };
+                self.switched_out(now, cpu, (pid, tid), why);
+            }
             EventKind::Map(mapping) => self.map(&mapping, now),
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(pid, start, len),
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
+                self.on_cpu.forget(tid);
                 let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);
                 if let Some(process) = replaced {
                     name_process(&mut self.builder, &process, self.options.start);
@@ -135,7 +158,9 @@ impl Stages {
                 self.filter_from(pid, exec, now);
             }
             EventKind::Exit { pid, tid } => {
+                self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
+                self.live_stacks.forget(tid);
                 if let Some(cpu) = cpu {
                     self.last_exits.insert(cpu, (pid, tid));
                 }
@@ -159,6 +184,7 @@ impl Stages {
                     self.marker(now, &marker);
                 }
             }
+            EventKind::LiveStack(live) => self.live_stacks.add(*live),
             EventKind::Counter(counter) => {
                 if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.counter(now, &counter);
@@ -291,6 +317,13 @@ impl Stages {
             label: "Lost samples".to_owned(),
             value: self.statistics.lost.to_string(),
         });
+        if self.statistics.completed > 0 {
+            meta.extra.push(ExtraInfo {
+                section: "Recording".to_owned(),
+                label: "Stacks completed from the running program's memory".to_owned(),
+                value: self.statistics.completed.to_string(),
+            });
+        }
         builder
     }
 

@@ -33,6 +33,7 @@ impl Stages {
         }
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
+            Some(since) if sample.counts_anew => self.thread(now, id).later_cpu_delta(cpu, since),
             Some(total) => self.thread(now, id).cpu_delta(cpu, total),
             None => period,
         };
@@ -57,7 +58,12 @@ impl Stages {
     }
 
     /// The CPU that has a track of its own, and what the sample is called there.
-    fn cpu_track(&mut self, now: Timestamp, cpu: Option<u32>, id: (Pid, Tid)) -> Option<(u32, String)> {
+    pub(super) fn cpu_track(
+        &mut self,
+        now: Timestamp,
+        cpu: Option<u32>,
+        id: (Pid, Tid),
+    ) -> Option<(u32, String)> {
         let cpu = cpu.filter(|_| self.shape.cpu_threads)?;
         Some((cpu, cpu_label(&self.thread(now, id).name, id)))
     }

@@ -1,6 +1,7 @@
 //! Stacks: walked, looked up, and interned.
 
 use super::Stages;
+use super::complete::CutSample;
 use super::samples::Row;
 use crate::event::{Pid, Registers, Sample, Timestamp, UserStack};
 use crate::intern::Mode;
@@ -9,14 +10,15 @@ use crate::mappings::{Mappings, Range};
 use crate::modules::ModuleStore;
 use crate::track::Process;
 use nyquist_object::Avma;
-use nyquist_profile::{StackId, well_known};
+use nyquist_profile::StackId;
 use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, WalkEnd};
+use std::fmt;
 
 /// One frame of the sample at hand.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     /// The root of a stack that could not be finished, for this reason.
-    Truncated(String),
+    Truncated(Truncation),
     /// Code that cannot be looked into, by what it is called.
     Named(&'static str),
     /// An address, and the memory that holds it, where that is known.
@@ -27,6 +29,30 @@ impl Place {
     /// Whether nobody has said yet what the code at a user's address is.
     pub(super) fn is_unknown(&self) -> bool {
         matches!(self, Self::Code(None, _, Mode::User))
+    }
+}
+
+/// Why a stack could not be finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Truncation {
+    /// Its copy ended, at the limit of what is copied.
+    CopyLimit {
+        /// The copy's size in kilobytes.
+        kilobytes: usize,
+    },
+    /// The unwinder could not go on.
+    Walk(nyquist_unwind::Reason),
+    /// The program is one of 32 bits.
+    Code32,
+}
+
+impl fmt::Display for Truncation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
+            Self::Walk(reason) => reason.fmt(f),
+            Self::Code32 => f.write_str("32-bit code is not unwound"),
+        }
     }
 }
 
@@ -60,7 +86,7 @@ impl StackMemory for CopyAndCode<'_> {
 impl Stages {
     /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
     /// kernel's.
-    pub(super) fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<String>) {
+    pub(super) fn place_frames(&mut self, now: Timestamp, sample: &Sample, truncated: Option<Truncation>) {
         if self.shape.fold_recursive_prefix {
             fold_recursive_prefix(&mut self.frames);
         }
@@ -90,10 +116,7 @@ impl Stages {
         let mut stack = None;
         for place in &self.places {
             stack = Some(match place {
-                Place::Truncated(reason) => {
-                    let category = self.interner.category(Mode::User);
-                    self.builder.intern_label(stack, &well_known::truncated(reason), Some(category))
-                }
+                Place::Truncated(truncation) => self.interner.truncated(&mut self.builder, *truncation),
                 Place::Named(name) => {
                     let category = self.interner.category(Mode::User);
                     self.builder.intern_label(stack, name, Some(category))
@@ -128,7 +151,7 @@ impl Stages {
 
     /// Puts the frames of the user's part of the stack into `frames`, innermost first. Gives back why the walk
     /// could not reach the root.
-    pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<String> {
+    pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         self.frames.clear();
         match &sample.user {
             UserStack::None | UserStack::Named(_) => None,
@@ -146,7 +169,7 @@ impl Stages {
                     }
                     Registers::X86 { ip } => {
                         self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
-                        return Some("32-bit code is not unwound".to_owned());
+                        return Some(Truncation::Code32);
                     }
                     Registers::Aarch64(values) => nyquist_unwind::Registers::Aarch64(values),
                 };
@@ -164,6 +187,17 @@ impl Stages {
                 } else {
                     self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
                 };
+                let ended_early = end == WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded);
+                self.copies.note(sample.tid, *limited, ended_early);
+                if ended_early && *limited {
+                    let (id, found) = ((sample.pid, sample.tid), self.frames.len());
+                    let cut = CutSample { id, time: now, registers: &registers, copy, found };
+                    if let Some(whole) = self.complete(cut) {
+                        self.frames = whole;
+                        self.statistics.completed += 1;
+                        return None;
+                    }
+                }
                 truncation(end, *limited, stack.len())
             }
         }
@@ -195,13 +229,13 @@ fn fold_recursive_prefix(frames: &mut Vec<FrameAddress>) {
     }
 }
 
-/// Why a walk did not reach the root, in words.
-fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<String> {
+/// Why a walk did not reach the root.
+fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<Truncation> {
     match end {
         WalkEnd::Root => None,
         WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded) if limited => {
-            Some(format!("stack copy ended after {} kB", stack_len / 1024))
+            Some(Truncation::CopyLimit { kilobytes: stack_len / 1024 })
         }
-        WalkEnd::Truncated(reason) => Some(reason.to_string()),
+        WalkEnd::Truncated(reason) => Some(Truncation::Walk(reason)),
     }
 }

@@ -14,16 +14,29 @@ use crate::layout::Layout;
 
 /// Writes the profile, compressed. The stacks of each thread are summed up: pprof has no times. Values are `samples/count`,
 /// `cpu/nanoseconds` and, where threads waited, `off_cpu/nanoseconds`; labels name the process and the thread. O(samples +
-/// stacks × depth).
+/// stacks of each thread × depth), in memory that does not grow with the number of these stacks.
 ///
 /// # Errors
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
-    let message = Writer::new(profile).message();
-    let mut encoder = GzEncoder::new(out, Compression::default());
-    encoder.write_all(&message.encode_to_vec())?;
+    // As pprof's own writers do, it is compressed fast: that takes most of the time, and better takes several times as much.
+    let mut encoder = GzEncoder::new(out, Compression::fast());
+    let mut writer = Writer::new(profile);
+    writer.write_head();
+    writer.flush(&mut encoder)?;
+    for index in 0..profile.threads().len() {
+        writer.write_thread(ThreadIndex::from_index(index), &mut encoder)?;
+    }
+    writer.write_mappings();
+    writer.flush(&mut encoder)?;
     encoder.finish().map(drop)
 }
+
+/// The field of `Profile` that has the samples, with the wire type of bytes.
+const SAMPLE_TAG: u8 = 2 << 3 | 2;
+
+/// So many bytes of samples are handed on at once.
+const BYTES_AT_ONCE: usize = 1 << 16;
 
 /// The sums of a stack.
 #[derive(Clone, Copy, Default)]
@@ -45,10 +58,21 @@ impl<Key: Eq + Hash> Numbers<Key> {
     }
 }
 
+/// Where the locations of a stack go on from one of its nodes.
+#[derive(Clone, Copy)]
+struct Step {
+    location: u64,
+    /// The node of the next location outwards, past all that is inlined at this one's address.
+    next: Option<StackId>,
+}
+
 struct Writer<'a> {
     profile: &'a Profile,
     layout: Layout,
+    /// What is to be written next, in any part that is needed: the parts of a message may come in any order and number.
     message: message::Profile,
+    /// The steps that are known, by node.
+    steps: Vec<Option<Step>>,
     strings: FxHashMap<String, i64>,
     locations: Numbers<Vec<FrameId>>,
     functions: Numbers<FuncId>,
@@ -63,6 +87,7 @@ impl<'a> Writer<'a> {
             profile,
             layout: Layout::new(profile),
             message: message::Profile::default(),
+            steps: vec![None; profile.stacks().len()],
             strings: FxHashMap::default(),
             locations: Numbers(FxHashMap::default()),
             functions: Numbers(FxHashMap::default()),
@@ -72,13 +97,10 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    fn message(mut self) -> message::Profile {
-        self.write_head();
-        self.write_mappings();
-        for index in 0..self.profile.threads().len() {
-            self.write_thread(ThreadIndex::from_index(index));
-        }
-        self.message
+    /// Writes what is there.
+    fn flush(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let message = std::mem::take(&mut self.message);
+        out.write_all(&message.encode_to_vec())
     }
 
     fn string(&mut self, text: &str) -> i64 {
@@ -140,18 +162,26 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn write_thread(&mut self, thread: ThreadIndex) {
-        let labels = self.labels(thread);
+    fn write_thread(&mut self, thread: ThreadIndex, out: &mut impl Write) -> io::Result<()> {
         let mut sums: Vec<_> = self.sums(thread).into_iter().collect();
         sums.sort_unstable_by_key(|&(stack, _)| stack);
+        let mut sample = message::Sample { label: self.labels(thread), ..message::Sample::default() };
+        let mut bytes = Vec::new();
         for (stack, sums) in sums {
-            let mut value = vec![sums.samples, sums.cpu];
+            sample.value = vec![sums.samples, sums.cpu];
             if self.has_off_cpu {
-                value.push(sums.off_cpu);
+                sample.value.push(sums.off_cpu);
             }
-            let location_id = self.locations_of(stack);
-            self.message.sample.push(message::Sample { location_id, value, label: labels.clone() });
+            sample.location_id.clear();
+            self.push_locations(stack, &mut sample.location_id);
+            bytes.push(SAMPLE_TAG);
+            sample.encode_length_delimited(&mut bytes)?;
+            if bytes.len() >= BYTES_AT_ONCE {
+                out.write_all(&bytes)?;
+                bytes.clear();
+            }
         }
+        out.write_all(&bytes)
     }
 
     fn sums(&self, thread: ThreadIndex) -> FxHashMap<Option<StackId>, Sums> {
@@ -192,23 +222,33 @@ impl<'a> Writer<'a> {
     }
 
     /// The locations of a stack from the innermost to the outermost, each with the functions inlined at its address.
-    fn locations_of(&mut self, stack: Option<StackId>) -> Vec<u64> {
-        let profile = self.profile;
-        let mut nodes = stack.into_iter().flat_map(|stack| profile.ancestors(stack)).peekable();
-        let mut locations = Vec::new();
-        while let Some(node) = nodes.next() {
-            let mut frames = vec![profile.stack(node).frame];
-            let mut inner = profile.stack(node).frame;
-            while let Some(&outer) = nodes.peek()
-                && is_inlined_into(profile, inner, profile.stack(outer).frame)
-            {
-                inner = profile.stack(outer).frame;
-                frames.push(inner);
-                nodes.next();
-            }
-            locations.push(self.location(frames));
+    fn push_locations(&mut self, stack: Option<StackId>, locations: &mut Vec<u64>) {
+        let mut next = stack;
+        while let Some(node) = next {
+            let step = self.step(node);
+            locations.push(step.location);
+            next = step.next;
         }
-        locations
+    }
+
+    fn step(&mut self, node: StackId) -> Step {
+        if let Some(step) = self.steps[node.index()] {
+            return step;
+        }
+        let profile = self.profile;
+        let mut frames = vec![profile.stack(node).frame];
+        let mut inner = profile.stack(node).frame;
+        let mut next = profile.stack(node).prefix;
+        while let Some(outer) = next
+            && is_inlined_into(profile, inner, profile.stack(outer).frame)
+        {
+            inner = profile.stack(outer).frame;
+            frames.push(inner);
+            next = profile.stack(outer).prefix;
+        }
+        let step = Step { location: self.location(frames), next };
+        self.steps[node.index()] = Some(step);
+        step
     }
 
     fn location(&mut self, frames: Vec<FrameId>) -> u64 {

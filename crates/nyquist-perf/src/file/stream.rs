@@ -12,7 +12,7 @@ use crate::{ByteOrder, Header};
 const PIECE_BYTES: usize = 512 << 10;
 
 /// How many pieces are kept to be filled again.
-const KEPT_PIECES: usize = 16;
+const KEPT_PIECES: usize = 32;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
@@ -221,8 +221,7 @@ impl RecordStream {
             return true;
         }
         let rest = self.raw.rest().len();
-        let mut piece = self.raw.renew(PIECE_BYTES.max(len));
-        piece.resize(PIECE_BYTES.max(len), 0);
+        let mut piece = self.raw.renew_whole(PIECE_BYTES.max(len));
         let wanted = self.left.map_or(piece.len() - rest, |left| {
             usize::try_from(left).unwrap_or(usize::MAX).min(piece.len() - rest)
         });
@@ -291,11 +290,27 @@ impl Pieces {
         let mut renewed = self.unused().unwrap_or_else(|| BytesMut::with_capacity(room));
         renewed.clear();
         renewed.extend_from_slice(self.rest());
+        self.give_away();
+        renewed
+    }
+
+    /// Lets go of the piece at hand, of which others may hold parts.
+    fn give_away(&mut self) {
         self.used.push(std::mem::take(&mut self.piece));
         if self.used.len() > KEPT_PIECES {
             self.used.remove(0);
         }
         self.at = 0;
+    }
+
+    /// Memory of `len` bytes, which are at least as many as were not taken yet: it begins with these, and what follows means
+    /// nothing. Only what has never been a piece is filled with zeros.
+    fn renew_whole(&mut self, len: usize) -> BytesMut {
+        let mut renewed = self.unused().unwrap_or_default();
+        renewed.resize(len, 0);
+        let rest = self.rest();
+        renewed[..rest.len()].copy_from_slice(rest);
+        self.give_away();
         renewed
     }
 

@@ -1,18 +1,20 @@
 //! Profiles as Firefox writes them itself ("gecko profiles"), before the Firefox Profiler has processed them
 //! (`src/types/gecko-profile.ts` and `src/profile-logic/process-profile.ts` of its repository).
 
+use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::raw::{RawLib, RawMeta};
 use super::read::{Inconsistency, ReadError};
-use super::read_meta::{CpuUnit, nanoseconds, read_categories, read_meta};
+use super::read_meta::{CpuUnit, nanoseconds, read_categories, read_marker_schemas, read_meta};
 use super::read_tables::add_libs;
+use super::read_thread::read_value;
 use crate::builder::ProfileBuilder;
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, Source};
-use crate::id::{CategoryId, FrameId, LibId, ProcessIndex, StackId};
-use crate::marker::{Marker, MarkerTiming};
+use crate::id::{CategoryId, FrameId, LibId, MarkerSchemaId, ProcessIndex, StackId};
+use crate::marker::{Marker, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::{Process, Sample, Thread};
 
@@ -29,14 +31,14 @@ pub(super) struct RawProcess {
     pub(super) processes: Vec<RawProcess>,
 }
 
-/// A lib with where it was mapped.
+/// A lib with where it was mapped, which a processed profile does not have.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct RawMappedLib {
     start: u64,
     end: u64,
     #[serde(flatten)]
-    lib: RawLib,
+    pub(super) lib: RawLib,
 }
 
 /// A thread.
@@ -80,15 +82,15 @@ impl RawTable {
 }
 
 /// Makes a profile of a process and of all that it has started. Addresses stay without names.
-pub(super) fn convert(raw_meta: &RawMeta, root: RawProcess) -> Result<Profile, ReadError> {
-    let (mut meta, cpu_unit) = read_meta(raw_meta, &[]);
+pub(super) fn convert(raw_meta: RawMeta, root: RawProcess) -> Result<Profile, ReadError> {
+    let (mut meta, cpu_unit) = read_meta(&raw_meta, &[]);
     meta.symbolicated = false;
     let mut builder = ProfileBuilder::without_categories(meta);
     read_categories(&mut builder, &raw_meta.categories);
-    let categories = raw_meta.categories.len();
+    let schemas = read_marker_schemas(&mut builder, raw_meta.marker_schema);
     let mut open = vec![(root, 0.0)];
     while let Some((process, later)) = open.pop() {
-        read_process(&mut builder, process.libs, process.threads, Times { later, cpu_unit }, categories)?;
+        read_process(&mut builder, process.libs, process.threads, Times { later, cpu_unit }, &schemas)?;
         open.extend(process.processes.into_iter().map(|child| {
             let start = child.meta.as_ref().map_or(raw_meta.start_time, |meta| meta.start_time);
             (child, start - raw_meta.start_time)
@@ -96,6 +98,9 @@ pub(super) fn convert(raw_meta: &RawMeta, root: RawProcess) -> Result<Profile, R
     }
     Ok(builder.finish())
 }
+
+/// The kinds of markers, by name.
+type Schemas = FxHashMap<String, MarkerSchemaId>;
 
 /// How the times of a process are read.
 #[derive(Clone, Copy)]
@@ -116,7 +121,7 @@ fn read_process(
     libs: Vec<RawMappedLib>,
     threads: Vec<RawGeckoThread>,
     times: Times,
-    categories: usize,
+    schemas: &Schemas,
 ) -> Result<(), ReadError> {
     let (places, libs): (Vec<_>, Vec<_>) = libs.into_iter().map(|it| ((it.start, it.end), it.lib)).unzip();
     let ids = add_libs(builder, libs);
@@ -129,7 +134,7 @@ fn read_process(
             let name = raw.process_name.clone().unwrap_or_else(|| raw.name.clone());
             builder.add_process(Process { pid: text(&raw.pid), name, ..Process::default() })
         });
-        ThreadReader { builder, mapped: &mapped, times, categories }.read(&raw, owner)?;
+        ThreadReader { builder, mapped: &mapped, times, schemas }.read(&raw, owner)?;
     }
     Ok(())
 }
@@ -149,7 +154,7 @@ struct ThreadReader<'a> {
     builder: &'a mut ProfileBuilder,
     mapped: &'a [MappedLib],
     times: Times,
-    categories: usize,
+    schemas: &'a Schemas,
 }
 
 impl ThreadReader<'_> {
@@ -188,19 +193,23 @@ impl ThreadReader<'_> {
             frame.line = positive(table.number(cells, "line")).or(frame.line);
             frame.column = positive(table.number(cells, "column")).or(frame.column);
             frame.category = match table.index(cells, "category") {
-                Some(category) if category >= self.categories => {
-                    return Err(beyond("frameTable", "category", row));
-                }
-                Some(category) => Some(CategoryPair {
-                    category: CategoryId::from_index(category),
-                    // A subcategory that the category does not have is none.
-                    subcategory: 0,
-                }),
+                Some(category) => Some(
+                    self.category(category, table.index(cells, "subcategory"))
+                        .ok_or_else(|| beyond("frameTable", "category", row))?,
+                ),
                 None => None,
             };
             Ok(self.builder.intern_frame(frame))
         });
         frames.collect()
+    }
+
+    /// A category of the file. A subcategory that it does not have is none.
+    fn category(&self, category: usize, subcategory: Option<usize>) -> Option<CategoryPair> {
+        let known = self.builder.profile().categories().get(category)?;
+        let subcategory = subcategory.filter(|&index| index < known.subcategories.len());
+        let subcategory = subcategory.and_then(|index| u16::try_from(index).ok()).unwrap_or(0);
+        Some(CategoryPair { category: CategoryId::from_index(category), subcategory })
     }
 
     /// What a location says: an address, a function of JavaScript with its file, or a label.
@@ -251,10 +260,8 @@ impl ThreadReader<'_> {
         let table = &raw.markers;
         let name = table.index(cells, "name").and_then(|index| raw.string_table.get(index));
         let name = name.ok_or_else(|| beyond("markers", "name", row))?;
-        let category = table.index(cells, "category").unwrap_or(0);
-        if category >= self.categories {
-            return Err(beyond("markers", "category", row));
-        }
+        let category = self.category(table.index(cells, "category").unwrap_or(0), None);
+        let category = category.ok_or_else(|| beyond("markers", "category", row))?.category;
         let start = self.times.at(table.number(cells, "startTime").unwrap_or(0.0));
         let end = self.times.at(table.number(cells, "endTime").unwrap_or(0.0));
         let timing = match table.index(cells, "phase") {
@@ -264,8 +271,19 @@ impl ThreadReader<'_> {
             _ => MarkerTiming::Instant(start),
         };
         let name = self.builder.intern_string(name);
-        let category = CategoryId::from_index(category);
-        Ok(Marker { name, timing, category, schema: None, values: Vec::new(), stack: None })
+        let data = table.value(cells, "data");
+        let schema =
+            data.get("type").and_then(Value::as_str).and_then(|name| self.schemas.get(name)).copied();
+        let values = schema.map_or_else(Vec::new, |schema| self.values(raw, schema, data));
+        Ok(Marker { name, timing, category, schema, values, stack: None })
+    }
+
+    fn values(&mut self, raw: &RawGeckoThread, schema: MarkerSchemaId, data: &Value) -> Vec<MarkerValue> {
+        let fields = self.builder.profile().marker_schema(schema).fields.clone();
+        let string = |builder: &mut ProfileBuilder, index: u32| {
+            Some(builder.intern_string(raw.string_table.get(index as usize)?))
+        };
+        fields.iter().map(|field| read_value(self.builder, field, data.get(&field.key), string)).collect()
     }
 }
 

@@ -7,6 +7,7 @@ mod check;
 mod check_tables;
 mod check_threads;
 mod gecko;
+mod gzip;
 mod json;
 mod raw;
 mod read;

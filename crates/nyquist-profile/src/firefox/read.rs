@@ -201,7 +201,10 @@ impl<'de> Visitor<'de> for Document<'_> {
                     check_version(self.0).map_err(A::Error::custom)?;
                     let is_gecko =
                         self.0.meta.as_ref().is_some_and(|meta| meta.preprocessed_profile_version.is_none());
-                    self.0.gecko = is_gecko.then(RawProcess::default);
+                    self.0.gecko = is_gecko.then(|| RawProcess {
+                        libs: std::mem::take(&mut self.0.libs),
+                        ..RawProcess::default()
+                    });
                 }
                 key if self.0.gecko.is_some() => self.gecko_member(key, &mut map)?,
                 "libs" => self.0.libs = map.next_value()?,
@@ -218,7 +221,7 @@ impl<'de> Visitor<'de> for Document<'_> {
 }
 
 impl Document<'_> {
-    /// A member of a document of Firefox itself, which begins with `meta`.
+    /// A member of a document of Firefox itself, which has only its libs before `meta`.
     fn gecko_member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
         let process = self.0.gecko.get_or_insert_default();
         match key {
@@ -236,19 +239,17 @@ impl Document<'_> {
 fn convert(raw: RawProfile) -> Result<Profile, ReadError> {
     let raw_meta = raw.meta.ok_or(ReadError::NotAProfile)?;
     if let Some(process) = raw.gecko {
-        if !raw.libs.is_empty() || raw.threads.is_some() {
-            return Err(ReadError::Unsupported(
-                "it is Firefox's own, and does not begin with `meta` as that does",
-            ));
+        if raw.threads.is_some() {
+            return Err(ReadError::Unsupported("it is Firefox's own, and has its threads before its `meta`"));
         }
-        return gecko::convert(&raw_meta, process);
+        return gecko::convert(raw_meta, process);
     }
     let threads = raw.threads.ok_or(ReadError::NotAProfile)?;
     let (meta, cpu_unit) = read_meta(&raw_meta, &threads);
     let mut builder = ProfileBuilder::without_categories(meta);
     read_categories(&mut builder, &raw_meta.categories);
     let schemas = read_marker_schemas(&mut builder, raw_meta.marker_schema);
-    let libs = add_libs(&mut builder, raw.libs);
+    let libs = add_libs(&mut builder, raw.libs.into_iter().map(|mapped| mapped.lib).collect());
     let mut shared = SharedTables::read(&mut builder, raw.shared, &libs)?;
     let mut processes = Processes::default();
     for thread in threads {

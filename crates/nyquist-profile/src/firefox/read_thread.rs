@@ -12,7 +12,7 @@ use super::read_tables::{SharedTables, Strings, Table, add_libs};
 use super::subset::is_interned;
 use crate::builder::ProfileBuilder;
 use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
-use crate::id::{CategoryId, LibId, MarkerSchemaId, ProcessIndex, StackId, ThreadIndex};
+use crate::id::{CategoryId, LibId, MarkerSchemaId, ProcessIndex, StackId, StringId, ThreadIndex};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::thread::{Process, Sample, Thread};
 
@@ -179,33 +179,39 @@ impl ThreadReader<'_> {
     ) -> Vec<MarkerValue> {
         let Some(schema) = schema else { return Vec::new() };
         let fields = self.builder.profile().marker_schema(schema).fields.clone();
-        fields.iter().map(|field| self.read_value(field, data.get(&field.key), strings)).collect()
+        let values = fields.iter().map(|field| {
+            read_value(self.builder, field, data.get(&field.key), |builder, index| {
+                strings.find(builder, index)
+            })
+        });
+        values.collect()
     }
+}
 
-    fn read_value(
-        &mut self,
-        field: &MarkerField,
-        value: Option<&Value>,
-        strings: &mut Strings,
-    ) -> MarkerValue {
-        match value {
-            None | Some(Value::Null) => MarkerValue::Missing,
-            Some(Value::Number(number)) if is_interned(field.format) => {
-                let index = number.as_u64().and_then(|index| u32::try_from(index).ok());
-                let string = index.and_then(|index| strings.find(self.builder, index));
-                string.map_or(MarkerValue::Missing, MarkerValue::String)
-            }
-            Some(Value::Number(number)) if !field.format.is_text() => number_value(number),
-            Some(Value::String(text)) if field.format.takes_text() => {
-                MarkerValue::String(self.builder.intern_string(text))
-            }
-            // Old profiles have numbers as text; what is no number cannot be shown as one.
-            Some(Value::String(text)) => text.parse().as_ref().map_or(MarkerValue::Missing, number_value),
-            Some(other) if field.format.takes_text() => {
-                MarkerValue::String(self.builder.intern_string(&other.to_string()))
-            }
-            Some(_) => MarkerValue::Missing,
+/// The value of a marker's field; `string` looks up what the file has as the index of a string.
+pub(super) fn read_value(
+    builder: &mut ProfileBuilder,
+    field: &MarkerField,
+    value: Option<&Value>,
+    string: impl FnOnce(&mut ProfileBuilder, u32) -> Option<StringId>,
+) -> MarkerValue {
+    match value {
+        None | Some(Value::Null) => MarkerValue::Missing,
+        Some(Value::Number(number)) if is_interned(field.format) => {
+            let index = number.as_u64().and_then(|index| u32::try_from(index).ok());
+            let string = index.and_then(|index| string(builder, index));
+            string.map_or(MarkerValue::Missing, MarkerValue::String)
         }
+        Some(Value::Number(number)) if !field.format.is_text() => number_value(number),
+        Some(Value::String(text)) if field.format.takes_text() => {
+            MarkerValue::String(builder.intern_string(text))
+        }
+        // Old profiles have numbers as text; what is no number cannot be shown as one.
+        Some(Value::String(text)) => text.parse().as_ref().map_or(MarkerValue::Missing, number_value),
+        Some(other) if field.format.takes_text() => {
+            MarkerValue::String(builder.intern_string(&other.to_string()))
+        }
+        Some(_) => MarkerValue::Missing,
     }
 }
 

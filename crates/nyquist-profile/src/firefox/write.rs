@@ -2,10 +2,8 @@
 
 use std::io::{self, Write};
 
-use flate2::Compression;
-use flate2::write::GzEncoder;
-
 use super::FormatVersion;
+use super::gzip;
 use super::json::JsonWriter;
 use super::subset::Subset;
 use super::write_meta::write_meta;
@@ -37,8 +35,8 @@ impl Default for WriteOptions {
 /// The first error of `output`.
 pub fn write(profile: &Profile, options: WriteOptions, output: impl Write) -> io::Result<()> {
     if options.gzip {
-        let gzip = GzEncoder::new(output, Compression::fast());
-        write_document(profile, options.version, gzip)?.finish()?.flush()
+        let document = |text: &mut dyn Write| write_document(profile, options.version, text).map(drop);
+        gzip::compress(output, document)?.flush()
     } else {
         write_document(profile, options.version, output)?.flush()
     }

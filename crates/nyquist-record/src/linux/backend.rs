@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use nyquist_convert::Filter;
+use nyquist_convert::{CopyCounts, Filter};
 use thiserror::Error;
 
 use super::perf::{self, EndReason, Options, StopHandle, Target};
@@ -82,6 +83,9 @@ pub enum OpenError {
     /// ptrace was asked for, and it cannot do this.
     #[error("ptrace records a command or one process, not several and not the whole machine")]
     TooMuchForPtrace,
+    /// Without `perf_event_open`, callers are found in copies of stacks or not at all.
+    #[error("by ptrace, callers are always found in copies of the stack: it knows no other call graph")]
+    CallGraphNeedsPerf,
     /// Not with either.
     #[error("{perf}, and {ptrace}")]
     Both {
@@ -98,7 +102,7 @@ impl OpenError {
         let advice = match self {
             Self::Perf(error) => [error.advice(), None],
             Self::Ptrace(error) => [error.advice(), None],
-            Self::TooMuchForPtrace => [None, None],
+            Self::TooMuchForPtrace | Self::CallGraphNeedsPerf => [None, None],
             Self::Both { perf, ptrace } => [perf.advice(), ptrace.advice()],
         };
         advice.into_iter().flatten().collect()
@@ -118,6 +122,9 @@ impl Backend {
         let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
         let subject = Subject::of(&target);
         match (choice, subject) {
+            (Choice::Ptrace, Some(_)) if !options.call_graph.copies_stacks() => {
+                Err(OpenError::CallGraphNeedsPerf)
+            }
             (Choice::Ptrace, Some(subject)) => {
                 Ok(Self::Ptrace(ptrace::Ptrace::open(subject, options, circumstances)?))
             }
@@ -125,7 +132,9 @@ impl Backend {
             (Choice::Perf, _) => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
             (Choice::Auto, _) => match (perf::Perf::open(target, options), subject) {
                 (Ok(perf), _) => Ok(Self::Perf(Box::new(perf))),
-                (Err(error), Some(subject)) if is_of_the_machine(&error) => {
+                (Err(error), Some(subject))
+                    if is_of_the_machine(&error) && options.call_graph.copies_stacks() =>
+                {
                     Self::instead_of_perf(error, subject, options, circumstances)
                 }
                 (Err(error), _) => Err(error.into()),
@@ -205,6 +214,8 @@ pub struct Summary {
     pub left_running: bool,
     /// How many samples were dropped, where that is counted apart from the events.
     pub lost_samples: Option<u64>,
+    /// After which time more of each stack was copied, because many stacks were deeper.
+    pub deepened_after: Option<Duration>,
     /// For how long threads were held, where they were.
     pub holds: Option<ptrace::HoldSummary>,
 }
@@ -231,13 +242,20 @@ impl Recording {
         }
     }
 
+    /// Takes heed of what came of the copies of stacks: a recording that can copies more of each where many end too early.
+    pub fn heed(&mut self, counts: &CopyCounts) {
+        if let Self::Perf(recording) = self {
+            recording.heed(counts);
+        }
+    }
+
     /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
     pub fn finish(self) -> Summary {
         match self {
             Self::Perf(recording) => {
-                let perf::Summary { reason, total_cpu_time_ns, left_running, lost_samples } =
+                let perf::Summary { reason, total_cpu_time_ns, left_running, lost_samples, deepened_after } =
                     recording.finish();
-                Summary { reason, total_cpu_time_ns, left_running, lost_samples, holds: None }
+                Summary { reason, total_cpu_time_ns, left_running, lost_samples, deepened_after, holds: None }
             }
             Self::Ptrace(recording) => {
                 let ptrace::Summary { reason, total_cpu_time_ns, lost_samples, holds } = recording.finish();
@@ -246,6 +264,7 @@ impl Recording {
                     total_cpu_time_ns: Some(total_cpu_time_ns),
                     left_running: false,
                     lost_samples: Some(lost_samples),
+                    deepened_after: None,
                     holds: Some(holds),
                 }
             }

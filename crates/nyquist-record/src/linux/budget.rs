@@ -11,6 +11,19 @@ pub(crate) struct Allowance {
     pub(crate) bytes: Option<u64>,
     /// Samples a second on every CPU.
     pub(crate) rate_hz: u32,
+    /// How much of a stack is copied.
+    pub(crate) copies: Copies,
+}
+
+/// How much of a stack is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Copies {
+    /// What has been asked for.
+    Fixed(u32),
+    /// Less at first, and more once many stacks turn out to be deeper.
+    Growing,
+    /// Nothing.
+    None,
 }
 
 /// The sizes of a CPU's rings, in pages without the control page, and of a stack's copy.
@@ -22,6 +35,8 @@ pub(crate) struct RingPlan {
     pub(crate) sideband_pages: Option<usize>,
     /// The bytes of a stack that are copied, a multiple of 8.
     pub(crate) stack_bytes: u32,
+    /// The bytes that are copied once many stacks turn out to be deeper, where that is more.
+    pub(crate) deep_stack_bytes: Option<u32>,
 }
 
 /// The ring of a CPU for samples where nothing limits it.
@@ -39,10 +54,10 @@ const SMALLEST_RING: u64 = 32 << 10;
 pub(crate) const TOTALS_PAGES: usize = 4;
 
 /// The largest copy of a stack that the ABI allows: a record is shorter than 64 kB.
-const LARGEST_STACK: u32 = 65_528;
+pub(crate) const LARGEST_STACK: u32 = 65_528;
 /// What a sample with such a copy takes: the kernel cuts the copy where the rest needs the room.
 const LARGEST_RECORD: u64 = 64 << 10;
-/// A copy of a stack where there is less room.
+/// A copy of a stack as long as few turn out to be deeper, or where there is less room.
 const SMALLER_STACK: u32 = 32 << 10;
 /// A copy of a stack where a reader could not keep up with larger ones.
 const SMALLEST_STACK: u32 = 16 << 10;
@@ -66,6 +81,7 @@ impl Allowance {
             sample_pages: (sample / page).max(1) as usize,
             sideband_pages: (sideband <= rest).then_some((sideband / page).max(1) as usize),
             stack_bytes: 0,
+            deep_stack_bytes: None,
         })
     }
 
@@ -85,7 +101,7 @@ impl Allowance {
         Some(self.with_stack(next))
     }
 
-    /// Full copies where the ring holds half a second of them, smaller ones otherwise, smaller still where it
+    /// Up to full copies where the ring holds half a second of them, smaller ones otherwise, smaller still where it
     /// would be full of them before its reader can be there, and never more than an eighth of the ring each.
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
@@ -98,7 +114,14 @@ impl Allowance {
             SMALLEST_STACK
         };
         let most = (ring / 8).saturating_sub(SAMPLE_OVERHEAD) as u32 & !7;
-        RingPlan { stack_bytes: wanted.min(most), ..plan }
+        let (first, deep) = match self.copies {
+            Copies::Fixed(bytes) => (bytes.min(LARGEST_STACK).next_multiple_of(8), None),
+            Copies::Growing => (wanted.min(SMALLER_STACK), Some(wanted)),
+            Copies::None => (0, None),
+        };
+        let first = first.min(most);
+        let deep_stack_bytes = deep.map(|deep| deep.min(most)).filter(|deep| *deep > first);
+        RingPlan { stack_bytes: first, deep_stack_bytes, ..plan }
     }
 }
 
@@ -110,6 +133,8 @@ pub(crate) struct AttachCost {
     pub(crate) threads: usize,
     /// Whether a clock counts beside the event that samples.
     pub(crate) clock_beside: bool,
+    /// Whether there is a second event that samples, for deeper stacks.
+    pub(crate) deepens: bool,
 }
 
 /// The descriptors that are left for all else: the files that are mapped, the output, the server.
@@ -119,15 +144,22 @@ const OTHER_DESCRIPTORS: u64 = 512;
 const MOST_EVENTS_BY_CHOICE: u64 = 100_000;
 
 impl AttachCost {
-    /// The events: on each CPU, for each thread, one that samples, one that counts and one for mappings and names.
+    /// The events: on each CPU, for each thread, one or two that sample, one that counts and one for mappings and names.
     pub(crate) fn events(&self) -> u64 {
-        let each = 3 + u64::from(self.clock_beside);
+        let sampler = 1 + u64::from(self.clock_beside);
+        let each = 2 + sampler + if self.deepens { sampler } else { 0 };
         each.saturating_mul(self.cpus as u64).saturating_mul(self.threads as u64)
     }
 
     /// The descriptors that have to be allowed.
     pub(crate) fn descriptors(&self) -> u64 {
         self.events().saturating_add(OTHER_DESCRIPTORS)
+    }
+
+    /// Whether events for deeper stacks are affordable beside the others.
+    pub(crate) fn may_deepen(&self, descriptors: u64) -> bool {
+        let deep = Self { deepens: true, ..*self };
+        deep.descriptors() <= descriptors && deep.events() <= MOST_EVENTS_BY_CHOICE
     }
 
     /// Whether the threads get events of their own, given how many descriptors are allowed, and whether whole CPUs may
@@ -153,7 +185,7 @@ mod tests {
     use super::*;
 
     fn allowance(cpus: usize, bytes: Option<u64>, rate_hz: u32) -> Allowance {
-        Allowance { cpus, page: 4096, bytes, rate_hz }
+        Allowance { cpus, page: 4096, bytes, rate_hz, copies: Copies::Growing }
     }
 
     /// What the rings of a plan lock, with their control pages.
@@ -167,12 +199,32 @@ mod tests {
         let plan = allowance(2, None, 1000).plan();
         assert_eq!(plan.sample_pages * 4096, 32 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
-        assert_eq!(plan.stack_bytes, LARGEST_STACK);
-        assert_eq!(allowance(2, None, 10_000).plan().stack_bytes, SMALLER_STACK);
+        let copies = |cpus, bytes, rate_hz| {
+            let plan = allowance(cpus, bytes, rate_hz).plan();
+            (plan.stack_bytes, plan.deep_stack_bytes)
+        };
+        assert_eq!(copies(2, None, 1000), (SMALLER_STACK, Some(LARGEST_STACK)));
+        assert_eq!(copies(2, None, 10_000), (SMALLER_STACK, None));
         assert_eq!(allowance(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
-        assert_eq!(allowance(2, Some(9_445_376), 1000).plan().stack_bytes, SMALLER_STACK);
-        assert_eq!(allowance(2, Some(9_445_376), 10_000).plan().stack_bytes, SMALLEST_STACK);
-        assert_eq!(allowance(128, None, 1000).plan().stack_bytes, SMALLER_STACK);
+        assert_eq!(copies(2, Some(9_445_376), 1000), (SMALLER_STACK, None));
+        assert_eq!(copies(2, Some(9_445_376), 10_000), (SMALLEST_STACK, None));
+        assert_eq!(copies(128, None, 1000), (SMALLER_STACK, None));
+    }
+
+    #[test]
+    fn a_copy_has_the_size_that_is_asked_for_as_far_as_the_ring_has_room() {
+        let check = |asked, bytes, expected| {
+            let copies = Copies::Fixed(asked);
+            let plan = Allowance { copies, ..allowance(2, bytes, 1000) }.plan();
+            assert_eq!((plan.stack_bytes, plan.deep_stack_bytes), (expected, None), "{asked}");
+        };
+        check(1024, None, 1024);
+        check(1025, None, 1032);
+        check(65_535, None, LARGEST_STACK);
+        check(65_528, Some(1 << 20), 31_232);
+        check(65_528, Some(9_445_376), LARGEST_STACK);
+        let none = Allowance { copies: Copies::None, ..allowance(2, None, 1000) }.plan();
+        assert_eq!((none.stack_bytes, none.deep_stack_bytes), (0, None));
     }
 
     #[test]
@@ -203,7 +255,7 @@ mod tests {
     #[test]
     fn threads_get_events_of_their_own_as_long_as_there_are_descriptors() {
         let check = |cpus, threads, descriptors, watched, expected| {
-            let cost = AttachCost { cpus, threads, clock_beside: true };
+            let cost = AttachCost { cpus, threads, clock_beside: true, deepens: false };
             assert_eq!(cost.by_thread(descriptors, watched), expected, "{cpus} CPUs, {threads} threads");
         };
         check(2, 500, 1 << 20, false, Some(true));
@@ -218,8 +270,13 @@ mod tests {
 
     #[test]
     fn a_thread_costs_three_events_a_cpu_and_one_more_beside_cycles() {
-        let events = |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside }.events();
-        assert_eq!([false, true].map(events), [384_000, 512_000]);
+        let cost = |clock_beside| AttachCost { cpus: 128, threads: 1000, clock_beside, deepens: false };
+        assert_eq!([false, true].map(|beside| cost(beside).events()), [384_000, 512_000]);
+        let deep = |clock_beside| AttachCost { deepens: true, ..cost(clock_beside) }.events();
+        assert_eq!([false, true].map(deep), [512_000, 768_000]);
+        assert!(!cost(false).may_deepen(u64::MAX));
+        assert!(AttachCost { cpus: 2, ..cost(false) }.may_deepen(1 << 20));
+        assert!(!AttachCost { cpus: 2, ..cost(false) }.may_deepen(8000));
     }
 
     #[test]
@@ -234,6 +291,9 @@ mod tests {
             steps += 1;
         }
         assert!((5..30).contains(&steps));
-        assert_eq!(plan, RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 2560 });
+        assert_eq!(
+            plan,
+            RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 2560, deep_stack_bytes: None }
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 
 use super::backend::{self, Backend, Choice};
-use super::budget::{Allowance, TOTALS_PAGES};
+use super::budget::{Allowance, Copies, TOTALS_PAGES};
 use super::limits::{has_capability, kernel_setting};
 use super::perf::{Coverage, Notice, Options, Target, Trigger};
 use super::sys::limits::{descriptors, locked_memory, page_size};
@@ -195,7 +195,9 @@ fn online_cpus() -> usize {
 fn ring_kb(cpus: usize) -> u64 {
     const RINGS: usize = 3;
     let page = page_size();
-    let plan = Allowance { cpus, page, bytes: None, rate_hz: Options::default().rate_hz }.plan();
+    let plan =
+        Allowance { cpus, page, bytes: None, rate_hz: Options::default().rate_hz, copies: Copies::Growing }
+            .plan();
     let pages = plan.sample_pages + plan.sideband_pages.unwrap_or(0) + TOTALS_PAGES + RINGS;
     (pages * page / 1024) as u64
 }

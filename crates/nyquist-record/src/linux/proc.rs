@@ -1,6 +1,7 @@
 //! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::{fs, io};
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
@@ -145,6 +146,23 @@ pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
         path: if path.is_empty() { "//anon".to_owned() } else { path.to_owned() },
         identity: identity(hex(major)? as u32, hex(minor)? as u32, inode),
     })
+}
+
+/// The memory that can be written to around an address of a process, as far as it is of one kind: a thread's stack, if it is
+/// its stack pointer.
+pub(crate) fn writable_memory_at(pid: u32, address: u64) -> Option<Range<u64>> {
+    let text = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    text.split(|byte| *byte == b'\n').filter_map(writable_range).find(|range| range.contains(&address))
+}
+
+/// The range of a line of `maps` that says of memory that it can be written to.
+pub(crate) fn writable_range(line: &[u8]) -> Option<Range<u64>> {
+    let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();
+    let mut words = line.split(' ');
+    let (start, end) = words.next()?.split_once('-')?;
+    let writable = words.next()?.as_bytes().get(1) == Some(&b'w');
+    let number = |digits| u64::from_str_radix(digits, 16).ok();
+    writable.then_some(number(start)?..number(end)?)
 }
 
 /// Memory without a file, and what has no place in a file system, has no inode.

@@ -106,6 +106,11 @@ impl Dwarf {
         LineProgram::parse(view, bytes)
     }
 
+    /// Whether a `.dwo` file was looked for, outside of any package.
+    pub(crate) fn reads_single_files(&self) -> bool {
+        self.split.reads_single_files()
+    }
+
     /// Whether the unit at `offset` names the source file `path`.
     pub(crate) fn names_source(&self, offset: u64, path: &str) -> bool {
         let mut scratch = Vec::new();

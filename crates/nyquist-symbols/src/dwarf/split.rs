@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Where the split units of a module may be.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct SplitFiles {
     package: Option<Package>,
     /// Folders to search for the file names that skeleton units state.
     folders: Vec<PathBuf>,
+    /// Whether a `.dwo` file was looked for.
+    reads_single_files: AtomicBool,
 }
 
 /// A `.dwp` file.
@@ -36,7 +39,12 @@ pub(crate) struct SplitUnit {
 
 impl SplitFiles {
     pub(crate) fn new(package: Option<&Elf<Source>>, folders: Vec<PathBuf>) -> Self {
-        Self { package: package.and_then(Package::open), folders }
+        Self { package: package.and_then(Package::open), folders, ..Self::default() }
+    }
+
+    /// Whether a `.dwo` file was looked for.
+    pub(crate) fn reads_single_files(&self) -> bool {
+        self.reads_single_files.load(Ordering::Relaxed)
     }
 
     /// The unit that `skeleton`, of the file `main`, stands for. A unit with another id is not it.
@@ -52,6 +60,7 @@ impl SplitFiles {
     }
 
     fn find_file(&self, main: &DwarfFile, skeleton: &Unit, name: &[u8], id: u64) -> Option<SplitUnit> {
+        self.reads_single_files.store(true, Ordering::Relaxed);
         let stated = Path::new(OsStr::from_bytes(name));
         let comp_dir = skeleton.comp_dir.and_then(|dir| skeleton.root_string(main, None, dir));
         let comp_dir = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(stated));

@@ -3,6 +3,7 @@
 //! Opcodes as in Intel's Software Developer's Manual, volume 2.
 
 use super::length::{Instruction, Map, decode, operand_len};
+use crate::code::Call;
 use crate::rule::{Kind, Rule, SavedFramePointer};
 
 /// `mov eax, 15; syscall`, in the two encodings in use: how a signal handler's frame returns.
@@ -247,17 +248,24 @@ pub(super) fn is_signal_return(code: &[u8], offset: usize) -> bool {
 }
 
 /// Whether the instruction that ends at `offset` of `code` can be a call.
-pub(super) fn follows_call(code: &[u8], offset: usize) -> bool {
-    let Some(before) = code.get(..offset) else { return false };
+pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
+    code.get(..offset).is_some_and(|before| call_at_end(before).is_some())
+}
+
+/// The call that the last instruction of `before` can be.
+pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
     let at = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at)).copied();
-    let relative = at(5) == Some(0xe8);
     // `call r/m64` is ff /2: two bytes, and up to five of addressing after them.
     let indirect = (2..=7).any(|len| {
         at(len) == Some(0xff)
             && at(len - 1)
                 .is_some_and(|modrm| modrm & 0x38 == 0x10 && operand_len(modrm, at(len - 2)) == len - 2)
     });
-    relative || indirect
+    if indirect {
+        return Some(Call::Indirect);
+    }
+    let distance = before.last_chunk::<4>().filter(|_| at(5) == Some(0xe8))?;
+    Some(Call::Direct(i32::from_le_bytes(*distance)))
 }
 
 #[cfg(test)]
@@ -383,5 +391,17 @@ mod tests {
         assert!(is_signal_return(&[0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], 1));
         assert!(!is_signal_return(&[0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], 0));
         assert!(!is_signal_return(&[], 1));
+    }
+
+    #[test]
+    fn a_call_says_where_to() {
+        let check = |before: &[u8], expected| assert_eq!(call_at_end(before), expected, "{before:x?}");
+        check(&[0x90, 0xe8, 0x10, 0, 0, 0], Some(Call::Direct(16)));
+        check(&[0xe8, 0xf0, 0xff, 0xff, 0xff], Some(Call::Direct(-16)));
+        check(&[0xff, 0xd0], Some(Call::Indirect));
+        check(&[0xff, 0x15, 1, 2, 3, 4], Some(Call::Indirect));
+        check(&[0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90], None);
+        check(&[0x10, 0, 0, 0], None);
+        check(&[], None);
     }
 }

@@ -1,7 +1,7 @@
 //! What is particular to 64-bit x86.
 
 mod compact;
-mod instructions;
+pub(crate) mod instructions;
 mod length;
 mod rows;
 mod step;

@@ -73,7 +73,7 @@ fn of_symbol(
     let lib = profile.lib(symbol.lib);
     let found = finder.find(&module_request(lib));
     let no_code = |reason: &str| format!("no instructions of {}: {reason}", lib.name);
-    let module = ModuleSymbols::open(&found).map_err(|_| no_code(&told(&found)))?;
+    let module = finder.open(&found).map_err(|_| no_code(&told(&found)))?;
     let disassembly =
         module.disassemble(RelativeAddress(symbol.address), symbol.size.unwrap_or(UNKNOWN_SIZE), false);
     let disassembly = disassembly.map_err(|error| match &found.binary {

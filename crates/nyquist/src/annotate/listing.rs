@@ -4,7 +4,8 @@ use super::code::{self, Code, Instruction};
 use super::places::{Places, Weight};
 use super::source::SourceText;
 use crate::args::AnnotateArgs;
-use nyquist_profile::{FuncId, Profile, SourceId};
+use nyquist_object::BuildId;
+use nyquist_profile::{Func, FuncId, LibId, Profile, SourceId};
 use nyquist_symbols::Finder;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,6 +28,8 @@ pub(super) struct Listing {
 pub(super) struct FileLines {
     /// Its path.
     pub(super) file: String,
+    /// Whether it is a function's own, and not that of code which is inlined into it.
+    pub(super) is_own: bool,
     /// Its text; `None` where it cannot be had.
     pub(super) text: Option<SourceText>,
     /// What each line takes.
@@ -50,32 +53,40 @@ impl Listing {
             (listing.codes, listing.notes) = code::code(profile, places, &names, finder);
         }
         if !args.asm {
-            listing.add_source(profile, places, funcs);
+            listing.add_source(profile, places, funcs, Some(finder));
             listing.spread_instructions();
         }
         listing
     }
 
-    /// Source alone.
+    /// Source alone, as far as it is on this machine.
     pub(super) fn of_source(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Self {
         let mut listing = Self::default();
-        listing.add_source(profile, places, funcs);
+        listing.add_source(profile, places, funcs, None);
         listing
     }
 
-    fn add_source(&mut self, profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) {
+    fn add_source(
+        &mut self,
+        profile: &Profile,
+        places: &Places,
+        funcs: &BTreeSet<FuncId>,
+        finder: Option<&Finder>,
+    ) {
         self.files = files(profile, places, funcs);
-        self.read_files(profile.meta().start_time);
+        let elsewhere = |file: &str| fetched(profile, file, finder?);
+        self.read_files(profile.meta().start_time, elsewhere);
         if places.lines.is_empty() {
             self.notes
                 .push("the profile has no lines of this function: its code has no debug info".to_owned());
         }
     }
 
-    fn read_files(&mut self, recorded: u64) {
+    fn read_files(&mut self, recorded: u64, elsewhere: impl Fn(&str) -> Option<SourceText>) {
         let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for file in &mut self.files {
-            match SourceText::read(&file.file, recorded) {
+            let read = SourceText::read(&file.file, recorded);
+            match read.or_else(|reason| elsewhere(&file.file).ok_or(reason)) {
                 Ok(text) => {
                     if text.is_newer {
                         let name = &file.file;
@@ -111,6 +122,20 @@ impl Listing {
     }
 }
 
+/// The text of a source file that is not on this machine, from where the debug info of the libs that it is compiled
+/// into comes from.
+fn fetched(profile: &Profile, file: &str, finder: &Finder) -> Option<SourceText> {
+    let is_of_file = |func: &&Func| {
+        func.source.is_some_and(|source| profile.string(profile.source(source).filename) == file)
+    };
+    let libs: BTreeSet<LibId> =
+        profile.funcs().iter().filter(is_of_file).filter_map(|func| func.lib).collect();
+    let ids = libs.into_iter().filter_map(|lib| BuildId::from_hex(profile.lib(lib).code_id.as_deref()?));
+    let mut paths = ids.filter_map(|id| finder.fetch_source(&id, file).path);
+    // When it was written here says nothing of when it was changed.
+    paths.find_map(|path| SourceText::read(path.to_str()?, 0).ok())
+}
+
 /// The files of the lines, the function's own first.
 fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<FileLines> {
     let mut by_file: BTreeMap<SourceId, FileLines> = BTreeMap::new();
@@ -123,14 +148,24 @@ fn files(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Vec<Fi
     }
     let own: BTreeSet<_> = funcs.iter().filter_map(|&func| profile.func(func).source).collect();
     let mut files: Vec<_> = by_file.into_iter().collect();
-    files.sort_by_key(|(source, file)| {
-        let spent: u64 = file.weights.values().map(|weight| weight.own).sum();
-        (!own.contains(source), std::cmp::Reverse(spent))
-    });
+    for (source, file) in &mut files {
+        file.is_own = own.contains(source);
+    }
+    files.sort_by_key(|(_, file)| (!file.is_own, std::cmp::Reverse(file.own_weight())));
     files.into_iter().map(|(_, file)| file).collect()
 }
 
 impl FileLines {
+    /// What all its lines take themselves.
+    pub(super) fn own_weight(&self) -> u64 {
+        self.weights.values().map(|weight| weight.own).sum()
+    }
+
+    /// Whether there is nothing to read of it: numbers of lines in somebody else's file.
+    pub(super) fn is_inlined_and_missing(&self) -> bool {
+        self.text.is_none() && !self.is_own
+    }
+
     /// The lines that take time with those around them; `None` where lines are left out.
     pub(super) fn shown(&self, context: u32) -> Vec<Option<u32>> {
         // Of a file that is not there nothing but the numbers of these lines can be shown.

@@ -9,16 +9,16 @@ mod text;
 
 use crate::args::AnnotateArgs;
 use crate::failure::Failure;
+use crate::finder::finder;
 use crate::functions;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::symbolicate::search_paths;
 use crate::text::{Names, Screen};
+use crate::watch::Watch;
 use crate::{input, page, selection};
 use listing::Listing;
 use nyquist_analysis::{Index, View};
 use nyquist_profile::{FuncId, Profile, StackId};
-use nyquist_symbols::Finder;
 use places::Places;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ impl<'a> Annotated<'a> {
         let profile = view.profile();
         let funcs: BTreeSet<_> = funcs.iter().copied().collect();
         let places = places::places(profile, stacks(view).into_iter(), &funcs);
-        let finder = Finder::new(search_paths(&args.symbols));
+        let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
         let listing = Listing::new(profile, &places, &funcs, args, &finder);
         Self {
             args,

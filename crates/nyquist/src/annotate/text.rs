@@ -4,6 +4,7 @@ use super::Annotated;
 use super::code::{Code, Instruction};
 use super::listing::FileLines;
 use super::places::Weight;
+use crate::number::counted;
 use crate::text::names::printable;
 use crate::text::{Style, cut};
 use std::cmp::Reverse;
@@ -22,16 +23,20 @@ enum Row<'a> {
     Gap,
     /// A source line.
     Line { weight: Weight, label: String, text: &'a str, instructions: Vec<&'a Instruction> },
+    /// Inlined code of which there is no source, with its own weight.
+    Folded(u64, String),
     /// An instruction, with its place if that is another than the one before.
     Instruction(&'a Instruction, Option<String>),
 }
 
 /// The text.
 pub(super) fn text(annotated: &Annotated<'_>) -> String {
+    let folds = |file: &&FileLines| file.is_inlined_and_missing() && !annotated.args.verbosity.verbose;
+    let (folded, files): (Vec<_>, Vec<_>) = annotated.listing.files.iter().partition(folds);
     let rows = match (annotated.args.asm, annotated.args.hottest) {
         (true, hottest) => asm_rows(&annotated.listing.codes, hottest),
-        (false, true) => hottest_rows(&annotated.listing.files),
-        (false, false) => source_rows(&annotated.listing.files, annotated.args.context),
+        (false, true) => hottest_rows(&files, &folded),
+        (false, false) => source_rows(&files, &folded, annotated.args.context),
     };
     let mut text = heading(annotated);
     let limit = if annotated.args.limit == 0 { usize::MAX } else { annotated.args.limit };
@@ -39,7 +44,7 @@ pub(super) fn text(annotated: &Annotated<'_>) -> String {
         text.push_str(&annotated.render(row));
     }
     if rows.len() > limit {
-        text.push_str(&crate::number::counted((rows.len() - limit) as u64, "more line"));
+        text.push_str(&counted((rows.len() - limit) as u64, "more line"));
         text.push_str(" (--limit 0 shows all)\n");
     }
     text
@@ -73,7 +78,7 @@ fn heading(annotated: &Annotated<'_>) -> String {
     lines.join("\n") + "\n"
 }
 
-fn source_rows(files: &[FileLines], context: u32) -> Vec<Row<'_>> {
+fn source_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines], context: u32) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for file in files {
         rows.push(Row::Heading(file.file.clone()));
@@ -82,7 +87,20 @@ fn source_rows(files: &[FileLines], context: u32) -> Vec<Row<'_>> {
             None => Row::Gap,
         }));
     }
+    rows.extend(folded_row(folded));
     rows
+}
+
+/// One row for all inlined code of which there is no source: the standard library may have dozens of files.
+fn folded_row<'a>(files: &[&FileLines]) -> Option<Row<'a>> {
+    if files.is_empty() {
+        return None;
+    }
+    let own = files.iter().map(|file| file.own_weight()).sum();
+    let lines = counted(files.iter().map(|file| file.weights.len() as u64).sum(), "line");
+    let files = counted(files.len() as u64, "file");
+    let text = format!("inlined: {lines} of {files} without source here (-v lists them)");
+    Some(Row::Folded(own, text))
 }
 
 fn line_row(file: &FileLines, line: u32, label: String) -> Row<'_> {
@@ -95,9 +113,9 @@ fn line_row(file: &FileLines, line: u32, label: String) -> Row<'_> {
 }
 
 /// Only lines that take time, those with the most first.
-fn hottest_rows(files: &[FileLines]) -> Vec<Row<'_>> {
+fn hottest_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines]) -> Vec<Row<'a>> {
     let lines =
-        files.iter().flat_map(|file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
+        files.iter().flat_map(|&file| file.weights.iter().map(move |(&line, &weight)| (file, line, weight)));
     let mut lines: Vec<_> = lines.collect();
     lines.sort_by_key(|(_, line, weight)| (Reverse((weight.own, weight.total)), *line));
     let label = |(file, line, _): &(&FileLines, u32, Weight)| format!("{}:{line}", base_name(&file.file));
@@ -112,6 +130,7 @@ fn hottest_rows(files: &[FileLines]) -> Vec<Row<'_>> {
             }
             row
         })
+        .chain(folded_row(folded))
         .collect()
 }
 
@@ -150,6 +169,12 @@ impl Annotated<'_> {
                 format!("\n{}\n", Style::Bold.paint(&format!("{shares}{text}"), screen))
             }
             Row::Gap => format!("{}{}\n", " ".repeat(SHARES), if screen.unicode { "⋮" } else { "..." }),
+            Row::Folded(own, text) => {
+                let own = format!("{:>6}", self.scale.percent(*own));
+                let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
+                let text = Style::Dim.paint(&cut(text, room, screen.unicode), screen);
+                format!("\n{own}          {text}\n")
+            }
             Row::Line { weight, label, text, instructions } => self.line(*weight, label, text, instructions),
             Row::Instruction(instruction, place) => {
                 let place = place.as_deref().unwrap_or_default();

@@ -1,5 +1,6 @@
 //! What `nyquist diff` can be asked for.
 
+use crate::args::quantity::percent;
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::path::PathBuf;
@@ -25,7 +26,7 @@ pub(crate) struct DiffArgs {
     pub(crate) share: bool,
     /// Exit with status 1 if the whole, or a function with at least 1 % of it, got slower by more than so many per cent of
     /// its own time, and not by chance
-    #[arg(long, value_name = "PERCENT", value_parser = at_least_nothing)]
+    #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=f64::MAX))]
     pub(crate) fail_above: Option<f64>,
     /// Show changes that are noise, too
     #[arg(long)]
@@ -41,12 +42,6 @@ pub(crate) struct DiffArgs {
     pub(crate) symbols: SymbolArgs,
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
-}
-
-fn at_least_nothing(text: &str) -> Result<f64, String> {
-    let number: f64 =
-        text.trim_end_matches('%').parse().map_err(|_| "not a number of per cent".to_owned())?;
-    if number >= 0.0 && number.is_finite() { Ok(number) } else { Err("not from 0 on".to_owned()) }
 }
 
 impl DiffArgs {

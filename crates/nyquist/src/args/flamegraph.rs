@@ -1,5 +1,6 @@
 //! What `nyquist flamegraph` can be asked for.
 
+use crate::args::quantity::number;
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -61,7 +62,7 @@ pub(crate) struct PictureArgs {
     #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(200..=20_000))]
     pub(crate) width: u32,
     /// Leave out boxes narrower than this
-    #[arg(long, value_name = "PIXELS", default_value_t = 0.1, value_parser = pixels)]
+    #[arg(long, value_name = "PIXELS", default_value_t = 0.1, value_parser = |text: &str| number(text, "pixels", 0.0..=1000.0))]
     pub(crate) min_width: f64,
 }
 
@@ -82,9 +83,4 @@ pub(crate) enum ColorBy {
     Lib,
     /// The kind of code: user code, kernel, a runtime's
     Category,
-}
-
-fn pixels(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| "not a number of pixels".to_owned())?;
-    if (0.0..=1000.0).contains(&number) { Ok(number) } else { Err("not between 0 and 1000".to_owned()) }
 }

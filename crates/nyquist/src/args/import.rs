@@ -1,8 +1,7 @@
 //! What `nyquist import` can be asked for, and what of a recording every reading command can.
 
-use crate::args::{RowArgs, ServerArgs, SymbolArgs, Verbosity};
+use crate::args::{RowArgs, ServerArgs, SymbolArgs, TimeRange, Verbosity};
 use clap::Args;
-use nyquist_convert::TimeRange;
 use nyquist_profile::firefox::FormatVersion;
 use std::path::PathBuf;
 
@@ -11,9 +10,10 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:
   nyquist import perf.data -s -o profile.json.gz      Convert a recording of `perf record`
   perf record -o - ./app | nyquist import - -s        Convert it while it is made
-  nyquist import perf.data --event page-faults        Show where pages were first touched")]
+  nyquist import perf.data --event page-faults        Show where pages were first touched
+  nyquist import app.pprof -s                         Convert a profile of pprof, as all that `load` takes")]
 pub(crate) struct ImportArgs {
-    /// The recording: a perf.data file or folder, or "-" for standard input
+    /// The recording (perf.data, a file or a folder) or a profile of another program ("-": standard input)
     pub(crate) file: PathBuf,
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
@@ -48,7 +48,7 @@ pub(crate) struct RecordingArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Vec<String>,
     /// Only samples between these times, counted from the first sample: 1.5s-2s, 200ms-, -3s
-    #[arg(long, value_name = "FROM-TO", value_parser = time_range, allow_hyphen_values = true)]
+    #[arg(long, value_name = "FROM-TO", allow_hyphen_values = true)]
     pub(crate) time_range: Option<TimeRange>,
     /// Only samples on this CPU (may be repeated)
     #[arg(long, value_name = "CPU", value_delimiter = ',')]
@@ -82,53 +82,9 @@ impl RecordingArgs {
             ("--fold-recursive-prefix", self.rows.fold_recursive_prefix),
             ("--per-cpu-threads", self.rows.per_cpu_threads),
             ("--main-thread-only", self.rows.main_thread_only),
+            ("--cswitch-markers", self.rows.cswitch_markers),
+            ("--jit-markers", self.rows.jit_markers),
         ];
         options.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
-    }
-}
-
-/// Reads `FROM-TO`, of which either may be left out.
-fn time_range(text: &str) -> Result<TimeRange, String> {
-    let (from, to) = text.split_once('-').ok_or("not two times with a - between them")?;
-    let start = if from.is_empty() { 0 } else { nanoseconds(from)? };
-    let end = if to.is_empty() { u64::MAX } else { nanoseconds(to)? };
-    if start >= end {
-        return Err("it ends before it begins".to_owned());
-    }
-    Ok(TimeRange { start, end })
-}
-
-/// Reads a time with its unit; without one, in seconds.
-fn nanoseconds(text: &str) -> Result<u64, String> {
-    let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
-    let with_unit = units.iter().find_map(|(unit, ns)| Some((text.strip_suffix(unit)?, *ns)));
-    let (number, unit) = with_unit.unwrap_or((text, 1e9));
-    let number: f64 = number.trim().parse().map_err(|_| format!("`{text}` is no time"))?;
-    if number >= 0.0 && number.is_finite() {
-        Ok((number * unit).round() as u64)
-    } else {
-        Err(format!("`{text}` is no time"))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_have_units_and_either_end_may_be_open() {
-        let check =
-            |text: &str, start, end| assert_eq!(time_range(text), Ok(TimeRange { start, end }), "{text}");
-        check("1.5s-2s", 1_500_000_000, 2_000_000_000);
-        check("200ms-", 200_000_000, u64::MAX);
-        check("-3", 0, 3_000_000_000);
-        check("7us-9000ns", 7_000, 9_000);
-    }
-
-    #[test]
-    fn times_that_make_no_sense_are_refused() {
-        for text in ["", "5", "2-1", "1-1", "x-2", "nan-2", "-inf"] {
-            assert!(time_range(text).is_err(), "{text}");
-        }
     }
 }

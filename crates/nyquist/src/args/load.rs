@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// `nyquist load`
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The profile, or a recording (perf.data; "-": one from standard input)
+    /// The profile, or a recording (perf.data; "-": standard input)
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) recording: RecordingArgs,

@@ -1,6 +1,7 @@
 //! The command line: what can be asked for. Parsing checks each value; nothing is done here.
 
 mod annotate;
+mod cache;
 pub(crate) mod cargo;
 mod diff;
 mod doctor;
@@ -9,27 +10,34 @@ mod filter;
 mod flamegraph;
 mod import;
 mod load;
+mod quantity;
 mod query;
 mod record;
 mod report;
 pub(crate) mod samply;
 mod script;
 mod setup;
+mod stacks;
+mod symbols;
 mod top;
 
 pub(crate) use annotate::AnnotateArgs;
+pub(crate) use cache::{CacheAction, CacheArgs};
 pub(crate) use diff::DiffArgs;
 pub(crate) use doctor::DoctorArgs;
 pub(crate) use export::{ExportArgs, ExportFormat};
-pub(crate) use filter::{FilterArgs, TimeRange};
+pub(crate) use filter::FilterArgs;
 pub(crate) use flamegraph::{ColorBy, FlamegraphArgs, PictureArgs};
 pub(crate) use import::{ImportArgs, RecordingArgs};
 pub(crate) use load::LoadArgs;
+pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use setup::SetupArgs;
+pub(crate) use stacks::StackArgs;
+pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
 use clap::builder::StyledStr;
@@ -37,7 +45,6 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::IpAddr;
-use std::path::PathBuf;
 
 /// A sampling CPU profiler: record a program and see where its time goes.
 #[derive(Debug, Parser)]
@@ -111,6 +118,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Change the machine's settings so that more can be recorded, after asking
     Setup(SetupArgs),
+    /// Show what is kept on the disk so that it need not be looked up or downloaded again, or remove it
+    Cache(CacheArgs),
     /// Print a page that tells a language model how to ask a profile
     Guide,
     /// Print a completion script for a shell
@@ -129,14 +138,6 @@ pub(crate) struct Verbosity {
     /// Say nothing but errors
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
-}
-
-/// Where symbols are looked for, beside the usual places.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct SymbolArgs {
-    /// Also look for binaries and debug files in this folder (may be repeated)
-    #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
-    pub(crate) symbol_dir: Vec<PathBuf>,
 }
 
 /// How a profile is served.

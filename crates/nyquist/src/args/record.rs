@@ -1,14 +1,19 @@
 //! What `nyquist record` can be asked for.
 
-use crate::args::{ServerArgs, SymbolArgs, Verbosity};
+use crate::args::quantity::seconds;
+use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
 use nyquist_record::linux::backend::Choice;
 use nyquist_record::linux::parse_cpu_list;
 use std::ffi::OsString;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How many seconds a recording can be given.
+const SECONDS: RangeInclusive<f64> = 1e-3..=1e9;
 
 /// `nyquist record`
 #[derive(Debug, Args)]
@@ -29,12 +34,14 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]
     pub(crate) backend: Backend,
     #[command(flatten)]
+    pub(crate) stacks: StackArgs,
+    #[command(flatten)]
     pub(crate) target: TargetArgs,
     /// Sample on these CPUs only, as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
-    #[arg(short, long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,
     /// Save the profile there ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
@@ -138,7 +145,7 @@ pub(crate) struct ShapeArgs {
     pub(crate) unlink_aux_files: bool,
 }
 
-/// Which threads a profile has.
+/// Which threads a profile has, and which markers are made for them.
 #[derive(Clone, Copy, Debug, Default, Args)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct RowArgs {
@@ -154,6 +161,12 @@ pub(crate) struct RowArgs {
     /// Keep only the main thread of each process
     #[arg(long)]
     pub(crate) main_thread_only: bool,
+    /// Add a marker for each time that a thread was on a CPU: which CPU, and why it left
+    #[arg(long)]
+    pub(crate) cswitch_markers: bool,
+    /// Add a marker for each function that a just-in-time compiler notes in a jitdump
+    #[arg(long)]
+    pub(crate) jit_markers: bool,
 }
 
 impl From<RowArgs> for Shape {
@@ -164,6 +177,8 @@ impl From<RowArgs> for Shape {
             cpu_threads: args.per_cpu_threads,
             main_threads_only: args.main_thread_only,
             program_arguments: 0,
+            switch_markers: args.cswitch_markers,
+            jit_markers: args.jit_markers,
         }
     }
 }
@@ -194,14 +209,6 @@ impl From<Backend> for Choice {
             Backend::Ptrace => Self::Ptrace,
         }
     }
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if !(seconds > 0.0 && seconds <= 1e9) {
-        return Err("not a time above 0".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }
 
 #[cfg(test)]
@@ -277,6 +284,10 @@ mod tests {
             ["-d", "inf"],
             ["-P", "70000"],
             ["--backend", "dtrace"],
+            ["--call-graph", "lbr"],
+            ["--stack-size", "0"],
+            ["--stack-size", "65529"],
+            ["--stack-size", "32k"],
         ] {
             assert!(record(&[words[0], words[1], "ls"]).is_err(), "{words:?}");
         }

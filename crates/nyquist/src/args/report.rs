@@ -1,5 +1,6 @@
 //! What `nyquist report` can be asked for.
 
+use crate::args::quantity::percent;
 use crate::args::{FilterArgs, SymbolArgs, Verbosity};
 use crate::text::Names;
 use clap::{Args, ValueEnum};
@@ -20,7 +21,7 @@ pub(crate) struct ReportArgs {
     #[command(flatten)]
     pub(crate) view: ViewArgs,
     /// Leave out what takes less than this share of the whole (trees: 0.5 unless told otherwise)
-    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=100.0))]
     pub(crate) percent: Option<f64>,
     /// Show trees to this depth
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -124,23 +125,4 @@ pub(crate) enum ColumnName {
     File,
     /// The handle by which other commands take a function or thread
     Handle,
-}
-
-/// A number of per cent, with its sign or without.
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
-    let number: f64 =
-        text.trim_end_matches('%').parse().map_err(|_| "not a number of per cent".to_owned())?;
-    if (0.0..=100.0).contains(&number) { Ok(number) } else { Err("not between 0 and 100".to_owned()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_share_is_a_number_of_per_cent() {
-        assert_eq!(percent("0.5"), Ok(0.5));
-        assert_eq!(percent("5%"), Ok(5.0));
-        assert!(percent("101").is_err() && percent("-1").is_err() && percent("x").is_err());
-    }
 }

@@ -244,7 +244,7 @@ impl SamplyCommand {
     fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
         match self {
             Self::Record(args) => args.words(printer),
-            Self::Load(args) => args.words(printer),
+            Self::Load(args) => args.words(),
             Self::Import(args) => args.words(printer),
             Self::Setup { .. } => {
                 Err(Failure::new("`samply setup` signs the program, which only macOS asks for")
@@ -261,19 +261,16 @@ impl RecordArgs {
         for (set, option) in not_here {
             without(set, option, "its events are those of Windows", printer);
         }
-        if self.all {
-            return Err(Failure::new("`--all` cannot be done: nyquist does not record whole systems yet")
-                .hint("record a process and what it starts with -p PID"));
-        }
         let mut words = Words::of("record");
         // A rate below 1 Hz rounds to the lowest that there is.
         words.option("--rate", format!("{:.0}", self.rate.max(1.0)));
         if let Some(seconds) = self.duration {
             words.option("--duration", seconds.to_string());
         }
+        words.flag("--all-cpus", self.all);
         if let Some(pid) = self.pid {
             words.option("--pid", pid.to_string());
-        } else {
+        } else if !self.all {
             words.option("--iteration-count", self.iteration_count.to_string());
         }
         words.flag("--ignore-exit-code", self.ignore_exit_code);
@@ -281,9 +278,9 @@ impl RecordArgs {
         words.option("--profile-version", "49");
         words.option("--include-args", self.profile.include_args.to_string());
         words.flag("--unlink-aux-files", self.profile.unlink_aux_files);
-        self.profile.add(&mut words, printer);
+        self.profile.add(&mut words);
         self.server.add(&mut words)?;
-        self.symbols.add(&mut words, printer);
+        self.symbols.add(&mut words);
         // samply serves its profile wherever it runs.
         words.flag("--serve", !self.profile.save_only);
         if !self.command.is_empty() {
@@ -295,10 +292,10 @@ impl RecordArgs {
 }
 
 impl LoadArgs {
-    fn words(self, printer: Printer) -> Result<Vec<OsString>, Failure> {
+    fn words(self) -> Result<Vec<OsString>, Failure> {
         let mut words = Words::of("load");
         self.server.add(&mut words)?;
-        self.symbols.add(&mut words, printer);
+        self.symbols.add(&mut words);
         words.0.extend(["--".into(), self.file.into_os_string()]);
         Ok(words.0)
     }
@@ -340,9 +337,9 @@ impl ImportArgs {
         if let Some(range) = &self.time_range {
             words.option("--time-range", range);
         }
-        self.profile.add(&mut words, printer);
+        self.profile.add(&mut words);
         self.server.add(&mut words)?;
-        self.symbols.add(&mut words, printer);
+        self.symbols.add(&mut words);
         words.0.extend(["--".into(), self.file.into_os_string()]);
         Ok(words.0)
     }
@@ -350,7 +347,7 @@ impl ImportArgs {
 
 impl ProfileArgs {
     /// The options that recording and importing share.
-    fn add(&self, words: &mut Words, printer: Printer) {
+    fn add(&self, words: &mut Words) {
         if let Some(name) = &self.profile_name {
             words.option("--profile-name", name);
         }
@@ -361,11 +358,11 @@ impl ProfileArgs {
             ("--fold-recursive-prefix", self.fold_recursive_prefix),
             ("--per-cpu-threads", self.per_cpu_threads),
             ("--save-only", self.save_only),
+            ("--cswitch-markers", self.cswitch_markers),
+            ("--jit-markers", self.jit_markers),
         ] {
             words.flag(flag, set);
         }
-        without(self.jit_markers, "--jit-markers", "nyquist makes no such markers yet", printer);
-        without(self.cswitch_markers, "--cswitch-markers", "nyquist makes no such markers yet", printer);
     }
 }
 
@@ -389,24 +386,31 @@ impl ServerArgs {
 }
 
 impl SymbolArgs {
-    fn add(&self, words: &mut Words, printer: Printer) {
+    fn add(&self, words: &mut Words) {
         for folder in &self.symbol_dir {
             words.option("--symbol-dir", folder);
         }
         if let Some(folder) = &self.simpleperf_binary_cache {
             words.option("--symbol-dir", folder);
         }
-        let windows = !self.windows_symbol_server.is_empty() || self.windows_symbol_cache.is_some();
-        let breakpad = !self.breakpad_symbol_server.is_empty()
-            || !self.breakpad_symbol_dir.is_empty()
-            || self.breakpad_symbol_cache.is_some();
-        without(
-            windows,
-            "--windows-symbol-server and --windows-symbol-cache",
-            "no program here has such symbols",
-            printer,
-        );
-        without(breakpad, "--breakpad-symbol-*", "nyquist does not read Breakpad's symbols", printer);
+        for (option, values) in [
+            ("--windows-symbol-server", &self.windows_symbol_server),
+            ("--breakpad-symbol-server", &self.breakpad_symbol_server),
+        ] {
+            for value in values {
+                words.option(option, value);
+            }
+        }
+        let folders = [
+            ("--windows-symbol-cache", self.windows_symbol_cache.as_slice()),
+            ("--breakpad-symbol-dir", &self.breakpad_symbol_dir),
+            ("--breakpad-symbol-cache", self.breakpad_symbol_cache.as_slice()),
+        ];
+        for (option, values) in folders {
+            for value in values {
+                words.option(option, value);
+            }
+        }
     }
 }
 
@@ -463,6 +467,7 @@ mod tests {
 
     #[test]
     fn wrappers_are_understood() {
+        assert!(record("record -a -d 3").target.all_cpus);
         let hotpath = record("record --pid 77 --save-only -o /tmp/hp.json.gz");
         assert_eq!(hotpath.target.pid, [77]);
         assert!(hotpath.save_only && !hotpath.serve);
@@ -475,7 +480,7 @@ mod tests {
     fn options_keep_their_meaning() {
         let args = record(
             "record -r 500.4 -d 1.5 -i --iteration-count 3 --include-args=2 --reuse-threads --per-cpu-threads \
-             --main-thread-only --fold-recursive-prefix --unlink-aux-files --unstable-presymbolicate -n -P 3005 \
+             --main-thread-only --fold-recursive-prefix --cswitch-markers --jit-markers --unlink-aux-files --unstable-presymbolicate -n -P 3005 \
              --profile-name -x --symbol-dir /a:b -v A=1 ./app",
         );
         assert_eq!((args.rate, args.runs.iteration_count, args.runs.ignore_exit_code), (500, 3, true));
@@ -485,6 +490,7 @@ mod tests {
         let rows = shape.rows;
         assert!(rows.reuse_threads && rows.per_cpu_threads && rows.main_thread_only);
         assert!(rows.fold_recursive_prefix && shape.unlink_aux_files);
+        assert!(rows.cswitch_markers && rows.jit_markers);
         assert_eq!(args.profile_name.unwrap(), "-x");
         assert_eq!(args.server.port, Some(3005));
         assert!(args.server.no_open && args.verbosity.verbose);
@@ -507,7 +513,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_done_says_so() {
-        for (line, word) in [("record -a", "--all"), ("setup", "macOS"), ("load -P 4000+ x", "4000+")] {
+        for (line, word) in [("setup", "macOS"), ("load -P 4000+ x", "4000+")] {
             assert!(parsed(line).unwrap_err().message.contains(word), "{line}");
         }
         assert_eq!(parsed("record").unwrap_err().status, 2);

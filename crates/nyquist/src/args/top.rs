@@ -1,6 +1,7 @@
 //! What `nyquist top` can be asked for.
 
-use crate::args::{SortBy, SymbolArgs, Verbosity};
+use crate::args::quantity::seconds;
+use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
 use std::time::Duration;
@@ -8,26 +9,28 @@ use std::time::Duration;
 /// `nyquist top`
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist top [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
-       nyquist top [OPTIONS] -p PID")]
+       nyquist top [OPTIONS] -p PID,...")]
 #[command(
     after_help = "What a launched command prints does not disturb the screen: its last lines are view 4, and where it \
-fails they are repeated in the end. It has nothing to read. It gets SIGTERM when top is quit; an attached process is \
-left alone. Press ? for the keys.
+fails they are repeated in the end. It has nothing to read. It gets SIGTERM when top is quit; attached processes \
+are left alone. Press ? for the keys.
 
 The exit status is 0 after q, 128 + the signal after a signal, and the command's own where it has ended by itself."
 )]
 pub(crate) struct TopArgs {
-    /// Watch this running process, with all of its threads
-    #[arg(short, long, value_name = "PID", conflicts_with = "command")]
-    pub(crate) pid: Option<u32>,
+    /// Watch these running processes, with all of their threads and children
+    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "command")]
+    pub(crate) pid: Vec<u32>,
     /// Samples a second, of each running thread
     #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) rate: u32,
+    #[command(flatten)]
+    pub(crate) stacks: StackArgs,
     /// How many of the last seconds are shown beside the whole (keys + and -)
     #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub(crate) window: u64,
     /// Show what is new every so many seconds
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = |text: &str| seconds(text, 0.1..=3600.0))]
     pub(crate) interval: Duration,
     /// What functions are ordered by (key s)
     #[arg(long, value_enum, default_value_t, value_name = "COLUMN")]
@@ -61,14 +64,6 @@ pub(crate) struct TopArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-fn interval(text: &str) -> Result<Duration, String> {
-    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
-    if !(0.1..=3600.0).contains(&seconds) {
-        return Err("not from 0.1 to 3600".to_owned());
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -87,13 +82,14 @@ mod tests {
     fn everything_after_the_command_belongs_to_it() {
         let args = top(&["-w", "10", "A=1", "./app", "-p", "3", "--batch"]).unwrap();
         assert_eq!(args.command, ["A=1", "./app", "-p", "3", "--batch"]);
-        assert_eq!((args.window, args.pid, args.batch), (10, None, false));
+        assert_eq!((args.window, &*args.pid, args.batch), (10, &[][..], false));
     }
 
     #[test]
     fn a_command_or_a_pid_is_needed_and_not_both() {
         assert!(top(&[]).is_err() && top(&["-p", "1", "ls"]).is_err());
-        assert_eq!(top(&["-p", "17"]).unwrap().pid, Some(17));
+        assert_eq!(top(&["-p", "17"]).unwrap().pid, [17]);
+        assert_eq!(top(&["-p", "1,2", "-p", "3"]).unwrap().pid, [1, 2, 3]);
     }
 
     #[test]

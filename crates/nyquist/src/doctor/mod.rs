@@ -5,12 +5,15 @@ mod libraries;
 mod machine;
 mod module;
 mod process;
+mod sources;
 
 use crate::args::DoctorArgs;
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::finder::finder;
 use crate::page;
-use crate::symbolicate::search_paths;
+use crate::printer::Printer;
 use crate::text::Screen;
+use crate::watch::Watch;
 use finding::{Finding, Report, Section};
 use module::Module;
 use nyquist_convert::event::Pid;
@@ -28,13 +31,16 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let machine = Machine::look();
     let mut report =
         Report { can_record: machine::can_record(&machine), sections: vec![machine::section(&machine)] };
-    let finder = Finder::new(search_paths(&args.symbols));
+    let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
     match &args.subject {
         None => {}
         Some(subject) => match subject.parse() {
             Ok(pid) => look_at_process(Pid(pid), &finder, &mut report)?,
             Err(_) => report.sections.extend(look_at_file(subject, &finder)?),
         },
+    }
+    if args.subject.is_some() {
+        report.sections.push(sources::section(&args.symbols));
     }
     if args.json {
         page::print_json(&report.json())?;

@@ -215,7 +215,7 @@ impl Module {
 /// What has the debug file of a file that is not one's own.
 fn package_hint() -> String {
     "install the debug packages (Debian, Ubuntu: find-dbgsym-packages FILE; Fedora: dnf debuginfo-install PACKAGE), or \
-     give the folder of the debug files with --symbol-dir"
+     give the folder of the debug files with --symbol-dir, or name a server that has them in DEBUGINFOD_URLS"
         .to_owned()
 }
 

@@ -17,7 +17,7 @@ use std::sync::mpsc::Receiver;
 pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message>) -> Result<End, Failure> {
     let question = State::new(args.sort, args.window, args.full_names).question;
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    let name = format!("{} ({})", session.about.name, session.about.pid);
+    let name = session.about.title();
     let (mut printed, mut ended) = (0, None);
     while let Ok(message) = messages.recv() {
         match message {

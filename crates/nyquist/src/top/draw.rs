@@ -31,9 +31,8 @@ const FOOTER: [(&str, &str); 9] = [
 /// What is said beside the page.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Caption {
-    /// What is watched.
+    /// What is watched, with its processes.
     pub(super) name: String,
-    pub(super) pid: u32,
     /// How it ended.
     pub(super) ended: Option<String>,
     /// Records that the kernel dropped.
@@ -79,8 +78,7 @@ impl Canvas<'_> {
     }
 
     fn title(&mut self, page: &Page, caption: &Caption, is_paused: bool) {
-        let name = format!("{} ({})", caption.name, caption.pid);
-        let mut x = self.put(0, 0, &name, u16::MAX, bold());
+        let mut x = self.put(0, 0, &caption.name, u16::MAX, bold());
         let mut parts = vec![
             format!("CPU {}", percent(page.recent.cpus)),
             format!("{} watched", duration(page.overall.duration)),

@@ -1,7 +1,7 @@
 //! The recording as it grows: events go in at one end, and named profiles of what there is so far come out at the other.
 
 use nyquist_convert::event::{Event, Timestamp};
-use nyquist_convert::{Converter, LibSource, Progress, Symbolicator};
+use nyquist_convert::{Converter, CopyCounts, LibSource, Progress, Symbolicator};
 use nyquist_profile::{LibId, Profile};
 use std::time::Duration;
 
@@ -69,6 +69,11 @@ impl Live {
         self.converter.advance(complete_before);
         self.complete = self.complete.max(complete_before.min(now));
         self.heard = now;
+    }
+
+    /// What came of the copies of stacks since this was last called.
+    pub(super) fn take_copy_counts(&mut self) -> CopyCounts {
+        self.converter.take_copy_counts()
     }
 
     /// There is nothing more to come.
@@ -167,6 +172,7 @@ mod tests {
             state: SampleState::Clocked,
             period_ns: MS,
             cpu_time_ns: None,
+            counts_anew: false,
             kernel_stack: Vec::new(),
             user: UserStack::Walked(vec![Avma(address)]),
         };

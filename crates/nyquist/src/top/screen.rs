@@ -27,8 +27,7 @@ pub(super) fn run(
     let sender = sender.clone();
     thread::spawn(move || read_input(&sender));
     let about = &session.about;
-    let caption =
-        Caption { name: about.name.clone(), pid: about.pid, notes: about.notes(), ..Caption::default() };
+    let caption = Caption { name: about.title(), notes: about.notes(), ..Caption::default() };
     let state = State::new(args.sort, args.window, args.full_names);
     let mut watching = Watching { own, session, state, caption, screen: Screen::of_stdout(), end: None };
     let mut snapshot = Box::new(Snapshot::default());

@@ -5,8 +5,9 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::finder;
 use crate::record::{command_of, launch_failure, open_failure};
-use crate::symbolicate::{running_kernel, search_paths};
+use crate::symbolicate::running_kernel;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
@@ -16,6 +17,7 @@ use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{invoking_user, now};
 use nyquist_symbols::Finder;
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -32,6 +34,9 @@ const PAUSE: u32 = 4;
 
 /// How long a command may take to end when it is told to.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// So many processes are named by their ids.
+const PIDS_NAMED: usize = 4;
 
 /// What happens while something is watched.
 #[derive(Debug)]
@@ -75,22 +80,40 @@ pub(super) struct Session {
 #[derive(Clone, Debug)]
 pub(super) struct About {
     pub(super) name: String,
-    pub(super) pid: u32,
+    pub(super) pids: Vec<u32>,
     pub(super) outcome: Outcome,
+}
+
+impl About {
+    /// The name and the processes, as `app (17, 18)`, or how many they are.
+    pub(super) fn title(&self) -> String {
+        let pids: Vec<_> = self.pids.iter().map(u32::to_string).collect();
+        if pids.len() > PIDS_NAMED {
+            return format!("{} ({} processes)", self.name, pids.len());
+        }
+        format!("{} ({})", self.name, pids.join(", "))
+    }
 }
 
 impl Session {
     /// Launches the command or attaches to the process, and begins to send snapshots.
     pub(super) fn start(args: &TopArgs, messages: &Sender<Message>) -> Result<Self, Failure> {
         let (output, child) = prepare(args)?;
-        let pid = child.as_ref().map(Suspended::pid).or(args.pid.map(Pid)).unwrap_or(Pid(0));
-        let target = if child.is_some() { Target::Child(pid) } else { Target::Attach(vec![pid]) };
+        let target = match &child {
+            Some(child) => Target::Child(child.pid()),
+            None => Target::Attach(attached(args)),
+        };
+        let pids = match &child {
+            Some(child) => vec![child.pid().0],
+            None => attached(args).into_iter().map(|pid| pid.0).collect(),
+        };
         let hand_over_every = Some(HAND_OVER_EVERY);
         let options = perf::Options { rate_hz: args.rate, hand_over_every, ..perf::Options::default() };
+        let options = args.stacks.apply(options)?;
         let loses_privileges = child.as_ref().and_then(Suspended::loses_privileges);
         let backend = Backend::open(Choice::Auto, target, &options, loses_privileges);
         let backend = backend.map_err(|error| open_failure(&error))?;
-        let about = About { name: name(args), pid: pid.0, outcome: backend.outcome() };
+        let about = About { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
         let mut converter = converter(&about.outcome, zero);
         converter.keep_only(backend.filter());
@@ -107,7 +130,7 @@ impl Session {
         let refresher = Refresher {
             live,
             orders: ordered,
-            finder: Finder::new(search_paths(&args.symbols)),
+            finder: finder::offline(&args.symbols),
             interval: args.interval,
             window: Duration::from_secs(args.window),
         };
@@ -127,14 +150,13 @@ impl Session {
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(running.wait().is_ok()));
         let late = ended.recv_timeout(GRACE) == Err(RecvTimeoutError::Timeout);
-        let About { name, pid, .. } = self.about;
-        late.then(|| format!("{name} still runs as process {pid}: it does not end on SIGTERM"))
+        late.then(|| format!("{} still runs: it does not end on SIGTERM", self.about.title()))
     }
 }
 
 /// Prepares the command, if there is one, with what it prints collected.
 fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure> {
-    if args.pid.is_some() {
+    if !args.pid.is_empty() {
         return Ok((CommandOutput::default(), None));
     }
     let user = if args.as_root { None } else { invoking_user() };
@@ -144,10 +166,19 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
     Ok((output, Some(child)))
 }
 
-/// The name of the process, or of the program without its folder.
+/// The processes that are asked for, each once.
+fn attached(args: &TopArgs) -> Vec<Pid> {
+    let pids: BTreeSet<_> = args.pid.iter().copied().collect();
+    pids.into_iter().map(Pid).collect()
+}
+
+/// The names of the processes, each once, or that of the program without its folder.
 fn name(args: &TopArgs) -> String {
-    if let Some(pid) = args.pid {
-        return std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_owned();
+    if !args.pid.is_empty() {
+        let name = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
+        let mut names: Vec<_> = attached(args).into_iter().map(|pid| name(pid).trim().to_owned()).collect();
+        names.dedup();
+        return names.join(", ");
     }
     let command = nyquist_record::linux::Command::from_words(args.command.iter().cloned());
     let program = command.unwrap_or_default().program;
@@ -199,10 +230,14 @@ impl Recorder {
     /// Gives the command back if it has not ended.
     fn run(self, mut recording: Recording, running: Option<Running>, messages: &Teller) -> Option<Running> {
         let mut events = Vec::new();
-        for chunk in &mut recording {
+        while let Some(chunk) = recording.next() {
             let complete_before = chunk.complete_before();
             chunk.decode(&mut events);
-            self.with_live(|live| live.push(events.drain(..), complete_before, now()));
+            let counts = self.with_live(|live| {
+                live.push(events.drain(..), complete_before, now());
+                live.take_copy_counts()
+            });
+            recording.heed(&counts);
         }
         self.with_live(|live| live.end(now()));
         let has_exited = recording.finish().reason == EndReason::Exited;
@@ -213,8 +248,8 @@ impl Recorder {
         running.filter(|_| ended.is_none())
     }
 
-    fn with_live(&self, change: impl FnOnce(&mut Live)) {
-        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner));
+    fn with_live<T>(&self, change: impl FnOnce(&mut Live) -> T) -> T {
+        change(&mut self.live.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

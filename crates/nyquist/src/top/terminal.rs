@@ -62,3 +62,56 @@ fn restore() {
     let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use rustix::termios::tcgetattr;
+    use std::fs::{File, OpenOptions};
+    use std::io::Read as _;
+    use std::process::Command;
+
+    /// Leaves the alternate screen (xterm's private mode 1049).
+    const LEAVE: &str = "\u{1b}[?1049l";
+
+    #[test]
+    #[ignore = "it panics on purpose, in a process of its own, on the terminal of the test below"]
+    fn panic_on_the_own_screen() {
+        let _own = OwnScreen::take().unwrap();
+        let panic = std::thread::spawn(|| panic!("of a thread")).join();
+        panic.unwrap();
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_before_it_speaks() {
+        let controller = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&controller).unwrap();
+        unlockpt(&controller).unwrap();
+        let path = ptsname(&controller, Vec::new()).unwrap().into_string().unwrap();
+        let terminal = OpenOptions::new().read(true).write(true).open(path).unwrap();
+        let modes = |terminal: &File| {
+            let settings = tcgetattr(terminal).unwrap();
+            (settings.input_modes, settings.output_modes, settings.local_modes)
+        };
+        let before = modes(&terminal);
+        let status = Command::new(std::env::current_exe().unwrap())
+            .args(["top::terminal::tests::panic_on_the_own_screen", "--exact", "--ignored", "--nocapture"])
+            .env("TERM", "xterm")
+            .stdin(terminal.try_clone().unwrap())
+            .stdout(terminal.try_clone().unwrap())
+            .stderr(terminal.try_clone().unwrap())
+            .status()
+            .unwrap();
+        assert!(!status.success());
+        assert_eq!(modes(&terminal), before);
+        drop(terminal);
+        let mut shown = Vec::new();
+        // Nobody has the terminal open any more, which ends the reading with an error.
+        let _ = File::from(controller).read_to_end(&mut shown);
+        let shown = String::from_utf8_lossy(&shown);
+        let (screen, after) = shown.split_once(LEAVE).unwrap_or_else(|| panic!("not left: {shown}"));
+        assert!(screen.contains("[?1049h") && !screen.contains("of a thread"), "{shown}");
+        assert!(after.contains("of a thread\r\n"), "{shown}");
+    }
+}

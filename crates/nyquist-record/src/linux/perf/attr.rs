@@ -67,6 +67,27 @@ impl Features {
     }
 }
 
+/// How the callers of a sampled instruction are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallGraph {
+    /// By what gives the most: a copy of the stack.
+    #[default]
+    Auto,
+    /// The kernel follows frame pointers: the least work, but only in programs that are built with them throughout.
+    FramePointers,
+    /// From a copy of the stack, by the programs' unwind information.
+    Dwarf,
+    /// Not at all.
+    None,
+}
+
+impl CallGraph {
+    /// Whether samples come with a copy of the stack.
+    pub(crate) fn copies_stacks(self) -> bool {
+        matches!(self, Self::Auto | Self::Dwarf)
+    }
+}
+
 /// How far an event reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
@@ -84,6 +105,9 @@ pub(crate) enum Reach {
 pub(crate) struct Common {
     pub(crate) features: Features,
     pub(crate) reach: Reach,
+    /// Whether it is told, too, when threads come to a CPU and leave it.
+    pub(crate) switches: bool,
+    pub(crate) call_graph: CallGraph,
 }
 
 impl Common {
@@ -104,10 +128,13 @@ impl Common {
             .with(SampleType::TID)
             .with(SampleType::TIME)
             .with(SampleType::CPU)
-            .with(SampleType::PERIOD)
-            .with(SampleType::CALLCHAIN)
-            .with(SampleType::REGS_USER)
-            .with(SampleType::STACK_USER);
+            .with(SampleType::PERIOD);
+        if self.call_graph != CallGraph::None {
+            sample_type = sample_type.with(SampleType::CALLCHAIN);
+        }
+        if self.call_graph.copies_stacks() {
+            sample_type = sample_type.with(SampleType::REGS_USER).with(SampleType::STACK_USER);
+        }
         if self.reads_threads() {
             sample_type = sample_type.with(SampleType::READ);
         }
@@ -121,7 +148,7 @@ impl Common {
         RecordFormat {
             sample_type,
             read_format,
-            user_registers: x86::ALL_64,
+            user_registers: if self.call_graph.copies_stacks() { x86::ALL_64 } else { 0 },
             sample_id_all: true,
             ..RecordFormat::default()
         }
@@ -139,7 +166,7 @@ pub(crate) struct Sampling {
     pub(crate) unit: Option<u32>,
 }
 
-/// The event that samples.
+/// The event that samples. One that copies more of each stack is switched on later, in the first one's place.
 pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
     let mut attr = begin(common);
     match common.features.trigger {
@@ -159,6 +186,8 @@ pub(crate) fn sampling(common: Common, sampling: Sampling) -> perf_event_attr {
             attr.set_exclude_idle(u64::from(common.reach == Reach::Cpu));
         }
     }
+    // With the samples, which wake nobody: there are thousands a second of programs that wait often.
+    attr.set_context_switch(u64::from(common.switches));
     attr.sample_stack_user = sampling.stack_bytes;
     attr.__bindgen_anon_2.wakeup_watermark = sampling.wake_at;
     attr
@@ -223,7 +252,7 @@ pub(crate) fn period_ns(rate_hz: u32) -> u64 {
 }
 
 fn begin(common: Common) -> perf_event_attr {
-    let Common { features, reach } = common;
+    let Common { features, reach, call_graph, .. } = common;
     let format = common.format();
     let mut attr = perf_event_attr {
         sample_type: format.sample_type.0,
@@ -237,7 +266,7 @@ fn begin(common: Common) -> perf_event_attr {
     attr.set_enable_on_exec(u64::from(reach == Reach::Thread { from_exec: true }));
     attr.set_exclude_kernel(u64::from(!features.kernel));
     attr.set_exclude_hv(u64::from(!features.kernel));
-    attr.set_exclude_callchain_user(1);
+    attr.set_exclude_callchain_user(u64::from(call_graph != CallGraph::FramePointers));
     attr.set_sample_id_all(1);
     attr.set_use_clockid(1);
     attr.set_watermark(1);
@@ -247,6 +276,10 @@ fn begin(common: Common) -> perf_event_attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn common(features: Features, reach: Reach) -> Common {
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto }
+    }
 
     /// Asks a kernel that refuses with an errno until it refuses no longer, and says what is left.
     fn asked(refusal: impl Fn(Features) -> Option<i32>) -> Option<Features> {
@@ -290,7 +323,7 @@ mod tests {
     #[test]
     fn a_clock_counts_beside_the_cycles_of_threads_only() {
         let group = |(trigger, reach)| {
-            let format = Common { features: Features { trigger, ..Features::ALL }, reach }.format();
+            let format = common(Features { trigger, ..Features::ALL }, reach).format();
             format.read_format.contains(ReadFormat::GROUP)
         };
         let threads = Reach::Thread { from_exec: true };
@@ -301,10 +334,23 @@ mod tests {
     #[test]
     fn samples_of_a_cpu_do_not_say_what_a_thread_has_used() {
         let reads = |reach| {
-            let format = Common { features: Features::ALL, reach }.format();
+            let format = common(Features::ALL, reach).format();
             format.sample_type.contains(SampleType::READ)
         };
         assert!(reads(Reach::Thread { from_exec: false }));
         assert!(!reads(Reach::Cpu));
+    }
+
+    #[test]
+    fn only_what_finds_the_callers_is_asked_for() {
+        let asked = |call_graph| {
+            let format = Common { call_graph, ..common(Features::ALL, Reach::Cpu) }.format();
+            let bits = [SampleType::CALLCHAIN, SampleType::REGS_USER, SampleType::STACK_USER];
+            (bits.map(|bit| format.sample_type.contains(bit)), format.user_registers != 0)
+        };
+        assert_eq!(asked(CallGraph::Auto), ([true; 3], true));
+        assert_eq!(asked(CallGraph::Dwarf), ([true; 3], true));
+        assert_eq!(asked(CallGraph::FramePointers), ([true, false, false], false));
+        assert_eq!(asked(CallGraph::None), ([false; 3], false));
     }
 }

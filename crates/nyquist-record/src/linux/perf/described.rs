@@ -21,7 +21,7 @@ impl Described {
     /// The events, with the numbers of all that were opened. Asks the kernel for each.
     pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
-        for role in [Role::Sampling, Role::Clock, Role::Totals, Role::Sideband] {
+        for role in [Role::Sampling, Role::DeepSampling, Role::Clock, Role::Totals, Role::Sideband] {
             let numbers = events.ids(role)?;
             if numbers.is_empty() {
                 continue;
@@ -46,10 +46,11 @@ impl Described {
         };
         let common = Common { reach, ..*common };
         file_attr(&match role {
-            Role::Sampling => {
+            Role::Sampling | Role::DeepSampling => {
+                let deep = outcome.deep_stack_bytes.filter(|_| role == Role::DeepSampling);
                 let rate = Sampling {
                     rate_hz: outcome.rate_hz,
-                    stack_bytes: outcome.stack_bytes,
+                    stack_bytes: deep.unwrap_or(outcome.stack_bytes),
                     wake_at: 1,
                     unit: None,
                 };

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nyquist_convert::perf::EventCpus;
 
@@ -17,6 +18,22 @@ pub(crate) struct Events {
     counters: Vec<Counter>,
     /// Whether events are read as groups, of one or more.
     grouped: bool,
+    /// Whether those that copy more of each stack sample.
+    deep: AtomicBool,
+}
+
+/// An event that samples, with the clock beside it if it is none itself.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    pub(crate) event: OwnedFd,
+    pub(crate) clock: Option<OwnedFd>,
+}
+
+/// The places of a thread's events on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadEvents {
+    pub(crate) sampling: usize,
+    pub(crate) totals: usize,
 }
 
 /// What an event is for.
@@ -24,6 +41,8 @@ pub(crate) struct Events {
 pub(crate) enum Role {
     /// It samples.
     Sampling,
+    /// It samples in the place of the former, with more of each stack, from when it is switched on.
+    DeepSampling,
     /// It counts beside the one that samples.
     Clock,
     /// It tells what threads have used that end.
@@ -39,6 +58,8 @@ pub(crate) struct Counter {
     place: usize,
     /// The place of the event that samples the same thread on the same CPU.
     sampling: usize,
+    /// The place of the one that takes over from it, where there is one.
+    deep: Option<usize>,
     /// The kernel's number of the event.
     pub(crate) id: u64,
     pub(crate) tid: u32,
@@ -58,23 +79,29 @@ impl Events {
         self.fds.len() - 1
     }
 
-    /// Adds the events of a thread on a CPU: the one that samples, with the clock beside it if it is none itself,
-    /// and the one that counts. Says the places of the first and the last.
+    /// Adds the events of a thread on a CPU: the one that samples, the one that takes over from it, where there is one,
+    /// and the one that counts.
     pub(crate) fn add_thread(
         &mut self,
-        sampling: OwnedFd,
-        clock: Option<OwnedFd>,
+        sampling: Sampler,
+        deep: Option<Sampler>,
         totals: OwnedFd,
         (tid, cpu): (u32, u32),
-    ) -> io::Result<(usize, usize)> {
+    ) -> io::Result<ThreadEvents> {
         let id = event::id(totals.as_fd())?;
-        let sampling = self.add(sampling, Role::Sampling);
-        if let Some(clock) = clock {
+        let sampling = self.add_sampler(sampling, Role::Sampling);
+        let deep = deep.map(|deep| self.add_sampler(deep, Role::DeepSampling));
+        let place = self.add(totals, Role::Totals);
+        self.counters.push(Counter { place, sampling, deep, id, tid, cpu });
+        Ok(ThreadEvents { sampling, totals: place })
+    }
+
+    fn add_sampler(&mut self, sampler: Sampler, role: Role) -> usize {
+        let place = self.add(sampler.event, role);
+        if let Some(clock) = sampler.clock {
             self.add(clock, Role::Clock);
         }
-        let place = self.add(totals, Role::Totals);
-        self.counters.push(Counter { place, sampling, id, tid, cpu });
-        Ok((sampling, place))
+        place
     }
 
     /// The kernel's numbers of the events that are for this.
@@ -106,9 +133,36 @@ impl Events {
         self.counters.iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
-    /// Lets all events count.
+    /// Lets all events count, but for those that take over later.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        self.fds.iter().try_for_each(|fd| event::enable(fd.as_fd()))
+        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| **role != Role::DeepSampling);
+        now.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
+    }
+
+    /// Whether there are events that copy more of each stack.
+    pub(crate) fn can_deepen(&self) -> bool {
+        self.counters.iter().any(|counter| counter.deep.is_some())
+    }
+
+    /// Whether these have taken over.
+    pub(crate) fn are_deep(&self) -> bool {
+        self.deep.load(Ordering::Acquire)
+    }
+
+    /// Lets the events that copy more of each stack take over: on each CPU, for each thread, the one is switched off
+    /// before the other is switched on, so that no moment is sampled twice. What the kernel has made of them for threads
+    /// and processes that were born since is switched with them. To be called again a little later, for who was being
+    /// born meanwhile: a second time changes nothing else.
+    pub(crate) fn deepen(&self) {
+        for counter in &self.counters {
+            let deep = counter.deep.and_then(|deep| self.fds.get(deep));
+            if let Some((deep, shallow)) = deep.zip(self.fds.get(counter.sampling)) {
+                // An event whose threads have ended cannot be switched, and need not be.
+                let _ = event::disable(shallow.as_fd());
+                let _ = event::enable(deep.as_fd());
+            }
+        }
+        self.deep.store(true, Ordering::Release);
     }
 
     /// Lets no event count any longer. An event whose threads have ended counts nothing anyway.
@@ -125,16 +179,21 @@ impl Events {
 
     /// The events that sample: their numbers, and the threads that they were opened for.
     pub(crate) fn sampled_threads(&self) -> io::Result<Vec<(u64, u32)>> {
-        let sampled = |counter: &Counter| {
-            let fd = self.fds.get(counter.sampling).ok_or(io::ErrorKind::NotFound)?;
-            Ok((event::id(fd.as_fd())?, counter.tid))
+        let places = self.counters.iter().flat_map(|counter| {
+            [Some(counter.sampling), counter.deep].into_iter().flatten().map(|place| (place, counter.tid))
+        });
+        let sampled = |(place, tid): (usize, u32)| {
+            let fd = self.fds.get(place).ok_or(io::ErrorKind::NotFound)?;
+            Ok((event::id(fd.as_fd())?, tid))
         };
-        self.counters.iter().map(sampled).collect()
+        places.map(sampled).collect()
     }
 
-    /// The events that sample.
+    /// The events that sample now.
     pub(crate) fn sampling(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.counters.iter().filter_map(|counter| self.fds.get(counter.sampling))
+        let is_deep = self.are_deep();
+        let place = move |counter: &Counter| counter.deep.filter(|_| is_deep).unwrap_or(counter.sampling);
+        self.counters.iter().filter_map(move |counter| self.fds.get(place(counter)))
     }
 
     /// Whether the thread of a counter has ended, and all that were born from it.
@@ -148,7 +207,8 @@ impl Events {
     /// What a counter has counted.
     pub(crate) fn read(&self, counter: &Counter) -> io::Result<Count> {
         let [value, _] = self.read_first(counter.place)?;
-        let [_, lost] = self.read_first(counter.sampling)?;
+        let samplers = [Some(counter.sampling), counter.deep].into_iter().flatten();
+        let lost = samplers.map(|place| Ok(self.read_first(place)?[1])).sum::<io::Result<u64>>()?;
         Ok(Count { value, lost })
     }
 

@@ -21,10 +21,13 @@
 //! ```
 
 mod attr;
+mod cut;
+mod deepen;
 mod described;
 mod events;
 mod jitter;
 mod lineage;
+mod live;
 mod open;
 mod opener;
 mod outcome;
@@ -34,7 +37,7 @@ mod recording;
 mod skim;
 mod totals;
 
-pub use attr::Trigger;
+pub use attr::{CallGraph, Trigger};
 pub use open::{Options, Perf, Target};
 pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};
 pub(crate) use pool::{Filling, Need, Pool};

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::time::Duration;
 
 use nyquist_convert::Filter;
@@ -13,18 +13,22 @@ use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
-use super::attr::{Reach, Trigger, period_ns};
+use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
+use super::cut::{Attention, CutTeller};
+use super::deepen::Deepening;
 use super::described::Described;
+use super::events::Role;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
+use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Pool};
 use super::reader::Reader;
-use super::recording::{Initial, Recording, StopHandle};
+use super::recording::{Initial, LiveStacks, Recording, StopHandle};
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
-use crate::linux::budget::{Allowance, AttachCost, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -51,6 +55,9 @@ pub enum Target {
 /// Beyond this rate the clock's interrupts alone, some 12 µs each on a virtual machine, starve what is recorded.
 const MAX_RATE_HZ: u32 = 20_000;
 
+/// The most samples with cut stacks that wait to be looked after.
+const MOST_CUTS: usize = 1024;
+
 /// How to record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -63,11 +70,39 @@ pub struct Options {
     pub hand_over_every: Option<Duration>,
     /// The CPUs on which samples are taken; all that are online where none is named.
     pub cpus: Vec<u32>,
+    /// Whether events also tell when threads come to a CPU and leave it.
+    pub context_switches: bool,
+    /// How the callers of what is sampled are found.
+    pub call_graph: CallGraph,
+    /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
+    /// the kernel copies where many stacks are deeper.
+    pub stack_bytes: Option<u32>,
+}
+
+impl Options {
+    /// The most bytes of a stack that the kernel copies.
+    pub const MOST_STACK_BYTES: u32 = LARGEST_STACK;
+
+    fn copies(&self) -> Copies {
+        match self.stack_bytes {
+            _ if !self.call_graph.copies_stacks() => Copies::None,
+            Some(bytes) => Copies::Fixed(bytes),
+            None => Copies::Growing,
+        }
+    }
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { rate_hz: 1000, duration: None, hand_over_every: None, cpus: Vec::new() }
+        Self {
+            rate_hz: 1000,
+            duration: None,
+            hand_over_every: None,
+            cpus: Vec::new(),
+            context_switches: false,
+            call_graph: CallGraph::Auto,
+            stack_bytes: None,
+        }
     }
 }
 
@@ -103,7 +138,7 @@ impl Perf {
         let preference = matches!(target, Target::Attach(_)).then(Preference::of_this_thread);
         let mut notices = Vec::new();
         let rate_hz = allowed_rate(options.rate_hz, &mut notices);
-        let machine = Machine::new(&options.cpus, rate_hz)?;
+        let machine = Machine::new(options, rate_hz)?;
         let Chosen { opened, filter, group, coverage } = machine.open(&target, &mut notices)?;
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
@@ -121,7 +156,9 @@ impl Perf {
             rate_hz,
             kernel: features.kernel,
             exact_cpu_time: opened.common.reads_threads(),
+            call_graph: options.call_graph,
             stack_bytes: plan.stack_bytes,
+            deep_stack_bytes: plan.deep_stack_bytes,
             cpus: machine.cpus.len(),
             sample_ring_bytes: plan.sample_pages * page_size(),
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
@@ -149,6 +186,8 @@ impl Perf {
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
         let lineage = self.lineage()?;
+        let successors = self.opened.events.ids(Role::DeepSampling);
+        let successors = successors.map_err(system("the events have no numbers"))?;
         let format = PerfEvents {
             format,
             architecture: Architecture::X86_64,
@@ -158,8 +197,10 @@ impl Perf {
             },
             cpus: self.opened.events.cpus(),
             counters: CounterMeaning::CpuTime,
+            successors: successors.into_iter().collect(),
         };
         let (out, chunks) = sync_channel(BUFFERS);
+        let (cuts, live) = self.live_stacks()?.unzip();
         let events = Arc::new(self.opened.events);
         let reader = Reader {
             events: Arc::clone(&events),
@@ -174,6 +215,7 @@ impl Perf {
             totals,
             jitter,
             lineage,
+            cuts,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -201,6 +243,11 @@ impl Perf {
             counts_lost: common.features.lost,
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
+            deepening: Deepening::default(),
+            began_ns: time.0,
+            live,
+            held: None,
+            announced: Timestamp(0),
             described: Described { common, outcome: self.outcome },
         };
         switched_on.map_err(|source| open_error(source, Scope::Everyone))?;
@@ -223,6 +270,21 @@ impl Perf {
             (Target::Attach(pids), Coverage::Threads) => pids.clone(),
             _ => Vec::new(),
         }
+    }
+
+    /// Starts the thread that reads what copies of stacks do not hold, where that is wanted.
+    fn live_stacks(&self) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
+        if self.options.call_graph != CallGraph::Auto {
+            return Ok(None);
+        }
+        let (tell, cuts) = sync_channel(MOST_CUTS);
+        let (whole, whole_heard) = channel();
+        let (out, read) = channel();
+        let attention = Arc::new(Attention::default());
+        let live = LiveReader::new(cuts, whole_heard, out, Arc::clone(&attention));
+        let thread = std::thread::Builder::new().name("nyquist-stacks".into());
+        let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
+        Ok(Some((CutTeller { out: tell, attention }, LiveStacks { read, whole, reader })))
     }
 
     fn lineage(&self) -> Result<Option<Lineage>, OpenError> {
@@ -266,24 +328,29 @@ struct Chosen {
 struct Machine {
     cpus: Vec<u32>,
     rate_hz: u32,
+    context_switches: bool,
+    call_graph: CallGraph,
     allowance: Allowance,
 }
 
 impl Machine {
-    fn new(wanted: &[u32], rate_hz: u32) -> Result<Self, OpenError> {
+    fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
+        let wanted = &options.cpus;
         let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
         if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
             return Err(OpenError::NoSuchCpu { cpu: *cpu, online: cpus::format_list(&online) });
         }
-        let cpus = if wanted.is_empty() { online } else { wanted.to_vec() };
+        let cpus = if wanted.is_empty() { online } else { wanted.clone() };
         let allowance = Allowance {
             cpus: cpus.len(),
             page: page_size(),
             bytes: (!limits::rings_are_unlimited())
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
+            copies: options.copies(),
         };
-        Ok(Self { cpus, rate_hz, allowance })
+        let (context_switches, call_graph) = (options.context_switches, options.call_graph);
+        Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
@@ -339,7 +406,10 @@ impl Machine {
         let opener = self.opener(Scope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
-        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside: opener.has_clock_beside() };
+        let clock_beside = opener.has_clock_beside();
+        let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, deepens: false };
+        let opener =
+            if cost.may_deepen(limits::descriptor_limit()) { opener } else { opener.without_deepening() };
         match cost.by_thread(limits::descriptor_limit(), watched) {
             Some(true) => {
                 let opened = opener.open_all(&self.allowance)?;
@@ -368,7 +438,13 @@ impl Machine {
     }
 
     fn opener<'a>(&'a self, scope: Scope<'a>) -> Result<Opener<'a>, OpenError> {
-        Opener::probe(scope, &self.cpus, self.rate_hz)
+        let common = Common {
+            features: Features::ALL,
+            reach: scope.reach(),
+            switches: self.context_switches,
+            call_graph: self.call_graph,
+        };
+        Opener::probe(scope, common, &self.cpus, self.rate_hz)
     }
 
     fn notice_rings(&self, plan: RingPlan, notices: &mut Vec<Notice>) {
@@ -382,6 +458,11 @@ impl Machine {
         }
         if plan.sideband_pages.is_none() {
             notices.push(Notice::SharedRings);
+        }
+        if let Copies::Fixed(asked) = allowance.copies
+            && plan.stack_bytes < asked
+        {
+            notices.push(Notice::StackLowered { asked, given: plan.stack_bytes });
         }
     }
 }

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use nyquist_convert::event::Pid;
 
-use super::attr::{Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
-use super::events::{Events, Role};
+use super::attr::{CallGraph, Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pool::Need;
 use super::reader::RingSource;
@@ -93,6 +93,13 @@ impl Opened {
     }
 }
 
+/// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
+const WAKES_A_SECOND: usize = 20;
+/// The bytes of samples with stack copies for which the reader is woken at least.
+const SMALLEST_WAKE: usize = 256 << 10;
+/// The bytes of samples without stack copies at which their reader is woken.
+const WAKE_WITHOUT_COPIES: usize = 256 << 10;
+
 /// Opens events with the features that the kernel grants.
 pub(crate) struct Opener<'a> {
     scope: Scope<'a>,
@@ -100,13 +107,19 @@ pub(crate) struct Opener<'a> {
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
+    may_deepen: bool,
 }
 
 impl<'a> Opener<'a> {
     /// Finds out what the kernel grants on all CPUs, by asking for all of it and for less after every refusal.
-    pub(crate) fn probe(scope: Scope<'a>, cpus: &'a [u32], rate_hz: u32) -> Result<Self, OpenError> {
-        let common = Common { features: Features::ALL, reach: scope.reach() };
-        let mut opener = Self { scope, common, rate_hz, cpus, units: CoreUnits::of_machine() };
+    pub(crate) fn probe(
+        scope: Scope<'a>,
+        common: Common,
+        cpus: &'a [u32],
+        rate_hz: u32,
+    ) -> Result<Self, OpenError> {
+        let mut opener =
+            Self { scope, common, rate_hz, cpus, units: CoreUnits::of_machine(), may_deepen: true };
         loop {
             let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
                 return Ok(opener);
@@ -121,12 +134,17 @@ impl<'a> Opener<'a> {
         self.common.clock_beside()
     }
 
+    /// Leaves out the events that would copy more of each stack.
+    pub(crate) fn without_deepening(self) -> Self {
+        Self { may_deepen: false, ..self }
+    }
+
     /// Opens a CPU's events and closes them again.
     fn try_cpu(&self, cpu: u32) -> io::Result<()> {
-        let smallest = RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024 };
+        let smallest =
+            RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024, deep_stack_bytes: None };
         let subject = self.scope.first();
-        let sampling = self.open_sampling(subject, cpu, smallest)?;
-        self.open_clock(subject, cpu, &sampling)?;
+        self.open_sampler(subject, cpu, smallest)?;
         self.open_totals(subject, cpu)?;
         self.open_sideband(subject, cpu).map(drop)
     }
@@ -135,6 +153,7 @@ impl<'a> Opener<'a> {
     pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<Opened, OpenError> {
         let mut plan = allowance.plan();
         loop {
+            plan.deep_stack_bytes = plan.deep_stack_bytes.filter(|_| self.may_deepen);
             match self.open_with(plan) {
                 Err(OpenError::Rings { source, cpus }) => match allowance.smaller(plan) {
                     Some(smaller) => plan = smaller,
@@ -169,25 +188,26 @@ impl<'a> Opener<'a> {
     fn open_cpu(&self, opened: &mut Opened, cpu: u32, plan: RingPlan) -> Result<CpuRings, OpenError> {
         let fail = |source| open_error(source, self.scope);
         let subject = self.scope.first();
-        let sampling = self.open_sampling(subject, cpu, plan).map_err(fail)?;
-        let clock = self.open_clock(subject, cpu, &sampling).map_err(fail)?;
+        let sampling = self.open_sampler(subject, cpu, plan).map_err(fail)?;
+        let deep = self.open_deep_sampler(subject, cpu, plan).map_err(fail)?;
         let totals = self.open_totals(subject, cpu).map_err(fail)?;
         let sideband = self.open_sideband(subject, cpu).map_err(fail)?;
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
-        let samples = Ring::map(sampling.as_fd(), plan.sample_pages).map_err(no_ring)?;
+        let samples = Ring::map(sampling.event.as_fd(), plan.sample_pages).map_err(no_ring)?;
         let totals_ring = Ring::map(totals.as_fd(), TOTALS_PAGES).map_err(no_ring)?;
         let sideband_ring = plan
             .sideband_pages
             .map(|pages| Ring::map(sideband.as_fd(), pages).map_err(no_ring))
             .transpose()?;
         if sideband_ring.is_none() {
-            event::set_output(sideband.as_fd(), sampling.as_fd()).map_err(fail)?;
+            event::set_output(sideband.as_fd(), sampling.event.as_fd()).map_err(fail)?;
         }
-        if let Some(clock) = &clock {
-            event::set_output(clock.as_fd(), sampling.as_fd()).map_err(fail)?;
+        let deeper = deep.iter().flat_map(|deep| [Some(&deep.event), deep.clock.as_ref()]);
+        for other in deeper.chain([sampling.clock.as_ref()]).flatten() {
+            event::set_output(other.as_fd(), sampling.event.as_fd()).map_err(fail)?;
         }
-        let added = opened.events.add_thread(sampling, clock, totals, (self.scope.pid().0, cpu));
-        let (sampling, totals) = added.map_err(fail)?;
+        let added = opened.events.add_thread(sampling, deep, totals, (self.scope.pid().0, cpu));
+        let ThreadEvents { sampling, totals } = added.map_err(fail)?;
         let sideband = opened.events.add(sideband, Role::Sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
@@ -236,15 +256,17 @@ impl<'a> Opener<'a> {
     fn open_thread(&self, opened: &mut Opened, tid: u32, rings: &[CpuRings]) -> io::Result<()> {
         let subject = Subject::Thread(tid);
         for ring in rings {
-            let sampling = self.open_sampling(subject, ring.cpu, ring.plan)?;
-            let clock = self.open_clock(subject, ring.cpu, &sampling)?;
-            opened.redirect(&sampling, ring.sample_at)?;
-            if let Some(clock) = &clock {
-                opened.redirect(clock, ring.sample_at)?;
+            let sampling = self.open_sampler(subject, ring.cpu, ring.plan)?;
+            let deep = self.open_deep_sampler(subject, ring.cpu, ring.plan)?;
+            for sampler in deep.iter().chain([&sampling]) {
+                for event in [Some(&sampler.event), sampler.clock.as_ref()].into_iter().flatten() {
+                    opened.redirect(event, ring.sample_at)?;
+                }
             }
             let totals = self.open_totals(subject, ring.cpu)?;
             opened.redirect(&totals, ring.totals_at)?;
-            let (sampling, totals) = opened.events.add_thread(sampling, clock, totals, (tid, ring.cpu))?;
+            let added = opened.events.add_thread(sampling, deep, totals, (tid, ring.cpu))?;
+            let ThreadEvents { sampling, totals } = added;
             opened.add_waker(sampling, ring.sample_at);
             opened.add_waker(totals, ring.totals_at);
             let sideband = self.open_sideband(subject, ring.cpu)?;
@@ -255,9 +277,41 @@ impl<'a> Opener<'a> {
         Ok(())
     }
 
-    fn open_sampling(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<OwnedFd> {
-        let wake_at = if plan.sideband_pages.is_some() { plan.sample_pages * page_size() / 4 } else { 1 };
-        let attr = sampling(
+    /// The event that samples first.
+    fn open_sampler(&self, subject: Subject<'_>, cpu: u32, plan: RingPlan) -> io::Result<Sampler> {
+        let event = event::open(self.sampling_attr(cpu, plan), subject, cpu, None)?;
+        let clock = self.open_clock(subject, cpu, &event)?;
+        Ok(Sampler { event, clock })
+    }
+
+    /// The event that takes over where many stacks are deeper: open from the beginning, so that all that is born inherits
+    /// it, and switched off.
+    fn open_deep_sampler(
+        &self,
+        subject: Subject<'_>,
+        cpu: u32,
+        plan: RingPlan,
+    ) -> io::Result<Option<Sampler>> {
+        let Some(stack_bytes) = plan.deep_stack_bytes else { return Ok(None) };
+        let mut attr = self.sampling_attr(cpu, RingPlan { stack_bytes, ..plan });
+        attr.set_enable_on_exec(0);
+        let event = event::open(attr, subject, cpu, None)?;
+        let clock = self.open_clock(subject, cpu, &event)?;
+        Ok(Some(Sampler { event, clock }))
+    }
+
+    fn sampling_attr(&self, cpu: u32, plan: RingPlan) -> event::perf_event_attr {
+        let quarter = plan.sample_pages * page_size() / 4;
+        let wake_at = match plan.sideband_pages {
+            None => 1,
+            // Samples without a copy are small: a quarter of a large ring would hold seconds of them.
+            Some(_) if !self.common.call_graph.copies_stacks() => quarter.min(WAKE_WITHOUT_COPIES),
+            Some(_) => {
+                let each_second = plan.stack_bytes as usize * self.rate_hz as usize;
+                quarter.min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
+            }
+        };
+        sampling(
             self.common,
             Sampling {
                 rate_hz: self.rate_hz,
@@ -265,8 +319,7 @@ impl<'a> Opener<'a> {
                 wake_at: wake_at as u32,
                 unit: self.units.kind_of(cpu),
             },
-        );
-        event::open(attr, subject, cpu, None)
+        )
     }
 
     /// The clock beside an event that counts something else.
@@ -329,12 +382,14 @@ const NOTHING: Features =
 
 /// Whether this thread may at least count its own clock.
 fn own_events_are_allowed() -> bool {
-    let common = Common { features: NOTHING, reach: Reach::Thread { from_exec: false } };
+    let reach = Reach::Thread { from_exec: false };
+    let common = Common { features: NOTHING, reach, switches: false, call_graph: CallGraph::Auto };
     event::open(sideband(common), Subject::Thread(0), 0, None).is_ok()
 }
 
 /// Whether this process may see what others do on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
-    event::open(sideband(Common { features, reach: Reach::Cpu }), Subject::Everyone, cpu, None).is_ok()
+    let common = Common { features, reach: Reach::Cpu, switches: false, call_graph: CallGraph::Auto };
+    event::open(sideband(common), Subject::Everyone, cpu, None).is_ok()
 }

@@ -7,7 +7,7 @@ use std::{fmt, io};
 use nyquist_convert::event::Pid;
 use thiserror::Error;
 
-use super::attr::Trigger;
+use super::attr::{CallGraph, Trigger};
 use crate::linux::limits::kernel_setting;
 
 /// What the events cover.
@@ -50,8 +50,12 @@ pub struct Outcome {
     pub kernel: bool,
     /// Whether every sample says what its thread has used so far.
     pub exact_cpu_time: bool,
-    /// The bytes of every stack that are copied.
+    /// How the callers are found.
+    pub call_graph: CallGraph,
+    /// The bytes of every stack that are copied; 0 where none are.
     pub stack_bytes: u32,
+    /// The bytes that are copied once many stacks turn out to be deeper, where that is more.
+    pub deep_stack_bytes: Option<u32>,
     /// The CPUs on which samples are taken.
     pub cpus: usize,
     /// The bytes of a CPU's ring for samples.
@@ -88,6 +92,13 @@ pub enum Notice {
     },
     /// Mappings, names and tasks share the ring for samples.
     SharedRings,
+    /// Less of each stack is copied than was asked for, as there is too little memory for rings.
+    StackLowered {
+        /// What was asked for, in bytes.
+        asked: u32,
+        /// What is copied, in bytes.
+        given: u32,
+    },
     /// The command could not be given a control group of its own, so whole CPUs are sampled and what others do is
     /// left out.
     NoGroup {
@@ -135,6 +146,10 @@ impl fmt::Display for Notice {
             Self::SharedRings => {
                 write!(f, "too little memory can be locked for buffers of their own for mappings and names")
             }
+            Self::StackLowered { asked, given } => write!(
+                f,
+                "{given} bytes of each stack are copied instead of {asked}: too little memory can be locked for buffers"
+            ),
             Self::NoGroup { reason } => write!(
                 f,
                 "the command cannot be given a control group ({reason}), so whole CPUs are sampled and what is not the command's is left out: a program that works in the rhythm of the clock can get some percent too much or too little"

@@ -10,6 +10,7 @@ use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::Header;
 use nyquist_perf::abi::record;
 
+use super::cut::CutTeller;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
@@ -82,6 +83,8 @@ pub(crate) struct Reader {
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) lineage: Option<Lineage>,
+    /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
+    pub(crate) cuts: Option<CutTeller>,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
@@ -156,7 +159,9 @@ impl Reader {
         let mut progress = Progress::default();
         let reason = loop {
             let change = self.jitter.as_ref().map(Jitter::next_ns);
+            let often = self.cuts.as_ref().and_then(|cuts| cuts.attention.look_every_ms(monotonic_ns()));
             let timeout = waiting.timeout_ms([deadline, change], progress.blocked);
+            let timeout = [timeout, often].into_iter().flatten().min();
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -208,10 +213,8 @@ impl Reader {
         }
     }
 
-    /// Copies out what the rings held when the round began. Returns whether all of it found room.
+    /// Copies out what the rings hold. Returns whether all of it found room.
     fn drain(&mut self, progress: &mut Progress) -> bool {
-        let started = monotonic_ns();
-        progress.blocked = false;
         let mut drain = Drain {
             layout: &self.layout,
             pool: &self.pool,
@@ -219,23 +222,9 @@ impl Reader {
             progress,
             totals: &mut self.totals,
             lineage: self.lineage.as_mut(),
+            cuts: self.cuts.as_ref(),
         };
-        for RingSource { ring, need, .. } in &mut self.rings {
-            drain.ring(ring, *need, u64::MAX);
-        }
-        let oldest = if drain.progress.blocked { drain.oldest_first(&mut self.rings) } else { None };
-        let settled = started.saturating_sub(SETTLING_NS);
-        let complete = match oldest {
-            None => progress.round_started.min(settled),
-            Some(oldest) => oldest.saturating_sub(1).min(settled),
-        };
-        let is_news = complete > progress.complete_before;
-        progress.complete_before = progress.complete_before.max(complete);
-        if !progress.blocked {
-            progress.round_started = started;
-        }
-        progress.send(&self.out, is_news && progress.blocked);
-        !progress.blocked
+        drain.round(&mut self.rings, monotonic_ns())
     }
 }
 
@@ -303,9 +292,33 @@ struct Drain<'a> {
     progress: &'a mut Progress,
     totals: &'a mut ThreadTotals,
     lineage: Option<&'a mut Lineage>,
+    cuts: Option<&'a CutTeller>,
 }
 
 impl Drain<'_> {
+    /// Copies out what the rings held when the round began, at `started`, and hands it over. Returns whether all of
+    /// it found room.
+    fn round(&mut self, rings: &mut [RingSource], started: u64) -> bool {
+        self.progress.blocked = false;
+        for RingSource { ring, need, .. } in &mut *rings {
+            self.ring(ring, *need, u64::MAX);
+        }
+        let oldest = if self.progress.blocked { self.oldest_first(rings) } else { None };
+        let progress = &mut *self.progress;
+        let settled = started.saturating_sub(SETTLING_NS);
+        let complete = match oldest {
+            None => progress.round_started.min(settled),
+            Some(oldest) => oldest.saturating_sub(1).min(settled),
+        };
+        let is_news = complete > progress.complete_before;
+        progress.complete_before = progress.complete_before.max(complete);
+        if !progress.blocked {
+            progress.round_started = started;
+        }
+        progress.send(self.out, is_news && progress.blocked);
+        !progress.blocked
+    }
+
     /// Copies out what is in a ring, up to the first record beyond `most` bytes.
     fn ring(&mut self, ring: &mut Ring, need: Need, most: u64) {
         let head = ring.head();
@@ -332,6 +345,9 @@ impl Drain<'_> {
             }
             let task = || self.totals.task(copied);
             if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
+                if let Some(cuts) = self.cuts {
+                    cuts.notice(header, copied, self.layout);
+                }
                 filling.advance(len);
             }
             at += u64::from(header.size);
@@ -371,4 +387,103 @@ fn first_time(ring: &Ring, layout: &SampleLayout) -> Option<u64> {
     let header = Header::parse(&header).ok()?;
     // A record without a time is as old as can be.
     Some(time(|position, out| ring.copy(position, out), at, header, layout).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+    use std::sync::mpsc::{Receiver, sync_channel};
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
+    use crate::linux::perf::pool::{BUFFER_BYTES, BUFFERS};
+    use crate::linux::sys::limits::page_size;
+
+    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
+    const DATA_HEAD: u64 = 1024;
+    const RECORD: usize = 32 << 10;
+    /// A ring that holds twice what the pool does.
+    const RING: usize = 2 * BUFFERS * BUFFER_BYTES;
+    /// More than enough rounds, if each gets something done.
+    const ROUNDS: usize = 4 * RING / BUFFER_BYTES;
+
+    /// A ring full of records with these times. Nothing but their headers and times takes up memory.
+    fn ring(layout_time: u64, times: impl Iterator<Item = u64>) -> RingSource {
+        let path = std::env::temp_dir().join(format!("nyquist-ring-{}-{layout_time}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        let control = page_size() as u64;
+        file.set_len(control + RING as u64).unwrap();
+        let mut head = 0;
+        for time in times.take(RING / RECORD) {
+            let header =
+                [&record::SAMPLE.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
+            file.write_all_at(&header, control + head).unwrap();
+            file.write_all_at(&time.to_le_bytes(), control + head + layout_time).unwrap();
+            head += RECORD as u64;
+        }
+        file.write_all_at(&head.to_le_bytes(), DATA_HEAD).unwrap();
+        let ring = Ring::map(file.as_fd(), RING / page_size()).unwrap();
+        RingSource { ring, need: Need::Samples, wakers: Vec::new() }
+    }
+
+    /// Whoever takes the records: it keeps those that something older could still come before.
+    #[derive(Default)]
+    struct Taker {
+        kept: Vec<(u64, Bytes)>,
+        taken: usize,
+        released_up_to: u64,
+    }
+
+    impl Taker {
+        fn take(&mut self, filled: &Receiver<Filled>, time_at: usize) {
+            for Filled { buffer, complete_before } in filled.try_iter() {
+                let bytes = buffer.map(Filling::into_bytes).unwrap_or_default();
+                for at in (0..bytes.len()).step_by(RECORD) {
+                    let time = u64::from_le_bytes(bytes[at + time_at..][..8].try_into().unwrap());
+                    assert!(time >= self.released_up_to, "{time} comes after all before it was complete");
+                    self.taken += 1;
+                    self.kept.push((time, bytes.slice(at..at + RECORD)));
+                }
+                self.released_up_to = complete_before.0;
+                self.kept.retain(|(time, _)| *time >= complete_before.0);
+            }
+        }
+    }
+
+    #[test]
+    fn rings_that_hold_more_than_the_pool_are_drained_whole() {
+        let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
+        let reach = Reach::Thread { from_exec: true };
+        let format = Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format();
+        let layout = SampleLayout::new(&format);
+        let time_at = layout.time_at();
+        // The first ring alone fills the pool, with records that are newer than most of the second's.
+        let mut rings = [ring(time_at as u64, 5_000..), ring(time_at as u64, 1..)];
+        let (out, filled) = sync_channel(BUFFERS + 1);
+        let pool = Pool::new();
+        let (mut progress, mut totals) = (Progress::default(), ThreadTotals::new(&[], format));
+        let (mut taker, mut all_found_room) = (Taker::default(), false);
+        for _ in 0..ROUNDS {
+            let mut drain = Drain {
+                layout: &layout,
+                pool: &pool,
+                out: &out,
+                progress: &mut progress,
+                totals: &mut totals,
+                lineage: None,
+                cuts: None,
+            };
+            all_found_room = drain.round(&mut rings, u64::MAX);
+            taker.take(&filled, time_at);
+            if all_found_room {
+                break;
+            }
+        }
+        assert!(all_found_room, "{} records came out, and then nothing more", taker.taken);
+        assert_eq!(taker.taken, 2 * RING / RECORD);
+    }
 }

@@ -3,20 +3,24 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use bytes::Bytes;
-use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::CopyCounts;
+use nyquist_convert::event::{Event, EventKind, Tid, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
+use super::deepen::Deepening;
 use super::described::Described;
 use super::events::Events;
 use super::pool::Filling;
 use super::reader::{End, EndReason, Filled};
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
+use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::signal;
 use crate::{Chunk, Source};
 
@@ -36,6 +40,22 @@ pub struct Recording {
     pub(crate) counts_time: bool,
     /// The command's own control group.
     pub(crate) leaf: Option<Leaf>,
+    pub(crate) deepening: Deepening,
+    /// The outer parts of stacks that are read from living processes, where they are.
+    pub(crate) live: Option<LiveStacks>,
+    /// A chunk that others have to be handed out before.
+    pub(crate) held: Option<Chunk>,
+    /// How far the past has been said to be complete.
+    pub(crate) announced: Timestamp,
+    pub(crate) began_ns: u64,
+}
+
+/// The thread that reads the outer parts of stacks, and what it has read.
+#[derive(Debug)]
+pub(crate) struct LiveStacks {
+    pub(crate) read: Receiver<Event>,
+    pub(crate) whole: Sender<Vec<Tid>>,
+    pub(crate) reader: JoinHandle<()>,
 }
 
 /// What was there before the first record.
@@ -82,6 +102,8 @@ pub struct Summary {
     pub left_running: bool,
     /// How many samples the kernel dropped, where it counts them (Linux 6.0).
     pub lost_samples: Option<u64>,
+    /// After which time more of each stack was copied, because many stacks were deeper.
+    pub deepened_after: Option<Duration>,
 }
 
 impl Iterator for Recording {
@@ -91,9 +113,20 @@ impl Iterator for Recording {
         if let Some(initial) = self.initial.take() {
             return Some(Chunk::events(initial.events(), Timestamp(0)));
         }
+        if let Some(held) = self.held.take() {
+            self.announced = self.announced.max(held.complete_before());
+            return Some(held);
+        }
         if let Ok(filled) = self.chunks.recv() {
             let bytes = filled.buffer.map_or_else(Bytes::new, Filling::into_bytes);
-            return Some(Chunk::records(bytes, self.format.clone(), filled.complete_before));
+            let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
+            let live = self.take_live();
+            if live.is_empty() {
+                self.announced = self.announced.max(records.complete_before());
+                return Some(records);
+            }
+            self.held = Some(records);
+            return Some(Chunk::events(live, self.announced));
         }
         let end = self.join()?;
         Some(Chunk::events(end.totals, Timestamp(u64::MAX)))
@@ -118,6 +151,24 @@ impl Recording {
         self.events.counters().iter().map(|counter| (counter.id, counter.cpu)).collect()
     }
 
+    /// What was read of stacks and is still of use: the samples that want it have not had their turn.
+    fn take_live(&self) -> Vec<Event> {
+        let read = self.live.iter().flat_map(|live| live.read.try_iter());
+        read.filter(|event| event.time >= self.announced).collect()
+    }
+
+    /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
+    /// copied, more is copied from now on.
+    pub fn heed(&mut self, counts: &CopyCounts) {
+        if let Some(live) = self.live.as_ref().filter(|_| !counts.whole.is_empty()) {
+            // One that has ended reads nothing more anyway.
+            let _ = live.whole.send(counts.whole.clone());
+        }
+        if self.events.can_deepen() && self.deepening.heed(counts, monotonic_ns()) {
+            self.events.deepen();
+        }
+    }
+
     /// Ends the recording, if it has not ended, and says what it came to. Chunks that were not taken are lost.
     /// Where the events cannot be read any more, their sums are 0: what was recorded is worth more than they are.
     pub fn finish(mut self) -> Summary {
@@ -125,12 +176,14 @@ impl Recording {
         let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
         let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, Leaf::has_processes);
         let total = self.events.total().unwrap_or_default();
+        let deepened = self.deepening.switched_ns();
         let lost_samples = self.counts_lost.then_some(total.lost);
         Summary {
             reason,
             total_cpu_time_ns: self.counts_time.then_some(total.value),
             left_running: live && reason == EndReason::Exited,
             lost_samples,
+            deepened_after: deepened.map(|at| Duration::from_nanos(at.saturating_sub(self.began_ns))),
         }
     }
 
@@ -141,6 +194,10 @@ impl Recording {
         // The reader waits for memory that is in chunks that nobody will take.
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
+        if let Some(live) = self.live.take() {
+            // It ends with the reader, who told it what to read.
+            let _ = live.reader.join();
+        }
         self.end = Some((end.reason, end.threads_live));
         Some(end)
     }

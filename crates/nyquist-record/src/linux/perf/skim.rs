@@ -10,7 +10,7 @@ use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SampleLayout {
     /// The place of the time.
-    time_at: usize,
+    pub(super) time_at: usize,
     /// How far from the end the time of another record is: in its trailer, `struct sample_id`.
     trailer_time: usize,
     /// The place of the counter's value, or of the number of a group's counters.
@@ -20,7 +20,7 @@ pub(crate) struct SampleLayout {
     /// Whether the counters are a group's.
     group: bool,
     /// The bytes of the registers, where there are any.
-    register_bytes: usize,
+    pub(super) register_bytes: usize,
 }
 
 impl SampleLayout {
@@ -54,6 +54,12 @@ impl SampleLayout {
             group: counters && format.read_format.contains(ReadFormat::GROUP),
             register_bytes: 8 * format.user_registers.count_ones() as usize,
         }
+    }
+
+    /// The place of a sample's time.
+    #[cfg(test)]
+    pub(crate) fn time_at(&self) -> usize {
+        self.time_at
     }
 }
 
@@ -103,17 +109,17 @@ pub(crate) fn skim(
 }
 
 /// The stack copy in a sample.
-struct Stack {
+pub(super) struct Stack {
     /// The place of the size of its room.
-    size_at: usize,
+    pub(super) size_at: usize,
     /// The bytes that are there.
-    len: usize,
+    pub(super) len: usize,
     /// The room for them.
-    room: usize,
+    pub(super) room: usize,
 }
 
 /// Finds a sample's stack copy; `None` where there is none, or the record is not laid out as expected.
-fn stack(
+pub(super) fn stack(
     read: &impl Fn(u64, &mut [u8]),
     position: u64,
     whole: usize,
@@ -148,7 +154,7 @@ mod tests {
     use nyquist_perf::{Body, UserStackCopy, parse_record};
 
     use super::*;
-    use crate::linux::perf::attr::{Common, Features, Reach, Trigger};
+    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
 
     /// A sample as the kernel writes it: `room` bytes for the stack, of which `len` are there.
     fn sample(format: &RecordFormat, chain: u64, registers: bool, room: u64, len: u64) -> Vec<u8> {
@@ -192,7 +198,8 @@ mod tests {
     fn formats() -> [RecordFormat; 2] {
         [Trigger::CpuClock, Trigger::Cycles].map(|trigger| {
             let features = Features { trigger, ..Features::ALL };
-            Common { features, reach: Reach::Thread { from_exec: true } }.format()
+            let reach = Reach::Thread { from_exec: true };
+            Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
         })
     }
 

@@ -203,6 +203,7 @@ impl Tracer {
 
     /// How much of a stack to copy, and whether there is more: what is between its pointer and its end.
     fn window(&self, pid: u32, pointer: u64, most: usize) -> (usize, bool) {
+        let most = most.min(self.most_copied);
         let stack = self.processes.get(&pid).and_then(|process| process.maps.stack(pointer));
         let (len, most) = match stack {
             Some(stack) if stack.end - stack.start <= LARGEST_STACK => (stack.end - pointer, most),
@@ -234,6 +235,7 @@ fn sample(
         state,
         period_ns: 0,
         cpu_time_ns: Some(used_ns),
+        counts_anew: false,
         kernel_stack: Vec::new(),
         user,
     })

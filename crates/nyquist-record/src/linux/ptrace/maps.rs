@@ -4,8 +4,19 @@ use std::fs;
 use std::ops::Range;
 
 use nyquist_convert::event::{EventKind, Mapping, Pid};
+use nyquist_object::Avma;
 
 use crate::linux::proc;
+
+/// What has changed in executable memory since the last look. When exactly is not known: a thread that was sampled
+/// meanwhile may have been in what is new as well as in what is gone.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// What is new; it takes the place of what was there.
+    pub(crate) new: Vec<EventKind>,
+    /// What is gone where nothing new is.
+    pub(crate) gone: Vec<EventKind>,
+}
 
 /// What was mapped in a process at the last look.
 #[derive(Clone, Debug, Default)]
@@ -33,40 +44,55 @@ impl Maps {
     }
 
     /// Looks again where the size of the address space has changed; says what has changed in executable memory.
-    pub(crate) fn refresh_if_resized(&mut self, pid: u32) -> Vec<EventKind> {
+    pub(crate) fn refresh_if_resized(&mut self, pid: u32) -> Changes {
         let size = address_space_size(pid);
-        if size == self.size { Vec::new() } else { self.refresh(pid) }
+        if size == self.size { Changes::default() } else { self.refresh(pid) }
     }
 
     /// Looks again, and says what has changed in executable memory.
-    pub(crate) fn refresh(&mut self, pid: u32) -> Vec<EventKind> {
+    pub(crate) fn refresh(&mut self, pid: u32) -> Changes {
         // The size first: what is mapped in between is found at the next look.
         let size = address_space_size(pid);
-        let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return Vec::new() };
+        let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return Changes::default() };
         if text.is_empty() {
             // Its address space is gone.
-            return Vec::new();
+            return Changes::default();
         }
         self.size = size;
         self.update(Pid(pid), &text)
     }
 
-    fn update(&mut self, pid: Pid, text: &[u8]) -> Vec<EventKind> {
+    fn update(&mut self, pid: Pid, text: &[u8]) -> Changes {
         let lines = || text.split(|byte| *byte == b'\n');
-        self.data = lines().filter_map(writable_range).collect();
+        self.data = lines().filter_map(proc::writable_range).collect();
         let code: Vec<Mapping> = lines().filter_map(|line| proc::mapping(pid, line)).collect();
-        let former = std::mem::replace(&mut self.code, code);
-        let gone = former.iter().filter(|mapping| !self.holds(mapping));
-        let gone = gone.map(|mapping| EventKind::Unmap { pid, start: mapping.start, len: mapping.len });
-        let mut changes: Vec<EventKind> = gone.collect();
-        let held = |mapping: &Mapping| {
-            former
-                .binary_search_by_key(&mapping.start, |other| other.start)
-                .is_ok_and(|at| former.get(at) == Some(mapping))
+        let former = Self { code: std::mem::replace(&mut self.code, code), ..Self::default() };
+        let new = self.code.iter().filter(|mapping| !former.holds(mapping));
+        let gone = former.code.iter().filter(|mapping| !self.holds(mapping));
+        let unmap = |range: Range<u64>| EventKind::Unmap {
+            pid,
+            start: Avma(range.start),
+            len: range.end - range.start,
         };
-        let new = self.code.iter().filter(|mapping| !held(mapping));
-        changes.extend(new.cloned().map(EventKind::Map));
-        changes
+        Changes {
+            new: new.cloned().map(EventKind::Map).collect(),
+            gone: gone.flat_map(|mapping| self.free_parts(mapping)).map(unmap).collect(),
+        }
+    }
+
+    /// The parts of a former mapping where no executable memory is.
+    fn free_parts(&self, former: &Mapping) -> Vec<Range<u64>> {
+        let end = |mapping: &Mapping| mapping.start.0.saturating_add(mapping.len);
+        let mut free = former.start.0;
+        let mut parts = Vec::new();
+        let within = self.code.iter().filter(|mapping| end(mapping) > former.start.0);
+        for mapping in within.take_while(|mapping| mapping.start.0 < end(former)) {
+            parts.push(free..mapping.start.0);
+            free = end(mapping);
+        }
+        parts.push(free..end(former));
+        parts.retain(|part| part.start < part.end);
+        parts
     }
 
     fn holds(&self, mapping: &Mapping) -> bool {
@@ -78,16 +104,6 @@ impl Maps {
 /// The pages of a process's address space: the first number of `statm`.
 fn address_space_size(pid: u32) -> Option<u64> {
     fs::read_to_string(format!("/proc/{pid}/statm")).ok()?.split(' ').next()?.parse().ok()
-}
-
-/// The range of a line of `maps` that says of memory that it can be written to.
-fn writable_range(line: &[u8]) -> Option<Range<u64>> {
-    let line = std::str::from_utf8(line.get(..line.len().min(64))?).unwrap_or_default();
-    let mut words = line.split(' ');
-    let (start, end) = words.next()?.split_once('-')?;
-    let writable = words.next()?.as_bytes().get(1) == Some(&b'w');
-    let number = |digits| u64::from_str_radix(digits, 16).ok();
-    writable.then_some(number(start)?..number(end)?)
 }
 
 #[cfg(test)]
@@ -114,10 +130,26 @@ mod tests {
     fn changes_are_told_and_nothing_else() {
         let mut maps = Maps::default();
         let first = maps.update(Pid(1), BEFORE.as_bytes());
-        assert_eq!(told(&first), ["+1000 /bin/x", "+5000 /lib/plugin.so"]);
-        assert_eq!(told(&maps.update(Pid(1), BEFORE.as_bytes())), [""; 0]);
-        assert_eq!(told(&maps.update(Pid(1), AFTER.as_bytes())), ["-5000 1000", "+5000 /lib/other.so"]);
+        assert_eq!(told(&first.new), ["+1000 /bin/x", "+5000 /lib/plugin.so"]);
+        assert_eq!(told(&first.gone), [""; 0]);
+        let same = maps.update(Pid(1), BEFORE.as_bytes());
+        assert_eq!((told(&same.new), told(&same.gone)), (Vec::new(), Vec::new()));
+        let next = maps.update(Pid(1), AFTER.as_bytes());
+        assert_eq!(told(&next.new), ["+5000 /lib/other.so"]);
+        assert_eq!(told(&next.gone), ["-5800 800"]);
         assert_eq!([0x1fff, 0x2000, 0x57ff, 0x5800].map(|at| maps.has_code(at)), [true, false, true, false]);
+    }
+
+    #[test]
+    fn what_is_gone_is_told_but_where_something_new_is() {
+        let mut maps = Maps::default();
+        maps.update(Pid(1), b"1000-9000 r-xp 00000000 fe:00 9 /lib/a.so\n");
+        let holes = b"0500-1800 r-xp 00000000 fe:00 1 /lib/b.so\n\
+                      3000-4000 r-xp 00000000 fe:00 2 /lib/c.so\n\
+                      8000-a000 r-xp 00000000 fe:00 3 /lib/d.so\n";
+        let changes = maps.update(Pid(1), holes);
+        assert_eq!(told(&changes.new).len(), 3);
+        assert_eq!(told(&changes.gone), ["-1800 1800", "-4000 4000"]);
     }
 
     #[test]
@@ -132,7 +164,7 @@ mod tests {
     fn this_process_is_looked_at_once() {
         let mut maps = Maps::default();
         let pid = std::process::id();
-        assert!(!maps.refresh(pid).is_empty());
+        assert!(!maps.refresh(pid).new.is_empty());
         assert!(maps.has_code(this_process_is_looked_at_once as fn() as usize as u64));
         let local = 0_u8;
         assert!(maps.stack(&raw const local as u64).is_some());

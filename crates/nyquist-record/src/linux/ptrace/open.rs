@@ -85,6 +85,7 @@ impl Ptrace {
             interval_ns: 1_000_000_000 / u64::from(rate_hz),
             duration: options.duration,
             cpus: cpus::online().map_or(1, |cpus| cpus.len()),
+            most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
         };

@@ -145,6 +145,7 @@ mod tests {
             state: SampleState::Running { waited_ns: 0 },
             period_ns: 0,
             cpu_time_ns: None,
+            counts_anew: false,
             kernel_stack: Vec::new(),
             user: UserStack::Copied {
                 registers: Box::new(Registers::X86_64([0; 17])),

@@ -42,6 +42,8 @@ pub(super) struct Plan {
     pub(super) interval_ns: u64,
     pub(super) duration: Option<Duration>,
     pub(super) cpus: usize,
+    /// The bytes of a stack that are copied at most.
+    pub(super) most_copied: usize,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
 }
@@ -72,6 +74,8 @@ pub(super) struct Tracer {
     pub(super) target: Subject,
     pub(super) interval_ns: u64,
     duration: Option<Duration>,
+    /// The bytes of a stack that are copied at most.
+    pub(super) most_copied: usize,
     stop: Arc<OwnedFd>,
     pub(super) tasks: Tasks,
     pub(super) processes: HashMap<u32, Process>,
@@ -105,6 +109,7 @@ impl Tracer {
             target: plan.target,
             interval_ns: plan.interval_ns,
             duration: plan.duration,
+            most_copied: plan.most_copied,
             stop: plan.stop,
             tasks: Tasks::default(),
             processes: HashMap::new(),
@@ -243,8 +248,8 @@ impl Tracer {
         self.sent_at = now;
     }
 
-    /// Looks at the mappings of a process where they may have changed. The change was after the last look, and is
-    /// told as if it had been at once then: the samples since may be in it.
+    /// Looks at the mappings of a process where they may have changed. What is new is told as if it had come at once
+    /// after the last look, what is gone as if it had gone just now: the samples since may be in either.
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let changed_at = self.sent_at.max(process.looked_at);
@@ -256,8 +261,12 @@ impl Tracer {
         process.is_outdated = false;
         process.has_samples = false;
         process.looked_at = monotonic_ns();
-        for change in changes {
+        let looked_at = process.looked_at;
+        for change in changes.new {
             self.out.push(changed_at, change);
+        }
+        for change in changes.gone {
+            self.out.push(looked_at, change);
         }
     }
 

@@ -71,8 +71,7 @@ fn shown_with(snapshot: &Snapshot, keys: &str, width: u16, height: u16, unicode:
         page = answer(&state.question);
     }
     let caption = Caption {
-        name: "app".into(),
-        pid: 7,
+        name: "app (7)".into(),
         notes: vec!["Samples of user code at 1000 Hz".into()],
         ..Caption::default()
     };

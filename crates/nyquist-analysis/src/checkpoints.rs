@@ -1,0 +1,112 @@
+//! What all threads together have on the CPU up to some moments: what is in a range of time is the difference of two, and
+//! of the few samples between them and its ends.
+
+use nyquist_profile::{Profile, ThreadIndex};
+
+use crate::columns::Column;
+use crate::parallel;
+use crate::selection::SampleState;
+use crate::sums::Sums;
+
+/// At most so many moments are between the first checkpoint and the last: each takes 16 bytes for each node.
+const MOST: usize = 8;
+
+/// So many times are looked at, at least, to find each moment.
+const TIMES_A_MOMENT: usize = 128;
+
+/// The checkpoints of a profile, in the order of time: the first before all samples, the last after all.
+#[derive(Debug)]
+pub(crate) struct Checkpoints {
+    /// The threads: those that a selection has that asks for no other.
+    threads: Vec<ThreadIndex>,
+    checkpoints: Vec<Checkpoint>,
+}
+
+/// A moment.
+#[derive(Debug)]
+struct Checkpoint {
+    /// How many samples of each of the threads are before it.
+    positions: Vec<usize>,
+    /// What these sum to.
+    sums: Sums,
+}
+
+impl Checkpoints {
+    /// Sums up the samples of the threads, of which `all` is the sum. O(samples).
+    pub(crate) fn new(profile: &Profile, threads: Vec<ThreadIndex>, columns: &[Column], all: Sums) -> Self {
+        let nodes = all.own.len() - 1;
+        let positions = |time: u64| {
+            let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);
+            samples.map(|samples| samples.partition_point(|sample| sample.time < time)).collect()
+        };
+        let mut starts = vec![vec![0; threads.len()]];
+        starts.extend(moments(profile, &threads, nodes).into_iter().map(positions));
+        let mut checkpoints = vec![Checkpoint { positions: starts[0].clone(), sums: Sums::new(nodes) }];
+        let between: Vec<_> = starts.windows(2).collect();
+        for (ends, sums) in parallel::map(&between, 1, |pair| {
+            let mut sums = Sums::new(nodes);
+            for (&thread, (&start, &end)) in threads.iter().zip(pair[0].iter().zip(&pair[1])) {
+                let add = |node, amount| sums.add(node, amount);
+                columns[thread.index()].go_through(start..end, SampleState::OnCpu, add);
+            }
+            (&pair[1], sums)
+        }) {
+            let mut sums = sums;
+            checkpoints.last().iter().for_each(|last| sums.add_all(&last.sums));
+            checkpoints.push(Checkpoint { positions: ends.clone(), sums });
+        }
+        let ends = threads.iter().map(|&thread| profile.thread(thread).samples.len()).collect();
+        checkpoints.push(Checkpoint { positions: ends, sums: all });
+        Self { threads, checkpoints }
+    }
+
+    /// Whether the checkpoints are of these threads.
+    pub(crate) fn are_of(&self, threads: &[ThreadIndex]) -> bool {
+        self.threads == threads
+    }
+
+    /// The number of the last checkpoint.
+    pub(crate) fn last(&self) -> usize {
+        self.checkpoints.len() - 1
+    }
+
+    /// What all samples sum to.
+    pub(crate) fn all(&self) -> &Sums {
+        &self.checkpoints[self.last()].sums
+    }
+
+    /// How many samples of each thread are before a checkpoint.
+    pub(crate) fn positions(&self, checkpoint: usize) -> &[usize] {
+        &self.checkpoints[checkpoint].positions
+    }
+
+    /// The checkpoint that is the fewest samples away from those positions.
+    pub(crate) fn nearest(&self, positions: &[usize]) -> usize {
+        let distance = |&checkpoint: &usize| -> usize {
+            let pairs = self.positions(checkpoint).iter().zip(positions);
+            pairs.map(|(&there, &here)| there.abs_diff(here)).sum()
+        };
+        (0..self.checkpoints.len()).min_by_key(distance).unwrap_or_default()
+    }
+
+    /// What is between two checkpoints.
+    pub(crate) fn between(&self, start: usize, end: usize) -> Sums {
+        let (start, end) = (&self.checkpoints[start], &self.checkpoints[end].sums);
+        if start.positions.iter().all(|&samples| samples == 0) { end.clone() } else { end.minus(&start.sums) }
+    }
+}
+
+/// Moments with about as many samples between them. There is one more where there are as many samples more as nodes: to take
+/// a difference is to go through all nodes.
+fn moments(profile: &Profile, threads: &[ThreadIndex], nodes: usize) -> Vec<u64> {
+    let samples = || threads.iter().map(|&thread| &profile.thread(thread).samples);
+    let total: usize = samples().map(Vec::len).sum();
+    let count = (total / nodes.max(1)).saturating_sub(1).min(MOST);
+    let step = (total / (TIMES_A_MOMENT * (count + 1))).max(1);
+    let mut times: Vec<_> = samples().flat_map(|samples| samples.iter().step_by(step)).collect();
+    times.sort_unstable_by_key(|sample| sample.time);
+    let mut moments: Vec<_> =
+        (1..=count).map(|number| times[times.len() * number / (count + 1)].time).collect();
+    moments.dedup();
+    moments
+}

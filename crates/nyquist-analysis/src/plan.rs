@@ -1,0 +1,170 @@
+//! Where the sums of a selection come from.
+
+use std::ops::Range;
+
+use nyquist_profile::ThreadIndex;
+
+use crate::amount::Amount;
+use crate::chosen::Chosen;
+use crate::index::Index;
+use crate::parallel;
+use crate::selection::SampleState;
+use crate::sums::Sums;
+
+/// Fewer samples than this are gone through by one CPU.
+const SAMPLES_WORTH_SHARING: usize = 200_000;
+
+/// Some of a thread's samples.
+type Part = (ThreadIndex, Range<usize>);
+
+/// Where a selection's sums come from. What the index has summed up is taken from it, so that as few samples as possible
+/// are gone through.
+pub(crate) struct Plan<'i> {
+    index: &'i Index<'i>,
+    state: SampleState,
+    /// The checkpoints between which all samples of the usual threads are taken.
+    between: Option<(usize, usize)>,
+    /// Threads that are taken whole.
+    whole: Vec<ThreadIndex>,
+    /// Samples to add to these.
+    added: Vec<Part>,
+    /// Samples to take away, once all others are added.
+    removed: Vec<Part>,
+}
+
+impl<'i> Plan<'i> {
+    /// Plans for samples in one state. O(threads × log samples).
+    pub(crate) fn new(index: &'i Index<'i>, chosen: &Chosen<'_>, state: SampleState) -> Self {
+        let parts: Vec<_> = chosen.threads.iter().map(|&thread| (thread, chosen.range_of(thread))).collect();
+        let mut plan =
+            Self { index, state, between: None, whole: Vec::new(), added: Vec::new(), removed: Vec::new() };
+        if state == SampleState::OnCpu && index.sums.checkpoints.are_of(&chosen.threads) {
+            plan.take_between_checkpoints(&parts);
+        } else {
+            let is_whole =
+                |(thread, range): &Part| range.len() == index.profile.thread(*thread).samples.len();
+            let (whole, added) = parts.into_iter().partition::<Vec<_>, _>(is_whole);
+            plan.whole = whole.into_iter().map(|(thread, _)| thread).collect();
+            plan.added = added;
+        }
+        plan.added.retain(|(_, range)| !range.is_empty());
+        plan.removed.retain(|(_, range)| !range.is_empty());
+        plan
+    }
+
+    fn take_between_checkpoints(&mut self, parts: &[Part]) {
+        let checkpoints = &self.index.sums.checkpoints;
+        let (starts, ends): (Vec<_>, Vec<_>) =
+            parts.iter().map(|(_, range)| (range.start, range.end)).unzip();
+        let (first, last) = (checkpoints.nearest(&starts), checkpoints.nearest(&ends));
+        if first >= last {
+            self.added = parts.to_vec();
+            return;
+        }
+        self.between = Some((first, last));
+        let positions = checkpoints.positions(first).iter().zip(checkpoints.positions(last));
+        for ((thread, range), (&first, &last)) in parts.iter().zip(positions) {
+            self.added.extend([(*thread, range.start..first), (*thread, last..range.end)]);
+            self.removed.extend([(*thread, first..range.start), (*thread, range.end..last)]);
+        }
+    }
+
+    /// Whether the sums are those of all usual threads.
+    pub(crate) fn is_all(&self) -> bool {
+        self.between == Some((0, self.index.sums.checkpoints.last()))
+            && self.added.is_empty()
+            && self.removed.is_empty()
+    }
+
+    /// The sums. O(nodes + nodes of whole threads + samples gone through).
+    pub(crate) fn sums(&self) -> Sums {
+        let nodes = self.index.forest.len();
+        let mut sums = match self.between {
+            Some((first, last)) => self.index.sums.checkpoints.between(first, last),
+            None => Sums::new(nodes),
+        };
+        for &thread in &self.whole {
+            self.index.sums.of_thread(thread, self.state).for_each(|thread| sums.add_thread(thread));
+        }
+        self.add_parts(&mut sums);
+        self.go_through(&self.removed, |node, amount| sums.subtract(node, amount));
+        sums
+    }
+
+    fn add_parts(&self, sums: &mut Sums) {
+        let nodes = self.index.forest.len();
+        let samples: usize = self.added.iter().map(|(_, range)| range.len()).sum();
+        // Each CPU needs its own sums of all nodes.
+        if samples < SAMPLES_WORTH_SHARING.max(2 * nodes) {
+            self.go_through(&self.added, |node, amount| sums.add(node, amount));
+            return;
+        }
+        let pieces = parallel::pieces(self.added.len(), 1, |range| {
+            let mut piece = Sums::new(nodes);
+            self.go_through(&self.added[range], |node, amount| piece.add(node, amount));
+            piece
+        });
+        for piece in &pieces {
+            sums.add_all(piece);
+        }
+    }
+
+    /// Goes through the samples of some parts.
+    fn go_through(&self, parts: &[Part], mut take: impl FnMut(Option<u32>, Amount)) {
+        for (thread, range) in parts {
+            self.index.sums.columns[thread.index()].go_through(range.clone(), self.state, &mut take);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::{Sample, ThreadIndex};
+
+    use crate::amount::Amount;
+    use crate::selection::Selection;
+    use crate::test_profile::{TestProfile, tree_text, with_view};
+
+    #[test]
+    fn samples_that_cpus_share_are_all_summed_once() {
+        const COUNT: u64 = 150_000;
+        let mut test = TestProfile::new();
+        for stack in ["a b", "a c", ""] {
+            test.thread("1", stack);
+            for _ in 0..COUNT {
+                test.sample(stack, 1);
+            }
+        }
+        let profile = test.finish();
+        // More and less than half: what is not chosen is taken away, or what is chosen is added.
+        for (end, count) in
+            [(COUNT / 2 + 1, COUNT / 2 + 1), (COUNT / 2 - 1, COUNT / 2 - 1), (2 * COUNT, COUNT)]
+        {
+            let selection = Selection { range: Some(0..end * 1_000_000), ..Selection::default() };
+            with_view(&profile, &selection, |view| {
+                assert_eq!(view.total().weight, 3 * count);
+                let nodes = tree_text(view.call_tree());
+                assert_eq!(nodes, format!("a:{},0 .b:{count},{count} .c:{count},{count}", 2 * count));
+            });
+        }
+    }
+
+    #[test]
+    fn figures_that_are_too_great_for_little_room_are_summed_too() {
+        let mut test = TestProfile::new();
+        test.thread("1", "a");
+        for _ in 0..4 {
+            test.sample("f", 1);
+        }
+        let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
+        thread.samples[2] = Sample { cpu_delta: 1 << 40, weight: u32::MAX, ..thread.samples[2] };
+        let profile = test.finish();
+        for (range, expected) in [
+            (1_000_000..3_000_000, Amount { weight: (1 << 32), cpu_ns: (1 << 40) + 1_000_000 }),
+            (0..2_000_000, Amount { weight: 2, cpu_ns: 1_000_000 }),
+        ] {
+            let selection = Selection { range: Some(range), ..Selection::default() };
+            with_view(&profile, &selection, |view| assert_eq!(view.total(), expected));
+        }
+    }
+}

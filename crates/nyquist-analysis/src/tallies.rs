@@ -1,0 +1,136 @@
+//! What a thread's samples sum to from its beginning on, every few samples: any run of samples is the difference of two.
+
+use nyquist_profile::{Profile, Sample, Thread};
+
+use crate::amount::Amount;
+use crate::selection::SampleState;
+use crate::spans;
+
+/// So many samples are between two tallies.
+pub(crate) const STEP: usize = 32;
+
+/// What the samples before some sample of a thread sum to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    on_cpu: Count,
+    off_cpu: Count,
+    /// The time that the spans of samples on the CPU stand for, in ns. Sums of hostile figures wrap around, so that
+    /// differences are right.
+    ran_ns: u64,
+    /// The time of the last sample on the CPU, 0 before the first.
+    last_ran: u64,
+}
+
+/// How many samples, and what they sum to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Count {
+    pub(crate) samples: u64,
+    pub(crate) amount: Amount,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, amount: Amount) {
+        self.samples += 1;
+        self.amount += amount;
+    }
+}
+
+impl std::ops::AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.amount += other.amount;
+    }
+}
+
+impl std::ops::Sub for Count {
+    type Output = Self;
+
+    fn sub(self, other: Self) -> Self {
+        Self { samples: self.samples - other.samples, amount: self.amount - other.amount }
+    }
+}
+
+impl Tally {
+    fn add(&mut self, profile: &Profile, sample: &Sample, is_first: bool) {
+        let count = if sample.off_cpu { &mut self.off_cpu } else { &mut self.on_cpu };
+        count.add(Amount::of_sample(profile, sample, is_first));
+        if sample.off_cpu {
+            return;
+        }
+        // One at the time of the sample before it has no time to stand for.
+        if sample.time > self.last_ran {
+            self.ran_ns = self.ran_ns.wrapping_add(spans::length(profile.meta(), sample, is_first));
+        }
+        self.last_ran = sample.time;
+    }
+
+    /// The samples in a state.
+    pub(crate) fn count(self, state: SampleState) -> Count {
+        let mut count = Count::default();
+        if state.includes(false) {
+            count += self.on_cpu;
+        }
+        if state.includes(true) {
+            count += self.off_cpu;
+        }
+        count
+    }
+
+    /// The time of the last sample on the CPU, 0 before the first.
+    pub(crate) fn last_ran(self) -> u64 {
+        self.last_ran
+    }
+
+    /// What the thread ran between two tallies, in ns.
+    pub(crate) fn ran_since(self, earlier: Self) -> u64 {
+        self.ran_ns.wrapping_sub(earlier.ran_ns)
+    }
+}
+
+/// The tallies of a thread: before its first sample and after each [`STEP`] more.
+#[derive(Debug)]
+pub(crate) struct Tallies(Vec<Tally>);
+
+impl Tallies {
+    pub(crate) fn new(profile: &Profile, thread: &Thread) -> Self {
+        let mut tally = Tally::default();
+        let mut tallies = Vec::with_capacity(thread.samples.len() / STEP + 1);
+        for (position, sample) in thread.samples.iter().enumerate() {
+            if position.is_multiple_of(STEP) {
+                tallies.push(tally);
+            }
+            tally.add(profile, sample, position == 0);
+        }
+        if thread.samples.len().is_multiple_of(STEP) {
+            tallies.push(tally);
+        }
+        Self(tallies)
+    }
+
+    /// How many samples are not after `time`, and their tally. `block` is the last of the thread's tallies that is not
+    /// after it.
+    pub(crate) fn until(
+        &self,
+        time: u64,
+        block: usize,
+        samples: &[Sample],
+        profile: &Profile,
+    ) -> (usize, Tally) {
+        let (mut position, mut tally) = (block * STEP, self.0[block]);
+        while let Some(sample) = samples.get(position).filter(|sample| sample.time <= time) {
+            tally.add(profile, sample, position == 0);
+            position += 1;
+        }
+        (position, tally)
+    }
+
+    /// The tally before the sample at `position` of the thread.
+    pub(crate) fn before(&self, position: usize, profile: &Profile, thread: &Thread) -> Tally {
+        let mut tally = self.0[position / STEP];
+        let start = position - position % STEP;
+        for (position, sample) in (start..).zip(&thread.samples[start..position]) {
+            tally.add(profile, sample, position == 0);
+        }
+        tally
+    }
+}

@@ -1,0 +1,95 @@
+//! Which thread is on each CPU, and since when.
+
+use crate::event::{Tid, Timestamp};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The stays of threads on CPUs that have not ended.
+#[derive(Debug, Default)]
+pub(crate) struct OnCpu {
+    stays: FxHashMap<u32, Stay>,
+    /// The threads that were seen to come to a CPU or to leave one.
+    seen: FxHashSet<Tid>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stay {
+    tid: Tid,
+    since: Timestamp,
+}
+
+/// When a stay that has ended began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Began {
+    /// When the thread was seen to come.
+    At(Timestamp),
+    /// Before the thread was ever seen: it has been there since it was born or the recording began.
+    BeforeAll,
+}
+
+impl OnCpu {
+    /// A thread comes to a CPU. Events of several recorded threads may all tell of it.
+    pub(crate) fn arrive(&mut self, cpu: u32, tid: Tid, now: Timestamp) {
+        self.seen.insert(tid);
+        if self.stays.get(&cpu).is_none_or(|stay| stay.tid != tid) {
+            self.stays.insert(cpu, Stay { tid, since: now });
+        }
+    }
+
+    /// A thread leaves a CPU; `None` where it is not known to have been there.
+    pub(crate) fn leave(&mut self, cpu: u32, tid: Tid) -> Option<Began> {
+        let is_new = self.seen.insert(tid);
+        match self.stays.get(&cpu) {
+            Some(stay) if stay.tid == tid => self.stays.remove(&cpu).map(|stay| Began::At(stay.since)),
+            _ => is_new.then_some(Began::BeforeAll),
+        }
+    }
+
+    /// A thread is born: one of its number that was seen before was another one.
+    pub(crate) fn forget(&mut self, tid: Tid) {
+        self.seen.remove(&tid);
+    }
+
+    /// Ends all stays, in the order of the CPUs.
+    pub(crate) fn leave_all(&mut self) -> Vec<(u32, Tid, Timestamp)> {
+        let mut stays: Vec<_> = self.stays.drain().map(|(cpu, stay)| (cpu, stay.tid, stay.since)).collect();
+        stays.sort_unstable_by_key(|(cpu, ..)| *cpu);
+        stays
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: Tid = Tid(1);
+    const TWO: Tid = Tid(2);
+
+    #[test]
+    fn a_stay_begins_when_its_thread_was_first_seen_to_come() {
+        let mut on_cpu = OnCpu::default();
+        on_cpu.arrive(0, ONE, Timestamp(5));
+        on_cpu.arrive(0, ONE, Timestamp(6));
+        on_cpu.arrive(1, TWO, Timestamp(7));
+        assert_eq!(on_cpu.leave(0, ONE), Some(Began::At(Timestamp(5))));
+        assert_eq!(on_cpu.leave(0, ONE), None, "it was told of twice");
+        assert_eq!(on_cpu.leave_all(), [(1, TWO, Timestamp(7))]);
+    }
+
+    #[test]
+    fn a_thread_that_was_there_from_the_beginning_was_so_once() {
+        let mut on_cpu = OnCpu::default();
+        assert_eq!(on_cpu.leave(0, ONE), Some(Began::BeforeAll));
+        assert_eq!(on_cpu.leave(0, ONE), None);
+        on_cpu.forget(ONE);
+        assert_eq!(on_cpu.leave(0, ONE), Some(Began::BeforeAll), "another thread of this number");
+    }
+
+    #[test]
+    fn a_thread_whose_place_another_has_taken_unseen_leaves_nothing() {
+        let mut on_cpu = OnCpu::default();
+        on_cpu.arrive(0, ONE, Timestamp(5));
+        on_cpu.arrive(0, TWO, Timestamp(9));
+        assert_eq!(on_cpu.leave(0, ONE), None);
+        assert_eq!(on_cpu.leave(0, TWO), Some(Began::At(Timestamp(9))));
+    }
+}

@@ -1,0 +1,164 @@
+//! Outer parts of stacks that were read from living processes, as records of a perf.data file.
+//!
+//! The kernel has no record for them. They are written as `TEXT_POKE` with the CPU mode of user code: a record that says which
+//! bytes are at an address, of which the kernel writes none but for its own code, and which perf leaves alone unless they
+//! are of that. Its new bytes are pages that have changed since the thread's stack was read before; its old bytes are four
+//! numbers of 64 bits, the lowest byte first: when it was read, the first address and the number of bytes of what was read,
+//! and how many records of the same reading follow. Whose stack it is and the event's time are in the record's trailer.
+
+use bytes::Bytes;
+use nyquist_object::Avma;
+use nyquist_perf::{RecordFormat, RecordId, TextPoke};
+use rustc_hash::FxHashMap;
+
+use crate::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
+
+/// The most pages in a record, which is shorter than 64 kB.
+const PAGES_A_RECORD: usize = 14;
+/// The most bytes of a reading that are believed.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// What was written or read last of each thread.
+#[derive(Debug, Default)]
+pub(crate) struct LiveStackRecords {
+    last: FxHashMap<Tid, LiveStack>,
+    /// Of each thread, the pages of a reading that is not complete.
+    pending: FxHashMap<Tid, Vec<(u64, Bytes)>>,
+}
+
+impl LiveStackRecords {
+    /// The records of a reading.
+    pub(crate) fn encode(&mut self, live: &LiveStack, time: Timestamp, format: &RecordFormat) -> Vec<u8> {
+        let last = self.last.insert(live.tid, live.clone()).filter(|last| last.pid == live.pid);
+        let is_new = |(address, page): &(Avma, &Bytes)| {
+            last.as_ref().and_then(|last| page_at(last, *address)) != Some(*page)
+        };
+        let addresses = (0..).map(|index: u64| Avma(live.start.0 + index * LiveStack::PAGE as u64));
+        let changed: Vec<_> = addresses.zip(&live.pages).filter(is_new).collect();
+        let runs: Vec<_> = changed
+            .chunk_by(|(one, _), (next, _)| next.0 - one.0 == LiveStack::PAGE as u64)
+            .flat_map(|run| run.chunks(PAGES_A_RECORD))
+            .map(|run| (run[0].0, run.iter().flat_map(|(_, page)| page.iter().copied()).collect::<Vec<u8>>()))
+            .collect();
+        // A reading in which nothing has changed is one, too.
+        let runs = if runs.is_empty() { vec![(live.start, Vec::new())] } else { runs };
+        let id = RecordId { task: Some((live.pid.0, live.tid.0)), time: Some(time.0), ..RecordId::default() };
+        let bytes = (live.pages.len() * LiveStack::PAGE) as u64;
+        let record = |(index, (address, new)): (usize, &(Avma, Vec<u8>))| {
+            let left = (runs.len() - 1 - index) as u64;
+            let about = [live.read_at.0, live.start.0, bytes, left].map(u64::to_le_bytes).concat();
+            format.encode_text_poke(USER, &TextPoke { address: address.0, old: &about, new }, &id)
+        };
+        runs.iter().enumerate().flat_map(record).collect()
+    }
+
+    /// Takes a record, and gives back the reading that it completes.
+    pub(crate) fn decode(&mut self, poke: &TextPoke<'_>, id: &RecordId) -> Option<Event> {
+        let (pid, tid) = id.task.map(|(pid, tid)| (Pid(pid), Tid(tid)))?;
+        let (about, []) = poke.old.as_chunks::<8>() else { return None };
+        let [read_at, start, bytes, left] = *about else { return None };
+        let [read_at, start, bytes, left] = [read_at, start, bytes, left].map(u64::from_le_bytes);
+        let pending = self.pending.entry(tid).or_default();
+        let pages = poke.new.as_chunks::<{ LiveStack::PAGE }>().0.iter();
+        let addresses = (0..).map(|index: u64| poke.address.wrapping_add(index * LiveStack::PAGE as u64));
+        // A copy of its own: a piece of the file must not be held for it.
+        pending.extend(addresses.zip(pages.map(|page| Bytes::copy_from_slice(&page[..]))));
+        if left > 0 {
+            return None;
+        }
+        let new = std::mem::take(pending);
+        let last = self.last.get(&tid).filter(|last| last.pid == pid);
+        let pages = pages_of(start, bytes, &new, last)?;
+        let live = LiveStack { pid, tid, read_at: Timestamp(read_at), start: Avma(start), pages };
+        self.last.insert(tid, live.clone());
+        let kind = EventKind::LiveStack(Box::new(live));
+        Some(Event { time: Timestamp(id.time?), cpu: None, kind })
+    }
+}
+
+/// `PERF_RECORD_MISC_USER`.
+const USER: u16 = 2;
+
+fn page_at(live: &LiveStack, address: Avma) -> Option<&Bytes> {
+    let offset = usize::try_from(address.0.checked_sub(live.start.0)?).ok()?;
+    live.pages.get(offset / LiveStack::PAGE).filter(|_| offset.is_multiple_of(LiveStack::PAGE))
+}
+
+/// All pages of a reading: those that are new, and of the others what was there before.
+fn pages_of(start: u64, bytes: u64, new: &[(u64, Bytes)], last: Option<&LiveStack>) -> Option<Vec<Bytes>> {
+    let new: FxHashMap<u64, &Bytes> = new.iter().map(|(address, page)| (*address, page)).collect();
+    let page = |index: u64| {
+        let address = start.checked_add(index * LiveStack::PAGE as u64)?;
+        let known = || last.and_then(|last| page_at(last, Avma(address)));
+        new.get(&address).copied().or_else(known).cloned()
+    };
+    (0..bytes.min(MOST_BYTES) / LiveStack::PAGE as u64).map(page).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_perf::{Body, Header, SampleType, parse_record};
+
+    fn format() -> RecordFormat {
+        let sample_type = SampleType::TID.with(SampleType::TIME).with(SampleType::IDENTIFIER);
+        RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() }
+    }
+
+    fn live(read_at: u64, start: u64, pages: &[u8]) -> LiveStack {
+        let pages = pages.iter().map(|byte| Bytes::from(vec![*byte; LiveStack::PAGE])).collect();
+        LiveStack { pid: Pid(7), tid: Tid(9), read_at: Timestamp(read_at), start: Avma(start), pages }
+    }
+
+    /// Writes and reads each in turn, and says how many records that took.
+    fn through(readings: &[LiveStack]) -> Vec<usize> {
+        let (mut writer, mut reader) = (LiveStackRecords::default(), LiveStackRecords::default());
+        let mut counts = Vec::new();
+        for live in readings {
+            let bytes = Bytes::from(writer.encode(live, Timestamp(live.read_at.0 - 5), &format()));
+            let (mut at, mut count, mut events) = (0, 0, Vec::new());
+            while at < bytes.len() {
+                let record = parse_record(&bytes[at..], &format()).unwrap();
+                let Body::TextPoke(poke) = &record.body else { panic!("{record:?}") };
+                events.extend(reader.decode(poke, &record.id));
+                at += usize::from(Header::parse(&bytes[at..]).unwrap().size);
+                count += 1;
+            }
+            let kind = EventKind::LiveStack(Box::new(live.clone()));
+            assert_eq!(events, [Event { time: Timestamp(live.read_at.0 - 5), cpu: None, kind }]);
+            counts.push(count);
+        }
+        counts
+    }
+
+    #[test]
+    fn what_is_written_is_read_and_only_what_has_changed_is_written() {
+        let many: Vec<u8> = (0..40).collect();
+        let readings = [
+            live(100, 0x10000, &[1, 2, 3, 4]),
+            live(200, 0x10000, &[1, 2, 3, 4]),
+            live(300, 0xf000, &[0, 1, 9, 3, 5]),
+            live(400, 0x11000, &[9, 3]),
+            live(500, 0x10000, &many),
+        ];
+        assert_eq!(through(&readings), [1, 1, 3, 1, 3]);
+    }
+
+    #[test]
+    fn a_reading_of_which_pages_are_missing_is_none() {
+        let mut reader = LiveStackRecords::default();
+        let id = RecordId { task: Some((7, 9)), time: Some(1), ..RecordId::default() };
+        let mut check = |about: &[u64], new: &[u8], is_one: bool| {
+            let old: Vec<u8> = about.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let poke = TextPoke { address: 0x1000, old: &old, new };
+            assert_eq!(reader.decode(&poke, &id).is_some(), is_one, "{about:x?}");
+        };
+        let page = [1; LiveStack::PAGE];
+        check(&[5, 0x1000, 0x1000, 0], &[], false);
+        check(&[5, 0x1000, 0x2000, 0], &page, false);
+        check(&[5, 0x1000, u64::MAX, 0], &page, false);
+        check(&[5, u64::MAX, 0x2000, 0], &page, false);
+        check(&[5, 0x1000], &page, false);
+        check(&[5, 0x1000, 0x1000, 0], &page, true);
+    }
+}

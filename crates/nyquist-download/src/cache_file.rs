@@ -1,0 +1,163 @@
+//! A file in a cache: it appears whole, under its final name, after it was looked into.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, lchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// What the name of a file that is being written ends in.
+const PENDING: &str = ".part";
+
+/// A file that is being written is younger than this.
+const ABANDONED_AFTER: Duration = Duration::from_hours(24);
+
+/// The user and group that new files get, where they are not the process's own.
+pub(crate) type Owner = Option<(u32, u32)>;
+
+/// A file that is removed again unless it is kept.
+#[derive(Debug)]
+pub(crate) struct PendingFile {
+    pub(crate) file: File,
+    pub(crate) path: PathBuf,
+    target: PathBuf,
+}
+
+impl PendingFile {
+    /// Opens a new file beside `target`, in folders that are made where they are missing.
+    pub(crate) fn create(target: &Path, owner: Owner) -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
+        create_folder(folder, owner)?;
+        let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("{name}.{}-{number}{PENDING}", std::process::id()));
+        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        let pending = Self { file, path, target: target.to_owned() };
+        if let Some((uid, gid)) = owner {
+            fchown(&pending.file, Some(uid), Some(gid))?;
+        }
+        Ok(pending)
+    }
+
+    /// Gives it its final name, in the place of whatever was there.
+    pub(crate) fn keep(self, mode: u32) -> io::Result<()> {
+        self.file.set_permissions(Permissions::from_mode(mode))?;
+        fs::rename(&self.path, &self.target)
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        // After it was kept there is nothing of that name any more.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes a folder and those above it that are missing.
+pub(crate) fn create_folder(folder: &Path, owner: Owner) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
+        create_folder(above, owner)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => owner.map_or(Ok(()), |(uid, gid)| lchown(folder, Some(uid), Some(gid))),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A file below a cache's folder.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    /// When it was last used.
+    pub(crate) used: Option<SystemTime>,
+}
+
+/// All files below `folder`, at most `depth` folders down; links are not followed. None where there is no folder.
+pub(crate) fn entries(folder: &Path, depth: usize) -> io::Result<Vec<Entry>> {
+    let mut found = Vec::new();
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((folder, level)) = folders.pop() {
+        let listed = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            listed => listed?,
+        };
+        for entry in listed {
+            let entry = entry?;
+            let Ok(metadata) = entry.metadata() else { continue };
+            if metadata.is_dir() && level < depth {
+                folders.push((entry.path(), level + 1));
+            } else if metadata.is_file() {
+                let times = [metadata.accessed().ok(), metadata.modified().ok()];
+                let used = times.into_iter().flatten().max();
+                found.push(Entry { path: entry.path(), bytes: metadata.len(), used });
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file was left behind by a process that was killed.
+pub(crate) fn is_abandoned(entry: &Entry) -> bool {
+    let is_pending = entry.path.to_string_lossy().ends_with(PENDING);
+    let age = entry.used.and_then(|used| SystemTime::now().duration_since(used).ok());
+    is_pending && age.is_some_and(|age| age > ABANDONED_AFTER)
+}
+
+/// Removes a file, and the folders above it, up to `top`, that are empty then.
+pub(crate) fn remove(path: &Path, top: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    remove_empty_folders(path, top);
+    Ok(())
+}
+
+/// Removes the folders above `path`, below `top`, that are empty.
+pub(crate) fn remove_empty_folders(path: &Path, top: &Path) {
+    let above = path.ancestors().skip(1).take_while(|folder| *folder != top && folder.starts_with(top));
+    for folder in above {
+        // A folder that has files stays.
+        if fs::remove_dir(folder).is_err() {
+            break;
+        }
+    }
+}
+
+/// Notes that a file was used, for those who remove what was not.
+pub(crate) fn renew(path: &Path) {
+    let times = fs::FileTimes::new().set_accessed(SystemTime::now());
+    let _ = File::open(path).and_then(|file| file.set_times(times));
+}
+
+/// What a cache's folder holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many files.
+    pub files: u64,
+    /// Their bytes, all together.
+    pub bytes: u64,
+}
+
+/// How deep the files of any cache here are.
+const DEEPEST: usize = 4;
+
+/// What a cache's folder holds; nothing where there is none.
+pub fn usage(folder: &Path) -> io::Result<Usage> {
+    let entries = entries(folder, DEEPEST)?;
+    Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
+}
+
+/// Removes all files of a cache's folder, and says what they were. Only for folders that nothing else is in.
+pub fn clear(folder: &Path) -> io::Result<Usage> {
+    let entries = entries(folder, DEEPEST)?;
+    entries.iter().try_for_each(|entry| remove(&entry.path, folder))?;
+    Ok(Usage { files: entries.len() as u64, bytes: entries.iter().map(|entry| entry.bytes).sum() })
+}

@@ -1,0 +1,392 @@
+//! The client of debuginfod servers, as elfutils' own is: the same variables, and the same cache, so that what one
+//! program has downloaded serves the others (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
+
+use crate::cache_file::{self, Owner, PendingFile, create_folder, entries, is_abandoned, renew};
+use crate::transfer::{Address, Client, Failure};
+use crate::{Limits, Observer};
+use nyquist_symbols::{Fetched, Outcome, RemoteFile};
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// For how long it is believed that there is no such file, unless the cache's folder says otherwise.
+const MISS_HOLDS: u64 = 600;
+
+/// How often the cache is cleaned, and of what: both in seconds, unless its folder says otherwise.
+const CLEAN_EVERY: u64 = 86_400;
+const KEEP_UNUSED: u64 = 604_800;
+
+/// The files in the cache's folder that say otherwise.
+const MISS_FILE: &str = "cache_miss_s";
+const CLEAN_FILE: &str = "cache_clean_interval_s";
+const UNUSED_FILE: &str = "max_unused_age_s";
+
+/// How often a connection that broke is tried again.
+const RETRIES: u32 = 2;
+
+/// The longest name of a source file in the cache: half of what file systems allow, as elfutils does.
+const MAX_NAME: usize = 126;
+
+/// The most that is read of a file of headers or of a number.
+const MAX_CONFIG: u64 = 64 << 10;
+
+/// The servers, the cache and the bounds.
+#[derive(Debug)]
+pub struct Debuginfod {
+    servers: Vec<String>,
+    cache: PathBuf,
+    client: Client,
+    owner: Owner,
+}
+
+impl Debuginfod {
+    /// What the environment asks for: `None` where `DEBUGINFOD_URLS` names no server. `var` gives the value of a
+    /// variable; new files are given to `owner`.
+    pub fn from_environment(
+        var: impl Fn(&str) -> Option<OsString>,
+        owner: Option<(u32, u32)>,
+    ) -> Option<Self> {
+        let text = |name: &str| var(name).and_then(|value| value.into_string().ok());
+        let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
+        let servers = servers(&text("DEBUGINFOD_URLS")?);
+        if servers.is_empty() {
+            return None;
+        }
+        let cache = cache_folder(&var)?;
+        let seconds = |value: u64| (value > 0).then(|| Duration::from_secs(value));
+        let default = Limits::default();
+        let limits = Limits {
+            timeout: number("DEBUGINFOD_TIMEOUT").map_or(default.timeout, seconds),
+            max_time: number("DEBUGINFOD_MAXTIME").and_then(seconds),
+            max_bytes: number("DEBUGINFOD_MAXSIZE").filter(|max| *max > 0).unwrap_or(default.max_bytes),
+        };
+        let mut headers = text("DEBUGINFOD_HEADERS_FILE").map(|file| headers(&file)).unwrap_or_default();
+        headers.push(("X-Debuginfod-Maxsize".to_owned(), limits.max_bytes.to_string()));
+        let retries = number("DEBUGINFOD_RETRY_LIMIT").map_or(RETRIES, |limit| limit.min(10) as u32);
+        Some(Self { servers, cache, client: Client::new(limits, headers, retries), owner })
+    }
+
+    /// The folder of the cache that elfutils and gdb share; `None` without a home folder.
+    pub fn cache_folder(var: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+        cache_folder(&var)
+    }
+
+    /// The servers, in the order in which they are named.
+    pub fn servers(&self) -> &[String] {
+        &self.servers
+    }
+
+    /// Gets a file from the cache or the servers. The files of other kinds of servers are not there.
+    pub(crate) fn fetch(
+        &self,
+        file: &RemoteFile<'_>,
+        check: &dyn Fn(&Path) -> Outcome,
+        observer: &dyn Observer,
+    ) -> Fetched {
+        let Some(wanted) = Wanted::of(file) else { return Fetched::default() };
+        let target = self.cache.join(&wanted.id).join(&wanted.file_name);
+        let mut fetched = Fetched::default();
+        match self.in_cache(&target, check) {
+            Cached::Unknown => {}
+            Cached::Useless(outcome) => fetched.tried.push((target.clone(), outcome)),
+            Cached::Known(outcome) => {
+                let path = (outcome == Outcome::Used).then(|| target.clone());
+                return Fetched { path, tried: vec![(target, outcome)] };
+            }
+        }
+        // A cache that cannot be cleaned can still be used.
+        let _ = self.clean();
+        self.download(&wanted, &target, check, observer, &mut fetched);
+        fetched
+    }
+
+    fn in_cache(&self, target: &Path, check: &dyn Fn(&Path) -> Outcome) -> Cached {
+        let Ok(metadata) = fs::metadata(target) else { return Cached::Unknown };
+        if metadata.len() > 0 {
+            return match check(target) {
+                Outcome::Used => {
+                    renew(target);
+                    Cached::Known(Outcome::Used)
+                }
+                outcome => Cached::Useless(outcome),
+            };
+        }
+        let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
+        let holds = Duration::from_secs(self.number_in(MISS_FILE, MISS_HOLDS));
+        if age.is_none_or(|age| age > holds) {
+            return Cached::Unknown;
+        }
+        let text = "no server had it when it was asked for last (an empty file says so)";
+        Cached::Known(Outcome::Unreadable(text.to_owned()))
+    }
+
+    fn download(
+        &self,
+        wanted: &Wanted,
+        target: &Path,
+        check: &dyn Fn(&Path) -> Outcome,
+        observer: &dyn Observer,
+        fetched: &mut Fetched,
+    ) {
+        let mut open: Vec<Address> = self.servers.iter().map(|server| wanted.address(server)).collect();
+        while !open.is_empty() {
+            let mut pending = match PendingFile::create(target, self.owner) {
+                Ok(pending) => pending,
+                Err(error) => {
+                    let outcome = Outcome::Unreadable(format!("cannot write there: {error}"));
+                    return fetched.tried.push((target.to_owned(), outcome));
+                }
+            };
+            let race = self.client.get(&open, &mut pending.file, observer);
+            let is_missing = race.failures.iter().all(|(_, failure)| *failure == Failure::NotFound);
+            let urls = |number: usize| PathBuf::from(&open[number].url);
+            fetched
+                .tried
+                .extend(race.failures.iter().map(|(number, failure)| (urls(*number), outcome_of(failure))));
+            let Some(winner) = race.winner else {
+                drop(pending);
+                if is_missing {
+                    self.note_miss(target);
+                }
+                return;
+            };
+            let outcome = check(&pending.path);
+            let is_used = outcome == Outcome::Used;
+            fetched.tried.push((urls(winner), outcome));
+            if is_used {
+                match pending.keep(0o400) {
+                    Ok(()) => fetched.path = Some(target.to_owned()),
+                    Err(error) => {
+                        let outcome = Outcome::Unreadable(format!("cannot be kept: {error}"));
+                        fetched.tried.push((target.to_owned(), outcome));
+                    }
+                }
+                return;
+            }
+            // It has lied. The others may know better.
+            let failed: Vec<_> = race.failures.iter().map(|(number, _)| *number).chain([winner]).collect();
+            let mut number = 0;
+            open.retain(|_| {
+                number += 1;
+                !failed.contains(&(number - 1))
+            });
+        }
+    }
+
+    /// Leaves an empty file where the file would be.
+    fn note_miss(&self, target: &Path) {
+        // What is not noted is asked for again.
+        if let Ok(pending) = PendingFile::create(target, self.owner) {
+            let _ = pending.keep(0o600);
+        }
+    }
+
+    /// Removes what nobody has used for long, at most once a day.
+    fn clean(&self) -> io::Result<()> {
+        let interval = self.cache.join(CLEAN_FILE);
+        let every = Duration::from_secs(self.number_in(CLEAN_FILE, CLEAN_EVERY));
+        let now = SystemTime::now();
+        match fs::metadata(&interval).and_then(|metadata| metadata.modified()) {
+            Ok(last) if now.duration_since(last).is_ok_and(|age| age < every) => return Ok(()),
+            Ok(_) => fs::File::open(&interval)?.set_modified(now)?,
+            Err(_) => {
+                create_folder(&self.cache, self.owner)?;
+                fs::write(&interval, CLEAN_EVERY.to_string())?;
+                if let Some((uid, gid)) = self.owner {
+                    std::os::unix::fs::lchown(&interval, Some(uid), Some(gid))?;
+                }
+                return Ok(());
+            }
+        }
+        let unused = Duration::from_secs(self.number_in(UNUSED_FILE, KEEP_UNUSED));
+        for entry in entries(&self.cache, 1)? {
+            let age = entry.used.and_then(|used| now.duration_since(used).ok());
+            let is_old = age.is_some_and(|age| age > unused) && is_of_cache(&entry.path);
+            if is_old || is_abandoned(&entry) {
+                cache_file::remove(&entry.path, &self.cache)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn number_in(&self, file: &str, otherwise: u64) -> u64 {
+        read_config(&self.cache.join(file)).and_then(|text| text.trim().parse().ok()).unwrap_or(otherwise)
+    }
+}
+
+/// What the cache says.
+enum Cached {
+    Unknown,
+    /// There is a file, which is not the one that is wanted.
+    Useless(Outcome),
+    Known(Outcome),
+}
+
+pub(crate) fn outcome_of(failure: &Failure) -> Outcome {
+    match failure {
+        Failure::NotFound => Outcome::Missing,
+        failure => Outcome::Unreadable(failure.to_string()),
+    }
+}
+
+/// A file as a server and the cache name it.
+struct Wanted {
+    id: String,
+    file_name: String,
+    /// Behind the id in the address.
+    place: String,
+}
+
+impl Wanted {
+    fn of(file: &RemoteFile<'_>) -> Option<Self> {
+        let (id, file_name, place) = match file {
+            RemoteFile::Binary(id) => (id, "executable".to_owned(), "executable".to_owned()),
+            RemoteFile::DebugFile(id) => (id, "debuginfo".to_owned(), "debuginfo".to_owned()),
+            RemoteFile::Source { build_id, path } => {
+                let below = path.strip_prefix('/')?;
+                (build_id, format!("source-{}", escaped(path)), format!("source/{}", encoded(below)))
+            }
+            RemoteFile::Pdb { .. } | RemoteFile::Pe { .. } | RemoteFile::Breakpad { .. } => return None,
+        };
+        Some(Self { id: id.to_string(), file_name, place })
+    }
+
+    fn address(&self, server: &str) -> Address {
+        let url = format!("{server}/buildid/{}/{}", self.id, self.place);
+        Address { server: server.to_owned(), url }
+    }
+}
+
+/// The servers of `DEBUGINFOD_URLS`. Words such as `ima:enforcing`, between them, ask for signatures.
+fn servers(urls: &str) -> Vec<String> {
+    let urls = urls.split_ascii_whitespace().map(|url| url.trim_end_matches('/'));
+    let mut servers: Vec<String> = Vec::new();
+    for url in urls.filter(|url| url.starts_with("http://") || url.starts_with("https://")) {
+        if !servers.iter().any(|known| known == url) {
+            servers.push(url.to_owned());
+        }
+    }
+    servers
+}
+
+fn cache_folder(var: &impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let path = |name: &str| var(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(folder) = path("DEBUGINFOD_CACHE_PATH") {
+        return Some(folder);
+    }
+    let home = path("HOME");
+    let old = home.as_ref().map(|home| home.join(".debuginfod_client_cache"));
+    if let Some(old) = old.filter(|old| old.exists()) {
+        return Some(old);
+    }
+    let caches = path("XDG_CACHE_HOME").or_else(|| Some(home?.join(".cache")))?;
+    Some(caches.join("debuginfod_client"))
+}
+
+/// The headers in a file: `NAME: VALUE`, a line each.
+fn headers(file: &str) -> Vec<(String, String)> {
+    let text = read_config(Path::new(file)).unwrap_or_default();
+    let pairs = text.lines().filter_map(|line| line.split_once(':'));
+    let is_token = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let pairs = pairs.map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
+    pairs.filter(|(name, value)| is_token(name) && !value.bytes().any(|byte| byte < 0x20)).collect()
+}
+
+fn read_config(path: &Path) -> Option<String> {
+    use io::Read as _;
+    let metadata = fs::metadata(path).ok()?;
+    let mut text = String::new();
+    let file = metadata.is_file().then(|| fs::File::open(path)).and_then(Result::ok)?;
+    file.take(MAX_CONFIG).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Whether a path in the cache is one that a client has made.
+fn is_of_cache(path: &Path) -> bool {
+    let Some(name) = path.file_name().map(|name| name.to_string_lossy()) else { return false };
+    let kinds = ["debuginfo", "executable", "source", "section", "hdr-"];
+    let folder = path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    let is_id = folder.is_some_and(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    is_id && kinds.iter().any(|kind| name.starts_with(kind))
+}
+
+/// The name of a source file in the cache: a hash of its path, and what fits of the end of the path, its separators
+/// replaced.
+fn escaped(path: &str) -> String {
+    let hash = path.bytes().fold(5381_u32, |hash, byte| {
+        // The bytes are signed on the machines that the name was made for.
+        hash.wrapping_mul(33).wrapping_add(i32::from(byte as i8) as u32)
+    });
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
+    let name: String = path.bytes().map(|byte| if is_plain(byte) { byte as char } else { '#' }).collect();
+    let kept = name.len().min(MAX_NAME - 9);
+    format!("{hash:08x}-{}", &name[name.len() - kept..])
+}
+
+/// A path for an address: all but plain characters and `/` as `%xx`.
+pub(crate) fn encoded(path: &str) -> String {
+    let mut text = String::with_capacity(path.len());
+    for &byte in std::ffi::OsStr::new(path).as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) {
+            text.push(byte as char);
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(values: &'static [(&'static str, &'static str)]) -> impl Fn(&str) -> Option<OsString> {
+        move |name| values.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+    }
+
+    #[test]
+    fn no_variable_means_no_network() {
+        assert!(Debuginfod::from_environment(environment(&[("HOME", "/h")]), None).is_none());
+        let empty = &[("HOME", "/h"), ("DEBUGINFOD_URLS", " ima:enforcing  ")];
+        assert!(Debuginfod::from_environment(environment(empty), None).is_none());
+    }
+
+    #[test]
+    fn servers_are_words_that_are_addresses() {
+        let text =
+            "ima:enforcing https://a.example/ ima:ignore http://b.example:8002  https://a.example file:///x";
+        assert_eq!(servers(text), ["https://a.example", "http://b.example:8002"]);
+    }
+
+    #[test]
+    fn the_cache_is_the_one_of_elfutils() {
+        let check = |values, expected: &str| {
+            assert_eq!(cache_folder(&environment(values)), Some(PathBuf::from(expected)), "{values:?}");
+        };
+        check(&[("HOME", "/h")], "/h/.cache/debuginfod_client");
+        check(&[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")], "/x/debuginfod_client");
+        check(&[("XDG_CACHE_HOME", "/x"), ("DEBUGINFOD_CACHE_PATH", "/d")], "/d");
+        assert_eq!(cache_folder(&environment(&[])), None);
+    }
+
+    /// The names that debuginfod-find(1) of elfutils 0.192 and later gives these paths.
+    #[test]
+    fn source_files_have_the_names_that_elfutils_gives_them() {
+        assert_eq!(escaped("/a"), format!("{:08x}-#a", 5381_u32 * 33 * 33 + 47 * 33 + 97));
+        let long = format!("/{}/x.c", "d".repeat(200));
+        let name = escaped(&long);
+        assert_eq!(name.len(), MAX_NAME);
+        assert!(name.ends_with("d#x.c"));
+    }
+
+    #[test]
+    fn addresses_are_encoded() {
+        assert_eq!(encoded("usr/src/a b+c/ü.c"), "usr/src/a%20b%2Bc/%C3%BC.c");
+    }
+}

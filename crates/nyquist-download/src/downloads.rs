@@ -1,0 +1,41 @@
+//! All sources of files together.
+
+use crate::{Debuginfod, Observer, SymbolStores};
+use nyquist_symbols::{Fetch, Fetched, Outcome, RemoteFile};
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a [`nyquist_symbols::Finder`] asks for files that are not on this machine.
+#[derive(Debug)]
+pub struct Downloads {
+    debuginfod: Option<Debuginfod>,
+    stores: Option<SymbolStores>,
+    observer: Arc<dyn Observer>,
+}
+
+impl Downloads {
+    /// These sources. `None` where there is none.
+    pub fn new(
+        debuginfod: Option<Debuginfod>,
+        stores: Option<SymbolStores>,
+        observer: Arc<dyn Observer>,
+    ) -> Option<Self> {
+        let has_any = debuginfod.is_some() || stores.is_some();
+        has_any.then_some(Self { debuginfod, stores, observer })
+    }
+}
+
+impl Fetch for Downloads {
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched {
+        let observer = &*self.observer;
+        let debuginfod = self.debuginfod.as_ref().map(|it| it.fetch(file, check, observer));
+        let stores = self.stores.as_ref().map(|it| it.fetch(file, check, observer));
+        // No kind of file is in both.
+        let mut fetched = debuginfod.unwrap_or_default();
+        if let Some(stores) = stores {
+            fetched.path = fetched.path.or(stores.path);
+            fetched.tried.extend(stores.tried);
+        }
+        fetched
+    }
+}

@@ -1,0 +1,152 @@
+//! One HTTP request on a thread of its own, which says what comes. Whoever does not want to wait any more leaves it:
+//! the thread ends by itself when the server says something, or by its timeout.
+
+use std::io::Read as _;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
+use std::time::Duration;
+use ureq::http::{HeaderMap, Response};
+use ureq::tls::{RootCerts, TlsConfig};
+use ureq::{Agent, Body};
+
+/// How many bytes are handed over at once.
+const CHUNK: usize = 128 << 10;
+
+/// How often a server may send elsewhere.
+const MAX_REDIRECTS: u32 = 8;
+
+/// The longest head of an answer.
+const MAX_HEAD: usize = 64 << 10;
+
+/// What comes of a request.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The server has the file, of this size if it says so. Nothing more comes before it is told to go on.
+    Found(Option<u64>),
+    /// Some of the file.
+    Bytes(Vec<u8>),
+    /// The file is complete.
+    End,
+    /// It will not come.
+    Failed(Refusal),
+}
+
+/// Why a server does not give a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// It has none (404).
+    NotFound,
+    /// It is larger than what was asked for (406, as debuginfod says it).
+    TooLarge,
+    /// The server answered something else.
+    Status(u16),
+    /// The server cannot be reached or used. Asking it for other files is in vain.
+    Unreachable(String),
+    /// The connection broke, or the answer makes no sense.
+    Broken(String),
+}
+
+/// A client whose requests end when nothing comes for `timeout`.
+pub(crate) fn agent(timeout: Option<Duration>) -> Agent {
+    let tls = TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build();
+    let config = Agent::config_builder()
+        .tls_config(tls)
+        .http_status_as_error(false)
+        .max_redirects(MAX_REDIRECTS)
+        .max_response_header_size(MAX_HEAD)
+        .user_agent(concat!("nyquist/", env!("CARGO_PKG_VERSION")))
+        .timeout_resolve(timeout)
+        .timeout_connect(timeout)
+        .timeout_recv_response(timeout)
+        .timeout_per_read(timeout)
+        .build();
+    Agent::new_with_config(config)
+}
+
+/// Asks for a file. The events come with `number`; after [`Event::Found`] the thread waits until something is sent to
+/// what is given back, and ends when that is dropped.
+pub(crate) fn start(
+    agent: &Agent,
+    url: &str,
+    headers: &[(String, String)],
+    number: usize,
+    events: SyncSender<(usize, Event)>,
+) -> SyncSender<()> {
+    let (go, may_go) = sync_channel(1);
+    let mut request = agent.get(url);
+    for (name, value) in headers {
+        request = request.header(name, value);
+    }
+    let run = move || {
+        // Sending fails where nobody waits any more.
+        let send = |event| events.send((number, event)).is_ok();
+        match request.call() {
+            Ok(response) => {
+                let _ = answer(response, &may_go, &send);
+            }
+            Err(error) => {
+                send(Event::Failed(refusal(&error)));
+            }
+        }
+    };
+    // Where no thread can be had, the closure with the sender is dropped, which is seen as a request without an answer.
+    let _ = thread::Builder::new().name("download".to_owned()).spawn(run);
+    go
+}
+
+/// Hands over an answer. `None` when nobody wants it.
+fn answer(response: Response<Body>, may_go: &Receiver<()>, send: &impl Fn(Event) -> bool) -> Option<()> {
+    let refused = match response.status().as_u16() {
+        200 => None,
+        404 | 410 => Some(Refusal::NotFound),
+        406 | 413 => Some(Refusal::TooLarge),
+        status => Some(Refusal::Status(status)),
+    };
+    if let Some(refusal) = refused {
+        send(Event::Failed(refusal));
+        return None;
+    }
+    let stated = response.body().content_length();
+    let size = stated.or_else(|| header_number(response.headers(), "x-debuginfod-size"));
+    send(Event::Found(size)).then_some(())?;
+    may_go.recv().ok()?;
+    let mut reader = response.into_body().into_reader();
+    let mut received = 0;
+    loop {
+        let mut bytes = vec![0; CHUNK];
+        match reader.read(&mut bytes) {
+            Ok(0) if stated.is_some_and(|stated| stated != received) => {
+                send(Event::Failed(Refusal::Broken("the answer was cut".to_owned())));
+                return None;
+            }
+            Ok(0) => return send(Event::End).then_some(()),
+            Ok(len) => {
+                bytes.truncate(len);
+                received += len as u64;
+                send(Event::Bytes(bytes)).then_some(())?;
+            }
+            Err(error) => {
+                send(Event::Failed(Refusal::Broken(error.to_string())));
+                return None;
+            }
+        }
+    }
+}
+
+fn header_number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
+
+fn refusal(error: &ureq::Error) -> Refusal {
+    use ureq::Error;
+    match error {
+        Error::Timeout(_) | Error::HostNotFound | Error::ConnectionFailed | Error::BadUri(_) => {
+            Refusal::Unreachable(error.to_string())
+        }
+        Error::Io(io) if io.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Refusal::Unreachable(io.to_string())
+        }
+        Error::Rustls(_) | Error::Tls(_) => Refusal::Unreachable(error.to_string()),
+        other => Refusal::Broken(other.to_string()),
+    }
+}

@@ -1,0 +1,293 @@
+//! Getting one file from the first of several servers that has it, within bounds of time and size.
+
+use crate::Observer;
+use crate::request::{self, Event, Refusal};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use ureq::Agent;
+
+/// How often it is looked whether the download is to go on.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What must come within each [`Limits::timeout`].
+const LEAST_BYTES: u64 = 100 << 10;
+
+/// How many pieces of a file may wait to be written.
+const WAITING: usize = 4;
+
+/// The bounds of a download.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// In each stretch of this length 100 KiB must come, or the file must end. `None`: however slow.
+    pub timeout: Option<Duration>,
+    /// How long all of it may take.
+    pub max_time: Option<Duration>,
+    /// How many bytes a file may have.
+    pub max_bytes: u64,
+}
+
+impl Default for Limits {
+    /// 90 seconds for each 100 KiB, and 4 GiB.
+    fn default() -> Self {
+        Self { timeout: Some(Duration::from_secs(90)), max_time: None, max_bytes: 4 << 30 }
+    }
+}
+
+/// Why a file does not come.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("the server has no such file")]
+    NotFound,
+    #[error("it was ended")]
+    Cancelled,
+    #[error("it is larger than {0} bytes")]
+    TooLarge(u64),
+    #[error("less than 100 KiB came within {} seconds", .0.as_secs())]
+    TooSlow(Duration),
+    #[error("it took longer than {} seconds", .0.as_secs())]
+    TooLong(Duration),
+    #[error("the server answered with status {0}")]
+    Status(u16),
+    #[error("the server cannot be reached: {0}")]
+    Unreachable(String),
+    #[error("the connection failed: {0}")]
+    Broken(String),
+    #[error("not asked again: {0}")]
+    LeftOut(String),
+    #[error("cannot write {0}")]
+    Write(String),
+}
+
+/// Downloads files.
+#[derive(Debug)]
+pub(crate) struct Client {
+    agent: Agent,
+    limits: Limits,
+    headers: Vec<(String, String)>,
+    /// How often a connection that broke is tried again.
+    retries: u32,
+    /// The servers that could not be reached, with the reason: they are not waited for again.
+    left_out: Mutex<HashMap<String, String>>,
+}
+
+/// A file on one of the servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Address {
+    /// The server.
+    pub(crate) server: String,
+    /// The whole address.
+    pub(crate) url: String,
+}
+
+/// What came of asking some servers: the number of the one that gave the file, if any, and why others did not.
+#[derive(Debug, Default)]
+pub(crate) struct Race {
+    pub(crate) winner: Option<usize>,
+    pub(crate) failures: Vec<(usize, Failure)>,
+}
+
+impl Client {
+    pub(crate) fn new(limits: Limits, headers: Vec<(String, String)>, retries: u32) -> Self {
+        let agent = request::agent(limits.timeout);
+        Self { agent, limits, headers, retries, left_out: Mutex::default() }
+    }
+
+    /// Asks all servers at once, and writes what the first one gives that has the file.
+    pub(crate) fn get(&self, addresses: &[Address], file: &mut File, observer: &dyn Observer) -> Race {
+        let mut failures = Vec::new();
+        let mut open: Vec<usize> = Vec::new();
+        for (number, address) in addresses.iter().enumerate() {
+            match self.left_out().get(&address.server) {
+                Some(reason) => failures.push((number, Failure::LeftOut(reason.clone()))),
+                None => open.push(number),
+            }
+        }
+        for attempt in 0..=self.retries {
+            let race = self.race(addresses, &open, file, observer);
+            if race.winner.is_some() {
+                return Race { failures, ..race };
+            }
+            let is_broken = |(_, failure): &(usize, Failure)| matches!(failure, Failure::Broken(_));
+            let (broken, others): (Vec<_>, Vec<_>) = race.failures.into_iter().partition(is_broken);
+            failures.extend(others);
+            open = broken.iter().map(|(number, _)| *number).collect();
+            if open.is_empty() {
+                break;
+            }
+            if attempt == self.retries {
+                failures.extend(broken);
+            }
+        }
+        for (number, failure) in &failures {
+            if let Failure::Unreachable(_) | Failure::TooSlow(_) = failure {
+                self.left_out().insert(addresses[*number].server.clone(), failure.to_string());
+            }
+        }
+        Race { winner: None, failures }
+    }
+
+    fn left_out(&self) -> std::sync::MutexGuard<'_, HashMap<String, String>> {
+        self.left_out.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn race(&self, addresses: &[Address], open: &[usize], file: &mut File, observer: &dyn Observer) -> Race {
+        let mut race = Race::default();
+        let url = |number: usize| addresses.get(number).map_or("", |address| &*address.url);
+        let mut shown = open.first().copied().unwrap_or_default();
+        let result = self.run(addresses, open, &mut race, file, &mut |number, bytes, total| {
+            if number != shown {
+                observer.ended(url(shown));
+                shown = number;
+            }
+            observer.progress(url(number), bytes, total);
+            observer.is_cancelled()
+        });
+        observer.ended(url(shown));
+        match result {
+            Ok(winner) => race.winner = Some(winner),
+            Err(Some(failure)) => {
+                let failed = |number: &usize| race.failures.iter().any(|(known, _)| known == number);
+                let rest: Vec<_> = open.iter().copied().filter(|number| !failed(number)).collect();
+                race.failures.extend(rest.into_iter().map(|number| (number, failure.clone())));
+            }
+            Err(None) => {}
+        }
+        race
+    }
+
+    /// Asks until one has given the file. What fails for all that are left is the error; `None` where each server has
+    /// failed by itself.
+    fn run(
+        &self,
+        addresses: &[Address],
+        open: &[usize],
+        race: &mut Race,
+        file: &mut File,
+        shall_end: &mut dyn FnMut(usize, u64, Option<u64>) -> bool,
+    ) -> Result<usize, Option<Failure>> {
+        let (sender, events) = sync_channel(WAITING);
+        let mut waiting: HashMap<usize, SyncSender<()>> = HashMap::new();
+        for &number in open {
+            let url = &addresses[number].url;
+            waiting.insert(number, request::start(&self.agent, url, &self.headers, number, sender.clone()));
+        }
+        drop(sender);
+        let mut pace = Pace::new(self.limits);
+        let mut current: Option<(usize, SyncSender<()>, Option<u64>)> = None;
+        let mut received = 0_u64;
+        restart(file)?;
+        loop {
+            let event = events.recv_timeout(TICK);
+            let (number, total) = match (&current, open.first()) {
+                (Some((number, _, total)), _) => (*number, *total),
+                (None, Some(first)) => (*first, None),
+                (None, None) => return Err(None),
+            };
+            if pace.is_tick() && shall_end(number, received, total) {
+                return Err(Some(Failure::Cancelled));
+            }
+            pace.check(received)?;
+            match event {
+                Ok((number, Event::Found(size))) => {
+                    let Some(go) = waiting.remove(&number).filter(|_| current.is_none()) else { continue };
+                    if size.is_some_and(|size| size > self.limits.max_bytes) {
+                        race.failures.push((number, Failure::TooLarge(self.limits.max_bytes)));
+                        continue;
+                    }
+                    // The others are let go: they end when they find nobody waiting.
+                    waiting.clear();
+                    let _ = go.send(());
+                    current = Some((number, go, size));
+                }
+                Ok((number, Event::Bytes(bytes))) => {
+                    received += bytes.len() as u64;
+                    if received > self.limits.max_bytes {
+                        race.failures.push((number, Failure::TooLarge(self.limits.max_bytes)));
+                        return Err(None);
+                    }
+                    write(file, &bytes)?;
+                }
+                Ok((number, Event::End)) => return Ok(number),
+                Ok((number, Event::Failed(refusal))) => {
+                    let was_current = current.as_ref().is_some_and(|(current, ..)| *current == number);
+                    if was_current || waiting.remove(&number).is_some() {
+                        race.failures.push((number, self.failure(refusal)));
+                    }
+                    if was_current {
+                        return Err(None);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Some(Failure::Broken("no answer".to_owned())));
+                }
+            }
+            if current.is_none() && waiting.is_empty() {
+                return Err(None);
+            }
+        }
+    }
+
+    fn failure(&self, refusal: Refusal) -> Failure {
+        match refusal {
+            Refusal::NotFound => Failure::NotFound,
+            Refusal::TooLarge => Failure::TooLarge(self.limits.max_bytes),
+            Refusal::Status(status) => Failure::Status(status),
+            Refusal::Unreachable(reason) => Failure::Unreachable(reason),
+            Refusal::Broken(reason) => Failure::Broken(reason),
+        }
+    }
+}
+
+fn restart(file: &mut File) -> Result<(), Option<Failure>> {
+    use io::Seek as _;
+    let restarted = file.set_len(0).and_then(|()| file.rewind());
+    restarted.map_err(|error| Some(Failure::Write(error.to_string())))
+}
+
+fn write(file: &mut File, bytes: &[u8]) -> Result<(), Option<Failure>> {
+    file.write_all(bytes).map_err(|error| Some(Failure::Write(error.to_string())))
+}
+
+/// Watches the time that a download takes.
+struct Pace {
+    limits: Limits,
+    start: Instant,
+    last_tick: Option<Instant>,
+    stretch: Instant,
+    /// The bytes that had come when the stretch began.
+    before: u64,
+}
+
+impl Pace {
+    fn new(limits: Limits) -> Self {
+        let start = Instant::now();
+        Self { limits, start, last_tick: None, stretch: start, before: 0 }
+    }
+
+    /// Whether it is time to show how far it is.
+    fn is_tick(&mut self) -> bool {
+        let is_due = self.last_tick.is_none_or(|last| last.elapsed() >= TICK);
+        if is_due {
+            self.last_tick = Some(Instant::now());
+        }
+        is_due
+    }
+
+    fn check(&mut self, received: u64) -> Result<(), Option<Failure>> {
+        if let Some(limit) = self.limits.max_time.filter(|limit| self.start.elapsed() > *limit) {
+            return Err(Some(Failure::TooLong(limit)));
+        }
+        if let Some(limit) = self.limits.timeout.filter(|limit| self.stretch.elapsed() > *limit) {
+            if received.saturating_sub(self.before) < LEAST_BYTES {
+                return Err(Some(Failure::TooSlow(limit)));
+            }
+            (self.stretch, self.before) = (Instant::now(), received);
+        }
+        Ok(())
+    }
+}

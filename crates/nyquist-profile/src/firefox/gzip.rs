@@ -1,0 +1,314 @@
+//! Compressing with gzip on several threads, while this one makes what is compressed.
+//!
+//! Blocks of the text are compressed apart, each to the byte it ends in (a sync flush, RFC 1951, section 3.2.4), and stand one
+//! behind the other in one member: browsers read no further than the first.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{self, Receiver, SyncSender, TryRecvError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, Scope};
+
+use flate2::{Compress, Compression, Crc, FlushCompress};
+
+/// How much of the text is compressed apart. What begins a block has nothing before it to refer to, which costs some size.
+const BLOCK_SIZE: usize = 512 * 1024;
+
+/// The member's header (RFC 1952, section 2.3): deflate, no name, no time, the fastest way, an unknown system.
+const HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 4, 255];
+
+/// A last block that holds nothing.
+const LAST_BLOCK: [u8; 2] = [3, 0];
+
+/// Compresses to `output` what `write` writes, and gives `output` back. A document of one block needs no other thread.
+pub(super) fn compress<W: Write>(
+    output: W,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<W> {
+    let queue = Queue::default();
+    thread::scope(|scope| {
+        // Threads that wait for work have to be told that there is none, whatever happens here.
+        let _closing = Closing(&queue);
+        let mut compressor = Compressor::new(scope, &queue, output);
+        compressor.output.write_all(&HEADER)?;
+        write(&mut compressor)?;
+        compressor.finish()
+    })
+}
+
+/// Takes the text, and writes what it becomes.
+struct Compressor<'scope, 'env, W> {
+    scope: &'scope Scope<'scope, 'env>,
+    queue: &'env Queue,
+    output: W,
+    text: Vec<u8>,
+    compress: Compress,
+    /// The blocks that are not written yet, in order.
+    waiting: VecDeque<Receiver<Block>>,
+    /// How many other threads may compress.
+    threads: usize,
+    started: bool,
+    crc: Crc,
+}
+
+/// A block that is to be compressed.
+struct Job {
+    text: Vec<u8>,
+    done: SyncSender<Block>,
+}
+
+/// A block that was compressed, and its text's checksum. The text's memory is used again.
+struct Block {
+    compressed: Vec<u8>,
+    text: Vec<u8>,
+    crc: Crc,
+}
+
+impl Job {
+    fn run(self, compress: &mut Compress) {
+        let Self { text, done } = self;
+        let block = Block::of(text, compress);
+        // Nobody takes it only where writing has failed.
+        let _ = done.send(block);
+    }
+}
+
+impl Block {
+    fn of(text: Vec<u8>, compress: &mut Compress) -> Self {
+        let mut crc = Crc::new();
+        crc.update(&text);
+        compress.reset();
+        let mut compressed = Vec::with_capacity(text.len() / 3 + 64);
+        loop {
+            let rest = &text[usize::try_from(compress.total_in()).unwrap_or(text.len())..];
+            // Memory is the only thing that it can lack, and there is more in the next turn.
+            let _ = compress.compress_vec(rest, &mut compressed, FlushCompress::Sync);
+            // A flush that has filled the memory may not be over.
+            if compress.total_in() == text.len() as u64 && compressed.len() < compressed.capacity() {
+                return Self { compressed, text, crc };
+            }
+            compressed.reserve(compressed.capacity());
+        }
+    }
+}
+
+impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
+    fn new(scope: &'scope Scope<'scope, 'env>, queue: &'env Queue, output: W) -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self {
+            scope,
+            queue,
+            output,
+            text: Vec::with_capacity(BLOCK_SIZE),
+            compress: new_compress(),
+            waiting: VecDeque::new(),
+            threads: threads.saturating_sub(1).max(1),
+            started: false,
+            crc: Crc::new(),
+        }
+    }
+
+    fn finish(mut self) -> io::Result<W> {
+        let last = Block::of(std::mem::take(&mut self.text), &mut self.compress);
+        while !self.waiting.is_empty() {
+            self.write_oldest()?;
+        }
+        self.write_block(&last)?;
+        self.output.write_all(&LAST_BLOCK)?;
+        self.output.write_all(&self.crc.sum().to_le_bytes())?;
+        self.output.write_all(&self.crc.amount().to_le_bytes())?;
+        Ok(self.output)
+    }
+
+    /// Gives the text at hand to the other threads.
+    fn hand_over(&mut self) -> io::Result<()> {
+        if !self.started {
+            self.started = true;
+            for _ in 0..self.threads {
+                let queue = self.queue;
+                self.scope.spawn(move || queue.work());
+            }
+        }
+        let (done, block) = mpsc::sync_channel(1);
+        self.queue.push(Job { text: std::mem::take(&mut self.text), done });
+        self.waiting.push_back(block);
+        while self.waiting.len() > 2 * self.threads {
+            self.write_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the oldest block. While it is not there, compresses another.
+    fn write_oldest(&mut self) -> io::Result<()> {
+        while let Some(oldest) = self.waiting.front() {
+            let block = match oldest.try_recv() {
+                Err(TryRecvError::Empty) => match self.queue.take() {
+                    Some(job) => {
+                        job.run(&mut self.compress);
+                        continue;
+                    }
+                    None => oldest.recv().ok(),
+                },
+                block => block.ok(),
+            };
+            let Some(block) = block else {
+                return Err(io::Error::other("a thread that compresses has ended"));
+            };
+            self.waiting.pop_front();
+            self.write_block(&block)?;
+            self.text = block.text;
+            self.text.clear();
+            return Ok(());
+        }
+        Ok(())
+    }
+
+    fn write_block(&mut self, block: &Block) -> io::Result<()> {
+        self.crc.combine(&block.crc);
+        self.output.write_all(&block.compressed)
+    }
+}
+
+impl<W: Write> Write for Compressor<'_, '_, W> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        let taken = text.len().min(BLOCK_SIZE - self.text.len());
+        self.text.extend_from_slice(&text[..taken]);
+        if self.text.len() == BLOCK_SIZE {
+            self.hand_over()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn new_compress() -> Compress {
+    Compress::new(Compression::fast(), false)
+}
+
+/// The blocks that nobody compresses yet.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    closed: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, job: Job) {
+        self.lock().jobs.push_back(job);
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> Option<Job> {
+        self.lock().jobs.pop_front()
+    }
+
+    /// Compresses blocks until there will be no more.
+    fn work(&self) {
+        let mut compress = new_compress();
+        let is_idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
+        loop {
+            let state = self.changed.wait_while(self.lock(), is_idle);
+            let job = state.unwrap_or_else(PoisonError::into_inner).jobs.pop_front();
+            match job {
+                Some(job) => job.run(&mut compress),
+                None => return,
+            }
+        }
+    }
+}
+
+/// Closes the queue at the end of its scope.
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.closed = true;
+        // After an error nobody wants what is left.
+        state.jobs.clear();
+        drop(state);
+        self.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use flate2::read::GzDecoder;
+
+    use super::*;
+
+    /// Text that neither repeats soon nor is noise.
+    fn text(len: usize) -> Vec<u8> {
+        let numbers = (0_u64..).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 50);
+        let digits = numbers.flat_map(|number| format!("{number},").into_bytes());
+        digits.take(len).collect()
+    }
+
+    #[test]
+    fn what_is_decompressed_is_what_was_written() {
+        for len in [0, 1, BLOCK_SIZE - 1, BLOCK_SIZE, BLOCK_SIZE + 1, 11 * BLOCK_SIZE + 77] {
+            let text = text(len);
+            let compressed = compress(Vec::new(), |compressor| {
+                text.chunks(100_003).try_for_each(|chunk| compressor.write_all(chunk))
+            });
+            let compressed = compressed.unwrap();
+            let mut read = Vec::new();
+            // A decoder of one member leaves what follows it.
+            let mut decoder = GzDecoder::new(compressed.as_slice());
+            decoder.read_to_end(&mut read).unwrap();
+            assert!(read == text, "{len}");
+            assert!(decoder.into_inner().is_empty(), "{len}: one member");
+        }
+    }
+
+    #[test]
+    fn text_that_cannot_be_compressed_is_kept() {
+        let mut state = 1_u64;
+        let noise = std::iter::repeat_with(|| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        });
+        let noise: Vec<u8> = noise.take(3 * BLOCK_SIZE).collect();
+        let compressed = compress(Vec::new(), |compressor| compressor.write_all(&noise)).unwrap();
+        let mut read = Vec::new();
+        GzDecoder::new(compressed.as_slice()).read_to_end(&mut read).unwrap();
+        assert!(read == noise);
+    }
+
+    #[test]
+    fn an_error_of_the_output_ends_it() {
+        struct Full(usize);
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::StorageFull)?;
+                Ok(bytes.len())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let text = text(20 * BLOCK_SIZE);
+        for room in [0, 5, 1 << 20] {
+            let result = compress(Full(room), |compressor| compressor.write_all(&text));
+            assert_eq!(result.err().map(|error| error.kind()), Some(io::ErrorKind::StorageFull), "{room}");
+        }
+    }
+}

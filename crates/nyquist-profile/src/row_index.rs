@@ -1,0 +1,126 @@
+//! Finding the row of a table that equals a new one: by hashes, without a second copy of the rows.
+
+use std::hash::{Hash, Hasher as _};
+
+use rustc_hash::FxHasher;
+
+/// The places of a table's rows by the rows' hashes.
+///
+/// A slot is a hash's lower half and the row's place + 1, 0 where it is empty. Rows that collide take the next empty slot.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowIndex {
+    slots: Vec<Slot>,
+    len: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    hash: u32,
+    row: u32,
+}
+
+/// How many slots the smallest index has that is not empty; a power of two.
+const FEWEST_SLOTS: usize = 16;
+
+/// The hash by which a row is found.
+pub(crate) fn hash_of(row: &(impl Hash + ?Sized)) -> u32 {
+    let mut hasher = FxHasher::default();
+    row.hash(&mut hasher);
+    let hash = hasher.finish();
+    (hash ^ (hash >> 32)) as u32
+}
+
+impl RowIndex {
+    /// The place of the row of that hash that `is_equal` accepts; `new`, which is then its place from here on, if there is
+    /// none. O(1).
+    pub(crate) fn find_or_add(
+        &mut self,
+        hash: u32,
+        new: usize,
+        is_equal: impl FnMut(usize) -> bool,
+    ) -> usize {
+        if self.len >= self.slots.len() / 4 * 3 {
+            self.grow();
+        }
+        match self.search(hash, is_equal) {
+            Ok(place) => place,
+            Err(empty) => {
+                self.slots[empty] = Slot { hash, row: u32::try_from(new + 1).unwrap_or(u32::MAX) };
+                self.len += 1;
+                new
+            }
+        }
+    }
+
+    /// The place of the row of that hash that `is_equal` accepts. O(1).
+    pub(crate) fn find(&self, hash: u32, is_equal: impl FnMut(usize) -> bool) -> Option<usize> {
+        if self.slots.is_empty() { None } else { self.search(hash, is_equal).ok() }
+    }
+
+    /// The place of the row, or else the slot where it would be. There must be an empty slot.
+    fn search(&self, hash: u32, mut is_equal: impl FnMut(usize) -> bool) -> Result<usize, usize> {
+        let mask = self.slots.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            let slot = self.slots[at];
+            if slot.row == 0 {
+                return Err(at);
+            }
+            let place = slot.row as usize - 1;
+            if slot.hash == hash && is_equal(place) {
+                return Ok(place);
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn grow(&mut self) {
+        let len = (self.slots.len() * 2).max(FEWEST_SLOTS);
+        let old = std::mem::replace(&mut self.slots, vec![Slot::default(); len]);
+        for slot in old.into_iter().filter(|slot| slot.row != 0) {
+            let mut at = slot.hash as usize & (len - 1);
+            while self.slots[at].row != 0 {
+                at = (at + 1) & (len - 1);
+            }
+            self.slots[at] = slot;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Interns numbers, each by the hash that `hash` gives it.
+    fn check(numbers: &[u32], hash: impl Fn(u32) -> u32) {
+        let (mut index, mut table) = (RowIndex::default(), Vec::new());
+        assert_eq!(index.find(0, |_| true), None);
+        for &number in numbers {
+            let place = index.find_or_add(hash(number), table.len(), |place| table[place] == number);
+            if place == table.len() {
+                table.push(number);
+            }
+            assert_eq!(table[place], number);
+        }
+        for (place, &number) in table.iter().enumerate() {
+            assert_eq!(index.find(hash(number), |place| table[place] == number), Some(place));
+        }
+        let mut distinct = numbers.to_vec();
+        distinct.sort_unstable();
+        distinct.dedup();
+        assert_eq!(table.len(), distinct.len());
+    }
+
+    #[test]
+    fn equal_rows_have_one_place() {
+        let numbers: Vec<u32> = (0..10_000).map(|number| number * 7 % 3001).collect();
+        check(&numbers, |number| hash_of(&number));
+    }
+
+    #[test]
+    fn rows_of_one_hash_are_told_apart() {
+        let numbers: Vec<u32> = (0..200).chain(0..200).collect();
+        check(&numbers, |_| 5);
+        check(&numbers, |number| u32::MAX - number % 3);
+    }
+}

@@ -1,0 +1,388 @@
+//! A block of answers as bytes: sorted addresses, the answers to them, and each string once.
+//!
+//! ```text
+//! block    = magic (8 bytes)  length of payload (u32)  checksum of payload (u64)  payload
+//! payload  = answers (u32)  strings (u32)  bytes of strings (u32)
+//!            address of each answer (u32), ascending
+//!            end of each answer in the answers' bytes (u32)
+//!            end of each string in the strings' bytes (u32)
+//!            the strings' bytes  the answers' bytes
+//! answer   = origin  symbol  number of frames  frames
+//! symbol   = name  address  size          the last two only where there is a name
+//! frame    = function  file  line  column
+//! ```
+//!
+//! Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else is
+//! little-endian.
+
+use super::checksum::checksum;
+use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
+use nyquist_object::RelativeAddress;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What every block begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x01";
+
+/// The bytes of a block before its payload.
+pub(crate) const HEADER: usize = MAGIC.len() + 4 + 8;
+
+/// The origins by their number; where to add one is at the end.
+const ORIGINS: [Origin; 9] = [
+    Origin::DebugInfo,
+    Origin::SymbolTable,
+    Origin::MiniDebugInfo,
+    Origin::DynamicSymbols,
+    Origin::Plt,
+    Origin::UnwindInfo,
+    Origin::Kallsyms,
+    Origin::Unknown(Reason::NoSymbols),
+    Origin::Unknown(Reason::NotCovered),
+];
+
+/// A whole block whose checksum is right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'a> {
+    addresses: &'a [[u8; 4]],
+    answer_ends: &'a [[u8; 4]],
+    string_ends: &'a [[u8; 4]],
+    strings: &'a [u8],
+    answers: &'a [u8],
+}
+
+/// The strings of a block that have been asked for.
+type Strings = Vec<Option<Arc<str>>>;
+
+impl<'a> Block<'a> {
+    /// The block at the beginning of `bytes`, and its size.
+    pub(crate) fn read(bytes: &'a [u8], seed: u64) -> Option<(Self, usize)> {
+        let header = bytes.get(..HEADER)?;
+        let (magic, rest) = header.split_first_chunk::<8>()?;
+        let (len, sum) = rest.split_first_chunk::<4>()?;
+        let size = HEADER.checked_add(usize::try_from(u32::from_le_bytes(*len)).ok()?)?;
+        let payload = bytes.get(HEADER..size)?;
+        let sum = u64::from_le_bytes(sum.try_into().ok()?);
+        (*magic == MAGIC && checksum(seed, payload) == sum).then_some(())?;
+        Some((Self::of_payload(payload)?, size))
+    }
+
+    /// The block that `bytes` are. Its checksum was looked at before.
+    pub(crate) fn of_whole(bytes: &'a [u8]) -> Option<Self> {
+        Self::of_payload(bytes.get(HEADER..)?)
+    }
+
+    fn of_payload(payload: &'a [u8]) -> Option<Self> {
+        let (counts, rest) = payload.split_first_chunk::<12>()?;
+        let count = |at: usize| usize::try_from(number(counts.as_chunks().0, at)?).ok();
+        let (answers, strings, string_bytes) = (count(0)?, count(1)?, count(2)?);
+        let (addresses, rest) = words(rest, answers)?;
+        let (answer_ends, rest) = words(rest, answers)?;
+        let (string_ends, rest) = words(rest, strings)?;
+        let (strings, answers) = rest.split_at_checked(string_bytes)?;
+        // Parts that overlap could ask for many times the memory that the block has.
+        let is_in_order = ascend(answer_ends) && ascend(string_ends);
+        is_in_order.then_some(Self { addresses, answer_ends, string_ends, strings, answers })
+    }
+
+    /// How many answers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// Answers what is still open of `wanted`, which are sorted.
+    pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<AddressInfo>]) {
+        let mut strings = Strings::new();
+        let mut from = 0;
+        for (address, found) in wanted.iter().zip(found).filter(|(_, found)| found.is_none()) {
+            let rest = self.addresses.get(from..).unwrap_or_default();
+            from += rest.partition_point(|it| u32::from_le_bytes(*it) < address.0);
+            if self.address(from) == Some(*address) {
+                *found = self.answer(from, &mut strings);
+            }
+        }
+    }
+
+    /// All its answers, in order. Those that are damaged are left out.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (RelativeAddress, AddressInfo)> {
+        let mut strings = Strings::new();
+        (0..self.len()).filter_map(move |at| Some((self.address(at)?, self.answer(at, &mut strings)?)))
+    }
+
+    fn address(&self, at: usize) -> Option<RelativeAddress> {
+        number(self.addresses, at).map(RelativeAddress)
+    }
+
+    fn answer(&self, at: usize, strings: &mut Strings) -> Option<AddressInfo> {
+        self.decode(part(self.answers, self.answer_ends, at)?, strings).ok()
+    }
+
+    fn decode(&self, answer: &[u8], strings: &mut Strings) -> Result<AddressInfo, Damaged> {
+        let mut reader = Reader(answer);
+        let origin = usize::try_from(reader.number()?).ok().and_then(|at| ORIGINS.get(at));
+        let origin = *origin.ok_or(Damaged)?;
+        let symbol = match self.string(reader.number()?, strings)? {
+            Some(name) => {
+                let address = reader.address()?;
+                Some(Symbol { name, address, size: reader.optional()? })
+            }
+            None => None,
+        };
+        let count = reader.number()?;
+        // Each frame takes four bytes at least, so that a count which is only claimed takes no memory.
+        let most = (reader.0.len() / 4) as u64;
+        let count = usize::try_from(count).ok().filter(|_| count <= most).ok_or(Damaged)?;
+        let mut frames = Vec::with_capacity(count);
+        for _ in 0..count {
+            frames.push(Frame {
+                function: self.string(reader.number()?, strings)?,
+                file: self.string(reader.number()?, strings)?,
+                line: reader.optional()?,
+                column: reader.optional()?,
+            });
+        }
+        Ok(AddressInfo { symbol, frames, origin })
+    }
+
+    /// The string that is stored as `number`: one more than its own, or 0 where there is none.
+    fn string(&self, number: u64, strings: &mut Strings) -> Result<Option<Arc<str>>, Damaged> {
+        let Some(at) = number.checked_sub(1) else { return Ok(None) };
+        let at = usize::try_from(at).ok().filter(|at| *at < self.string_ends.len()).ok_or(Damaged)?;
+        if strings.is_empty() {
+            strings.resize(self.string_ends.len(), None);
+        }
+        let known = strings.get_mut(at).ok_or(Damaged)?;
+        if known.is_none() {
+            let text = part(self.strings, self.string_ends, at).ok_or(Damaged)?;
+            *known = Some(Arc::from(std::str::from_utf8(text).map_err(|_| Damaged)?));
+        }
+        Ok(known.clone())
+    }
+}
+
+/// The first `count` words of four bytes, and the rest.
+fn words(bytes: &[u8], count: usize) -> Option<(&[[u8; 4]], &[u8])> {
+    let (words, rest) = bytes.split_at_checked(count.checked_mul(4)?)?;
+    Some((words.as_chunks().0, rest))
+}
+
+fn ascend(words: &[[u8; 4]]) -> bool {
+    words.is_sorted_by_key(|word| u32::from_le_bytes(*word))
+}
+
+fn number(words: &[[u8; 4]], at: usize) -> Option<u32> {
+    words.get(at).map(|word| u32::from_le_bytes(*word))
+}
+
+/// The part of `bytes` that the ends before and at `at` delimit.
+fn part<'a>(bytes: &'a [u8], ends: &[[u8; 4]], at: usize) -> Option<&'a [u8]> {
+    let start = at.checked_sub(1).map_or(Some(0), |before| number(ends, before))?;
+    bytes.get(start as usize..number(ends, at)? as usize)
+}
+
+/// An answer whose bytes make no sense, though their checksum is right.
+struct Damaged;
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn number(&mut self) -> Result<u64, Damaged> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.0.split_first().ok_or(Damaged)?;
+            self.0 = rest;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(Damaged)
+    }
+
+    fn address(&mut self) -> Result<RelativeAddress, Damaged> {
+        u32::try_from(self.number()?).map(RelativeAddress).map_err(|_| Damaged)
+    }
+
+    /// A number that is stored plus one, or 0 where there is none.
+    fn optional(&mut self) -> Result<Option<u32>, Damaged> {
+        let value = self.number()?.checked_sub(1).map(u32::try_from);
+        value.transpose().map_err(|_| Damaged)
+    }
+}
+
+/// Puts a block together.
+#[derive(Debug, Default)]
+pub(crate) struct BlockWriter<'a> {
+    addresses: Vec<u8>,
+    answer_ends: Vec<u8>,
+    string_ends: Vec<u8>,
+    strings: Vec<u8>,
+    answers: Vec<u8>,
+    numbers: FxHashMap<&'a str, u64>,
+    /// The numbers of strings by where they are: most answers share theirs with others.
+    places: FxHashMap<*const u8, u64>,
+}
+
+impl<'a> BlockWriter<'a> {
+    /// Adds an answer. The addresses must ascend.
+    pub(crate) fn add(&mut self, address: RelativeAddress, info: &'a AddressInfo) {
+        let Some(origin) = ORIGINS.iter().position(|origin| *origin == info.origin) else { return };
+        self.number(origin as u64);
+        let name = info.symbol.as_ref().map(|symbol| &symbol.name);
+        self.string(name);
+        if let Some(symbol) = &info.symbol {
+            self.number(u64::from(symbol.address.0));
+            self.optional(symbol.size);
+        }
+        self.number(info.frames.len() as u64);
+        for frame in &info.frames {
+            self.string(frame.function.as_ref());
+            self.string(frame.file.as_ref());
+            self.optional(frame.line);
+            self.optional(frame.column);
+        }
+        self.addresses.extend_from_slice(&address.0.to_le_bytes());
+        self.answer_ends.extend_from_slice(&(self.answers.len() as u32).to_le_bytes());
+    }
+
+    fn string(&mut self, text: Option<&'a Arc<str>>) {
+        let Some(text) = text else { return self.number(0) };
+        let number = match self.places.get(&text.as_ptr()) {
+            Some(number) if !text.is_empty() => *number,
+            _ => self.string_number(text),
+        };
+        self.number(number);
+    }
+
+    fn string_number(&mut self, text: &'a Arc<str>) -> u64 {
+        let next = self.numbers.len() as u64 + 1;
+        let number = *self.numbers.entry(text).or_insert(next);
+        if number == next {
+            self.strings.extend_from_slice(text.as_bytes());
+            self.string_ends.extend_from_slice(&(self.strings.len() as u32).to_le_bytes());
+        }
+        self.places.insert(text.as_ptr(), number);
+        number
+    }
+
+    fn optional(&mut self, value: Option<u32>) {
+        self.number(value.map_or(0, |value| u64::from(value) + 1));
+    }
+
+    fn number(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.answers.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.answers.push(value as u8);
+    }
+
+    /// The block's bytes; `None` where it would be too long for its own numbers.
+    pub(crate) fn finish(self, seed: u64) -> Option<Vec<u8>> {
+        let parts = [&self.addresses, &self.answer_ends, &self.string_ends, &self.strings, &self.answers];
+        let mut payload = Vec::with_capacity(12 + parts.iter().map(|part| part.len()).sum::<usize>());
+        for count in [self.addresses.len() / 4, self.string_ends.len() / 4, self.strings.len()] {
+            payload.extend_from_slice(&u32::try_from(count).ok()?.to_le_bytes());
+        }
+        for part in parts {
+            payload.extend_from_slice(part);
+        }
+        sealed_block(&payload, seed)
+    }
+}
+
+/// A block with this payload, whatever it is, as [`crate::read_answers`] takes it for whole; `None` where its length
+/// is more than a block can say. Meant for tests of what a faulty writer would leave.
+pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
+    let mut block = Vec::with_capacity(HEADER + payload.len());
+    block.extend_from_slice(&MAGIC);
+    block.extend_from_slice(&u32::try_from(payload.len()).ok()?.to_le_bytes());
+    block.extend_from_slice(&checksum(seed, payload).to_le_bytes());
+    block.extend_from_slice(payload);
+    Some(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn infos() -> Vec<(RelativeAddress, AddressInfo)> {
+        let name: Arc<str> = "core::fmt::write".into();
+        let frame = |line| Frame {
+            function: Some(name.clone()),
+            file: Some("/src/ü.rs".into()),
+            line: Some(line),
+            column: Some(u32::MAX),
+        };
+        let symbol = Some(Symbol { name: name.clone(), address: RelativeAddress(0x1000), size: None });
+        let known = AddressInfo {
+            symbol,
+            frames: vec![frame(3), Frame::default(), frame(0)],
+            origin: Origin::DebugInfo,
+        };
+        let symbol = Symbol { name: "".into(), address: RelativeAddress(u32::MAX), size: Some(u32::MAX) };
+        let of_table =
+            AddressInfo { symbol: Some(symbol), frames: vec![Frame::default()], origin: Origin::Plt };
+        vec![
+            (RelativeAddress(0), AddressInfo::unknown(Reason::NotCovered)),
+            (RelativeAddress(0x1008), known),
+            (RelativeAddress(u32::MAX), of_table),
+        ]
+    }
+
+    fn written(infos: &[(RelativeAddress, AddressInfo)], seed: u64) -> Vec<u8> {
+        let mut writer = BlockWriter::default();
+        for (address, info) in infos {
+            writer.add(*address, info);
+        }
+        writer.finish(seed).unwrap()
+    }
+
+    #[test]
+    fn a_block_reads_back() {
+        let (infos, bytes) = (infos(), written(&infos(), 5));
+        let (block, size) = Block::read(&bytes, 5).unwrap();
+        assert_eq!((size, block.len()), (bytes.len(), 3));
+        assert_eq!(block.all().collect::<Vec<_>>(), infos);
+        let wanted = [RelativeAddress(1), RelativeAddress(0x1008), RelativeAddress(u32::MAX)];
+        let mut found = vec![None; 3];
+        block.fill(&wanted, &mut found);
+        assert_eq!(found, [None, Some(infos[1].1.clone()), Some(infos[2].1.clone())]);
+    }
+
+    #[test]
+    fn a_block_that_is_cut_damaged_or_anothers_is_none() {
+        let bytes = written(&infos(), 5);
+        assert!(Block::read(&bytes, 6).is_none());
+        for len in 0..bytes.len() {
+            assert!(Block::read(&bytes[..len], 5).is_none(), "{len}");
+        }
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            assert!(Block::read(&damaged, 5).is_none(), "{at}");
+        }
+    }
+
+    /// A payload that a faulty writer has sealed is looked at as any other input.
+    #[test]
+    fn no_sealed_payload_panics_or_takes_more_memory_than_is_its_due() {
+        let payload = written(&infos(), 5).split_off(HEADER);
+        for at in 0..payload.len() {
+            for value in [0, 1, 0x7f, 0x80, 0xff] {
+                let mut damaged = payload.clone();
+                damaged[at] = value;
+                let block = sealed_block(&damaged, 5).unwrap();
+                let frames = |(block, _): (Block<'_>, usize)| -> usize {
+                    block.all().map(|(_, info)| info.frames.len()).sum()
+                };
+                assert!(Block::read(&block, 5).map_or(0, frames) <= damaged.len() / 4);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_cancelled_is_not_kept() {
+        let cancelled = [(RelativeAddress(1), AddressInfo::unknown(Reason::Cancelled))];
+        assert_eq!(Block::read(&written(&cancelled, 1), 1).unwrap().0.len(), 0);
+    }
+}

@@ -1,0 +1,261 @@
+//! A file of answers of one module: a header, then blocks, one behind the other. Blocks are only ever added. What is
+//! damaged, or was cut in the middle of being written, is passed over; whoever next adds a block writes the rest
+//! anew.
+
+use super::block::{Block, BlockWriter, HEADER, MAGIC};
+use super::checksum::checksum;
+use super::key::Key;
+use crate::AddressInfo;
+use nyquist_object::RelativeAddress;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+/// What every file begins with. The number is that of the layout.
+const FILE_MAGIC: [u8; 8] = *b"nyqans\x001";
+
+/// The largest file that is read, and that is let grow: half a million answers, about.
+pub(crate) const MAX_FILE: usize = 32 << 20;
+
+/// A file of more blocks is written anew, so that each string is in it once.
+const MAX_BLOCKS: usize = 64;
+
+/// How many times its own size is read of a damaged file while its blocks are searched for: what looks like one may
+/// not be.
+const MAX_REREAD: usize = 4;
+
+/// The bytes of a file, and where its blocks are.
+#[derive(Debug, Default)]
+pub(crate) struct AnswerFile {
+    bytes: Vec<u8>,
+    blocks: Vec<Range<usize>>,
+    /// The path in the header.
+    path: Option<PathBuf>,
+    /// Whether all bytes are the header's or a block's.
+    is_whole: bool,
+}
+
+impl AnswerFile {
+    /// Finds the blocks in a file's bytes. O(bytes), whatever they are.
+    pub(crate) fn parse(bytes: Vec<u8>, seed: u64) -> Self {
+        let mut file = Self { is_whole: true, ..Self::default() };
+        let mut at = match read_header(&bytes) {
+            Some((path, size)) => {
+                file.path = Some(path);
+                size
+            }
+            None => {
+                file.is_whole = false;
+                0
+            }
+        };
+        let mut budget = bytes.len().saturating_mul(MAX_REREAD);
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match Block::read(rest, seed) {
+                Some((_, size)) => {
+                    file.blocks.push(at..at + size);
+                    at += size;
+                }
+                None => {
+                    file.is_whole = false;
+                    let claimed = claimed_size(rest);
+                    let Some(left) = budget.checked_sub(claimed) else { break };
+                    budget = left;
+                    let next = rest.get(1..).unwrap_or_default();
+                    let Some(next) = next.windows(MAGIC.len()).position(|window| window == MAGIC) else {
+                        break;
+                    };
+                    at += 1 + next;
+                }
+            }
+        }
+        file.bytes = bytes;
+        file
+    }
+
+    /// Whether a block can be added as it is: nothing is damaged, and there are not too many.
+    pub(crate) fn can_grow(&self) -> bool {
+        self.is_whole && self.blocks.len() < MAX_BLOCKS && self.path.is_some()
+    }
+
+    /// The number of its bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The path of the module, for people.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// How many answers there are. The same answer may be there twice.
+    pub(crate) fn entries(&self) -> usize {
+        self.blocks().map(|block| block.len()).sum()
+    }
+
+    /// The answers to `wanted`, which are sorted.
+    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+        let mut found = vec![None; wanted.len()];
+        self.blocks().for_each(|block| block.fill(wanted, &mut found));
+        found
+    }
+
+    fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
+        self.blocks.iter().filter_map(|range| Block::of_whole(self.bytes.get(range.clone())?))
+    }
+
+    /// A whole file of these answers and `new` ones; of `new` alone where both together are too much.
+    pub(crate) fn rewritten(&self, new: &[(RelativeAddress, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
+        let known: BTreeMap<RelativeAddress, AddressInfo> =
+            self.blocks().flat_map(|block| block.all().collect::<Vec<_>>()).collect();
+        let mut all: BTreeMap<RelativeAddress, &AddressInfo> =
+            known.iter().map(|(address, info)| (*address, info)).collect();
+        all.extend(new.iter().copied());
+        let all: Vec<_> = all.into_iter().collect();
+        let whole = |answers: &[_]| Some([header(key), block(answers, key)?].concat());
+        whole(&all).filter(|bytes| bytes.len() <= MAX_FILE).or_else(|| whole(new))
+    }
+}
+
+/// All answers in the bytes of a file of a cache, whose blocks carry `seed`; what is damaged is left out. O(bytes).
+pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
+    let file = AnswerFile::parse(bytes, seed);
+    file.blocks().flat_map(|block| block.all().collect::<Vec<_>>()).collect()
+}
+
+/// A block of answers whose addresses ascend.
+pub(crate) fn block(answers: &[(RelativeAddress, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
+    let mut writer = BlockWriter::default();
+    for (address, info) in answers {
+        writer.add(*address, info);
+    }
+    writer.finish(key.seed())
+}
+
+/// The beginning of a file: the module's path and the whole key, for people. The blocks say themselves whose they are.
+fn header(key: &Key) -> Vec<u8> {
+    let text = [key.path.as_os_str().as_bytes(), b"\0", key.text.as_bytes()].concat();
+    let mut bytes = FILE_MAGIC.to_vec();
+    bytes.extend_from_slice(&(text.len() as u32).to_le_bytes());
+    bytes.extend_from_slice(&checksum(0, &text).to_le_bytes());
+    bytes.extend_from_slice(&text);
+    bytes
+}
+
+/// The path in a header, and the header's size.
+fn read_header(bytes: &[u8]) -> Option<(PathBuf, usize)> {
+    let (magic, rest) = bytes.split_first_chunk::<8>()?;
+    let (len, rest) = rest.split_first_chunk::<4>()?;
+    let (sum, rest) = rest.split_first_chunk::<8>()?;
+    let len = u32::from_le_bytes(*len) as usize;
+    let text = rest.get(..len)?;
+    (*magic == FILE_MAGIC && checksum(0, text) == u64::from_le_bytes(*sum)).then_some(())?;
+    let path = text.split(|byte| *byte == 0).next()?;
+    Some((PathBuf::from(OsStr::from_bytes(path)), HEADER + len))
+}
+
+/// How many bytes had to be read to see that there is no block here.
+fn claimed_size(bytes: &[u8]) -> usize {
+    let len = bytes.strip_prefix(&MAGIC).and_then(|rest| rest.first_chunk::<4>());
+    let len = len.map_or(0, |len| u32::from_le_bytes(*len) as usize);
+    HEADER.saturating_add(len).min(bytes.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Found, Frame, Origin, Reason};
+
+    fn key() -> Key {
+        let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+        let source = std::sync::Arc::new(nyquist_object::FileSource::new(file));
+        let binary = Some(crate::OpenFile { path: "/proc/self/fd/3".into(), source });
+        Key::of(&Found { module: "/bin/tool".into(), binary, ..Found::default() }).unwrap()
+    }
+
+    fn info(name: &str) -> AddressInfo {
+        let frame = Frame { function: Some(name.into()), ..Frame::default() };
+        AddressInfo { frames: vec![frame], ..AddressInfo::unknown(Reason::NotCovered) }
+    }
+
+    fn found(file: &AnswerFile, address: u32) -> Option<String> {
+        let info = file.find(&[RelativeAddress(address)]).pop()??;
+        info.frames.first()?.function.as_deref().map(str::to_owned)
+    }
+
+    /// A file of three blocks with an answer each.
+    fn three() -> (Key, Vec<u8>) {
+        let key = key();
+        let blocks =
+            (1_u32..=3).map(|n| block(&[(RelativeAddress(n), &info(&n.to_string()))], &key).unwrap());
+        let bytes = [vec![header(&key)], blocks.collect()].concat().concat();
+        (key, bytes)
+    }
+
+    #[test]
+    fn blocks_are_found_and_the_header_names_the_module() {
+        let (key, bytes) = three();
+        let file = AnswerFile::parse(bytes, key.seed());
+        assert!(file.can_grow());
+        assert_eq!((file.entries(), file.path()), (3, Some(Path::new("/bin/tool"))));
+        assert_eq!(found(&file, 2).as_deref(), Some("2"));
+        assert_eq!(found(&file, 4), None);
+    }
+
+    #[test]
+    fn what_parses_of_a_cut_file_is_kept() {
+        let (key, bytes) = three();
+        for len in 0..bytes.len() {
+            let file = AnswerFile::parse(bytes[..len].to_vec(), key.seed());
+            assert!(file.entries() < 3);
+            let entries = file.entries();
+            let repaired = file.rewritten(&[(RelativeAddress(9), &info("9"))], &key).unwrap();
+            let repaired = AnswerFile::parse(repaired, key.seed());
+            assert!(repaired.can_grow());
+            assert_eq!(repaired.entries(), entries + 1);
+        }
+    }
+
+    #[test]
+    fn damage_costs_the_block_that_it_is_in_alone() {
+        let (key, bytes) = three();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0xff;
+            let file = AnswerFile::parse(damaged, key.seed());
+            assert!(!file.can_grow());
+            assert!(file.entries() >= 2, "byte {at}: {} left", file.entries());
+        }
+    }
+
+    #[test]
+    fn the_same_answer_is_kept_once_and_the_newest_wins() {
+        let (key, bytes) = three();
+        let file = AnswerFile::parse(bytes, key.seed());
+        let newer = info("newer");
+        let bytes = file.rewritten(&[(RelativeAddress(2), &newer)], &key).unwrap();
+        let file = AnswerFile::parse(bytes, key.seed());
+        assert_eq!((file.entries(), found(&file, 2).as_deref()), (3, Some("newer")));
+    }
+
+    #[test]
+    fn many_claims_of_blocks_cost_no_more_than_the_file() {
+        let mut bytes = Vec::new();
+        while bytes.len() < 4 << 20 {
+            bytes.extend_from_slice(&MAGIC);
+            bytes.extend_from_slice(&(3_u32 << 20).to_le_bytes());
+        }
+        assert_eq!(AnswerFile::parse(bytes, 7).entries(), 0);
+    }
+
+    #[test]
+    fn an_origin_is_its_number_for_ever() {
+        let key = key();
+        let known = AddressInfo { origin: Origin::DynamicSymbols, ..info("f") };
+        let bytes = block(&[(RelativeAddress(1), &known)], &key).unwrap();
+        let file = AnswerFile::parse(bytes, key.seed());
+        assert_eq!(file.find(&[RelativeAddress(1)]), [Some(known)]);
+    }
+}

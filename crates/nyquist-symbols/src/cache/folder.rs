@@ -1,0 +1,113 @@
+//! The folder of a cache: its files, and making room in it.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, lchown};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What a file's name ends in.
+const EXTENSION: &str = "answers";
+
+/// A file that is still being written is younger than this.
+const ABANDONED_AFTER: Duration = Duration::from_hours(1);
+
+/// A file of answers.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    pub(super) used: Option<SystemTime>,
+}
+
+/// Makes the folder and those above it that are missing, for the given user and no one else.
+pub(super) fn create(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
+        create(above, owner)?;
+    }
+    match DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => owner.map_or(Ok(()), |(uid, gid)| lchown(folder, Some(uid), Some(gid))),
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The files of answers, in no order. None where there is no folder.
+pub(super) fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
+    Ok(files(folder)?.into_iter().filter(|entry| has_extension(&entry.path, EXTENSION)).collect())
+}
+
+/// The number in a file's name, which its blocks carry.
+pub(super) fn seed(path: &Path) -> Option<u64> {
+    u64::from_str_radix(path.file_stem()?.to_str()?.get(..16)?, 16).ok()
+}
+
+/// Removes the files that were not used for longest until those that are left have at most `quota` bytes.
+pub(super) fn make_room(folder: &Path, quota: u64) -> io::Result<()> {
+    remove_abandoned(folder)?;
+    let mut entries = entries(folder)?;
+    entries.sort_by_key(|entry| std::cmp::Reverse(entry.used));
+    let mut total = 0_u64;
+    for entry in entries {
+        total = total.saturating_add(entry.bytes);
+        if total > quota {
+            remove(&entry.path)?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes all files. Gives back how many bytes they had.
+pub(super) fn clear(folder: &Path) -> io::Result<u64> {
+    let files = files(folder)?;
+    files.iter().try_for_each(|entry| remove(&entry.path))?;
+    Ok(files.iter().map(|entry| entry.bytes).sum())
+}
+
+/// Removes what a process that was killed has left behind.
+fn remove_abandoned(folder: &Path) -> io::Result<()> {
+    let now = SystemTime::now();
+    let is_old = |entry: &Entry| {
+        entry.used.is_some_and(|used| now.duration_since(used).is_ok_and(|age| age > ABANDONED_AFTER))
+    };
+    let files = files(folder)?.into_iter();
+    let mut abandoned = files.filter(|entry| has_extension(&entry.path, "tmp") && is_old(entry));
+    abandoned.try_for_each(|entry| remove(&entry.path))
+}
+
+/// The files that this cache has made.
+fn files(folder: &Path) -> io::Result<Vec<Entry>> {
+    let listed = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed?,
+    };
+    let mut files = Vec::new();
+    for entry in listed {
+        let entry = entry?;
+        let path = entry.path();
+        let is_own = has_extension(&path, EXTENSION) || has_extension(&path, "tmp");
+        // A file that goes away meanwhile is none.
+        if let (true, Ok(metadata)) = (is_own, entry.metadata())
+            && metadata.is_file()
+        {
+            files.push(Entry { path, bytes: metadata.len(), used: metadata.modified().ok() });
+        }
+    }
+    Ok(files)
+}
+
+fn has_extension(path: &Path, extension: &str) -> bool {
+    path.extension() == Some(OsStr::new(extension))
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

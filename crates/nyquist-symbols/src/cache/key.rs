@@ -1,0 +1,86 @@
+//! What answers belong to: the files that they were made of, and the code that made them.
+
+use super::checksum::checksum;
+use crate::{Found, OpenFile};
+use nyquist_object::{ByteSource, Elf, FileSource};
+use std::fmt::Write as _;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// The code that makes the answers. Another version of it, or a changed one, may answer otherwise.
+const MAKER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NYQUIST_SYMBOLS_SOURCES"));
+
+/// The identity of the answers of one module: of its binary and of everything that its names and lines come from.
+/// Installing debug info changes it, and so does any change of any of the files.
+#[derive(Clone, Debug)]
+pub(crate) struct Key {
+    /// The identity as text, a line a file.
+    pub(crate) text: String,
+    /// The module's path, for people.
+    pub(crate) path: PathBuf,
+    /// The open files, with what they looked like when they were opened.
+    files: Vec<(Arc<FileSource>, Stamp)>,
+}
+
+/// What changes when a file is written to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    size: u64,
+    seconds: i64,
+    nanoseconds: i64,
+}
+
+impl Key {
+    /// The key of what was found; `None` where a file cannot be looked at.
+    pub(crate) fn of(found: &Found) -> Option<Self> {
+        let files = [&found.binary, &found.debug_file, &found.supplementary, &found.package];
+        let text = format!("nyquist-symbols {MAKER}\n");
+        let mut key = Self { text, path: found.module.clone(), files: Vec::new() };
+        for (name, file) in ["binary", "debug", "supplementary", "package"].into_iter().zip(files) {
+            if let Some(file) = file {
+                key.add(name, file)?;
+            }
+        }
+        (!key.files.is_empty()).then_some(key)
+    }
+
+    /// Of a file with a build id, its place on the disk does not matter: images of containers have other ones.
+    fn add(&mut self, name: &str, file: &OpenFile) -> Option<()> {
+        let stamp = Stamp::of(&file.source).ok()?;
+        let identity = match Elf::open(&*file.source).ok().and_then(|elf| elf.build_id()) {
+            Some(id) => id.to_string(),
+            None => {
+                let metadata = file.source.file().metadata().ok()?;
+                format!("file {} {}", metadata.dev(), metadata.ino())
+            }
+        };
+        let Stamp { size, seconds, nanoseconds } = stamp;
+        writeln!(self.text, "{name} {identity} {size} {seconds}.{nanoseconds}").ok()?;
+        self.files.push((file.source.clone(), stamp));
+        Some(())
+    }
+
+    /// Whether no file was written to since. What was read meanwhile may be of neither state.
+    pub(crate) fn still_holds(&self) -> bool {
+        self.files.iter().all(|(source, stamp)| Stamp::of(source).is_ok_and(|now| now == *stamp))
+    }
+
+    /// A number of the key, by which blocks of other modules are told from its own.
+    pub(crate) fn seed(&self) -> u64 {
+        checksum(0, self.text.as_bytes())
+    }
+
+    /// The name of the file with the answers.
+    pub(crate) fn file_name(&self) -> String {
+        format!("{:016x}{:016x}.answers", self.seed(), checksum(1, self.text.as_bytes()))
+    }
+}
+
+impl Stamp {
+    fn of(source: &FileSource) -> io::Result<Self> {
+        let metadata = source.file().metadata()?;
+        Ok(Self { size: source.len(), seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() })
+    }
+}

@@ -1,0 +1,257 @@
+//! Answers that were found once, kept for the next time: a folder with a file a module.
+//!
+//! Readers take no lock: blocks carry checksums, and a file that is written anew replaces the old one at once. Who
+//! adds a block locks the file. The cache is a help and no more: where it cannot be read or written, everything goes
+//! on without it, and [`AnswerCache::problem`] says why.
+
+mod block;
+mod checksum;
+mod file;
+mod folder;
+mod key;
+
+pub use block::sealed_block;
+pub use file::read_answers;
+
+use crate::{AddressInfo, Found};
+use file::{AnswerFile, MAX_FILE, block};
+use key::Key;
+use nyquist_object::RelativeAddress;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// The bytes that a cache holds unless told otherwise.
+const DEFAULT_QUOTA: u64 = 256 << 20;
+
+/// How long an addition waits for another process that adds to the same file. Adding takes milliseconds.
+const LOCK_TRIES: u32 = 300;
+const LOCK_PAUSE: Duration = Duration::from_millis(10);
+
+/// A file's time of use is renewed when it is older than this.
+const USE_COUNTS_AFTER: Duration = Duration::from_hours(1);
+
+/// A folder of answers, shared by all processes of a user.
+#[derive(Debug)]
+pub struct AnswerCache {
+    folder: PathBuf,
+    quota: u64,
+    /// The user and group that new files get, where they are not the process's own.
+    owner: Option<(u32, u32)>,
+    /// The bytes that were added since the folder was last measured.
+    added: AtomicU64,
+    problem: OnceLock<String>,
+}
+
+/// A file of a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedModule {
+    /// The module's path when its answers were first kept; `None` where the file is damaged.
+    pub path: Option<PathBuf>,
+    /// The file's size in bytes.
+    pub bytes: u64,
+    /// How many answers are in it.
+    pub answers: usize,
+    /// When it was last used, to the hour.
+    pub used: Option<SystemTime>,
+}
+
+impl AnswerCache {
+    /// A cache in `folder`, which is made when the first answer is kept, of at most 256 MiB.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        let (added, problem) = (AtomicU64::new(u64::MAX), OnceLock::new());
+        Self { folder: folder.into(), quota: DEFAULT_QUOTA, owner: None, added, problem }
+    }
+
+    /// Sets how many bytes all files together may have. The files that were not used for longest make room.
+    #[must_use]
+    pub fn with_quota(self, bytes: u64) -> Self {
+        Self { quota: bytes, ..self }
+    }
+
+    /// Sets the user and group that new files and folders are given to.
+    #[must_use]
+    pub fn owned_by(self, uid: u32, gid: u32) -> Self {
+        Self { owner: Some((uid, gid)), ..self }
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// How many bytes all files together may have.
+    pub fn quota(&self) -> u64 {
+        self.quota
+    }
+
+    /// Why something could not be kept, the first time that it could not.
+    pub fn problem(&self) -> Option<&str> {
+        self.problem.get().map(String::as_str)
+    }
+
+    /// All modules with answers, the one that was used last first. Reads all files.
+    pub fn modules(&self) -> io::Result<Vec<CachedModule>> {
+        let mut modules = Vec::new();
+        for entry in folder::entries(&self.folder)? {
+            let seed = folder::seed(&entry.path).unwrap_or(0);
+            let file = AnswerFile::parse(read(&entry.path).unwrap_or_default(), seed);
+            let path = file.path().map(Path::to_owned);
+            modules.push(CachedModule {
+                path,
+                bytes: entry.bytes,
+                answers: file.entries(),
+                used: entry.used,
+            });
+        }
+        modules.sort_by_key(|module| std::cmp::Reverse(module.used));
+        Ok(modules)
+    }
+
+    /// Removes all answers. Gives back how many bytes they had.
+    pub fn clear(&self) -> io::Result<u64> {
+        folder::clear(&self.folder)
+    }
+
+    /// The answers that there are for what was found.
+    pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
+        let key = Key::of(found)?;
+        let path = self.folder.join(key.file_name());
+        let file = AnswerFile::parse(read(&path).unwrap_or_default(), key.seed());
+        if file.len() > 0 {
+            renew(&path);
+        }
+        Some(KeptAnswers { cache: self.clone(), path, key, file })
+    }
+
+    fn note(&self, what: &str, path: &Path, error: &io::Error) {
+        let _ = self.problem.set(format!("{what} {}: {error}", path.display()));
+    }
+
+    /// Adds up what was written, and makes room when it may be too much.
+    fn written(&self, bytes: usize) {
+        let added = self.added.load(Ordering::Relaxed).saturating_add(bytes as u64);
+        let is_due = added > self.quota / 16;
+        self.added.store(if is_due { 0 } else { added }, Ordering::Relaxed);
+        if is_due && let Err(error) = folder::make_room(&self.folder, self.quota) {
+            self.note("cannot make room in", &self.folder, &error);
+        }
+    }
+}
+
+/// The answers of one module that are kept, and the way to keep more.
+#[derive(Debug)]
+pub(crate) struct KeptAnswers {
+    cache: Arc<AnswerCache>,
+    path: PathBuf,
+    key: Key,
+    file: AnswerFile,
+}
+
+impl KeptAnswers {
+    /// The answers to `wanted`, which are sorted.
+    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+        self.file.find(wanted)
+    }
+
+    /// Keeps answers, whose addresses ascend. Not those of files that were written to meanwhile.
+    pub(crate) fn keep(&self, answers: &[(RelativeAddress, &AddressInfo)]) {
+        if answers.is_empty() || !self.key.still_holds() {
+            return;
+        }
+        match self.add(answers) {
+            Ok(bytes) => self.cache.written(bytes),
+            Err(error) => self.cache.note("cannot keep names in", &self.path, &error),
+        }
+    }
+
+    fn add(&self, answers: &[(RelativeAddress, &AddressInfo)]) -> io::Result<usize> {
+        folder::create(&self.cache.folder, self.cache.owner)?;
+        let mut file = self.lock()?;
+        let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
+        let known = AnswerFile::parse(read_open(&file)?, self.key.seed());
+        let new = if known.can_grow() { block(answers, &self.key) } else { None };
+        match new.filter(|new| known.len() + new.len() <= MAX_FILE) {
+            Some(block) => {
+                let end = file.seek(io::SeekFrom::End(0))?;
+                // Half a block would be passed over by readers, but it need not stay.
+                file.write_all(&block).inspect_err(|_| drop(file.set_len(end)))?;
+                Ok(block.len())
+            }
+            None => {
+                let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
+                self.replace(&bytes)?;
+                Ok(bytes.len())
+            }
+        }
+    }
+
+    /// Opens and locks the file, which is made where there is none. Another process may have replaced it meanwhile.
+    fn lock(&self) -> io::Result<File> {
+        for _ in 0..LOCK_TRIES {
+            let file = options().read(true).append(true).create(true).open(&self.path)?;
+            match file.try_lock() {
+                Ok(()) => {
+                    self.give(&file)?;
+                    let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path));
+                    if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
+                        return Ok(file);
+                    }
+                }
+                Err(TryLockError::WouldBlock) => thread::sleep(LOCK_PAUSE),
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::WouldBlock, "another process has it locked"))
+    }
+
+    /// Puts a whole file in the place of the one that is locked.
+    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
+        let temporary = self.path.with_extension(format!("{}.tmp", std::process::id()));
+        let write = || {
+            let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
+            self.give(&file)?;
+            file.write_all(bytes)?;
+            fs::rename(&temporary, &self.path)
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+    }
+
+    fn give(&self, file: &File) -> io::Result<()> {
+        self.cache.owner.map_or(Ok(()), |(uid, gid)| fchown(file, Some(uid), Some(gid)))
+    }
+}
+
+/// Links are not followed: under sudo they could lead root to any file.
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    read_open(&crate::find::open_regular(path)?)
+}
+
+/// The bytes of a file as far as one may reach.
+fn read_open(mut file: &File) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.rewind()?;
+    file.take(MAX_FILE as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Notes that a file was used, at most once an hour.
+fn renew(path: &Path) {
+    let now = SystemTime::now();
+    let used = fs::metadata(path).and_then(|metadata| metadata.modified());
+    if used.is_ok_and(|used| now.duration_since(used).is_ok_and(|age| age > USE_COUNTS_AFTER)) {
+        // A file of another user's keeps its time.
+        let _ = File::open(path).and_then(|file| file.set_modified(now));
+    }
+}

@@ -1,0 +1,60 @@
+//! What a caller offers who can get files from elsewhere. This crate asks no network itself.
+
+use crate::Outcome;
+use nyquist_object::{BuildId, DebugId};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// Gets files that are not in the usual places of this machine, such as from servers. A [`crate::Finder`] asks it
+/// last, from several threads at once.
+pub trait Fetch: fmt::Debug + Send + Sync {
+    /// Gets a file. `check` looks into one that was got and says whether it is the one that is wanted: another one must
+    /// neither be handed out nor kept.
+    fn fetch(&self, file: &RemoteFile<'_>, check: &dyn Fn(&Path) -> Outcome) -> Fetched;
+}
+
+/// A file as it is asked for elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteFile<'a> {
+    /// The ELF file that was mapped.
+    Binary(&'a BuildId),
+    /// The ELF file with its debug info.
+    DebugFile(&'a BuildId),
+    /// A source file, by its absolute path in the debug info of a file.
+    Source {
+        /// The id of the file whose debug info names it.
+        build_id: &'a BuildId,
+        /// The path.
+        path: &'a str,
+    },
+    /// The debug info of a Windows program or library.
+    Pdb {
+        /// The name that the program gives it, without folders.
+        name: &'a str,
+        /// Its GUID and age.
+        id: DebugId,
+    },
+    /// A Windows program or library.
+    Pe {
+        /// Its name, without folders.
+        name: &'a str,
+        /// The time stamp and size of image in its header, as symbol servers write them: `5F9A3B2C1a000`.
+        code_id: &'a str,
+    },
+    /// A Breakpad symbol file.
+    Breakpad {
+        /// The name of the file with the debug info that it was made of.
+        name: &'a str,
+        /// The id of that.
+        id: DebugId,
+    },
+}
+
+/// What came of fetching a file.
+#[derive(Clone, Debug, Default)]
+pub struct Fetched {
+    /// Where it is now.
+    pub path: Option<PathBuf>,
+    /// The paths and addresses on servers that were tried, in order.
+    pub tried: Vec<(PathBuf, Outcome)>,
+}

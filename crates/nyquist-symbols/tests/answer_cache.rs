@@ -1,0 +1,253 @@
+//! The cache changes what answers cost, and never what they are.
+
+use nyquist_object::{Elf, FileSource, RelativeAddress};
+use nyquist_symbols::{AddressInfo, AnswerCache, Finder, ModuleRequest, SearchPaths};
+use std::fs::{self, File};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::thread;
+
+/// A folder that goes away with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("nyquist-answers-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn cache(&self) -> Arc<AnswerCache> {
+        Arc::new(AnswerCache::new(self.0.join("a/b")))
+    }
+
+    /// The one file of answers.
+    fn file(&self) -> PathBuf {
+        let mut files = fs::read_dir(self.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
+        let file = files.next().unwrap();
+        assert_eq!(files.next(), None);
+        file
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn finder(cache: Option<Arc<AnswerCache>>) -> Finder {
+    let finder = Finder::new(SearchPaths::default());
+    match cache {
+        Some(cache) => finder.with_cache(cache),
+        None => finder,
+    }
+}
+
+fn answers(path: &Path, addresses: &[RelativeAddress], cache: Option<Arc<AnswerCache>>) -> Vec<AddressInfo> {
+    let finder = finder(cache);
+    let request = ModuleRequest { path: path.to_owned(), ..ModuleRequest::default() };
+    let module = finder.open(&finder.find(&request)).unwrap();
+    module.symbolicate(addresses, NonZeroUsize::MIN, &AtomicBool::new(false))
+}
+
+/// Addresses all over a file's code, and some outside of it, in no order.
+fn addresses(path: &Path, count: u32) -> Option<Vec<RelativeAddress>> {
+    let elf = Elf::open(FileSource::new(File::open(path).ok()?)).ok()?;
+    let text = elf.section(".text").filter(|text| text.size > 0)?;
+    let start = u32::try_from(text.address.offset_from(elf.image_base())?).ok()?;
+    let size = u32::try_from(text.size).ok()?;
+    let spread = |n: u32| (u64::from(n) * 2_654_435_761 % u64::from(size)) as u32;
+    let inside = (0..count).map(|n| RelativeAddress(start.wrapping_add(spread(n))));
+    Some(inside.chain([RelativeAddress(0), RelativeAddress(u32::MAX)]).collect())
+}
+
+fn own() -> (PathBuf, Vec<RelativeAddress>) {
+    let path = std::env::current_exe().unwrap();
+    let addresses = addresses(&path, 500).unwrap();
+    (path, addresses)
+}
+
+#[test]
+fn answers_are_the_same_with_and_without() {
+    let folder = Folder::new("same");
+    let listed = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/bin"].map(fs::read_dir);
+    let files = listed.into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+    let files = files.filter(|path| path.is_file()).filter_map(|path| Some((addresses(&path, 200)?, path)));
+    let mut files: Vec<_> = files.take(60).collect();
+    let (path, addresses) = own();
+    files.push((addresses, path));
+    for (addresses, path) in files {
+        let without = answers(&path, &addresses, None);
+        assert_eq!(answers(&path, &addresses, Some(folder.cache())), without, "first, {}", path.display());
+        assert_eq!(answers(&path, &addresses, Some(folder.cache())), without, "again, {}", path.display());
+    }
+}
+
+#[test]
+fn known_addresses_touch_no_debug_info_and_new_ones_are_added() {
+    let folder = Folder::new("added");
+    let (path, all) = own();
+    let (some, rest) = all.split_at(100);
+    answers(&path, some, Some(folder.cache()));
+    let size = |file: &Path| fs::metadata(file).unwrap().len();
+    let before = size(&folder.file());
+    answers(&path, some, Some(folder.cache()));
+    assert_eq!(size(&folder.file()), before, "nothing was looked up");
+    assert_eq!(answers(&path, &all, Some(folder.cache())), answers(&path, &all, None));
+    assert!(size(&folder.file()) > before);
+    let modules = folder.cache().modules().unwrap();
+    let mut distinct = all.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(modules[0].path.as_deref(), Some(&*path));
+    assert_eq!(modules[0].answers, distinct.len());
+    assert_eq!(folder.cache().clear().unwrap(), modules[0].bytes);
+    assert!(folder.cache().modules().unwrap().is_empty());
+    assert!(!rest.is_empty());
+}
+
+/// What is in the cache is what is answered: the only way to see that it was asked is to put something else there.
+#[test]
+fn a_single_lookup_asks_the_cache_too() {
+    let folder = Folder::new("single");
+    let (path, addresses) = own();
+    let expected = answers(&path, &addresses, Some(folder.cache()));
+    let finder = finder(Some(folder.cache()));
+    let request = ModuleRequest { path, ..ModuleRequest::default() };
+    let module = finder.open(&finder.find(&request)).unwrap();
+    for (address, expected) in addresses.iter().zip(expected) {
+        assert_eq!(module.lookup(*address), expected);
+    }
+}
+
+#[test]
+fn a_file_that_was_written_to_is_another_module() {
+    let folder = Folder::new("changed");
+    let (own, addresses) = own();
+    let copy = folder.0.join("copy");
+    fs::copy(own, &copy).unwrap();
+    answers(&copy, &addresses, Some(folder.cache()));
+    let first = folder.file();
+    let now = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+    File::options().write(true).open(&copy).unwrap().set_modified(now).unwrap();
+    answers(&copy, &addresses, Some(folder.cache()));
+    assert_eq!(folder.cache().modules().unwrap().len(), 2);
+    assert!(first.exists());
+}
+
+#[test]
+fn files_that_change_while_they_are_read_leave_nothing() {
+    let folder = Folder::new("meanwhile");
+    let (own, addresses) = own();
+    let copy = folder.0.join("copy");
+    fs::copy(own, &copy).unwrap();
+    let finder = finder(Some(folder.cache()));
+    let request = ModuleRequest { path: copy.clone(), ..ModuleRequest::default() };
+    let module = finder.open(&finder.find(&request)).unwrap();
+    File::options().write(true).open(&copy).unwrap().set_len(100).unwrap();
+    module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+    assert!(folder.cache().modules().unwrap().is_empty());
+}
+
+#[test]
+fn what_was_cancelled_is_looked_up_the_next_time() {
+    let folder = Folder::new("cancelled");
+    let (path, addresses) = own();
+    let finder = finder(Some(folder.cache()));
+    let request = ModuleRequest { path: path.clone(), ..ModuleRequest::default() };
+    let module = finder.open(&finder.find(&request)).unwrap();
+    module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(true));
+    assert_eq!(answers(&path, &addresses, Some(folder.cache())), answers(&path, &addresses, None));
+}
+
+#[test]
+fn damage_is_repaired_and_costs_no_answer() {
+    let folder = Folder::new("damage");
+    let (path, addresses) = own();
+    let expected = answers(&path, &addresses, None);
+    answers(&path, &addresses[..200], Some(folder.cache()));
+    answers(&path, &addresses[..300], Some(folder.cache()));
+    let whole = fs::read(folder.file()).unwrap();
+    let cut = whole[..whole.len() - 7].to_vec();
+    let mut flipped = whole.clone();
+    flipped[whole.len() / 2] ^= 1;
+    for bytes in [cut, flipped, b"something else".to_vec(), Vec::new(), vec![0; 5000]] {
+        fs::write(folder.file(), &bytes).unwrap();
+        assert_eq!(answers(&path, &addresses, Some(folder.cache())), expected);
+        let size = fs::metadata(folder.file()).unwrap().len();
+        assert_eq!(answers(&path, &addresses, Some(folder.cache())), expected);
+        assert_eq!(fs::metadata(folder.file()).unwrap().len(), size, "it was whole again");
+    }
+}
+
+#[test]
+fn many_at_once_lose_nothing() {
+    let folder = Folder::new("many");
+    let (path, addresses) = own();
+    let expected = answers(&path, &addresses, None);
+    let next = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while let Some(part) =
+                    addresses.chunks(20).nth(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    answers(&path, part, Some(folder.cache()));
+                }
+            });
+        }
+    });
+    let before = fs::metadata(folder.file()).unwrap().len();
+    assert_eq!(answers(&path, &addresses, Some(folder.cache())), expected);
+    assert_eq!(fs::metadata(folder.file()).unwrap().len(), before, "all were kept");
+}
+
+#[test]
+fn what_was_not_used_for_longest_makes_room() {
+    let folder = Folder::new("quota");
+    let (own, addresses) = own();
+    let copies = ["one", "two", "three"].map(|name| folder.0.join(name));
+    for copy in &copies {
+        fs::copy(&own, copy).unwrap();
+    }
+    answers(&copies[0], &addresses, Some(folder.cache()));
+    let first = folder.file();
+    let size = fs::metadata(&first).unwrap().len();
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_hours(50);
+    File::open(&first).unwrap().set_modified(long_ago).unwrap();
+    answers(&copies[1], &addresses, Some(folder.cache()));
+    let small = || Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(size * 5 / 2));
+    answers(&copies[2], &addresses, Some(small()));
+    assert!(!first.exists(), "the oldest went");
+    assert_eq!(small().modules().unwrap().len(), 2);
+}
+
+#[test]
+fn a_folder_that_cannot_be_is_no_error() {
+    let folder = Folder::new("no-folder");
+    let (path, addresses) = own();
+    fs::write(folder.0.join("a"), "a file").unwrap();
+    let cache = folder.cache();
+    assert_eq!(answers(&path, &addresses, Some(cache.clone())), answers(&path, &addresses, None));
+    assert!(cache.problem().unwrap().contains("a/b"), "{:?}", cache.problem());
+}
+
+#[test]
+fn a_link_in_the_place_of_a_file_is_not_followed() {
+    let folder = Folder::new("link");
+    let (path, addresses) = own();
+    answers(&path, &addresses, Some(folder.cache()));
+    let file = folder.file();
+    let victim = folder.0.join("victim");
+    fs::write(&victim, "precious").unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink(&victim, &file).unwrap();
+    let cache = folder.cache();
+    answers(&path, &addresses, Some(cache.clone()));
+    assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+    assert!(cache.problem().is_some());
+}

@@ -1,0 +1,116 @@
+//! Times, ranges and shares as they are written on the command line.
+
+use std::ops::{Range, RangeInclusive};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Reads a number of seconds within a range.
+pub(crate) fn seconds(text: &str, range: RangeInclusive<f64>) -> Result<Duration, String> {
+    number(text, "seconds", range).map(Duration::from_secs_f64)
+}
+
+/// Reads a number of per cent within a range, with or without the sign.
+pub(crate) fn percent(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    number(text.trim_end_matches('%'), "per cent", range)
+}
+
+/// Reads a number of something within a range.
+pub(crate) fn number(text: &str, of: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("not a number of {of}"))?;
+    if range.contains(&number) {
+        Ok(number)
+    } else if *range.end() < f64::MAX {
+        Err(format!("not from {} to {}", range.start(), range.end()))
+    } else {
+        Err(format!("not from {} on", range.start()))
+    }
+}
+
+/// A part of a recording, in ns since the profile's zero; the end is not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeRange {
+    start: u64,
+    end: u64,
+}
+
+impl TimeRange {
+    /// The times.
+    pub(crate) fn times(self) -> Range<u64> {
+        self.start..self.end
+    }
+}
+
+impl FromStr for TimeRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let form = || "a range is written as 1.2s-3s, 500ms- or -3s".to_owned();
+        let (start, end) = text.split_once('-').ok_or_else(form)?;
+        let start = if start.is_empty() { 0 } else { nanoseconds(start)? };
+        let end = if end.is_empty() { u64::MAX } else { nanoseconds(end)? };
+        if start >= end {
+            return Err("the range ends before it begins".to_owned());
+        }
+        Ok(Self { start, end })
+    }
+}
+
+/// A time with its unit; seconds where there is none.
+fn nanoseconds(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, f64); 6] =
+        [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("min", 60e9), ("s", 1e9)];
+    let unit = UNITS.iter().find_map(|(name, length)| Some((text.strip_suffix(name)?, *length)));
+    let (number, length) = unit.unwrap_or((text, 1e9));
+    let number: f64 =
+        number.trim().parse().map_err(|_| format!("`{text}` is no time, such as 1.5s or 20ms"))?;
+    if !(number >= 0.0 && number.is_finite()) {
+        return Err(format!("`{text}` is no time from 0 on"));
+    }
+    Ok((number * length).round() as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_held_to_their_range() {
+        assert_eq!(percent("0.5", 0.0..=100.0), Ok(0.5));
+        assert_eq!(percent("5%", 0.0..=100.0), Ok(5.0));
+        let refused = |text, range| percent(text, range).unwrap_err();
+        assert_eq!(refused("101", 0.0..=100.0), "not from 0 to 100");
+        assert_eq!(refused("-1", 0.0..=f64::MAX), "not from 0 on");
+        assert_eq!(refused("x", 0.0..=100.0), "not a number of per cent");
+        for text in ["nan", "inf"] {
+            assert_eq!(refused(text, 0.0..=f64::MAX), "not from 0 on");
+        }
+        assert_eq!(seconds("1.5", 0.1..=2.0), Ok(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn ranges_are_read_in_any_unit() {
+        let check = |text: &str, expected: Range<u64>| {
+            assert_eq!(text.parse::<TimeRange>().map(TimeRange::times), Ok(expected), "{text}");
+        };
+        check("1.2s-3s", 1_200_000_000..3_000_000_000);
+        check("500ms-", 500_000_000..u64::MAX);
+        check("-250us", 0..250_000);
+        check("1-2.5", 1_000_000_000..2_500_000_000);
+        check("1min-2min", 60_000_000_000..120_000_000_000);
+        check("10ns-20µs", 10..20_000);
+    }
+
+    #[test]
+    fn what_is_no_range_is_told_apart() {
+        let check = |text: &str, expected: &str| {
+            let error = text.parse::<TimeRange>().unwrap_err();
+            assert!(error.contains(expected), "{text}: {error}");
+        };
+        check("1s", "is written as");
+        check("3s-1s", "ends before");
+        check("1s-1s", "ends before");
+        check("x-2s", "`x` is no time");
+        check("1h-2h", "`1h` is no time");
+        check("nan-1s", "no time");
+    }
+}

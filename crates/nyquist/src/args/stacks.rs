@@ -1,0 +1,71 @@
+//! What a recording can be asked for about stacks: how the callers are found, and how much of a stack is copied for it.
+
+use crate::failure::Failure;
+use clap::{Args, ValueEnum};
+use nyquist_record::linux::perf;
+
+/// How the callers are found.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct StackArgs {
+    /// How to find the callers of what is sampled
+    #[arg(long, value_name = "HOW", value_enum, default_value_t)]
+    pub(crate) call_graph: CallGraph,
+    /// Copy so many bytes of each stack, to find the callers in; larger copies reach further and cost more [default: 32 kB,
+    /// and the most, 65528, once many stacks turn out to be deeper]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=i64::from(perf::Options::MOST_STACK_BYTES)))]
+    pub(crate) stack_size: Option<u32>,
+}
+
+/// The ways to find callers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallGraph {
+    /// What gives the most: dwarf, and from the running program's memory what a copy did not hold
+    #[default]
+    Auto,
+    /// The kernel follows frame pointers: the least work, but only programs built with them have whole stacks
+    Fp,
+    /// Copies of the stack and unwind information, and nothing else
+    Dwarf,
+    /// Not at all: which function ran, and not who called it
+    None,
+}
+
+impl From<CallGraph> for perf::CallGraph {
+    fn from(call_graph: CallGraph) -> Self {
+        match call_graph {
+            CallGraph::Auto => Self::Auto,
+            CallGraph::Fp => Self::FramePointers,
+            CallGraph::Dwarf => Self::Dwarf,
+            CallGraph::None => Self::None,
+        }
+    }
+}
+
+impl StackArgs {
+    /// The options of a recording with these of its stacks.
+    pub(crate) fn apply(self, options: perf::Options) -> Result<perf::Options, Failure> {
+        if self.stack_size.is_some() && matches!(self.call_graph, CallGraph::Fp | CallGraph::None) {
+            return Err(Failure::new("--stack-size says how much of each stack is copied, and none is with --call-graph fp or none")
+                .hint("leave out one of them"));
+        }
+        Ok(perf::Options { call_graph: self.call_graph.into(), stack_bytes: self.stack_size, ..options })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_needs_copies() {
+        let applied = |call_graph, stack_size| {
+            let options = StackArgs { call_graph, stack_size }.apply(perf::Options::default());
+            options.map(|options| (options.call_graph, options.stack_bytes)).ok()
+        };
+        assert_eq!(applied(CallGraph::Auto, None), Some((perf::CallGraph::Auto, None)));
+        assert_eq!(applied(CallGraph::Dwarf, Some(4096)), Some((perf::CallGraph::Dwarf, Some(4096))));
+        assert_eq!(applied(CallGraph::Fp, None), Some((perf::CallGraph::FramePointers, None)));
+        assert_eq!(applied(CallGraph::Fp, Some(4096)), None);
+        assert_eq!(applied(CallGraph::None, Some(4096)), None);
+    }
+}

@@ -1,0 +1,31 @@
+//! Where symbols are looked for, for every command that shows functions.
+
+use clap::Args;
+use clap::builder::FalseyValueParser;
+use std::path::PathBuf;
+
+/// Where symbols are looked for, beside the usual places.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SymbolArgs {
+    /// Also look for binaries and debug files in this folder (may be repeated)
+    #[arg(long, value_name = "DIR", env = "NYQUIST_SYMBOL_PATH", value_delimiter = ':')]
+    pub(crate) symbol_dir: Vec<PathBuf>,
+    /// Look up everything anew, and keep nothing of it for the next time
+    #[arg(long, env = "NYQUIST_NO_CACHE", hide_env_values = true, value_parser = FalseyValueParser::new())]
+    pub(crate) no_cache: bool,
+    /// Ask this server for symbols of Windows programs, after those of _NT_SYMBOL_PATH (may be repeated)
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    pub(crate) windows_symbol_server: Vec<String>,
+    /// Keep symbols of Windows programs here
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) windows_symbol_cache: Option<PathBuf>,
+    /// Ask this server for Breakpad symbol files (may be repeated)
+    #[arg(long, value_name = "URL", hide_short_help = true)]
+    pub(crate) breakpad_symbol_server: Vec<String>,
+    /// Look for Breakpad symbol files in this folder (may be repeated)
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) breakpad_symbol_dir: Vec<PathBuf>,
+    /// Keep Breakpad symbol files from servers here
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub(crate) breakpad_symbol_cache: Option<PathBuf>,
+}

@@ -1,0 +1,194 @@
+//! `nyquist cache`: what is kept on the disk, and removing it.
+
+use crate::args::{CacheAction, CacheArgs};
+use crate::failure::{Failure, io_reason};
+use crate::finder::answers;
+use crate::folders::UserFolders;
+use crate::number::counted;
+use crate::page;
+use indicatif::DecimalBytes;
+use nyquist_download::{Debuginfod, Usage, clear, usage};
+use nyquist_symbols::{AnswerCache, CachedModule};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+/// How many modules are listed unless more is asked for.
+const MODULES_LISTED: usize = 10;
+
+/// Runs the subcommand.
+pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
+    let folders = UserFolders::of_user();
+    let (Some(answers), Some(downloads)) = (answers(&folders), folders.downloads()) else {
+        return Err(Failure::new("there is no home folder, so that nothing is kept")
+            .hint("set HOME or XDG_CACHE_HOME"));
+    };
+    let debuginfod = Debuginfod::cache_folder(|name| folders.var(name));
+    let caches = Caches { answers, downloads, debuginfod };
+    match args.action {
+        None if args.json => page::print_json(&caches.contents()?.json(&caches)),
+        None => page::print(&caches.contents()?.text(&caches, args.verbosity.verbose)),
+        Some(CacheAction::Clear { symbols, downloads }) => {
+            let all = symbols == downloads;
+            caches.clear(all || symbols, all || downloads, args.json)
+        }
+    }
+}
+
+/// Where everything is.
+struct Caches {
+    answers: AnswerCache,
+    downloads: PathBuf,
+    /// Shared with other programs.
+    debuginfod: Option<PathBuf>,
+}
+
+/// What there is.
+struct Contents {
+    modules: Vec<CachedModule>,
+    downloads: Usage,
+    debuginfod: Usage,
+}
+
+impl Caches {
+    fn contents(&self) -> Result<Contents, Failure> {
+        let debuginfod = self.debuginfod.as_deref();
+        Ok(Contents {
+            modules: self.answers.modules().map_err(|error| unreadable(self.answers.folder(), &error))?,
+            downloads: usage(&self.downloads).map_err(|error| unreadable(&self.downloads, &error))?,
+            // What other programs have made there is theirs.
+            debuginfod: debuginfod.and_then(|folder| usage(folder).ok()).unwrap_or_default(),
+        })
+    }
+
+    fn clear(&self, symbols: bool, downloads: bool, json: bool) -> Result<(), Failure> {
+        let cannot_remove =
+            |error: io::Error| Failure::new(format!("cannot remove all that is kept: {}", io_reason(&error)));
+        let answers = if symbols { self.answers.clear().map_err(cannot_remove)? } else { 0 };
+        let downloaded = if downloads { clear(&self.downloads).map_err(cannot_remove)?.bytes } else { 0 };
+        if json {
+            return page::print_json(&json!({
+                "schema": "nyquist-cache/1",
+                "removed_bytes": answers + downloaded,
+            }));
+        }
+        let mut text = format!("Removed {}.\n", DecimalBytes(answers + downloaded));
+        if let Some(folder) = self.debuginfod.as_ref().filter(|folder| downloads && folder.exists()) {
+            let _ = writeln!(
+                text,
+                "What debuginfod has downloaded is in {}: other programs use it too, so it is left alone.",
+                folder.display()
+            );
+        }
+        page::print(&text)
+    }
+}
+
+fn unreadable(folder: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot read {}: {}", folder.display(), io_reason(error)))
+}
+
+impl Contents {
+    fn bytes(&self) -> u64 {
+        self.modules.iter().map(|module| module.bytes).sum()
+    }
+
+    fn answers(&self) -> u64 {
+        self.modules.iter().map(|module| module.answers as u64).sum()
+    }
+
+    fn text(&self, caches: &Caches, is_verbose: bool) -> String {
+        let mut text = format!(
+            "Names that were looked up: {} of at most {} in {}\n  {} of {}\n",
+            DecimalBytes(self.bytes()),
+            DecimalBytes(caches.answers.quota()),
+            caches.answers.folder().display(),
+            counted(self.answers(), "answer"),
+            counted(self.modules.len() as u64, "module"),
+        );
+        let listed = if is_verbose { self.modules.len() } else { MODULES_LISTED };
+        for module in self.modules.iter().take(listed) {
+            let path = module.path.as_ref().map_or("(damaged)".into(), |path| path.to_string_lossy());
+            let size = DecimalBytes(module.bytes).to_string();
+            let _ = writeln!(text, "  {size:>10}  {}", crate::text::names::printable(&path));
+        }
+        if let Some(more) = self.modules.len().checked_sub(listed).filter(|more| *more > 0) {
+            let _ = writeln!(text, "  and {more} more (-v lists them)");
+        }
+        let _ = writeln!(text, "{}", downloaded("From symbol servers", self.downloads, &caches.downloads));
+        if let Some(folder) = &caches.debuginfod {
+            let _ =
+                writeln!(text, "{}", downloaded("By debuginfod, for all programs", self.debuginfod, folder));
+        }
+        text
+    }
+
+    fn json(&self, caches: &Caches) -> Value {
+        let module = |module: &CachedModule| {
+            let used = module.used.and_then(|used| used.duration_since(UNIX_EPOCH).ok());
+            json!({
+                "path": module.path.as_ref().map(|path| path.to_string_lossy()),
+                "bytes": module.bytes,
+                "answers": module.answers,
+                "used_s": used.map(|used| used.as_secs()),
+            })
+        };
+        json!({
+            "schema": "nyquist-cache/1",
+            "answers": {
+                "folder": caches.answers.folder().to_string_lossy(),
+                "bytes": self.bytes(),
+                "quota_bytes": caches.answers.quota(),
+                "answers": self.answers(),
+                "modules": self.modules.iter().map(module).collect::<Vec<_>>(),
+            },
+            "downloads": downloads_json(self.downloads, Some(&caches.downloads)),
+            "debuginfod": downloads_json(self.debuginfod, caches.debuginfod.as_ref()),
+        })
+    }
+}
+
+fn downloaded(what: &str, Usage { files, bytes }: Usage, folder: &Path) -> String {
+    let files = counted(files, "file");
+    format!("{what}: {files}, {} in {}", DecimalBytes(bytes), folder.display())
+}
+
+fn downloads_json(usage: Usage, folder: Option<&PathBuf>) -> Value {
+    let folder = folder.map(|folder| folder.to_string_lossy());
+    json!({ "folder": folder, "files": usage.files, "bytes": usage.bytes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contents(modules: usize) -> (Contents, Caches) {
+        let module = |n: usize| CachedModule {
+            path: (n > 0).then(|| PathBuf::from(format!("/lib/{n}.so"))),
+            bytes: 1_500_000,
+            answers: 1000,
+            used: None,
+        };
+        let contents = Contents {
+            modules: (0..modules).map(module).collect(),
+            downloads: Usage { files: 1, bytes: 2_000_000_000 },
+            debuginfod: Usage::default(),
+        };
+        let answers = AnswerCache::new("/c/nyquist/answers");
+        (contents, Caches { answers, downloads: "/c/nyquist/downloads".into(), debuginfod: None })
+    }
+
+    #[test]
+    fn what_is_kept_is_counted_and_the_rest_of_a_long_list_too() {
+        let (contents, caches) = contents(12);
+        let text = contents.text(&caches, false);
+        assert!(text.contains("18.00 MB of at most 268.44 MB in /c/nyquist/answers"), "{text}");
+        assert!(text.contains("12,000 answers of 12 modules"), "{text}");
+        assert!(text.contains("1.50 MB  (damaged)") && text.contains("1.50 MB  /lib/9.so"), "{text}");
+        assert!(text.contains("and 2 more"), "{text}");
+        assert!(text.contains("From symbol servers: 1 file, 2.00 GB in /c/nyquist/downloads"), "{text}");
+        assert!(contents.text(&caches, true).contains("/lib/11.so"));
+    }
+}

@@ -1,0 +1,77 @@
+//! The finder of binaries and debug files that every command uses: which folders it looks into, which servers it asks,
+//! and what it keeps.
+
+use crate::args::SymbolArgs;
+use crate::folders::UserFolders;
+use nyquist_download::{
+    Debuginfod, Downloads, Limits, Observer, StoreConfig, SymbolStores, parse_symbol_path,
+};
+use nyquist_symbols::{AnswerCache, Finder, SearchPaths};
+use std::sync::Arc;
+
+/// The finder, which gets from servers what is not on this machine. `observer` shows how far that is.
+pub(crate) fn finder(args: &SymbolArgs, observer: Arc<dyn Observer>) -> Finder {
+    let folders = UserFolders::of_user();
+    let finder = offline_with(args, &folders);
+    let downloads =
+        Downloads::new(debuginfod(&folders), SymbolStores::new(&stores(args, &folders)), observer);
+    match downloads {
+        Some(downloads) => finder.with_fetch(Arc::new(downloads)),
+        None => finder,
+    }
+}
+
+/// The finder that asks no server: for live views, which cannot wait for one.
+pub(crate) fn offline(args: &SymbolArgs) -> Finder {
+    offline_with(args, &UserFolders::of_user())
+}
+
+fn offline_with(args: &SymbolArgs, folders: &UserFolders) -> Finder {
+    let finder = Finder::new(search_paths(args, folders));
+    match answers(folders).filter(|_| !args.no_cache) {
+        Some(cache) => finder.with_cache(Arc::new(cache)),
+        None => finder,
+    }
+}
+
+/// The cache of what was looked up.
+pub(crate) fn answers(folders: &UserFolders) -> Option<AnswerCache> {
+    let cache = AnswerCache::new(folders.answers()?);
+    Some(match folders.owner_ids() {
+        Some((uid, gid)) => cache.owned_by(uid, gid),
+        None => cache,
+    })
+}
+
+/// The debuginfod servers that the environment names.
+pub(crate) fn debuginfod(folders: &UserFolders) -> Option<Debuginfod> {
+    Debuginfod::from_environment(|name| folders.var(name), folders.owner_ids())
+}
+
+/// The symbol stores that the options and `_NT_SYMBOL_PATH` name.
+pub(crate) fn stores(args: &SymbolArgs, folders: &UserFolders) -> StoreConfig {
+    let path = folders.var("_NT_SYMBOL_PATH").unwrap_or_default();
+    let own = folders.downloads();
+    let below = |name: &str| own.as_ref().map(|own| own.join(name));
+    StoreConfig {
+        symbol_path: parse_symbol_path(&path.to_string_lossy()),
+        windows_servers: args.windows_symbol_server.clone(),
+        windows_cache: args.windows_symbol_cache.clone().or_else(|| below("windows")),
+        breakpad_servers: args.breakpad_symbol_server.clone(),
+        breakpad_folders: args.breakpad_symbol_dir.clone(),
+        breakpad_cache: args.breakpad_symbol_cache.clone().or_else(|| below("breakpad")),
+        owner: folders.owner_ids(),
+        limits: Limits::default(),
+        own_folder: own,
+        quota: 0,
+    }
+}
+
+/// The folders in which files are looked for.
+fn search_paths(args: &SymbolArgs, folders: &UserFolders) -> SearchPaths {
+    SearchPaths {
+        symbol_dirs: args.symbol_dir.clone(),
+        build_id_caches: folders.home().map(|home| home.join(".debug")).into_iter().collect(),
+        ..SearchPaths::default()
+    }
+}

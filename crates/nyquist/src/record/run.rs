@@ -1,0 +1,209 @@
+//! One run of what is recorded, from its first event to its last.
+
+use super::subject::{open_backend, prepare, running_target, target_name, wanted_samples};
+use super::{launch_failure, open_failure};
+use crate::args::RecordArgs;
+use crate::control::{Control, Phase};
+use crate::failure::{FAILED, Failure};
+use crate::output::Owner;
+use crate::perf_tee::{PerfTee, records_of};
+use crate::printer::Printer;
+use crate::{machine, markers, summary};
+use nyquist_convert::{Converter, Options};
+use nyquist_profile::Meta;
+use nyquist_record::linux::Credentials;
+use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
+use nyquist_record::linux::launch::{Ended, Running, Suspended};
+use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::perf::{self, EndReason, Target};
+use nyquist_record::linux::signals::EndSignal;
+use std::io;
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What all runs of a recording have in common.
+pub(super) struct Recorder<'a> {
+    pub(super) args: &'a RecordArgs,
+    pub(super) printer: Printer,
+    pub(super) control: &'a Control,
+    /// Whom the command runs as, where that is somebody else.
+    pub(super) user: Option<&'a Credentials>,
+    /// Whose the files are that are written.
+    pub(super) owner: Option<Owner>,
+}
+
+/// What a run gave.
+pub(super) struct Run {
+    /// The converter with all that was recorded so far.
+    pub(super) converter: Converter,
+    pub(super) summary: Summary,
+    /// The command's exit status.
+    pub(super) status: u8,
+}
+
+/// What is about to be recorded.
+struct Subject {
+    /// The command, where there is one, up to where it would begin.
+    child: Option<Suspended>,
+    target: Target,
+}
+
+impl Recorder<'_> {
+    /// Records one run into the converter of the runs before it, if there are any.
+    pub(super) fn run(
+        &self,
+        duration: Option<Duration>,
+        converter: Option<Converter>,
+    ) -> Result<Run, Failure> {
+        let running = running_target(&self.args.target)?;
+        let mut markers = markers::listen(self.args.target.pid.first().copied(), self.user, self.printer);
+        let Subject { child, target } = self.subject(running, markers.as_ref())?;
+        let kept = self.args.perf_data.as_deref();
+        let kept = kept.map(|path| Ok((path, PerfTee::open(path, self.owner)?))).transpose()?;
+        let backend = self.open(target, child.as_ref(), duration)?;
+        let outcome = backend.outcome();
+        let is_first = converter.is_none();
+        let options = self.converter_options(&outcome);
+        let (meta, start) = (options.meta.clone(), options.start);
+        let mut converter = converter.unwrap_or_else(|| self.converter(options));
+        converter.keep_only(wanted_samples(&self.args.target, &backend));
+        if let Some(markers) = &mut markers {
+            markers.begin_at(nyquist_record::linux::now());
+        }
+        let mut recording = backend.record().map_err(|error| open_failure(&error))?;
+        let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording)).transpose()?;
+        let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
+        if is_first {
+            summary::print_outcome(self.printer, &outcome);
+        }
+        let signaller = command.as_ref().map(Running::signaller);
+        let stop = recording.stop_handle();
+        self.control.enter(Phase::Recording { stop, command: signaller, interrupts: 0 });
+        convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
+        let summary = recording.finish();
+        if let Some(tee) = tee {
+            tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), self.printer);
+        }
+        let status = command.map_or(0, |command| end_command(command, summary.reason));
+        self.control.enter(Phase::Saving);
+        if let Some(markers) = markers {
+            markers::finish(markers, &mut converter, self.printer);
+        }
+        Ok(Run { converter, summary, status })
+    }
+
+    fn subject(&self, running: Option<Target>, markers: Option<&Markers>) -> Result<Subject, Failure> {
+        if let Some(target) = running {
+            return Ok(Subject { child: None, target });
+        }
+        let child = prepare(self.args, self.user, markers)?;
+        let target = Target::Child(child.pid());
+        Ok(Subject { child: Some(child), target })
+    }
+
+    fn open(
+        &self,
+        target: Target,
+        child: Option<&Suspended>,
+        duration: Option<Duration>,
+    ) -> Result<Backend, Failure> {
+        let args = self.args;
+        let options = args.stacks.apply(perf::Options {
+            rate_hz: args.rate,
+            duration,
+            cpus: args.cpu.clone().unwrap_or_default().0,
+            context_switches: args.shape.rows.cswitch_markers,
+            ..perf::Options::default()
+        })?;
+        let loses_privileges = child.and_then(Suspended::loses_privileges);
+        let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
+        if options.context_switches && matches!(backend, Backend::Ptrace(_)) {
+            let text = "--cswitch-markers has no effect under ptrace, which does not hear of them";
+            self.printer.warn(text);
+        }
+        Ok(backend)
+    }
+
+    fn converter(&self, options: Options) -> Converter {
+        let shape = self.args.shape;
+        Converter::new(options).shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files)
+    }
+
+    fn converter_options(&self, outcome: &Outcome) -> Options {
+        let args = self.args;
+        let words: Vec<_> = args.command.iter().map(|word| word.to_string_lossy()).collect();
+        let start_time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut meta = Meta {
+            product: args.profile_name.clone().unwrap_or_else(|| target_name(args)),
+            interval: 1_000_000_000 / u64::from(outcome.rate_hz().max(1)),
+            start_time: start_time.as_micros() as u64,
+            has_cpu_deltas: true,
+            arguments: Some(words.join(" ")).filter(|words| !words.is_empty()),
+            imported_from: Some(format!("nyquist {}", env!("CARGO_PKG_VERSION"))),
+            extra: summary::outcome_lines(outcome),
+            ..Meta::default()
+        };
+        machine::describe(&mut meta);
+        Options {
+            start: nyquist_record::linux::now(),
+            kernel_permitted: outcome.samples_all_cpu_time(),
+            meta,
+        }
+    }
+}
+
+/// Takes over everything that is recorded, until the recording ends.
+fn convert(
+    recording: &mut Recording,
+    converter: &mut Converter,
+    mut markers: Option<&mut Markers>,
+    mut tee: Option<&mut PerfTee>,
+) {
+    let mut events = Vec::new();
+    while let Some(chunk) = recording.next() {
+        let complete_before = chunk.complete_before();
+        let records = records_of(&chunk, tee.as_deref());
+        chunk.decode(&mut events);
+        if let Some(tee) = &mut tee {
+            tee.write(records.as_deref(), &events, complete_before);
+        }
+        if let Some(markers) = &mut markers {
+            for event in &events {
+                markers.notice(event);
+            }
+            markers.collect(&mut events);
+        }
+        for event in events.drain(..) {
+            converter.push(event);
+        }
+        // Another run may follow, whose events are younger than now.
+        converter.advance(complete_before.min(nyquist_record::linux::now()));
+        recording.heed(&converter.take_copy_counts());
+    }
+}
+
+/// Waits for the command and gives back the exit status that it leaves to the recorder. A recording that ends
+/// before its command ends it, but does not wait for one that does not want to.
+fn end_command(command: Running, reason: EndReason) -> u8 {
+    const GRACE: Duration = Duration::from_secs(2);
+    let signaller = command.signaller();
+    let (sender, ended) = mpsc::channel();
+    thread::spawn(move || sender.send(command.wait()));
+    match reason {
+        EndReason::Exited => ended.recv().map_or(FAILED, |ended| shell_code(&ended)),
+        EndReason::Stopped | EndReason::Duration => {
+            // The command has been told already where a signal ended the recording.
+            if reason == EndReason::Duration {
+                let _ = signaller.send(EndSignal::Terminate.number());
+            }
+            let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
+            let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
+            if reason == EndReason::Duration { 0 } else { status }
+        }
+    }
+}
+
+fn shell_code(ended: &io::Result<Ended>) -> u8 {
+    ended.as_ref().map_or(FAILED, |ended| ended.status.shell_code())
+}

@@ -1,0 +1,116 @@
+//! What is recorded: a command, processes that run already, a cgroup, or the whole system.
+
+use super::{launch_failure, open_failure};
+use crate::args::{RecordArgs, TargetArgs};
+use crate::failure::Failure;
+use nyquist_convert::event::Pid;
+use nyquist_convert::{Filter, NamePattern};
+use nyquist_record::linux::backend::{Backend, OpenError};
+use nyquist_record::linux::launch::{self, Suspended};
+use nyquist_record::linux::markers::Markers;
+use nyquist_record::linux::perf::{self, Target};
+use nyquist_record::linux::{Command, Credentials, invoking_environment, processes_named};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// How often it is looked for processes of a name that end meanwhile.
+const LOOKS: usize = 10;
+
+/// Opens the backend. A process that was found by its name may end before it is attached to: then it is looked once more
+/// which there are.
+pub(super) fn open_backend(
+    args: &RecordArgs,
+    mut target: Target,
+    options: &perf::Options,
+    loses_privileges: Option<&PathBuf>,
+) -> Result<Backend, Failure> {
+    let was_found = |pid: Pid| !args.target.name.is_empty() && !args.target.pid.contains(&pid.0);
+    for _ in 0..LOOKS {
+        match Backend::open(args.backend.into(), target, options, loses_privileges.cloned()) {
+            Err(OpenError::Perf(perf::OpenError::NoSuchProcess { pid })) if was_found(pid) => {
+                target = running_target(&args.target)?.unwrap_or(Target::Attach(vec![pid]));
+            }
+            other => return other.map_err(|error| open_failure(&error)),
+        }
+    }
+    Err(Failure::new("the processes of that name end faster than they can be attached to")
+        .hint("-a --name NAME records them as they come and go"))
+}
+
+/// What is recorded where it runs already.
+pub(super) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failure> {
+    if let Some(path) = &args.cgroup {
+        return Ok(Some(Target::Cgroup(path.clone())));
+    }
+    if args.all_cpus {
+        return Ok(Some(Target::System));
+    }
+    let mut pids: Vec<_> = args.pid.iter().copied().map(Pid).collect();
+    for name in &args.name {
+        let pattern = NamePattern::new(name);
+        let named = processes_named(|name| pattern.matches(name));
+        if named.is_empty() {
+            let hint = "`*` and `?` stand for other characters; -a records those that start later, too";
+            return Err(Failure::new(format!("no process is named `{name}`")).hint(hint));
+        }
+        pids.extend(named);
+    }
+    pids.sort_unstable();
+    pids.dedup();
+    Ok((!pids.is_empty()).then_some(Target::Attach(pids)))
+}
+
+/// Which samples are kept of those that come.
+pub(super) fn wanted_samples(args: &TargetArgs, backend: &Backend) -> Filter {
+    if args.all_cpus && !args.name.is_empty() {
+        Filter::Named(args.name.iter().map(|name| NamePattern::new(name)).collect())
+    } else {
+        backend.filter()
+    }
+}
+
+/// Launches the command up to where it would begin.
+pub(super) fn prepare(
+    args: &RecordArgs,
+    user: Option<&Credentials>,
+    markers: Option<&Markers>,
+) -> Result<Suspended, Failure> {
+    let mut command = command_of(&args.command, user)?;
+    command.env.extend(markers.map(Markers::variable));
+    launch::prepare(&command).map_err(|error| launch_failure(&error))
+}
+
+/// The command of a command line, to be run as this user.
+pub(crate) fn command_of(words: &[OsString], user: Option<&Credentials>) -> Result<Command, Failure> {
+    let command = Command::from_words(words.iter().cloned());
+    let mut command =
+        command.ok_or_else(|| Failure::new("no command is given").hint("nyquist record COMMAND"))?;
+    if let Some(user) = user {
+        // What stands before the command on the command line wins.
+        command.env.splice(0..0, invoking_environment(user.uid));
+        command.run_as = Some(user.clone());
+    }
+    Ok(command)
+}
+
+/// What is recorded, in a few words.
+pub(super) fn target_name(args: &RecordArgs) -> String {
+    let TargetArgs { pid, name, all_cpus, cgroup } = &args.target;
+    match (pid.first(), cgroup) {
+        (Some(pid), _) => {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            name.trim().to_owned()
+        }
+        (None, Some(cgroup)) => cgroup.display().to_string(),
+        (None, None) if !name.is_empty() => name.join(", "),
+        (None, None) if *all_cpus => "the whole system".to_owned(),
+        (None, None) => program_name(args),
+    }
+}
+
+/// The command's name without its folder.
+fn program_name(args: &RecordArgs) -> String {
+    let program = Command::from_words(args.command.iter().cloned()).map(|command| command.program);
+    let program = program.unwrap_or_default();
+    Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
+}

@@ -1,0 +1,24 @@
+//! Files of the answer cache: arbitrary bytes, and arbitrary payloads in blocks whose checksums are right.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use nyquist_symbols::{read_answers, sealed_block};
+
+const SEED: u64 = 7;
+
+fuzz_target!(|bytes: &[u8]| {
+    let Some((&choice, rest)) = bytes.split_first() else { return };
+    let file = match choice % 3 {
+        0 => rest.to_vec(),
+        1 => sealed_block(rest, SEED).expect("it is short"),
+        _ => {
+            let (first, second) = rest.split_at(rest.len() / 2);
+            let blocks = [first, second].map(|part| sealed_block(part, SEED).expect("it is short"));
+            [blocks[0].as_slice(), b"something between", blocks[1].as_slice()].concat()
+        }
+    };
+    let len = file.len();
+    let answers = read_answers(file, SEED);
+    let frames: usize = answers.iter().map(|(_, info)| info.frames.len()).sum();
+    assert!(answers.len() <= len / 8 && frames <= len / 4, "no more than there are bytes for");
+});

@@ -1,0 +1,227 @@
+//! What a recorder holds while very many processes and threads come and go: descriptors, memory, ended children. And what
+//! becomes of the programs when it is killed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq, need_root};
+use super::harness::Test;
+use super::invocation::{Invocation, Running};
+use super::recorded::Truth;
+use super::targets::{end, is_alive, leaves, own_group, process_cpu_ms, working};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_storm_of_processes_in_the_commands_group", |test| {
+        launched(test, &[], &["storm", "vfork", STORM])
+    }),
+    Test::new("a_storm_of_processes_by_a_plain_user", unprivileged),
+    Test::new("a_storm_of_processes_that_are_traced", |test| {
+        launched(test, TRACED, &["storm", "vfork", "800"])
+    }),
+    Test::new("a_storm_of_threads_in_the_commands_group", |test| launched(test, &[], &["churn", "1000"])),
+    Test::new("a_storm_of_threads_that_are_traced", |test| launched(test, TRACED, &["churn", "300"])),
+    Test::new("storms_below_attached_processes", attached),
+    Test::new("a_storm_below_a_traced_process", traced),
+    Test::new("storms_on_the_machine", |test| running(test, |_| vec!["-a".to_owned()])),
+    Test::new("storms_by_name", |test| running(test, |_| vec!["--name".to_owned(), "storm".to_owned()])),
+    Test::new("storms_in_a_control_group", in_group),
+    Test::new("a_recorder_that_is_killed_harms_nobody", killed),
+];
+
+/// How many processes a storm has.
+const STORM: &str = "2000";
+/// The option that traces.
+const TRACED: &[&str] = &["--backend", "ptrace"];
+/// What may be known of each process or thread that there was, in kilobytes: its name, its mappings, its samples.
+const KB_EACH: u64 = 4;
+
+/// What a process holds at a moment.
+#[derive(Clone, Copy)]
+struct Held {
+    /// How many descriptors it has besides one for each file: all but one of its events count, and a file that was
+    /// opened twice.
+    descriptors: usize,
+    /// Kilobytes of memory of its own; the kernel's rings are not.
+    memory_kb: u64,
+    /// Children that have ended and were not waited for.
+    ended_children: usize,
+}
+
+impl Held {
+    fn by(pid: u32) -> Option<Self> {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+        let files: Vec<_> = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
+        let distinct = files.iter().collect::<BTreeSet<_>>().len();
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+        Some(Self {
+            descriptors: files.len() - distinct,
+            memory_kb: memory.trim().trim_end_matches(" kB").parse().ok()?,
+            ended_children: children(pid).into_iter().filter(|child| has_ended(*child)).count(),
+        })
+    }
+}
+
+/// The children of all threads of a process.
+fn children(pid: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let parsed =
+        |list: String| list.split_ascii_whitespace().filter_map(|it| it.parse().ok()).collect::<Vec<_>>();
+    lists.flat_map(parsed).collect()
+}
+
+fn has_ended(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+/// Looks at what a recorder holds until something is over, and compares the later looks with the earlier ones.
+fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) -> Verdict {
+    let mut looks = Vec::new();
+    recorder.wait_until("the storm to be over", || {
+        looks.extend(Held::by(recorder.pid()));
+        is_over()
+    })?;
+    expect(looks.len() > 20, format_args!("only {} looks", looks.len()))?;
+    let (early, late) = looks.split_at(looks.len() / 2);
+    let most = |looks: &[Held], of: fn(&Held) -> u64| looks.iter().map(of).max().unwrap_or_default();
+    let grown = |of: fn(&Held) -> u64| (most(early, of), most(late, of));
+    let (before, after) = grown(|held| held.descriptors as u64);
+    expect(after <= before + 4, format_args!("from {before} descriptors to {after}"))?;
+    let (before, after) = grown(|held| held.memory_kb);
+    let allowed = before + count * KB_EACH / 2 + 2048;
+    expect(after <= allowed, format_args!("from {before} kB of memory to {after}"))?;
+    let ended = most(&looks, |held| held.ended_children as u64);
+    expect(ended <= 1, format_args!("{ended} children were not waited for"))
+}
+
+/// Records a command that says when it is done.
+fn launched(test: &Context<'_>, options: &[&str], words: &[&str]) -> Verdict {
+    launched_by(test, options, words, |call| call)
+}
+
+fn launched_by<'a>(
+    test: &'a Context<'a>,
+    options: &[&str],
+    words: &[&str],
+    adapt: fn(Invocation<'a>) -> Invocation<'a>,
+) -> Verdict {
+    let prepared = test.record(words).options(options).with(adapt).prepare();
+    let truth = prepared.truth;
+    let recorder = prepared.call.start()?;
+    // A thread takes as much as a process.
+    let count = words[words.len() - 1].parse::<u64>()? * if words[0] == "churn" { 4 } else { 1 };
+    watch(&recorder, count, || truth.exists())?;
+    recorder.wait()?.succeeded()?;
+    if crate::sys::is_root() && own_group().is_ok() {
+        expect_eq("groups that are left", leaves()?, Vec::new())?;
+    }
+    Ok(())
+}
+
+fn unprivileged(test: &Context<'_>) -> Verdict {
+    launched_by(test, &[], &["storm", "vfork", STORM], Invocation::by_plain_user)
+}
+
+/// Two storms that run while they are recorded by the options that their numbers give.
+fn running(test: &Context<'_>, options: fn(&[u32]) -> Vec<String>) -> Verdict {
+    need_root()?;
+    let truths = [test.fresh("truth"), test.fresh("truth")];
+    let storms = truths.each_ref().map(|truth| storm(test, truth));
+    let [first, second] = storms;
+    let storms = [first?, second?];
+    let options = options(&storms.each_ref().map(Running::pid));
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let output = test.fresh("profile.json.gz");
+    let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(&options).start()?;
+    recorder.wait_until_recording()?;
+    // Whatever else the machine does is recorded, too.
+    let count = 2 * STORM.parse::<u64>()? * if options == ["-a"] { 8 } else { 1 };
+    watch(&recorder, count, || storms.iter().any(|storm| !is_alive(storm.pid())))?;
+    for storm in storms {
+        storm.wait()?.succeeded()?;
+    }
+    // One that was attached to processes ends with them.
+    let _ = recorder.signal(libc::SIGINT);
+    recorder.wait()?.succeeded()?;
+    for truth in truths {
+        expect_eq("storms that ended as they should", Truth::read(&truth)?.len(), 1)?;
+    }
+    Ok(())
+}
+
+fn storm<'a>(test: &'a Context<'a>, truth: &Path) -> Result<Running<'a>, anyhow::Error> {
+    let ready = test.fresh("ready");
+    let call = test.program(test.workload("storm")).args(&["vfork", STORM]);
+    let call = call.env("WORKLOAD_TRUTH", truth.display().to_string());
+    let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+fn attached(test: &Context<'_>) -> Verdict {
+    running(test, |pids| vec!["-p".to_owned(), pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",")])
+}
+
+fn traced(test: &Context<'_>) -> Verdict {
+    let truth = test.fresh("truth");
+    let storm = storm(test, &truth)?;
+    let pid = storm.pid().to_string();
+    let recorder = test.nyquist(&["record", "-s", "--backend", "ptrace", "-p", &pid]).start()?;
+    recorder.wait_until_recording()?;
+    watch(&recorder, STORM.parse()?, || !is_alive(storm.pid()))?;
+    storm.wait()?.succeeded()?;
+    recorder.wait()?.succeeded()?;
+    Ok(())
+}
+
+fn in_group(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let group = own_group()?.join(format!("storms-{}", std::process::id()));
+    fs::create_dir(&group)?;
+    let truth = test.fresh("truth");
+    let storm = storm(test, &truth)?;
+    fs::write(group.join("cgroup.procs"), storm.pid().to_string())?;
+    let path = group.display().to_string();
+    let recorder = test.nyquist(&["record", "-s", "--cgroup", &path]).start()?;
+    recorder.wait_until_recording()?;
+    let watched = watch(&recorder, STORM.parse()?, || !is_alive(storm.pid()));
+    storm.wait()?.succeeded()?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    fs::remove_dir(&group)?;
+    watched
+}
+
+/// Whatever a recorder was doing with them, programs go on when it is gone, and nobody traces them.
+fn killed(test: &Context<'_>) -> Verdict {
+    for options in [&[][..], TRACED] {
+        let target = working(test, &["endless", "2"])?;
+        let pid = target.pid().to_string();
+        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&test.fresh("lost.json.gz"));
+        let recorder = call.args(options).start()?;
+        recorder.wait_until_recording()?;
+        let begun = process_cpu_ms(target.pid())?;
+        recorder
+            .wait_until("some work", || process_cpu_ms(target.pid()).is_ok_and(|now| now > begun + 100.0))?;
+        end(recorder)?;
+        expect_goes_on(&target)?;
+        end(target)?;
+    }
+    Ok(())
+}
+
+fn expect_goes_on(target: &Running<'_>) -> Verdict {
+    let status = fs::read_to_string(format!("/proc/{}/status", target.pid()))?;
+    expect(status.contains("TracerPid:\t0\n"), "somebody traces it")?;
+    for task in fs::read_dir(format!("/proc/{}/task", target.pid()))? {
+        let path = task?.path().join("schedstat");
+        let used = || -> Option<u64> { fs::read_to_string(&path).ok()?.split(' ').next()?.parse().ok() };
+        let before = used();
+        target.wait_until("each thread to go on", || used() > before)?;
+    }
+    Ok(())
+}
