@@ -203,7 +203,7 @@ static void put_mappings(void) {
 
 static int write_file(const char *path) {
     uint64_t attr[16] = {0}, header[13] = {0};
-    const uint64_t attr_at = sizeof header, data_at = attr_at + sizeof attr, arch_at = data_at + used + 16;
+    const uint64_t attr_at = sizeof header, data_at = attr_at + sizeof attr, texts_at = data_at + used + 48;
     // A clock of the CPU, sampled every million ns, with instruction pointer, thread, time, call chain, period, registers, stack.
     attr[0] = 1 | (uint64_t)112 << 32;
     attr[2] = 1000000;
@@ -218,16 +218,25 @@ static int write_file(const char *path) {
     header[4] = sizeof attr;
     header[5] = data_at;
     header[6] = used;
-    header[9] = 1 << 6;
-    struct { uint32_t size; char name[12]; } arch = {12, "aarch64"};
-    uint64_t section[2] = {arch_at, sizeof arch};
+    // The host's name, its kernel's release and its architecture, so that the files are known to be those that are here.
+    header[9] = 1 << 3 | 1 << 4 | 1 << 6;
+    struct { uint32_t size; char text[68]; } texts[3] = {{68, ""}, {68, ""}, {68, "aarch64"}};
+    uint64_t sections[3][2];
+    const char *const paths[2] = {"/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"};
+    for (int i = 0; i < 3; i++) {
+        sections[i][0] = texts_at + (uint64_t)i * sizeof texts[0];
+        sections[i][1] = sizeof texts[0];
+        FILE *source = i < 2 ? fopen(paths[i], "r") : NULL;
+        if (source && fscanf(source, "%64s", texts[i].text) != 1) return 1;
+        if (source) fclose(source);
+    }
     FILE *file = fopen(path, "wb");
     if (!file) return 1;
     fwrite(header, sizeof header, 1, file);
     fwrite(attr, sizeof attr, 1, file);
     fwrite(records, used, 1, file);
-    fwrite(section, sizeof section, 1, file);
-    fwrite(&arch, sizeof arch, 1, file);
+    fwrite(sections, sizeof sections, 1, file);
+    fwrite(texts, sizeof texts, 1, file);
     return fclose(file) != 0;
 }
 

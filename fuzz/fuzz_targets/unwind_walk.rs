@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use arbitrary::Unstructured;
 use libfuzzer_sys::fuzz_target;
-use nyquist_object::{Elf, FileSource};
+use nyquist_object::{Architecture, Elf, FileSource};
 use nyquist_unwind::Module;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -16,5 +16,5 @@ fuzz_target!(|bytes: &[u8]| {
         let elf = Elf::open(FileSource::new(file)).expect("this program is an ELF file");
         Arc::new(Module::from_elf(&elf).expect("this program has unwind information"))
     });
-    let _ = nyquist_fuzz::walk::walk(module, 0x400_0000, &mut Unstructured::new(bytes));
+    let _ = nyquist_fuzz::walk::walk(Architecture::X86_64, module, 0x400_0000, &mut Unstructured::new(bytes));
 });

@@ -4,5 +4,6 @@
 
 pub mod elf_image;
 pub mod loopback;
+pub mod macho_image;
 pub mod sample_profile;
 pub mod walk;

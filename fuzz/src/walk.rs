@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arbitrary::{Result, Unstructured};
-use nyquist_object::Avma;
+use nyquist_object::{Architecture, Avma};
 use nyquist_unwind::{AddressSpace, MAX_FRAMES, Module, Registers, StackCopy, Unwinder};
 
 /// Where the module is mapped.
@@ -13,23 +13,39 @@ const STACK: u64 = 0x7ffc_0000_0000;
 
 /// Walks with registers and a stack from `input`, and expects the walk to end within its bounds. A word that is
 /// small stands for an address in the module, so that a mutation finds its code.
-pub fn walk(module: &Arc<Module>, size: u64, input: &mut Unstructured<'_>) -> Result<()> {
+pub fn walk(
+    architecture: Architecture,
+    module: &Arc<Module>,
+    size: u64,
+    input: &mut Unstructured<'_>,
+) -> Result<()> {
     let mut space = AddressSpace::new();
     space.map(Avma(BASE), size, Avma(BASE), Arc::clone(module));
-    let mut registers = [0; 17];
-    for register in &mut registers {
-        *register = place(u64::from(input.arbitrary::<u32>()?));
-    }
-    registers[7] = STACK + u64::from(input.arbitrary::<u8>()?);
+    let registers = registers(architecture, input)?;
     let mut stack = Vec::new();
     while input.len() >= 4 {
         stack.extend(place(u64::from(input.arbitrary::<u32>()?)).to_le_bytes());
     }
     let memory = StackCopy { start: Avma(STACK), bytes: &stack };
     let mut frames = 0;
-    Unwinder::new().walk(&space, &Registers::X86_64(registers), &memory, &mut |_| frames += 1);
+    Unwinder::new().walk(&space, &registers, &memory, &mut |_| frames += 1);
     assert!((1..=MAX_FRAMES).contains(&frames));
     Ok(())
+}
+
+/// Registers of an architecture whose stack pointer is near the stack's start.
+fn registers(architecture: Architecture, input: &mut Unstructured<'_>) -> Result<Registers> {
+    let mut values = [0; 33];
+    for value in &mut values {
+        *value = place(u64::from(input.arbitrary::<u32>()?));
+    }
+    let sp = STACK + u64::from(input.arbitrary::<u8>()?);
+    if architecture == Architecture::Aarch64 {
+        values[31] = sp;
+        return Ok(Registers::Aarch64(values));
+    }
+    values[7] = sp;
+    Ok(Registers::X86_64(std::array::from_fn(|number| values[number])))
 }
 
 /// What 32 bits stand for: a place in the module, a place on the stack, or themselves, by their highest bits.

@@ -57,8 +57,11 @@ fn chains(recording: &Path) -> Result<Vec<Vec<u64>>, Stop> {
         let (kind, size) = (word(at) as u32, (word(at) >> 48) as usize);
         if kind == SAMPLE {
             let words = (1..=word(at + CHAIN) as usize).map(|number| word(at + CHAIN + 8 * number));
-            let addresses = words.filter(|word| *word < CONTEXT).enumerate();
-            chains.push(addresses.map(|(depth, address)| address - u64::from(depth > 0)).collect());
+            let words: Vec<_> = words.filter(|word| *word < CONTEXT).collect();
+            // Behind the emulator's own code is what a signal has interrupted, which is no return address.
+            let is_call = |depth: usize| depth > 0 && words[depth - 1] < 1 << 32;
+            let addresses = words.iter().enumerate();
+            chains.push(addresses.map(|(depth, address)| address - u64::from(is_call(depth))).collect());
         }
         expect(size > 0, "a record of no bytes")?;
         at += size;
@@ -75,7 +78,7 @@ fn stacks(test: &Context<'_>, flags: &[&str]) -> Verdict {
     expect(chains.len() >= 500, format_args!("only {} samples", chains.len()))?;
     expect_eq("samples", stacks.len(), chains.len())?;
     for (number, (stack, chain)) in stacks.iter().zip(&chains).enumerate() {
-        let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0);
+        let frames = stack.iter().rev().filter(|frame| frame.inline_depth == 0 && frame.lib.is_some());
         let addresses: Vec<_> = frames.map(|frame| frame.address as u64 + IMAGE_BASE).collect();
         // The emulator's own code, which a signal's handler returns to, is in no file.
         let in_program = |all: &[u64]| all.iter().copied().filter(|at| *at < 1 << 32).collect::<Vec<_>>();
