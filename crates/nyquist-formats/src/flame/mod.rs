@@ -94,7 +94,6 @@ pub(crate) mod test_picture {
             pixels: 1200,
             time_from: None,
             share_of: Some("of CPU time".into()),
-            time_from: None,
         }
     }
 }
