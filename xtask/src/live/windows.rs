@@ -1,7 +1,7 @@
 //! Profiles of programs of Windows: their names come from PDBs, Breakpad symbol files and DWARF. The programs are made
 //! here by cross compilers, and what is shown is compared with `llvm-symbolizer`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,12 +11,14 @@ use serde_json::{Value, json};
 
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
+use super::file_server::FileServer;
 use super::harness::Test;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_profile_gets_its_names_from_a_pdb", names_from_pdb).parallel(),
     Test::new("a_pdb_of_another_build_is_not_used", other_pdb).parallel(),
     Test::new("a_profile_gets_its_names_from_a_breakpad_file", names_from_breakpad).parallel(),
+    Test::new("names_come_from_servers_too", names_from_servers).parallel(),
     Test::new("a_program_of_mingw_has_its_own_debug_info", mingw).parallel(),
     Test::new("doctor_tells_what_files_of_windows_hold", doctor).parallel(),
 ];
@@ -128,11 +130,15 @@ fn profile(addresses: &[u64], (code_id, debug_id): &(String, String)) -> Value {
 
 /// The names in a report of the profile, without arguments, and inlined functions too.
 fn reported(test: &Context<'_>, profile: &Value, symbols: &Path) -> Result<BTreeSet<String>, Stop> {
+    reported_with(test, profile, &["--symbol-dir", &symbols.display().to_string()])
+}
+
+/// The same, where symbols are looked for as these options say.
+fn reported_with(test: &Context<'_>, profile: &Value, options: &[&str]) -> Result<BTreeSet<String>, Stop> {
     let file = test.fresh("profile.json");
     fs::write(&file, profile.to_string()).context("no profile")?;
-    let options =
-        ["report", "--functions", "--limit", "0", "--json", "--symbol-dir", &symbols.display().to_string()];
-    let told = test.nyquist(&options).path(&file).run()?.succeeded()?.stdout_text();
+    let report = test.nyquist(&["report", "--functions", "--limit", "0", "--json"]).args(options);
+    let told = report.path(&file).run()?.succeeded()?.stdout_text();
     let mut names = BTreeSet::new();
     let mut open = vec![serde_json::from_str(&told).context("no JSON")?];
     while let Some(value) = open.pop() {
@@ -217,18 +223,54 @@ fn other_pdb(test: &Context<'_>) -> Verdict {
     )
 }
 
+const BREAKPAD_ID: &str = "6C974EBE5232EE469D6B7847A670B2A91";
+const BREAKPAD_FILE: &str = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B2A91 program.pdb\nFILE 0 C:\\src\\a.cc\n\
+    INLINE_ORIGIN 0 ns::inlined(int)\nFUNC 1000 40 0 ns::outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\n\
+    PUBLIC 1080 0 last\n";
+
+/// A profile with addresses in each function of the Breakpad file, and their names.
+fn of_breakpad_file() -> (Value, BTreeSet<String>) {
+    let ids = ("5CA12C433000".to_owned(), BREAKPAD_ID.to_owned());
+    let names = ["last", "ns::inlined", "ns::outer"].map(str::to_owned);
+    (profile(&[0x1000, 0x1010, 0x1090], &ids), names.into_iter().collect())
+}
+
 fn names_from_breakpad(test: &Context<'_>) -> Verdict {
-    let folder = test.path("symbols/program.pdb/6C974EBE5232EE469D6B7847A670B2A91");
+    let folder = test.path(&format!("symbols/program.pdb/{BREAKPAD_ID}"));
     fs::create_dir_all(&folder).context("no folder")?;
-    let text = "MODULE windows x86_64 6C974EBE5232EE469D6B7847A670B2A91 program.pdb\nFILE 0 C:\\src\\a.cc\n\
-        INLINE_ORIGIN 0 ns::inlined(int)\nFUNC 1000 40 0 ns::outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\n\
-        PUBLIC 1080 0 last\n";
-    fs::write(folder.join("program.sym"), text).context("no file")?;
-    let ids = ("5CA12C433000".to_owned(), "6C974EBE5232EE469D6B7847A670B2A91".to_owned());
-    let symbols = test.path("symbols");
-    let found = reported(test, &profile(&[0x1000, 0x1010, 0x1090], &ids), &symbols)?;
-    let wanted = ["last", "ns::inlined", "ns::outer"].map(str::to_owned);
-    expect_eq("the names", found, wanted.into_iter().collect())
+    fs::write(folder.join("program.sym"), BREAKPAD_FILE).context("no file")?;
+    let (profile, names) = of_breakpad_file();
+    expect_eq("the names", reported(test, &profile, &test.path("symbols"))?, names)
+}
+
+fn names_from_servers(test: &Context<'_>) -> Verdict {
+    let path = format!("/program.pdb/{BREAKPAD_ID}/program.sym");
+    let server = FileServer::of(HashMap::from([(path.clone(), BREAKPAD_FILE.into())]))?;
+    let (of_breakpad, names) = of_breakpad_file();
+    // Whoever names no server asks none.
+    let without = reported_with(test, &of_breakpad, &[])?;
+    expect(without.is_disjoint(&names), format_args!("names without a server: {without:?}"))?;
+    let asked = ["--breakpad-symbol-server", &server.url];
+    expect_eq("the names by Breakpad's server", reported_with(test, &of_breakpad, &asked)?, names.clone())?;
+    expect(server.requests().contains(&path), format_args!("asked for {:?}", server.requests()))?;
+    // What was fetched once is kept.
+    let before = server.requests().len();
+    expect_eq("the names once more", reported_with(test, &of_breakpad, &asked)?, names)?;
+    expect_eq("requests for them", server.requests().len(), before)?;
+
+    let program = build(test, "served", "-O2")?;
+    let addresses = code_addresses(&program.image)?;
+    let ids = ids(test, &program.image)?;
+    let pdb = fs::read(&program.pdb).context("no PDB")?;
+    let path = format!("/program.pdb/{}/program.pdb", ids.1.to_uppercase());
+    let server = FileServer::of(HashMap::from([(path, pdb)]))?;
+    let asked = ["--windows-symbol-server", &server.url];
+    let found = reported_with(test, &profile(&addresses, &ids), &asked)?;
+    for name in ["shapes::Polygon::area", "mainCRTStartup"] {
+        let from = server.requests();
+        expect(found.contains(name), format_args!("{name} is not among {found:?}; asked for {from:?}"))?;
+    }
+    Ok(())
 }
 
 fn mingw(test: &Context<'_>) -> Verdict {
