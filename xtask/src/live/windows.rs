@@ -171,8 +171,13 @@ fn oracle(image: &Path, addresses: &[u64]) -> Result<BTreeSet<String>, Stop> {
     let told = tool(&mut command)?;
     let answers = serde_json::Deserializer::from_str(&told).into_iter::<Value>();
     let mut names = BTreeSet::new();
-    for answer in answers {
-        let answer = answer.context("no JSON")?;
+    let answers: Vec<Value> = answers.collect::<Result<_, _>>().context("no JSON")?;
+    // Some versions print an answer a line, others all of them as an array.
+    let lists = answers.into_iter().map(|answer| match answer {
+        Value::Array(answers) => answers,
+        answer => vec![answer],
+    });
+    for answer in lists.flatten() {
         let frames = answer["Symbol"].as_array().cloned().unwrap_or_default();
         names.extend(frames.iter().filter_map(|frame| frame["FunctionName"].as_str()).map(demangled));
     }
@@ -279,8 +284,8 @@ fn mingw(test: &Context<'_>) -> Verdict {
     let source = folder.join("program.c");
     fs::write(
         &source,
-        "static inline __attribute__((always_inline)) int inner(int n) { return n * 3; }\n\
-        __attribute__((noinline)) int outer(volatile int *p) { return inner(*p) + 1; }\n\
+        "static inline __attribute__((always_inline)) int inner(volatile int *p) { return *p * 3; }\n\
+        __attribute__((noinline)) int outer(volatile int *p) { *p = 2; return inner(p) + 1; }\n\
         int main(void) { volatile int n = 4; return outer(&n); }\n",
     )
     .context("no source")?;
@@ -308,10 +313,10 @@ fn doctor(test: &Context<'_>) -> Verdict {
     }
     let (_, debug_id) = ids(test, &program.image)?;
     expect_contains("of the PDB", &tell(&program.pdb)?, &format!("a PDB: debug id {debug_id}"))?;
-    let readobj = tool(Command::new("llvm-readobj").arg("--coff-debug-directory").arg(&program.image))?;
-    let guid =
-        readobj.split_once("PDBGUID: {").and_then(|(_, rest)| rest.split('}').next()).context("no GUID")?;
-    expect_contains("the id", &debug_id, &guid.replace('-', "").to_uppercase())?;
+    let summary = tool(Command::new("llvm-pdbutil").args(["dump", "--summary"]).arg(&program.pdb))?;
+    let guid = summary.split_once("GUID: {").and_then(|(_, rest)| rest.split('}').next());
+    let guid = guid.context("no GUID")?.replace('-', "").to_uppercase();
+    expect_contains("the id", &debug_id, &guid)?;
     fs::remove_file(&program.pdb).context("no PDB")?;
     let told = tell(&program.image)?;
     expect_contains("without the PDB", &told, "only 1 exported functions")?;
