@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 /// How often it is looked for processes of a name that end meanwhile.
 const LOOKS: usize = 10;
 
-/// Opens the backend. A process that was found by its name may end before it is attached to: then it is looked once more
-/// which there are.
+/// Opens the backend. A process that was found by its name may end before it is attached to: then the others are attached
+/// to without it, and where none is left, it is looked once more which there are.
 pub(super) fn open_backend(
     args: &RecordArgs,
     mut target: Target,
@@ -26,11 +26,23 @@ pub(super) fn open_backend(
 ) -> Result<Backend, Failure> {
     let was_found = |pid: Pid| !args.target.name.is_empty() && !args.target.pid.contains(&pid.0);
     for _ in 0..LOOKS {
-        match Backend::open(args.backend.into(), target, options, loses_privileges.cloned()) {
-            Err(OpenError::Perf(perf::OpenError::NoSuchProcess { pid })) if was_found(pid) => {
-                target = running_target(&args.target)?.unwrap_or(Target::Attach(vec![pid]));
+        loop {
+            let opened =
+                Backend::open(args.backend.into(), target.clone(), options, loses_privileges.cloned());
+            match (opened, &mut target) {
+                (Err(OpenError::Perf(perf::OpenError::NoSuchProcess { pid })), Target::Attach(pids))
+                    if was_found(pid) =>
+                {
+                    pids.retain(|other| *other != pid)
+                }
+                (opened, _) => return opened.map_err(|error| open_failure(&error)),
             }
-            other => return other.map_err(|error| open_failure(&error)),
+            if target == Target::Attach(Vec::new()) {
+                break;
+            }
+        }
+        if let Some(found) = running_target(&args.target)? {
+            target = found;
         }
     }
     Err(Failure::new("the processes of that name end faster than they can be attached to")
