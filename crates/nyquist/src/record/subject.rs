@@ -31,9 +31,9 @@ pub(super) fn open_backend(
                 Backend::open(args.backend.into(), target.clone(), options, loses_privileges.cloned());
             match (opened, &mut target) {
                 (Err(OpenError::Perf(perf::OpenError::NoSuchProcess { pid })), Target::Attach(pids))
-                    if was_found(pid) =>
+                    if was_found(pid) && pids.contains(&pid) =>
                 {
-                    pids.retain(|other| *other != pid)
+                    pids.retain(|other| *other != pid);
                 }
                 (opened, _) => return opened.map_err(|error| open_failure(&error)),
             }
