@@ -25,10 +25,19 @@ pub(crate) fn current() -> u32 {
     SESSION.load(Ordering::Relaxed)
 }
 
-/// Where marker files go. `None` also while somebody else changes it: a child process could otherwise wait forever
-/// for a thread that it does not have.
+/// How often a thread tries to learn where marker files go. The lock is held for a moment, but in the child of a process
+/// whose other threads held it at the fork it is never freed.
+const TRIES: u32 = 1000;
+
+/// Where marker files go.
 pub(crate) fn folder() -> Option<PathBuf> {
-    FOLDER.try_lock().ok()?.clone()
+    for _ in 0..TRIES {
+        if let Ok(folder) = FOLDER.try_lock() {
+            return folder.clone();
+        }
+        std::thread::yield_now();
+    }
+    None
 }
 
 /// Finds out whether this program runs under a recorder; if not, listens for one that attaches later. Does so once.
@@ -95,4 +104,19 @@ fn folder_in(page: &sys::Shared) -> PathBuf {
     let mut path = vec![0; len.min(control::LEN - control::PATH)];
     page.read(control::PATH, &mut path);
     OsString::from_vec(path).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_that_ask_at_once_all_learn_the_folder() {
+        *FOLDER.lock().unwrap() = Some("/here".into());
+        let ask = || (0..2000).all(|_| folder().is_some());
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap()));
+        });
+    }
 }
