@@ -64,7 +64,6 @@ impl<S> Filter<S> for Switch {
 /// A span that the thread is in.
 struct Run {
     span: Id,
-    id: u64,
     start: u64,
 }
 
@@ -86,7 +85,7 @@ where
         let mut values = Values::for_fields(attributes.metadata().fields().len());
         attributes.record(&mut Encoder(&mut values));
         let (metadata, parent) = (attributes.metadata(), self.parent(attributes));
-        let span = Span { metadata, values, id: next_id(), parent, created, entered: 0, busy: 0 };
+        let span = Span { metadata, values, id: next_id(), parent, created, runs: 0, busy: 0 };
         self.0.insert(id, span);
     }
 
@@ -98,24 +97,21 @@ where
     }
 
     fn on_enter(&self, id: &Id, _: Context<'_, S>) {
-        let entered = self.0.with(id, |span| {
-            span.entered = span.entered.saturating_add(1);
-            if span.entered == 2 {
-                write_task(span, record::START, (span.created, span.id));
-            }
-            span.id
-        });
-        if let Some(unique) = entered {
-            let run = Run { span: id.clone(), id: unique, start: sys::now() };
-            let _ = RUNS.try_with(|runs| runs.borrow_mut().push(run));
-        }
+        // What is known of the span is not looked at, which would cost as much as the clock.
+        let run = Run { span: id.clone(), start: sys::now() };
+        let _ = RUNS.try_with(|runs| runs.borrow_mut().push(run));
     }
 
     fn on_exit(&self, id: &Id, _: Context<'_, S>) {
         let end = sys::now();
         if let Some(start) = leave(id) {
             self.0.with(id, |span| {
+                span.runs = span.runs.saturating_add(1);
                 span.busy += end.saturating_sub(start);
+                // The first run may be the only one; with the second, it is a task that began when it was created.
+                if span.runs == 2 {
+                    write_task(span, record::START, (span.created, span.id));
+                }
                 write_run(span, (start, end));
             });
         }
@@ -123,7 +119,7 @@ where
 
     fn on_close(&self, id: Id, _: Context<'_, S>) {
         let Some(span) = self.0.remove(&id) else { return };
-        match span.entered {
+        match span.runs {
             // All of it was shown on its thread.
             1 => {}
             0 => write_task(&span, record::INTERVAL, (span.created, sys::now())),
@@ -157,7 +153,8 @@ impl Layer {
     /// The id of the span around a new one; 0 where there is none.
     fn parent(&self, attributes: &Attributes<'_>) -> u64 {
         if attributes.is_contextual() {
-            let current = RUNS.try_with(|runs| runs.borrow().last().map(|run| run.id));
+            let known = |run: &Run| self.0.with(&run.span, |span| span.id);
+            let current = RUNS.try_with(|runs| runs.borrow().iter().rev().find_map(known));
             return current.ok().flatten().unwrap_or_default();
         }
         attributes.parent().and_then(|parent| self.0.with(parent, |span| span.id)).unwrap_or_default()
@@ -194,7 +191,7 @@ fn write_task(span: &Span, record: u8, times: (u64, u64)) {
         Number::Integer(span.parent as i64),
         Number::Any(span.busy as f64 / 1e6),
         Number::Any(idle as f64 / 1e6),
-        Number::Integer(i64::from(span.entered)),
+        Number::Integer(i64::from(span.runs)),
     ];
     let fields = std::array::from_fn::<_, 5, _>(|at| (first + at, fields[at]));
     // At its begin, nothing is known of what the span will have used.

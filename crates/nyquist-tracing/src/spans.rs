@@ -20,8 +20,8 @@ pub(crate) struct Span {
     /// The id of the span around it, or 0.
     pub(crate) parent: u64,
     pub(crate) created: u64,
-    /// How often it was entered.
-    pub(crate) entered: u32,
+    /// How often it was entered and left.
+    pub(crate) runs: u32,
     /// How long threads were in it, in ns.
     pub(crate) busy: u64,
 }
