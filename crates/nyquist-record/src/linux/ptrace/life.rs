@@ -80,7 +80,9 @@ impl Tracer {
         let Some(signals) = Signals::of(task.pid, tid) else { return };
         let does_nothing = signal.is_none_or(|signal| signals.ignores(signal));
         let schedule = task.files.schedule().unwrap_or_default();
-        let waited = task.waited_in_call(schedule, stopped.fourth_argument(), now);
+        let asked = stopped.fourth_argument();
+        let waited = task.waited_in_call(schedule, asked, now);
+        let was_shortened = task.repeated.is_some_and(|last| last.is_shortened && last.timeout == asked);
         if !does_nothing || !repeat_interrupted_call(stopped, &signals, waited) {
             return;
         }
@@ -89,7 +91,9 @@ impl Tracer {
         if let Some(task) = self.tasks.get_mut(tid) {
             // Timeouts were made shorter by whole milliseconds.
             let at = now.saturating_sub(waited % 1_000_000);
-            task.repeated = Some(Repeated { at, schedule, timeout: stopped.fourth_argument() });
+            let timeout = stopped.fourth_argument();
+            let is_shortened = was_shortened || timeout != asked;
+            task.repeated = Some(Repeated { at, schedule, timeout, is_shortened });
         }
     }
 

@@ -40,6 +40,8 @@ pub(crate) struct Repeated {
     pub(crate) schedule: Schedule,
     /// The timeout with which it was made.
     pub(crate) timeout: u64,
+    /// Whether that is another timeout than the one that the thread has asked for.
+    pub(crate) is_shortened: bool,
 }
 
 /// How much earlier than the tracing thread's turn a thread can have lost its CPU to it.
@@ -150,11 +152,12 @@ impl Task {
         };
         // It got a CPU more often than to be stopped: whatever it is in has begun since.
         let seen = if schedule.turns > self.schedule.turns + 1 { now } else { seen };
-        let Some(Repeated { at, schedule: before, timeout: set }) = self.repeated else {
+        let Some(Repeated { at, schedule: before, timeout: set, is_shortened }) = self.repeated else {
             return now.saturating_sub(seen);
         };
-        // It got a CPU to make the call again and to be stopped in it: it has waited in no other call between.
-        if schedule.turns <= before.turns + 2 && timeout == set {
+        // It got a CPU to make the call again and to be stopped in it: it has waited in no other call between. Nor has it
+        // where the timeout is one that it has not asked for itself.
+        if timeout == set && (is_shortened || schedule.turns <= before.turns + 2) {
             let ran = schedule.cpu_ns.saturating_sub(before.cpu_ns);
             return now.saturating_sub(at).saturating_sub(ran);
         }
@@ -319,13 +322,18 @@ mod tests {
         let mut task = Task::new(0, 1, 7_000);
         task.schedule = of(100, 0, 11);
         assert_eq!(task.waited_in_call(of(100, 0, 9), 5, 9_000), 2_000, "since it was looked at");
-        task.repeated = Some(Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5 });
+        task.repeated =
+            Some(Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5, is_shortened: false });
         assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
         assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 1_000, "it may be another call");
         assert_eq!(task.waited_in_call(of(150, 0, 11), 6, 9_000), 1_000, "with another timeout it is");
         task.looked_at = 8_900;
         assert_eq!(task.waited_in_call(of(150, 0, 12), 5, 9_000), 100);
         assert_eq!(task.waited_in_call(of(150, 0, 11), 5, 9_000), 950);
+        let shortened = Repeated { at: 8_000, schedule: of(100, 0, 9), timeout: 5, is_shortened: true };
+        task.repeated = Some(shortened);
+        assert_eq!(task.waited_in_call(of(150, 0, 99), 5, 9_000), 950, "only the tracer has set 5");
+        assert_eq!(task.waited_in_call(of(150, 0, 99), 6, 9_000), 0);
     }
 
     #[test]
