@@ -55,13 +55,18 @@ fn failing_runs(test: &Context<'_>) -> Verdict {
 }
 
 fn reuse(test: &Context<'_>) -> Verdict {
-    let program = test.workload("ending").display().to_string();
-    let script = format!("for i in 1 2 3 4; do {program} 50 exit 0; done");
-    let words = ["sh", "-c", &script];
+    // Without exec: what is sampled of a child before it becomes another program is a row under its parent's name.
+    let script = "import os, time\n\
+                  for i in range(4):\n    \
+                      child = os.fork()\n    \
+                      while child == 0:\n        \
+                          if time.thread_time() > 0.05: os._exit(0)\n    \
+                      os.waitpid(child, 0)";
+    let words = ["python3", "-c", script];
     let apart = test.record_command(&words).run_well()?;
-    expect_eq("processes apart", processes(&apart.profile, "ending"), 4)?;
+    expect_eq("processes apart", processes(&apart.profile, "python3"), 5)?;
     let merged = test.record_command(&words).options(&["--reuse-threads"]).run_well()?;
-    expect_eq("processes merged", processes(&merged.profile, "ending"), 1)?;
+    expect_eq("the parent, and its children merged", processes(&merged.profile, "python3"), 2)?;
     let (found, wanted) = (merged.profile.total(), apart.profile.total());
     expect_within("samples", found, wanted, 0.25)
 }
