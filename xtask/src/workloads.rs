@@ -91,6 +91,7 @@ const WORKLOADS: &[Workload] = &[
     c("pid_reuse", "pid_reuse.c"),
     c("waits", "waits.c"),
     c("interrupts", "-pthread interrupts.c"),
+    c("disturbed", "disturbed.c"),
     c("deny_perf", "deny_perf.c"),
     c("thread_exec", "-pthread thread_exec.c"),
     c("many_threads", "-pthread many_threads.c"),

@@ -27,6 +27,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("waiting_is_told_apart_from_running", idle_and_running).quick(),
     Test::new("a_program_that_waits_sees_no_interrupted_call", no_interrupted_calls).quick(),
     Test::new("ignored_signals_end_no_call", ignored_signals).quick(),
+    Test::new("a_thread_that_stops_for_another_reason_is_sampled_on", disturbed).quick(),
     Test::new("exit_statuses_are_the_commands", exit_statuses).quick().parallel(),
     Test::new("a_command_that_cannot_be_run_is_an_error", cannot_run).parallel(),
     Test::new("ctrl_c_lets_the_command_save_its_work", ctrl_c).quick(),
@@ -223,6 +224,16 @@ fn ignored_signals(test: &Context<'_>) -> Verdict {
     expect_undisturbed(test, &["interrupts", "600", "signals"])
 }
 
+/// A request to stop is met by the stop of a signal or of a birth, too.
+fn disturbed(test: &Context<'_>) -> Verdict {
+    for by in ["signals", "births"] {
+        let recorded = record(test, &["disturbed", "1000", by]).options(&["-r", "4000"]).run_well()?;
+        let found = recorded.profile.total_share(&format!("work_beside_{by}"));
+        expect(found > 0.8, format_args!("{found:.3} of the time is in the work beside {by}"))?;
+    }
+    Ok(())
+}
+
 fn exit_statuses(test: &Context<'_>) -> Verdict {
     for code in [0, 1, 255] {
         let recorded = record(test, &["ending", "30", "exit", &code.to_string()]).run()?;
@@ -290,10 +301,12 @@ fn least_cpu_time(pid: u32) -> u64 {
     times.min().unwrap_or_default()
 }
 
-/// Whether a program that is about to wait or to stop does so by now: its state says so before it has left the CPU, and
-/// `fs/proc/base.c`'s `proc_pid_syscall` waits until it has.
-fn has_left_the_cpu(pid: u32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|line| !line.starts_with("running"))
+/// Whether a program has stopped, and not just for a look at it, which takes far less than 20 ms: its state says that it
+/// has stopped in either case.
+fn has_stopped(pid: u32) -> bool {
+    let before = cpu_time(pid);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    "Tt".contains(state(pid)) && cpu_time(pid) == before
 }
 
 fn job_control(test: &Context<'_>) -> Verdict {
@@ -305,8 +318,7 @@ fn job_control(test: &Context<'_>) -> Verdict {
     let program = *children(running.pid()).first().ok_or_else(|| Stop::Failed("no child".into()))?;
     for stop in [libc::SIGSTOP, libc::SIGTSTP] {
         sys::signal_process(program, stop)?;
-        running.wait_until("the program to stop", || "Tt".contains(state(program)))?;
-        running.wait_until("the program to leave the CPU", || has_left_the_cpu(program))?;
+        running.wait_until("the program to stop", || has_stopped(program))?;
         let before = cpu_time(program);
         std::thread::sleep(std::time::Duration::from_millis(100));
         expect("Tt".contains(state(program)), format_args!("it goes on: {}", state(program)))?;

@@ -26,12 +26,12 @@ impl Tracer {
         }
         match stop {
             Stop::Ended => {}
-            Stop::Trap => self.after_trap(tid),
+            Stop::Trap => self.go_on(tid, None),
             Stop::Group => self.after_group_stop(tid),
-            Stop::Signal(signal) => self.deliver(tid, signal),
+            Stop::Signal(signal) => self.go_on(tid, Some(signal)),
             Stop::Birth => {
                 let child = ptrace::event_message(tid);
-                let _ = ptrace::resume(tid, 0);
+                self.go_on(tid, None);
                 if let Ok(child) = child
                     && self.tasks.get(child).is_none()
                 {
@@ -43,12 +43,14 @@ impl Tracer {
         }
     }
 
-    /// A thread that was asked to stop is looked at; others, which are born or go on, have nothing to show.
-    fn after_trap(&mut self, tid: u32) {
+    /// Lets a stopped thread go on, with the signal that it stopped for. One that was asked to stop is looked at before:
+    /// whatever it has stopped for, the kernel takes the request for met (`kernel/signal.c`, `ptrace_stop`).
+    fn go_on(&mut self, tid: u32, signal: Option<i32>) {
         let asked = self.tasks.get_mut(tid).and_then(|task| task.asked.take());
-        match asked {
-            Some(asked) => self.sample_stopped(tid, asked),
-            None => {
+        match (asked, signal) {
+            (Some(asked), _) => self.sample_stopped(tid, asked, signal),
+            (None, Some(signal)) => self.deliver(tid, signal),
+            (None, None) => {
                 let _ = ptrace::resume(tid, 0);
             }
         }

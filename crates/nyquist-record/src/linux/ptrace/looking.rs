@@ -144,8 +144,8 @@ impl Tracer {
         }
     }
 
-    /// Copies the registers and the stack of a stopped thread, and lets it go on.
-    pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked) {
+    /// Copies the registers and the stack of a stopped thread, and lets it go on with the signal that it stopped for.
+    pub(super) fn sample_stopped(&mut self, tid: u32, asked: Asked, signal: Option<i32>) {
         let noticed = monotonic_ns();
         let mut stopped = Stopped::default();
         let mut len = 0;
@@ -161,13 +161,13 @@ impl Tracer {
             if stopped.interrupted_call().is_some() {
                 // Asked for while it ran, it has begun to wait just then.
                 let as_it_was = stopped;
-                self.repeat_call(tid, &mut stopped, None, asked.at);
+                self.repeat_call(tid, &mut stopped, signal, asked.at);
                 stopped = as_it_was;
             }
         }
         // As long as it is stopped, the scheduler's count is exact.
         let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
-        let _ = ptrace::resume(tid, 0);
+        let _ = ptrace::resume(tid, signal.unwrap_or(0));
         let now = monotonic_ns();
         let schedule = schedule.unwrap_or(asked.schedule);
         let held = asked.held_ns(schedule, noticed, now);
