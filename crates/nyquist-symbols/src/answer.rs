@@ -57,6 +57,8 @@ pub enum Origin {
     PublicSymbols,
     /// The export table of a PE image.
     Exports,
+    /// The tables that a Go program carries for its runtime (`.gopclntab`): functions, files, lines, inlined calls.
+    GoTables,
     /// The relocation that a PLT entry jumps through.
     Plt,
     /// The unwind information, which says where functions begin: the name is a stand-in, `fun_` and the address.
@@ -94,6 +96,7 @@ impl fmt::Display for Origin {
             Self::DynamicSymbols => "dynamic symbols",
             Self::PublicSymbols => "public symbols",
             Self::Exports => "export table",
+            Self::GoTables => "Go's function tables",
             Self::Plt => "procedure linkage table",
             Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",
