@@ -19,6 +19,7 @@ mod file_server;
 mod flamegraph;
 mod formats;
 mod front_end;
+mod go;
 mod harness;
 mod http;
 mod invocation;
@@ -64,6 +65,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("deep_stacks", deep_stacks::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
+    ("go", go::TESTS),
     ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
