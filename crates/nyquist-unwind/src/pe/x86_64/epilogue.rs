@@ -173,7 +173,7 @@ fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pe::info::Step;
+    use crate::pe::x86_64::info::Step;
 
     fn check(pushes: &[u8], allocation: u32, code: &[&[u8]], expected: &[&[(usize, u8)]]) {
         let allocate = Some(Operation::Allocate(allocation)).filter(|_| allocation > 0);
