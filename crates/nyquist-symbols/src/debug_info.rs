@@ -66,7 +66,7 @@ impl DebugInfo {
         match self {
             Self::Dwarf(dwarf) => dwarf.reads_single_files(),
             Self::Objects(_) => true,
-            Self::Pdb(_) | Self::Breakpad(_) => false,
+            Self::Pdb(_) | Self::Breakpad(_) | Self::Go(_) => false,
         }
     }
 }
