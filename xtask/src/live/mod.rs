@@ -50,6 +50,7 @@ mod storms;
 mod symbol_sources;
 mod targets;
 mod top;
+mod unwind_info;
 mod walkthrough;
 mod windows;
 
@@ -62,6 +63,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
+    ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
     ("jit", jit::TESTS),
