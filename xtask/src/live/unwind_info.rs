@@ -32,6 +32,10 @@ const ROOTS: &[&str] = &[
     "runtime.systemstack",
 ];
 
+fn file_name(program: &Path) -> Option<String> {
+    Some(program.file_name()?.to_string_lossy().into_owned())
+}
+
 /// Builds the workload with these flags of the linker.
 fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<PathBuf, Stop> {
     let (program, source) = (test.fresh(name), crate::root().join("workloads/routines.go"));
@@ -62,11 +66,12 @@ fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
     // With symbols, the same code is at the same places.
     let functions = functions(test, &build(test, "routines-with-symbols", "", mode)?)?;
     let base = if mode == "exe" { 0x40_0000 } else { 0 };
+    let name = file_name(&program);
     let recorded = test.record_command(&[&program.display().to_string(), "1500"]).run_well()?;
     let profile = &recorded.profile;
     let is_root = |frame: &Frame| {
         let after = functions.partition_point(|(start, _)| *start <= frame.address + base);
-        frame.lib.as_deref() == Some("routines") && after.checked_sub(1).is_some_and(|at| functions[at].1)
+        frame.lib == name && after.checked_sub(1).is_some_and(|at| functions[at].1)
     };
     let complete = profile.share_of_stacks(|stack| stack.first().is_some_and(|root| is_root(root)));
     println!("        go {flags} {mode}: {complete:.4} complete of {}; {}", profile.total(), ends(profile));
@@ -100,12 +105,11 @@ fn without_section_headers(test: &Context<'_>, workload: &str) -> Result<(PathBu
 
 fn no_section_headers(test: &Context<'_>) -> Verdict {
     let (program, start) = without_section_headers(test, "shares")?;
+    let name = file_name(&program);
     let recorded = test.record_command(&[&program.display().to_string(), "600"]).run_well()?;
     let profile = &recorded.profile;
     let whole = profile.share_of_stacks(|stack| {
-        stack
-            .first()
-            .is_some_and(|root| root.lib.as_deref() == Some("no-sections") && start.contains(&root.address))
+        stack.first().is_some_and(|root| root.lib == name && start.contains(&root.address))
     });
     let truncated = profile.share_of_stacks(is_truncated);
     let message = format!("stacks from the entry point, {truncated} truncated: {:?}", profile.roots());
