@@ -51,6 +51,7 @@ mod storms;
 mod symbol_sources;
 mod targets;
 mod top;
+mod unwind_info;
 mod walkthrough;
 mod windows;
 
@@ -63,6 +64,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
+    ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
     ("go", go::TESTS),

@@ -133,6 +133,13 @@ pub(super) fn step(instruction: &Instruction) -> Step {
     }
 }
 
+/// Whether an instruction jumps to an address in a register or in memory.
+pub(super) fn jumps_by_operand(instruction: &Instruction) -> bool {
+    instruction.map == Map::One
+        && instruction.opcode == 0xff
+        && instruction.modrm.is_some_and(|modrm| modrm >> 3 & 7 == 4)
+}
+
 /// The stack as the instructions that are followed change it.
 #[derive(Default)]
 struct Stack {
