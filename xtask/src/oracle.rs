@@ -19,6 +19,10 @@ const MODES: &[(&str, &[&str])] = &[
     ("compressed", &["-g", "-z"]),
 ];
 
+/// Samples a second, and how long the program works: for some thousands of samples in less than a second.
+const RATE: &str = "4999";
+const PASSES: &str = "6000";
+
 /// Compares the readers on recordings that are made here. Skipped where perf is missing or records nothing, or the crates of
 /// the workspace cannot be fetched.
 pub(crate) fn perf_data(tally: &mut Tally) -> Result<bool> {
@@ -50,8 +54,8 @@ pub(crate) fn perf_data(tally: &mut Tally) -> Result<bool> {
 fn record(folder: &Path, program: &Path, name: &str, mode: &[&str]) -> Option<PathBuf> {
     let path = folder.join(format!("{name}.data"));
     let mut command = Command::new("perf");
-    command.args(["record", "-q", "-F", "999"]).args(mode).arg("-o").arg(&path).arg("--");
-    command.arg(program).args(["2000", "2"]);
+    command.args(["record", "-q", "-F", RATE]).args(mode).arg("-o").arg(&path).arg("--");
+    command.arg(program).args([PASSES, "2"]);
     succeeds_quietly(&mut command).then_some(path)
 }
 
