@@ -62,6 +62,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
         aux_folders: aux_folders(path, args),
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: args.rows.into(),
+        threads: None,
     }
 }
 
