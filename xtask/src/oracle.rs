@@ -179,10 +179,11 @@ fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
     let mut link = Command::new(target.linker);
     let (last, options) = target.options.split_last()?;
     link.args(options).args(&objects);
-    match last.ends_with(':') {
-        true => link.arg(format!("{last}{}", output.display())),
-        false => link.arg(last).arg(&output),
-    };
+    if last.ends_with(':') {
+        link.arg(format!("{last}{}", output.display()));
+    } else {
+        link.arg(last).arg(&output);
+    }
     succeeds_quietly(&mut link).then_some(output)
 }
 
