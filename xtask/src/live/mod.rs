@@ -26,6 +26,8 @@ mod invocation;
 mod jit;
 mod json_docs;
 mod leaks;
+mod macos;
+mod made_profile;
 mod markers;
 mod names;
 mod options;
@@ -97,6 +99,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
     ("windows", windows::TESTS),
+    ("macos", macos::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
 ];
