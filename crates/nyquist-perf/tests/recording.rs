@@ -407,11 +407,12 @@ fn all_of(bytes: &[u8], leave_stacks: bool) -> (Vec<String>, usize, Vec<nyquist_
         left += usize::from(found.stack.is_some());
         let what = nyquist_perf::parse_record(found.bytes, &format).map(|record| match record.body {
             nyquist_perf::Body::Sample(mut sample) => {
-                let copy = sample.user_stack.take().unwrap();
-                let stack = match found.stack {
-                    Some(stack) => (stack.read(&mut memory).unwrap().to_vec(), stack.is_limited()),
-                    None => (copy.bytes.to_vec(), copy.bytes.len() >= copy.room),
-                };
+                let copy = sample.user_stack.take();
+                let whole = copy.map(|copy| (copy.bytes.to_vec(), copy.bytes.len() >= copy.room));
+                let left = found
+                    .stack
+                    .map(|stack| (stack.read(&mut memory).unwrap().to_vec(), stack.is_limited()));
+                let stack = left.or(whole);
                 format!("{:?} {sample:?} {stack:?}", record.id)
             }
             body => format!("{body:?}"),
@@ -455,4 +456,39 @@ fn a_copy_that_is_cut_off_after_it_was_found_is_an_error() {
     assert!(stack.read(&mut memory).is_err());
     assert!(reader.read_next().is_none());
     assert_eq!(reader.damages().len(), 1);
+}
+
+#[test]
+fn a_damaged_file_is_the_same_whether_copies_are_left_or_not() {
+    let mut writer = FileWriter::new(Cursor::new(Vec::new()), vec![copying()]).unwrap();
+    for time in 0..4 {
+        writer.write_records(&copied(time, 2, (4096, 4000))).unwrap();
+    }
+    let bytes = writer.finish(&Features::default()).unwrap().into_inner();
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for round in 0..800 {
+        let mut damaged = bytes.clone();
+        // Near the beginning of a record, or anywhere.
+        let record = 104 + 8 + (144 + random(5) * (damaged.len() / 4)) % damaged.len();
+        for place in [record + random(300), random(damaged.len())] {
+            let byte = [0, 1, 0xff, random(256) as u8][random(4)];
+            if let Some(there) = damaged.get_mut(place) {
+                *there = byte;
+            }
+        }
+        let scratch = Scratch::new(&damaged);
+        if FileReader::open(&scratch.0).is_ok_and(|reader| !reader.events().is_empty()) {
+            let (whole, _, whole_damage) = all_of(&damaged, false);
+            let (parts, _, damage) = all_of(&damaged, true);
+            assert!(whole == parts, "round {round}");
+            let places = |damages: &[nyquist_perf::file::Damage]| -> Vec<_> {
+                damages.iter().map(|damage| (damage.offset, damage.left_out)).collect()
+            };
+            assert_eq!(places(&damage), places(&whole_damage), "round {round}");
+        }
+    }
 }
