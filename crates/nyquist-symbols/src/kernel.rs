@@ -29,7 +29,7 @@ pub struct KernelSymbols {
     build_id: Option<BuildId>,
     /// Where its code begins in memory.
     anchors: Anchors,
-    image: Option<Box<KernelImage>>,
+    image: Option<KernelImage>,
 }
 
 /// A part of the kernel that was linked on its own.
@@ -96,12 +96,12 @@ impl KernelSymbols {
     pub fn with_debug_info(self, finder: &Finder, release: &str) -> Self {
         let image =
             self.build_id.as_ref().and_then(|id| KernelImage::find(finder, release, id, self.anchors));
-        Self { image: image.map(Box::new), ..self }
+        Self { image, ..self }
     }
 
     /// What was found of the debug info.
     pub fn debug_info(&self) -> Option<&Found> {
-        self.image.as_deref().map(KernelImage::found)
+        self.image.as_ref().map(KernelImage::found)
     }
 
     /// What is known of each of `addresses`, in their order: as of [`KernelSymbols::lookup`], and the files, lines and

@@ -26,6 +26,8 @@ mod invocation;
 mod jit;
 mod json_docs;
 mod leaks;
+mod macos;
+mod made_profile;
 mod markers;
 mod names;
 mod options;
@@ -51,6 +53,7 @@ mod storms;
 mod symbol_sources;
 mod targets;
 mod top;
+mod unwind_info;
 mod walkthrough;
 mod windows;
 
@@ -63,6 +66,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
+    ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
     ("go", go::TESTS),
@@ -95,6 +99,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
     ("windows", windows::TESTS),
+    ("macos", macos::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
 ];
