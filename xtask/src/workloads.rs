@@ -42,6 +42,10 @@ const fn c(name: &'static str, arguments: &'static str) -> Workload {
     Workload { name, compiler: Compiler::C, arguments, after: After::Nothing }
 }
 
+const fn cpp(name: &'static str, arguments: &'static str) -> Workload {
+    Workload { name, compiler: Compiler::Cpp, arguments, after: After::Nothing }
+}
+
 const fn rust(name: &'static str, arguments: &'static str) -> Workload {
     Workload { name, compiler: Compiler::Rust, arguments, after: After::Nothing }
 }
@@ -109,7 +113,9 @@ const WORKLOADS: &[Workload] = &[
     c("markers", "markers.c"),
     c("fixed_work-fp", "-fno-omit-frame-pointer -pthread fixed_work.c"),
     c("fixed_work-cfi", "-fomit-frame-pointer -pthread fixed_work.c"),
-    Workload { name: "names", compiler: Compiler::Cpp, arguments: "names.cpp", after: After::Nothing },
+    cpp("names", "names.cpp"),
+    cpp("names-types4", "-gdwarf-4 -fdebug-types-section names.cpp"),
+    cpp("names-types5", "-gdwarf-5 -fdebug-types-section names.cpp"),
     rust("inlines-v0", "-C symbol-mangling-version=v0 inlines.rs"),
     rust("inlines-legacy", "-Z unstable-options -C symbol-mangling-version=legacy inlines.rs"),
     rust("inlines-static", "-C target-feature=+crt-static inlines.rs"),

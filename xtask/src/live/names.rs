@@ -20,7 +20,11 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("rust_generics_are_demangled", |test| generics(test, "inlines-v0")),
     Test::new("rust_generics_are_demangled_from_old_mangling", |test| generics(test, "inlines-legacy")),
-    Test::new("cpp_names_are_demangled", cpp),
+    Test::new("cpp_names_are_demangled", |test| cpp(test, "names")),
+    Test::new("members_of_classes_in_type_units_have_names_and_lines", |test| {
+        cpp(test, "names-types4")?;
+        cpp(test, "names-types5")
+    }),
     Test::new("lines_and_files_are_there_in_dwarf_4", |test| lines(test, "shares-dwarf4")),
     Test::new("lines_and_files_are_there_in_dwarf_5", |test| lines(test, "shares")).quick(),
     Test::new("lines_and_files_are_there_in_compressed_sections", |test| lines(test, "shares-compressed")),
@@ -94,8 +98,8 @@ fn no_mangled_names(profile: &Profile) -> Verdict {
     expect(mangled.is_none(), format_args!("mangled: {mangled:?}"))
 }
 
-fn cpp(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["names", "1000"]).run_well()?;
+fn cpp(test: &Context<'_>, workload: &str) -> Verdict {
+    let recorded = test.record(&[workload, "1000"]).run_well()?;
     let wanted = [
         ("sort_items", "shop::Shelf<std::pair<int, double> >::sort_items(long)"),
         ("operator()", "shop::Shelf<std::pair<int, double> >::operator()(long)"),
@@ -110,6 +114,11 @@ fn cpp(test: &Context<'_>) -> Verdict {
         let verdict = expect_share(part, share, recorded.true_share(part)?, recorded.profile.count());
         with_note(verdict, format_args!("functions: {:?}", functions.keys()))?;
     }
+    let own = |frame: &Frame| {
+        let file = frame.file.as_deref().is_some_and(|file| file.ends_with("/names.cpp"));
+        frame.function.starts_with("shop::Shelf") && file && frame.line.is_some()
+    };
+    expect(recorded.profile.frame_of(own).is_some(), "members of the class have no lines")?;
     no_mangled_names(&recorded.profile)
 }
 
