@@ -7,7 +7,8 @@ use std::{env, fs, io};
 
 use nyquist_fuzz::elf_image::{self, SECTIONS, TEXT};
 use nyquist_fuzz::sample_profile::{VERSIONS, sample_document};
-use nyquist_object::Elf;
+use nyquist_object::macho::Stab;
+use nyquist_object::{Elf, MachO};
 
 const C_SOURCE: &str = r#"
 static inline __attribute__((always_inline)) int inner(int n) { return n * n + 3; }
@@ -48,6 +49,7 @@ fn main() -> io::Result<()> {
     let windows = compile_for_windows(&scratch);
     let written = write_object_seeds(&files)
         .and_then(|()| write_windows_seeds(&windows))
+        .and_then(|()| write_macos_seeds(&scratch))
         .and_then(|()| write_text_seeds())
         .and_then(|()| write_profiles())
         .and_then(|()| write_markers())
@@ -116,6 +118,54 @@ fn write_windows_seeds(files: &[Vec<u8>]) -> io::Result<()> {
         FUNC 1000 40 0 outer(char)\nINLINE 0 7 0 0 1010 8\n1000 40 9 0\nPUBLIC m 1080 0 ?last@@YAXXZ\nSTACK CFI\n";
     write("windows_symbols", files.len(), text.as_bytes())?;
     write("demangle", 100, b"??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z")
+}
+
+/// Images of macOS, where clang and lld are there: with the object file that holds their debug info, and with a `.dSYM`.
+fn write_macos_seeds(scratch: &Path) -> io::Result<()> {
+    let run = |command: &mut Command| {
+        command.current_dir(scratch).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    // The object file is where the fuzz target puts it.
+    let (source, object) = (scratch.join("seed.c"), env::temp_dir().join("nyquist-fuzz-macho.o"));
+    for (number, architecture) in ["x86_64", "arm64"].into_iter().enumerate() {
+        let target = format!("--target={architecture}-apple-macos11");
+        let mut clang = Command::new("clang");
+        let compiled = run(clang.args([&*target, "-O1", "-g", "-c", "-o"]).arg(&object).arg(&source));
+        let link = ["-arch", architecture, "-platform_version", "macos", "11", "11", "-dylib", "-o", "image"];
+        let linked = ["ld64.lld", "ld64.lld-14"].iter().any(|linker| {
+            let options = ["-undefined", "dynamic_lookup"];
+            run(Command::new(linker).args(link).args(options).arg(&object))
+        });
+        if !compiled || !linked {
+            println!("skipped: clang and ld64.lld for macOS");
+            return Ok(());
+        }
+        let image = without_times(fs::read(scratch.join("image"))?);
+        let object = fs::read(&object)?;
+        let with_length = |image: &[u8], object: &[u8]| {
+            [&(image.len() as u32).to_le_bytes()[..], image, object].concat()
+        };
+        write("macho_symbols", 3 * number, &with_length(&image, &object))?;
+        write("macho_symbols", 3 * number + 1, &with_length(&object, &[]))?;
+        write("macho", number, &image)?;
+        write("unwind_macho", number, &image)?;
+        if run(Command::new("dsymutil").arg("--flat").args(["-o", "debug", "image"])) {
+            write("macho_symbols", 3 * number + 2, &with_length(&fs::read(scratch.join("debug"))?, &[]))?;
+        }
+    }
+    Ok(())
+}
+
+/// An image that does not say when its object files were written: the fuzz target writes them anew.
+fn without_times(mut image: Vec<u8>) -> Vec<u8> {
+    let Ok(file) = MachO::open(image.as_slice()) else { return image };
+    let symbols = file.symbols().unwrap_or_default();
+    let start = file.symbol_table().map_or(0, |table| table.symbols.offset.0 as usize);
+    let objects = symbols.iter().enumerate().filter(|(_, symbol)| symbol.stab() == Some(Stab::Object));
+    for (number, _) in objects {
+        image[start + 16 * number + 8..][..8].fill(0);
+    }
+    image
 }
 
 /// The file with its symbols compressed into `.gnu_debugdata`.

@@ -20,6 +20,10 @@ const MODES: &[(&str, &[&str])] = &[
     ("compressed", &["-g", "-z"]),
 ];
 
+/// Samples a second, and how long the program works: for some thousands of samples in less than a second.
+const RATE: &str = "4999";
+const PASSES: &str = "6000";
+
 /// Runs both; where what one needs is missing it is skipped.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
     let unwinders = unwinders(tally)?;
@@ -175,10 +179,11 @@ fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
     let mut link = Command::new(target.linker);
     let (last, options) = target.options.split_last()?;
     link.args(options).args(&objects);
-    match last.ends_with(':') {
-        true => link.arg(format!("{last}{}", output.display())),
-        false => link.arg(last).arg(&output),
-    };
+    if last.ends_with(':') {
+        link.arg(format!("{last}{}", output.display()));
+    } else {
+        link.arg(last).arg(&output);
+    }
     succeeds_quietly(&mut link).then_some(output)
 }
 
@@ -186,8 +191,8 @@ fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
 fn record(folder: &Path, program: &Path, name: &str, mode: &[&str]) -> Option<PathBuf> {
     let path = folder.join(format!("{name}.data"));
     let mut command = Command::new("perf");
-    command.args(["record", "-q", "-F", "999"]).args(mode).arg("-o").arg(&path).arg("--");
-    command.arg(program).args(["2000", "2"]);
+    command.args(["record", "-q", "-F", RATE]).args(mode).arg("-o").arg(&path).arg("--");
+    command.arg(program).args([PASSES, "2"]);
     succeeds_quietly(&mut command).then_some(path)
 }
 

@@ -1,7 +1,7 @@
 //! ELF files: headers at once, sections when they are asked for.
 
 pub use crate::Architecture;
-use crate::compression::{Compression, decompress};
+use crate::compression::{Compression, decompress, old_compressed};
 use crate::{BuildId, ByteSource, DebugAltLink, DebugLink, FileOffset, ObjectError, Svma};
 use object::Endianness;
 use object::elf;
@@ -207,16 +207,9 @@ impl<S: ByteSource> Elf<S> {
         section.flags & elf::SHF_COMPRESSED.0 != 0 || section.name.starts_with(".zdebug_")
     }
 
-    /// `.zdebug_*`: "ZLIB", the size as a big-endian number, a zlib stream.
+    /// `.zdebug_*`, which says itself how it is compressed.
     fn old_compressed_data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
-        let bytes = self.source.read_range(section.offset.0, section.size)?;
-        match bytes.split_first_chunk::<12>() {
-            Some((header, stream)) if &header[..4] == b"ZLIB" => {
-                let size = header[4..].iter().fold(0, |size, &byte| size << 8 | u64::from(byte));
-                decompress(Compression::Zlib, stream, size)
-            }
-            _ => Err(ObjectError::malformed(".zdebug section", "no ZLIB header")),
-        }
+        old_compressed(&self.source.read_range(section.offset.0, section.size)?)
     }
 
     /// The GNU build id: from the program headers' notes, or, where a file has none (a debug file whose
