@@ -29,8 +29,13 @@ pub enum LibSource {
     File(ModuleRequest),
     /// An image that is no file: the vDSO.
     Image(Arc<Vec<u8>>),
-    /// The kernel or one of its modules: addresses count from here.
-    Kernel(Avma),
+    /// The kernel or one of its modules.
+    Kernel {
+        /// Where its addresses count from.
+        base: Avma,
+        /// The names of code that is not there any more, by its addresses in memory.
+        gone: Arc<PerfMap>,
+    },
     /// Code that was made while the program ran, and what its compiler says of it.
     Jit(JitSymbols),
     /// Nothing is known of the file but its name.
@@ -198,6 +203,14 @@ impl ModuleStore {
         Some((index, base))
     }
 
+    /// Names code that went away, where nothing was heard of it before.
+    pub(crate) fn name_gone_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
+        let end = start.0.saturating_add(len);
+        if start.0 < end && !name.is_empty() && self.kernel_code.find(start.0).is_none() {
+            self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
+        }
+    }
+
     /// Where the code and the symbols of a module come from.
     pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
         let module = self.get(index);
@@ -205,6 +218,7 @@ impl ModuleStore {
             Bytes::KernelCode(base) => {
                 LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), base))
             }
+            Bytes::Kernel(base) => LibSource::Kernel { base, gone: Arc::new(self.kernel_code.clone()) },
             _ => module.source(dumps),
         }
     }
@@ -417,7 +431,6 @@ impl Module {
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
         let open = match &self.bytes {
             Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
-            Bytes::Kernel(base) => return LibSource::Kernel(*base),
             Bytes::Stated(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
             }
@@ -431,7 +444,7 @@ impl Module {
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
-            Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
+            Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
