@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-use nyquist_fuzz::elf_image::{self, SECTIONS};
+use nyquist_fuzz::elf_image::{self, SECTIONS, TEXT};
 use nyquist_fuzz::sample_profile::{VERSIONS, sample_document};
 use nyquist_object::macho::Stab;
 use nyquist_object::{Elf, MachO};
@@ -84,19 +84,25 @@ fn compile_all(scratch: &Path) -> Vec<Vec<u8>> {
     files
 }
 
-/// An image and its PDB, where clang and lld are there.
+/// Images and their PDBs, where clang and lld are there.
 fn compile_for_windows(scratch: &Path) -> Vec<Vec<u8>> {
+    let of = |architecture| compile_for_windows_on(architecture, scratch);
+    ["x86_64", "aarch64"].into_iter().flat_map(of).collect()
+}
+
+fn compile_for_windows_on(architecture: &str, scratch: &Path) -> Vec<Vec<u8>> {
     let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/windows");
     let run = |command: &mut Command| {
         command.current_dir(scratch).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     };
-    let target = ["--target=x86_64-windows-msvc", "-fno-rtti", "-O1", "-g", "-gcodeview", "-c", "-o"];
+    let target = format!("--target={architecture}-windows-msvc");
+    let target = [&*target, "-fno-rtti", "-O1", "-g", "-gcodeview", "-c", "-o"];
     let compiled = [("program.cc", "program.obj"), ("more.c", "more.obj")].iter().all(|(source, object)| {
         run(Command::new("clang").args(target).arg(object).arg(workloads.join(source)))
     });
     let link = ["/nodefaultlib", "/entry:mainCRTStartup", "/subsystem:console", "/debug", "/out:program.exe"];
     if !compiled || !run(Command::new("lld-link").args(link).args(["program.obj", "more.obj"])) {
-        println!("skipped: clang and lld-link for Windows");
+        println!("skipped: clang and lld-link for Windows on {architecture}");
         return Vec::new();
     }
     ["program.exe", "program.pdb"].iter().filter_map(|name| fs::read(scratch.join(name)).ok()).collect()
@@ -174,6 +180,11 @@ fn mini_debug_info(file: &Path) -> Option<Vec<u8>> {
 }
 
 fn write_object_seeds(files: &[Vec<u8>]) -> io::Result<()> {
+    let go = SECTIONS.iter().position(|name| *name == ".gopclntab").unwrap_or_default() as u8;
+    // sub rsp, 24; mov [rsp + 16], rbp; lea rbp, [rsp + 16]; call rax; then the same again.
+    let code = b"H\x83\xec\x18H\x89l$\x10H\x8dl$\x10\xff\xd0".repeat(5);
+    let go = elf_image::encode(&[(0, code), (go, go_table())]);
+    write("unwind_sections", files.len(), &[&[0], go.as_slice()].concat())?;
     for (number, file) in files.iter().enumerate() {
         for target in ["elf", "unwind_file", "symbols_file"] {
             write(target, number, file)?;
@@ -191,6 +202,21 @@ fn sections(file: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<elf_image::Sectio
     let Ok(elf) = Elf::open(file) else { return Vec::new() };
     let named = (0..).zip(SECTIONS).filter(|(_, name)| wanted(name));
     named.filter_map(|(number, name)| Some((number, elf.section_data(name).ok()??))).collect()
+}
+
+/// A table of Go's of two functions, one of which is the outermost.
+fn go_table() -> Vec<u8> {
+    let mut table = [0xffff_fff1_u32, 0x0801_0000].map(u32::to_le_bytes).concat();
+    table.extend([2, 0, TEXT, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
+    table.extend([2, 4, 48, 20, 47, 24, 0, 2, 9, 0, 0, 0, 0, 0, 0, 0]);
+    table.extend([0_u32, 20, 0x30, 64, 0x50].map(u32::to_le_bytes).concat());
+    for (depths, flags) in [(0_u32, 2), (7, 1)] {
+        let mut description = [0; 44];
+        description[16..20].copy_from_slice(&depths.to_le_bytes());
+        description[41] = flags;
+        table.extend(description);
+    }
+    table
 }
 
 fn write_text_seeds() -> io::Result<()> {

@@ -1,7 +1,7 @@
 //! The converter: drives events through the stages, and keeps the profile that they make.
 
 use crate::copies::CopyCounts;
-use crate::event::{Event, Timestamp};
+use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
@@ -93,9 +93,21 @@ impl Converter {
 
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
-        self.stages.note_mapping(&event);
+        if let EventKind::Map(mapping) = &event.kind {
+            self.note_mapping(mapping);
+        }
         self.stages.program_arguments.note(&event);
         self.order.push(event);
+    }
+
+    /// Opens the file of a mapping whose event comes later.
+    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+        self.stages.note_mapping(mapping);
+    }
+
+    /// A store of modules that shares with the converter's own what is opened.
+    pub(crate) fn modules_beside(&self) -> ModuleStore {
+        self.stages.modules.beside()
     }
 
     /// Converts all events older than `complete_before`: every one of them has been pushed.

@@ -5,8 +5,11 @@
 
 use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
+use nyquist_perf::file::StackInFile;
 use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
 use std::sync::Arc;
+
+pub use crate::walk::Unwound;
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC` (or the platform's clock of the same meaning).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -265,6 +268,15 @@ pub enum UserStack {
         /// Whether the copy ends because its limit was reached, and not because the stack did.
         limited: bool,
     },
+    /// The same, of a recording whose copies of stacks stay in its file until they are walked.
+    Stored {
+        /// The general registers.
+        registers: Box<Registers>,
+        /// Where the copy is.
+        stack: Box<StackInFile>,
+    },
+    /// Such a stack, walked ahead of the converter.
+    Unwound(Box<Unwound>),
 }
 
 /// The registers that unwind information can name.
@@ -308,6 +320,16 @@ pub struct Marker {
     pub values: Vec<FieldValue>,
     /// Its category, where it has one.
     pub category: Option<MarkerCategory>,
+}
+
+impl Marker {
+    /// The thread that it is shown with: the main thread, where it is on a line of the process's own.
+    pub(crate) fn thread(&self) -> Tid {
+        match self.track {
+            Track::Thread(tid) => tid,
+            Track::Named(_) => Tid(self.pid.0),
+        }
+    }
 }
 
 /// The line on which a marker is shown.

@@ -39,6 +39,7 @@ mod symbolicate;
 mod track;
 mod vdso;
 mod waits;
+mod walk;
 
 pub use aux_files::AuxFiles;
 pub use converter::{Converter, Finished, Libs, Options, Statistics};

@@ -22,6 +22,13 @@ pub(crate) struct Range {
     pub(crate) module: Option<(ModuleIndex, Avma)>,
 }
 
+impl Range {
+    /// Whether an address is in it.
+    pub(crate) fn contains(&self, address: Avma) -> bool {
+        self.start <= address && address < self.end
+    }
+}
+
 impl Mappings {
     /// Puts a range in, replacing what was there before, as `mmap` does. O(n) in the number of ranges.
     pub(crate) fn insert(&mut self, new: Range) {
@@ -36,7 +43,7 @@ impl Mappings {
     /// The range that holds an address. O(log n).
     pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
         let after = self.ranges.partition_point(|range| range.start <= address);
-        self.ranges.get(after.checked_sub(1)?).filter(|range| address < range.end)
+        self.ranges.get(after.checked_sub(1)?).filter(|range| range.contains(address))
     }
 
     fn replace(&mut self, start: Avma, end: Avma, with: Option<Range>) {

@@ -16,7 +16,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The place of a module in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -70,18 +70,47 @@ enum Bytes {
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
 pub(crate) struct ModuleStore {
-    files: Files,
-    modules: Vec<Module>,
+    files: Arc<Files>,
+    /// What this store and those beside it have opened.
+    opened: Arc<Opened>,
+    modules: Vec<Arc<Module>>,
     /// The names of code that appeared in the kernel while it ran, and the libs made of it.
     kernel_code: PerfMap,
     kernel_windows: FxHashMap<Avma, ModuleIndex>,
-    known: FxHashMap<(MappedFile, String), ModuleIndex>,
+    known: FxHashMap<Key, ModuleIndex>,
+}
+
+/// What the kernel says of a mapped file.
+type Key = (MappedFile, String);
+
+/// The modules that several stores share.
+#[derive(Debug, Default)]
+struct Opened {
+    modules: Mutex<FxHashMap<Key, Arc<Module>>>,
+}
+
+impl Opened {
+    /// The module of a mapping, which is opened if none of the stores has done that yet.
+    fn module(&self, key: &Key, open: impl FnOnce() -> Module) -> Arc<Module> {
+        let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(module) = modules.get(key) {
+            return Arc::clone(module);
+        }
+        let module = Arc::new(open());
+        modules.insert(key.clone(), Arc::clone(&module));
+        module
+    }
 }
 
 impl ModuleStore {
     /// A store that looks for files there.
     pub(crate) fn of(files: Files) -> Self {
-        Self { files, ..Self::default() }
+        Self { files: Arc::new(files), ..Self::default() }
+    }
+
+    /// An empty store that shares with this one what is looked for and what was opened: a file is read once for both.
+    pub(crate) fn beside(&self) -> Self {
+        Self { files: Arc::clone(&self.files), opened: Arc::clone(&self.opened), ..Self::default() }
     }
 
     /// Whether what processes leave in folders for temporary files, by their numbers, is theirs.
@@ -101,7 +130,8 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some(index);
         }
-        let index = self.add(Module::of_mapping(mapping, &self.files))?;
+        let module = self.opened.module(&key, || Module::of_mapping(mapping, &self.files));
+        let index = self.add(module)?;
         self.known.insert(key, index);
         Some(index)
     }
@@ -122,7 +152,8 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some((index, file));
         }
-        let index = self.add(Module { bytes: Bytes::JitDump(dump), ..Module::missing(&mapping.path) })?;
+        let module = Module { bytes: Bytes::JitDump(dump), ..Module::missing(&mapping.path) };
+        let index = self.add(Arc::new(module))?;
         self.known.insert(key, index);
         Some((index, file))
     }
@@ -130,13 +161,13 @@ impl ModuleStore {
     /// A module for the code that a perf map names from `base` on.
     pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, base: Avma) -> Option<ModuleIndex> {
         let bytes = Bytes::PerfMap(Arc::clone(map), base);
-        self.add(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) })
+        self.add(Arc::new(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) }))
     }
 
     /// The perf map of a process that lives, or has just ended; of a recording that is read later, the one that it has left
     /// behind. It may not be there yet where `maps_at_end`.
     pub(crate) fn find_perf_map(&self, pid: Pid, maps_at_end: bool) -> Option<MapFile> {
-        match &self.files {
+        match &*self.files {
             Files::Live => MapFile::find(pid, maps_at_end),
             Files::Recorded(files) => {
                 let (file, path) = files.aux.open(&format!("/tmp/perf-{}.map", pid.0))?;
@@ -161,7 +192,8 @@ impl ModuleStore {
         if let Some(&index) = self.kernel_windows.get(&base) {
             return Some((index, base));
         }
-        let index = self.add(Module { bytes: Bytes::KernelCode(base), ..Module::missing(KERNEL_CODE) })?;
+        let module = Module { bytes: Bytes::KernelCode(base), ..Module::missing(KERNEL_CODE) };
+        let index = self.add(Arc::new(module))?;
         self.kernel_windows.insert(base, index);
         Some((index, base))
     }
@@ -177,7 +209,7 @@ impl ModuleStore {
         }
     }
 
-    fn add(&mut self, module: Module) -> Option<ModuleIndex> {
+    fn add(&mut self, module: Arc<Module>) -> Option<ModuleIndex> {
         let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(module);
         Some(index)

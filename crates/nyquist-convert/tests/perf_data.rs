@@ -1,14 +1,15 @@
 //! Recordings made by hand, converted: which events become samples, what order they come in, and stacks that come late.
 
 use std::io::Cursor;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
 use nyquist_object::elf::Architecture;
-use nyquist_perf::abi::context;
+use nyquist_perf::abi::{context, x86};
 use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record};
-use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType};
+use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType, Task};
 use nyquist_profile::Profile;
 
 const MS: u64 = 1_000_000;
@@ -274,4 +275,99 @@ fn time_off_the_cpu_that_perf_sums_up_is_waiting() {
     let rows = profile.threads().iter().flat_map(|thread| &thread.samples);
     let rows: Vec<_> = rows.map(|sample| (sample.time / MS, sample.weight, sample.off_cpu)).collect();
     assert_eq!(rows, [(0, 1, false), (1, 5, true), (1, 5, true)]);
+}
+
+/// An event that copies stacks.
+fn copying() -> WrittenEvent {
+    let mut event = clock();
+    let copied = SampleType::REGS_USER.with(SampleType::STACK_USER);
+    event.attr.sample_type = event.attr.sample_type.without(SampleType::CALLCHAIN).with(copied);
+    event.attr.sample_regs_user = x86::ALL_64;
+    event
+}
+
+/// A sample of a thread whose frames have frame pointers: `calls` of them, each in the code that is mapped at `code`.
+fn copied((pid, tid): (u64, u64), time: u64, code: u64, calls: u64) -> Vec<u8> {
+    const STACK: u64 = 0x7fff_0000;
+    let mut registers = [0; 24];
+    registers[x86::BP as usize] = STACK + 16;
+    registers[x86::SP as usize] = STACK;
+    registers[x86::IP as usize] = code + time % 7;
+    let mut words = vec![1, code, pid | tid << 32, time, MS, 2];
+    words.extend((0..64).filter(|bit| x86::ALL_64 >> bit & 1 != 0).map(|bit| registers[bit as usize]));
+    let mut stack = vec![0; 1024];
+    // No return address.
+    stack[0] = 1;
+    for call in 0..calls {
+        let at = 2 + 4 * call as usize;
+        stack[at] = STACK + 16 + 32 * (call + 1);
+        stack[at + 1] = code + 0x100 + call;
+    }
+    words.push(8 * stack.len() as u64);
+    words.append(&mut stack);
+    words.push(8 * 1024);
+    let mode = if time.is_multiple_of(40) { 1 } else { 2 };
+    record(9, mode, &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>())
+}
+
+/// Two processes that are born, become other programs, map code where other code was, and end, while they are sampled;
+/// records of different CPUs, in the order in which the CPUs were looked at.
+fn busy_recording() -> Vec<Vec<u8>> {
+    let format = copying().attr.record_format(ByteOrder::Little);
+    let at =
+        |time: u64| RecordId { task: Some((7, 7)), time: Some(time), id: Some(1), ..RecordId::default() };
+    let map = |pid, time, address| {
+        let path = format!("/nowhere/{address:x}");
+        let mmap = Mmap {
+            pid,
+            tid: pid,
+            address,
+            len: 0x1000,
+            page_offset: 0,
+            identity: MappedIdentity::None,
+            protection: Some(5),
+            flags: Some(2),
+            path: path.as_bytes(),
+            data: false,
+        };
+        format.encode_mmap(&mmap, 2, &at(time))
+    };
+    let task = |pid, tid, parent_pid, time| Task { pid, tid, parent_pid, parent_tid: parent_pid, time };
+    let mut records = vec![format.encode_comm((7, 7), b"first", true, &at(1)), map(7, 2, 0x10000)];
+    for turn in 1..60_u64 {
+        let (start, pid) = (turn * 1000, 100 + turn as u32 / 5);
+        let (one, two) = ((7, 7 + turn % 3), (u64::from(pid), u64::from(pid)));
+        let mut cpus = [Vec::new(), Vec::new()];
+        cpus[0].extend((0..20).map(|time| copied(one, start + 10 * time, 0x10000, time % 9)));
+        cpus[1]
+            .extend((0..20).map(|time| copied(two, start + 10 * time + 3, 0x10000 << (turn % 3), time % 6)));
+        match turn % 5 {
+            0 => cpus[0].insert(4, format.encode_fork(&task(pid, pid, 7, start + 35), &at(start + 35))),
+            1 => cpus[1].insert(9, map(pid, start + 85, 0x20000)),
+            2 => cpus[1].insert(9, format.encode_comm((pid, pid), b"second", true, &at(start + 86))),
+            3 => cpus[1].insert(2, map(pid, start + 15, 0x10000)),
+            _ => cpus[0].insert(7, format.encode_exit(&task(pid, pid, 7, start + 65), &at(start + 65))),
+        }
+        records.extend(cpus.into_iter().flatten());
+        // `FINISHED_ROUND`.
+        records.push(record(68, 0, &[]));
+    }
+    records
+}
+
+#[test]
+fn one_thread_and_several_make_the_same_profile() {
+    let (events, records) = ([copying()], busy_recording());
+    let profile = |threads| {
+        let threads = NonZeroUsize::new(threads);
+        let architecture = Some(Architecture::X86_64);
+        let options = ImportOptions { threads, architecture, ..ImportOptions::default() };
+        imported(&events, &records, options).unwrap().finished
+    };
+    let (one, several) = (profile(1), profile(3));
+    let deepest = samples(&one.profile).iter().map(|line| line.matches(';').count()).max();
+    assert!(deepest >= Some(8), "{deepest:?}");
+    assert!(one.statistics.truncated > 100, "{:?}", one.statistics);
+    assert_eq!(one.statistics, several.statistics);
+    assert!(one.profile == several.profile);
 }

@@ -350,3 +350,145 @@ fn a_big_endian_recording_is_read() {
     let Some(Item::Record(found)) = reader.read_next() else { panic!() };
     assert_eq!((found.header.kind, found.time), (COMM, Some(100)));
 }
+
+/// An event whose samples have copies of stacks, with a field behind them.
+fn copying() -> WrittenEvent {
+    let extra = SampleType::REGS_USER.with(SampleType::STACK_USER).with(SampleType::DATA_SRC);
+    let mut event = event(1, 0, extra, &[1]);
+    event.attr.sample_regs_user = 0b1001;
+    event.attr.sample_stack_user = 60_000;
+    event
+}
+
+/// A sample whose copy has room for `room` bytes, of which `valid` are said to be valid.
+fn copied(time: u64, chain: usize, (room, valid): (usize, u64)) -> Vec<u8> {
+    let mut words = vec![1, 0x1000, 7 | 8 << 32, time, 1, chain as u64];
+    words.extend(vec![0x2000; chain]);
+    words.extend([2, 0xa0, 0xb0, room as u64]);
+    let mut body: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    if room > 0 {
+        body.extend((0..room).map(|at| (at as u64 ^ time) as u8));
+        body.extend(valid.to_le_bytes());
+    }
+    body.extend(0x77_u64.to_le_bytes());
+    record(SAMPLE, 2, &body)
+}
+
+/// Small and large copies, records of other kinds between them, and one that contradicts itself.
+fn with_copies() -> Vec<u8> {
+    let comm = || record(COMM, 0, &[&[7, 0, 0, 0, 8, 0, 0, 0][..], b"name\0\0\0\0", &[0; 24]].concat());
+    let mut writer = FileWriter::new(Cursor::new(Vec::new()), vec![copying()]).unwrap();
+    for time in 0..40 {
+        let sizes = [(8192, 8192), (8192, 100), (60_000, 59_992), (0, 0), (16, 16), (8192, 9000), (4096, 0)];
+        // A call chain of 200 addresses is longer than what is read at first.
+        let chain = if time % 11 == 10 { 200 } else { time as usize % 5 };
+        writer.write_records(&copied(time, chain, sizes[time as usize % sizes.len()])).unwrap();
+        for _ in 0..if time == 20 { 4000 } else { time % 3 } {
+            writer.write_records(&comm()).unwrap();
+        }
+        writer.finish_round().unwrap();
+    }
+    writer.finish(&features()).unwrap().into_inner()
+}
+
+/// Every item with all that a record says, how many copies were left in the file, and the damage.
+fn all_of(bytes: &[u8], leave_stacks: bool) -> (Vec<String>, usize, Vec<nyquist_perf::file::Damage>) {
+    let mut reader = Scratch::open(bytes).unwrap();
+    if leave_stacks {
+        reader.leave_stacks();
+    }
+    let format = reader.events()[0].format;
+    let (mut all, mut left, mut memory) = (Vec::new(), 0, Vec::new());
+    while let Some(item) = reader.read_next() {
+        let Item::Record(found) = item else {
+            all.push(format!("{item:?}"));
+            continue;
+        };
+        left += usize::from(found.stack.is_some());
+        let what = nyquist_perf::parse_record(found.bytes, &format).map(|record| match record.body {
+            nyquist_perf::Body::Sample(mut sample) => {
+                let copy = sample.user_stack.take();
+                let whole = copy.map(|copy| (copy.bytes.to_vec(), copy.bytes.len() >= copy.room));
+                let left = found
+                    .stack
+                    .map(|stack| (stack.read(&mut memory).unwrap().to_vec(), stack.is_limited()));
+                let stack = left.or(whole);
+                format!("{:?} {sample:?} {stack:?}", record.id)
+            }
+            body => format!("{body:?}"),
+        });
+        all.push(format!("{:?} {:?}", found.time, what.ok()));
+    }
+    (all, left, reader.damages().to_vec())
+}
+
+#[test]
+fn what_is_left_in_the_file_is_what_is_read_whole() {
+    let bytes = with_copies();
+    let (whole, none, damage) = all_of(&bytes, false);
+    let (parts, left, _) = all_of(&bytes, true);
+    assert_eq!((none, damage), (0, vec![]));
+    assert!(whole == parts);
+    assert!(left > 15, "{left} copies");
+}
+
+#[test]
+fn a_file_cut_anywhere_ends_where_it_is_cut_also_in_a_copy_that_is_left() {
+    let bytes = with_copies();
+    for len in (300..bytes.len()).step_by(7919) {
+        let (whole, _, whole_damage) = all_of(&bytes[..len], false);
+        let (parts, _, damage) = all_of(&bytes[..len], true);
+        assert!(whole == parts, "cut after {len} bytes");
+        assert_eq!(damage, whole_damage, "cut after {len} bytes");
+    }
+}
+
+#[test]
+fn a_copy_that_is_cut_off_after_it_was_found_is_an_error() {
+    let scratch = Scratch::new(&with_copies());
+    let mut reader = FileReader::open(&scratch.0).unwrap();
+    reader.leave_stacks();
+    let Some(Item::Record(found)) = reader.read_next() else { panic!("there is a sample") };
+    let stack = found.stack.unwrap().clone();
+    let mut memory = Vec::new();
+    assert_eq!(stack.read(&mut memory).unwrap().len(), stack.len());
+    File::options().write(true).open(&scratch.0).unwrap().set_len(300).unwrap();
+    assert!(stack.read(&mut memory).is_err());
+    assert!(reader.read_next().is_none());
+    assert_eq!(reader.damages().len(), 1);
+}
+
+#[test]
+fn a_damaged_file_is_the_same_whether_copies_are_left_or_not() {
+    let mut writer = FileWriter::new(Cursor::new(Vec::new()), vec![copying()]).unwrap();
+    for time in 0..4 {
+        writer.write_records(&copied(time, 2, (4096, 4000))).unwrap();
+    }
+    let bytes = writer.finish(&Features::default()).unwrap().into_inner();
+    let mut state = 1_u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for round in 0..800 {
+        let mut damaged = bytes.clone();
+        // Near the beginning of a record, or anywhere.
+        let record = 104 + 8 + (144 + random(5) * (damaged.len() / 4)) % damaged.len();
+        for place in [record + random(300), random(damaged.len())] {
+            let byte = [0, 1, 0xff, random(256) as u8][random(4)];
+            if let Some(there) = damaged.get_mut(place) {
+                *there = byte;
+            }
+        }
+        let scratch = Scratch::new(&damaged);
+        if FileReader::open(&scratch.0).is_ok_and(|reader| !reader.events().is_empty()) {
+            let (whole, _, whole_damage) = all_of(&damaged, false);
+            let (parts, _, damage) = all_of(&damaged, true);
+            assert!(whole == parts, "round {round}");
+            let places = |damages: &[nyquist_perf::file::Damage]| -> Vec<_> {
+                damages.iter().map(|damage| (damage.offset, damage.left_out)).collect()
+            };
+            assert_eq!(places(&damage), places(&whole_damage), "round {round}");
+        }
+    }
+}

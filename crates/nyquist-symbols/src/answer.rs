@@ -57,6 +57,8 @@ pub enum Origin {
     PublicSymbols,
     /// What a Mach-O file or a PE image exports.
     Exports,
+    /// The tables that a Go program carries for its runtime (`.gopclntab`): functions, files, lines, inlined calls.
+    GoTables,
     /// The relocation that a PLT entry jumps through, or the symbol that a stub of a Mach-O file stands for.
     Plt,
     /// The unwind information, or another list of where functions begin: the name is a stand-in, `fun_` and the address.
@@ -94,6 +96,7 @@ impl fmt::Display for Origin {
             Self::DynamicSymbols => "dynamic symbols",
             Self::PublicSymbols => "public symbols",
             Self::Exports => "export table",
+            Self::GoTables => "Go's function tables",
             Self::Plt => "procedure linkage table",
             Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",

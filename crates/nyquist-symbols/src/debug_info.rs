@@ -1,12 +1,14 @@
 //! Debug info of either kind, asked in one way.
 
+use crate::Origin;
 use crate::breakpad::Breakpad;
 use crate::dwarf::{Dwarf, Found, Scratch};
+use crate::go::GoTables;
 use crate::macho::ObjectFiles;
 use crate::pdb::Pdb;
 
 /// The debug info of one module. A *unit* is what is read at once for all addresses in it: of DWARF a unit, of a PDB an
-/// object file, of a Breakpad file a function; where it was left in object files, one of these.
+/// object file, of a Breakpad file and of Go's tables a function; where it was left in object files, one of these.
 #[derive(Debug)]
 pub(crate) enum DebugInfo {
     Dwarf(Box<Dwarf>),
@@ -14,6 +16,7 @@ pub(crate) enum DebugInfo {
     Objects(Box<ObjectFiles>),
     Pdb(Box<Pdb>),
     Breakpad(Box<Breakpad>),
+    Go(Box<GoTables>),
 }
 
 impl DebugInfo {
@@ -24,6 +27,7 @@ impl DebugInfo {
             Self::Objects(objects) => objects.unit_of(address),
             Self::Pdb(pdb) => pdb.unit_of(address),
             Self::Breakpad(breakpad) => breakpad.unit_of(address),
+            Self::Go(tables) => tables.unit_of(address),
         }
     }
 
@@ -34,6 +38,7 @@ impl DebugInfo {
             Self::Objects(objects) => objects.look_up(unit, wanted, scratch),
             Self::Pdb(pdb) => pdb.look_up(unit, wanted),
             Self::Breakpad(breakpad) => breakpad.look_up(unit, wanted),
+            Self::Go(tables) => tables.look_up(unit, wanted),
         }
     }
 
@@ -44,6 +49,15 @@ impl DebugInfo {
             Self::Objects(objects) => objects.names_source(unit, file),
             Self::Pdb(pdb) => pdb.names_source(unit, file),
             Self::Breakpad(breakpad) => breakpad.names_source(file),
+            Self::Go(tables) => tables.names_source(unit, file),
+        }
+    }
+
+    /// What its answers are said to come from.
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Self::Dwarf(_) | Self::Objects(_) | Self::Pdb(_) | Self::Breakpad(_) => Origin::DebugInfo,
+            Self::Go(_) => Origin::GoTables,
         }
     }
 
@@ -52,7 +66,7 @@ impl DebugInfo {
         match self {
             Self::Dwarf(dwarf) => dwarf.reads_single_files(),
             Self::Objects(_) => true,
-            Self::Pdb(_) | Self::Breakpad(_) => false,
+            Self::Pdb(_) | Self::Breakpad(_) | Self::Go(_) => false,
         }
     }
 }

@@ -193,6 +193,12 @@ impl Finder {
         Self { fetch: Some(fetch), ..self }
     }
 
+    /// Asks nobody any more for the files that are not found.
+    #[must_use]
+    pub(crate) fn offline(self) -> Self {
+        Self { fetch: None, ..self }
+    }
+
     /// Gets a source file that the debug info of the file with this build id names, from elsewhere. Nothing can tell
     /// whether it is the right one.
     pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {

@@ -4,6 +4,7 @@ use crate::cache::KeptAnswers;
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
+use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
 use crate::mini_debug_info::mini_debug_info;
 use crate::pe_symbols;
@@ -98,13 +99,14 @@ impl ModuleSymbols {
         split: SplitFiles,
     ) -> Result<Self, SymbolsError> {
         let layout = binary.as_ref().or(debug.as_ref()).ok_or(SymbolsError::NoFile)?;
-        let image_base = layout.image_base();
         let code = layout.segments().iter().filter(|segment| segment.executable);
         let first_code = code.map(|segment| segment.address.0).min().unwrap_or(0);
+        let image_base = image_base(layout.image_base(), Svma(first_code));
         let main = [&debug, &binary].into_iter().flatten().find_map(DwarfFile::open);
         let dwarf =
             main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), split, first_code));
-        let debug_info = dwarf.map(|dwarf| DebugInfo::Dwarf(Box::new(dwarf)));
+        let go = || Some(DebugInfo::Go(Box::new(GoTables::open(binary.as_ref()?)?)));
+        let debug_info = dwarf.map(|dwarf| DebugInfo::Dwarf(Box::new(dwarf))).or_else(go);
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);
@@ -228,6 +230,15 @@ impl ModuleSymbols {
         }
     }
 
+    /// Where the relative addresses count from.
+    pub(crate) fn image_base(&self) -> Svma {
+        self.image_base
+    }
+
+    pub(crate) fn has_debug_info(&self) -> bool {
+        self.debug_info.is_some()
+    }
+
     pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {
         address.to_svma(self.image_base)
     }
@@ -276,8 +287,12 @@ impl ModuleSymbols {
             let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
             let binary = self.binary.and_then(|binary| self.files.get(binary));
             let plt = binary.and_then(SymbolTable::of_plt);
+            let go = match &self.debug_info {
+                Some(DebugInfo::Go(tables)) => SymbolTable::of_go(tables),
+                _ => None,
+            };
             let unnamed = binary.filter(|_| is_stripped).and_then(SymbolTable::of_unwind_info);
-            plt.into_iter().chain(unnamed).collect()
+            plt.into_iter().chain(go).chain(unnamed).collect()
         })
     }
 
@@ -322,7 +337,7 @@ impl ModuleSymbols {
     pub(crate) fn answer(&self, function: Option<Function>, found: Option<dwarf::Found>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
-            (Some(_), _) => Origin::DebugInfo,
+            (Some(_), _) => self.debug_info.as_ref().map_or(Origin::DebugInfo, DebugInfo::origin),
             (None, Some(function)) => function.origin,
             (None, None) => Origin::Unknown(self.reason()),
         };
@@ -375,6 +390,12 @@ impl std::fmt::Debug for ModuleSymbols {
         f.field("image_base", &self.image_base).field("has_debug_info", &self.debug_info.is_some());
         f.finish_non_exhaustive()
     }
+}
+
+/// What relative addresses count from. Kernels have a segment at 0, from where 32 bits do not reach to their code.
+fn image_base(lowest: Svma, first_code: Svma) -> Svma {
+    let is_near = first_code.offset_from(lowest).is_none_or(|distance| u32::try_from(distance).is_ok());
+    if is_near { lowest } else { Svma(first_code.0 & !0xfff) }
 }
 
 fn unreadable(path: &Path, source: ObjectError) -> SymbolsError {

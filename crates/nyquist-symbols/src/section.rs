@@ -76,10 +76,19 @@ impl Section {
         Self::at(source, header.offset.0, header.size)
     }
 
-    fn at(source: &Source, offset: u64, size: u64) -> Self {
+    /// A part of a file.
+    pub(crate) fn at(source: &Source, offset: u64, size: u64) -> Self {
         let len = size.min(source.len().saturating_sub(offset));
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
         Self::File { source: source.clone(), offset, len, blocks, singles: AtomicUsize::new(0) }
+    }
+
+    /// The same bytes, of which nothing has been read yet.
+    pub(crate) fn unread(&self) -> Self {
+        match self {
+            Self::Memory(bytes) => Self::Memory(bytes.clone()),
+            Self::File { source, offset, len, .. } => Self::at(source, *offset, *len),
+        }
     }
 
     /// The number of bytes.

@@ -3,6 +3,7 @@
 use crate::Origin;
 use crate::cursor::Cursor;
 use crate::demangle::readable;
+use crate::go::GoTables;
 use crate::guess::unnamed_functions;
 use crate::plt::plt_entries;
 use crate::section::{Section, Source};
@@ -106,6 +107,15 @@ impl SymbolTable {
     /// The functions that the unwind information tells of, with stand-ins for names.
     pub(crate) fn of_unwind_info(elf: &Elf<Source>) -> Option<Self> {
         Self::of_ranges(unnamed_functions(elf), Origin::UnwindInfo)
+    }
+
+    /// The functions that Go's own tables list.
+    pub(crate) fn of_go(tables: &GoTables) -> Option<Self> {
+        let entry = |(start, end, name)| {
+            let name = u32::try_from(name).ok()?;
+            Some(Entry { start, end, name, rank: 0, is_sized: true })
+        };
+        Self::new(tables.names().filter_map(entry).collect(), tables.strings(), Origin::GoTables)
     }
 
     /// Code that was found to have names.

@@ -13,9 +13,6 @@ use serde_json::Value;
 /// How often memory is looked at.
 const POLL: Duration = Duration::from_millis(3);
 
-/// How long a command may take.
-const LIMIT_S: f64 = 600.0;
-
 /// What a command cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cost {
@@ -33,6 +30,8 @@ pub(crate) struct Measuring<'a> {
     pub(crate) folder: &'a Path,
     /// The workload `measured`.
     pub(crate) measured: &'a Path,
+    /// How long a command may take.
+    pub(crate) limit: Duration,
 }
 
 impl Measuring<'_> {
@@ -44,7 +43,7 @@ impl Measuring<'_> {
         command.arg(&figures).args(words).stdin(Stdio::null()).stdout(Stdio::null());
         let mut child =
             command.stderr(fs::File::create(&errors)?).spawn().context("`measured` cannot start")?;
-        let (status, anonymous_kb) = wait(&mut child)?;
+        let (status, anonymous_kb) = wait(&mut child, self.limit)?;
         if !status.success() {
             let said = fs::read_to_string(errors)?;
             bail!("{status}: {}", said.lines().last().unwrap_or_default());
@@ -57,7 +56,7 @@ impl Measuring<'_> {
 }
 
 /// Waits for `measured`, and looks at the memory of the command that it runs meanwhile.
-fn wait(child: &mut Child) -> Result<(ExitStatus, u64)> {
+fn wait(child: &mut Child, limit: Duration) -> Result<(ExitStatus, u64)> {
     let children = format!("/proc/{0}/task/{0}/children", child.id());
     let mut most = 0;
     let began = std::time::Instant::now();
@@ -68,12 +67,12 @@ fn wait(child: &mut Child) -> Result<(ExitStatus, u64)> {
         let command = fs::read_to_string(&children).unwrap_or_default();
         let command = command.trim();
         most = most.max(anonymous_kb(command).unwrap_or_default());
-        if began.elapsed().as_secs_f64() > LIMIT_S {
+        if began.elapsed() > limit {
             if let Ok(pid) = command.parse() {
                 crate::sys::signal_process(pid, libc::SIGKILL)?;
             }
             child.wait()?;
-            bail!("not done after {LIMIT_S:.0} s");
+            bail!("not done after {} s", limit.as_secs());
         }
         thread::sleep(POLL);
     }

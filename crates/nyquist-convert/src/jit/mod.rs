@@ -47,9 +47,7 @@ pub(crate) struct JitDumps {
 impl JitDumps {
     /// Opens the jitdump that a mapping shows: compilers map the file, so that the recorder hears of it.
     pub(crate) fn open(&mut self, mapping: &Mapping, modules: &mut ModuleStore) -> Option<DumpIndex> {
-        let name = Path::new(&mapping.path).file_name()?.to_str()?;
-        let digits = name.strip_prefix("jit-")?.strip_suffix(".dump")?;
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if !is_dump(mapping) {
             return None;
         }
         if let Some(known) = modules.known_jitdump(mapping) {
@@ -95,6 +93,13 @@ impl JitDumps {
     pub(crate) fn find(&mut self, dumps: &[DumpIndex], address: Avma, time: Timestamp) -> Option<Range> {
         dumps.iter().rev().find_map(|index| self.dumps.get_mut(index.0)?.find(address, time))
     }
+}
+
+/// Whether a mapping is called as that of a jitdump is.
+pub(crate) fn is_dump(mapping: &Mapping) -> bool {
+    let name = Path::new(&mapping.path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let digits = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));
+    digits.is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// What is known of one process's just-in-time compilers.

@@ -1,11 +1,11 @@
-//! A converter on a thread of its own, beside the one that reads the recording.
+//! Work on threads of their own, beside the one that reads the recording: each takes what the one before hands over.
 
 use std::panic::resume_unwind;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread::{Scope, ScopedJoinHandle};
 
 use crate::converter::{Converter, Finished};
-use crate::event::{Event, Timestamp};
+use crate::event::{Event, Mapping, Timestamp};
 
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
 const BATCH: usize = 64;
@@ -14,49 +14,67 @@ const BATCH: usize = 64;
 /// processor's caches.
 const BATCHES_AHEAD: usize = 4;
 
-/// What the converter is told, in order.
-enum Step {
+/// What is handed over, in order.
+pub(super) enum Step {
+    /// As [`Converter::push`].
     Push(Event),
+    /// As [`Converter::advance`].
     Advance(Timestamp),
+    /// As [`Converter::note_mapping`].
+    Note(Mapping),
 }
 
-/// A converter that works while this thread goes on reading.
-pub(super) struct ConverterBeside<'scope> {
+/// What takes steps, and makes a profile of them in the end.
+pub(super) trait Worker: Send {
+    /// Takes a step.
+    fn take(&mut self, step: Step);
+
+    /// Makes the profile of everything that was taken.
+    fn finish(self) -> Finished;
+}
+
+impl Worker for Converter {
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Push(event) => self.push(event),
+            Step::Advance(complete_before) => self.advance(complete_before),
+            Step::Note(mapping) => self.note_mapping(&mapping),
+        }
+    }
+
+    fn finish(self) -> Finished {
+        Self::finish(self)
+    }
+}
+
+/// A worker on a thread of its own.
+pub(super) struct Beside<'scope> {
     batch: Vec<Step>,
     sender: SyncSender<Vec<Step>>,
     thread: ScopedJoinHandle<'scope, Finished>,
 }
 
-impl<'scope> ConverterBeside<'scope> {
-    /// Lets a converter work on a thread of this scope.
-    pub(super) fn start(scope: &'scope Scope<'scope, '_>, converter: Converter) -> Self {
+impl<'scope> Beside<'scope> {
+    /// Lets a worker work on a thread of this scope.
+    pub(super) fn start(scope: &'scope Scope<'scope, '_>, worker: impl Worker + 'scope) -> Self {
         let (sender, receiver) = mpsc::sync_channel(BATCHES_AHEAD);
-        let thread = scope.spawn(move || convert(converter, &receiver));
+        let thread = scope.spawn(move || work(worker, &receiver));
         Self { batch: Vec::with_capacity(BATCH), sender, thread }
     }
 
-    /// As [`Converter::push`].
-    pub(super) fn push(&mut self, event: Event) {
-        self.add(Step::Push(event));
-    }
-
-    /// As [`Converter::advance`].
-    pub(super) fn advance(&mut self, complete_before: Timestamp) {
-        self.add(Step::Advance(complete_before));
-    }
-
-    /// As [`Converter::finish`]: waits for all that was pushed to be converted.
-    pub(super) fn finish(mut self) -> Finished {
-        self.hand_over();
-        drop(self.sender);
-        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
-    }
-
-    fn add(&mut self, step: Step) {
+    /// Hands over a step, after all before.
+    pub(super) fn add(&mut self, step: Step) {
         self.batch.push(step);
         if self.batch.len() == BATCH {
             self.hand_over();
         }
+    }
+
+    /// Waits for the profile of all that was handed over.
+    pub(super) fn finish(mut self) -> Finished {
+        self.hand_over();
+        drop(self.sender);
+        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn hand_over(&mut self) {
@@ -66,12 +84,9 @@ impl<'scope> ConverterBeside<'scope> {
     }
 }
 
-fn convert(mut converter: Converter, batches: &Receiver<Vec<Step>>) -> Finished {
+fn work(mut worker: impl Worker, batches: &Receiver<Vec<Step>>) -> Finished {
     for step in batches.iter().flatten() {
-        match step {
-            Step::Push(event) => converter.push(event),
-            Step::Advance(complete_before) => converter.advance(complete_before),
-        }
+        worker.take(step);
     }
-    converter.finish()
+    worker.finish()
 }

@@ -10,33 +10,36 @@ mod marker_files;
 mod marks;
 mod record;
 mod simpleperf;
+mod walk_ahead;
 mod write;
 
 use crate::shape::Shape;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::thread::{self, Scope};
 
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
-use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, parse_record};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, StackInFile, Tracepoints};
+use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, SampleType, parse_record};
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
 use crate::converter::Finished;
-use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
+use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
 use crate::{AuxFiles, Selection};
 
-use beside::ConverterBeside;
+use beside::{Beside, Step};
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
 use deferred::Deferred;
 use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
+use walk_ahead::WalkAhead;
 pub use write::{StandIn, WriteOptions, write_profile};
 
 /// How perf calls time of waiting (`perf record --off-cpu`).
@@ -66,6 +69,8 @@ pub struct ImportOptions {
     pub saved_ns: Option<u64>,
     /// Which threads the profile has.
     pub shape: Shape,
+    /// How many threads may work at once; as many as the machine has CPUs where nothing is said. The profile is the same.
+    pub threads: Option<NonZeroUsize>,
 }
 
 /// A converted recording.
@@ -99,7 +104,8 @@ pub enum ImportError {
 /// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
 /// until the recording says that no older ones follow.
 ///
-/// Records are read and understood on this thread, and converted on another.
+/// Records are read and understood on this thread, and converted on another; copies of stacks are walked on a third one
+/// between the two.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
     thread::scope(|scope| import_in(scope, reader, options))
 }
@@ -109,6 +115,7 @@ fn import_in<'scope>(
     mut reader: FileReader,
     options: ImportOptions,
 ) -> Result<Imported, ImportError> {
+    reader.leave_stacks();
     let mut import = Import::new(scope, options);
     while let Some(item) = reader.read_next() {
         match item {
@@ -120,10 +127,11 @@ fn import_in<'scope>(
                 }
                 // A stream describes its events before their records.
                 let (time, bytes, piece) = (record.time, record.bytes, record.piece.clone());
-                let (event, header) = (record.event, record.header);
+                let (event, header, stack) = (record.event, record.header, record.stack.cloned());
                 let bytes = piece.slice_ref(bytes);
                 import.prepare(&reader)?;
-                import.record(&FileRecord { event, time, header, bytes: &bytes, piece: &piece });
+                let stack = stack.as_ref();
+                import.record(&FileRecord { event, time, header, bytes: &bytes, piece: &piece, stack });
             }
         }
         if import.before_start.len() > MOST_BEFORE_START {
@@ -141,6 +149,17 @@ fn successors(events: &[FileEvent]) -> Successors {
     later.flat_map(|event| event.ids.iter().copied()).collect()
 }
 
+/// Says where a sample's copy of the stack is that was left in the file.
+fn leave_stack(event: &mut Event, stack: &StackInFile) {
+    let EventKind::Sample(sample) = &mut event.kind else { return };
+    sample.user = match std::mem::replace(&mut sample.user, UserStack::None) {
+        UserStack::Copied { registers, .. } => {
+            UserStack::Stored { registers, stack: Box::new(stack.clone()) }
+        }
+        other => other,
+    };
+}
+
 /// The state of a conversion.
 struct Import<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
@@ -149,7 +168,7 @@ struct Import<'scope, 'env> {
     chosen: Vec<Chosen>,
     /// Events before the profile's zero is known.
     before_start: Vec<Event>,
-    converter: Option<ConverterBeside<'scope>>,
+    converter: Option<Beside<'scope>>,
     aux: AuxFiles,
     is_simpleperf: bool,
     /// The files of which the recording states functions.
@@ -247,7 +266,10 @@ impl<'scope, 'env> Import<'scope, 'env> {
     /// What a record means. Simpleperf has moved callers' addresses into the calls already, and states functions of memory
     /// that is not mapped as code.
     fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
-        let event = layout.event(found.piece, found.bytes)?;
+        let mut event = layout.event(found.piece, found.bytes)?;
+        if let (Some(event), Some(stack)) = (&mut event, found.stack) {
+            leave_stack(event, stack);
+        }
         if !self.is_simpleperf {
             return Ok(event);
         }
@@ -386,7 +408,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
 
     fn push_one(&mut self, event: Event) {
         match &mut self.converter {
-            Some(converter) => converter.push(event),
+            Some(converter) => converter.add(Step::Push(event)),
             None => self.before_start.push(event),
         }
     }
@@ -394,21 +416,43 @@ impl<'scope, 'env> Import<'scope, 'env> {
     fn complete_before(&mut self, time: Timestamp, reader: &FileReader) {
         let mut converter = self.started(reader);
         let time = self.deferred.oldest().map_or(time, |oldest| oldest.min(time));
-        converter.advance(time);
+        converter.add(Step::Advance(time));
         self.converter = Some(converter);
     }
 
     /// Settles the profile's zero, if it is not settled, and begins to convert.
-    fn started(&mut self, reader: &FileReader) -> ConverterBeside<'scope> {
+    fn started(&mut self, reader: &FileReader) -> Beside<'scope> {
         let events = std::mem::take(&mut self.before_start);
-        let mut converter = self.converter.take().unwrap_or_else(|| {
-            let new = describe::new_converter(reader, &self.options, &self.chosen, &events);
-            ConverterBeside::start(self.scope, new)
-        });
+        let mut converter = self.converter.take().unwrap_or_else(|| self.start(reader, &events));
         for event in events {
-            converter.push(event);
+            converter.add(Step::Push(event));
         }
         converter
+    }
+
+    fn start(&self, reader: &FileReader, first: &[Event]) -> Beside<'scope> {
+        let (scope, converter) =
+            (self.scope, describe::new_converter(reader, &self.options, &self.chosen, first));
+        if self.walks_ahead() {
+            Beside::start(scope, WalkAhead::new(converter, |converter| Beside::start(scope, converter)))
+        } else {
+            Beside::start(scope, converter)
+        }
+    }
+
+    /// Whether stacks are walked ahead of the converter. Not where it would leave most of them out, and where threads are first
+    /// heard of in ways that only it follows.
+    fn walks_ahead(&self) -> bool {
+        let has_copies =
+            |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
+        let ImportOptions { threads, selection, shape, .. } = &self.options;
+        let threads = threads.or_else(|| thread::available_parallelism().ok());
+        threads.is_some_and(|threads| threads.get() > 1)
+            && *selection == Selection::default()
+            && !shape.main_threads_only
+            && !shape.switch_markers
+            && self.chosen.iter().any(has_copies)
+            && self.chosen.iter().all(|chosen| chosen.meaning() != Some(Meaning::Waits))
     }
 
     fn finish(mut self, reader: &FileReader) -> Imported {

@@ -11,7 +11,7 @@ use crate::condense;
 use crate::converter::{Options, Statistics};
 use crate::copies::CopyCounts;
 use crate::cpus::Cpus;
-use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp, Track};
+use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp};
 use crate::evict;
 use crate::filter::Filter;
 use crate::intern::Interner;
@@ -41,7 +41,7 @@ use std::collections::VecDeque;
 const BEYOND_LAST: u64 = 1_000;
 
 /// The process that the kernel names where a thread has given its number back: -1.
-const NAMELESS: Pid = Pid(u32::MAX);
+pub(crate) const NAMELESS: Pid = Pid(u32::MAX);
 
 /// What comes after the order stage.
 #[derive(Debug)]
@@ -74,6 +74,8 @@ pub(crate) struct Stages {
     calls: Calls,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
+    /// The copy of a stack that was read from a file; kept to save its memory.
+    stack: Vec<u8>,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
     /// The last stacks of threads, by the threads' numbers.
@@ -112,6 +114,7 @@ impl Stages {
             live_stacks: LiveStacks::default(),
             calls: Calls::default(),
             frames: Vec::new(),
+            stack: Vec::new(),
             places: Vec::new(),
             paths: Default::default(),
         }
@@ -119,11 +122,9 @@ impl Stages {
 
     /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
     /// may end, or the file go away.
-    pub(crate) fn note_mapping(&mut self, event: &Event) {
-        if let EventKind::Map(mapping) = &event.kind {
-            self.dumps.open(mapping, &mut self.modules);
-            self.modules.of_mapping(mapping);
-        }
+    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+        self.dumps.open(mapping, &mut self.modules);
+        self.modules.of_mapping(mapping);
     }
 
     pub(crate) fn convert(&mut self, event: Event) {
@@ -184,11 +185,7 @@ impl Stages {
             }
             EventKind::Throttled => self.statistics.throttled += 1,
             EventKind::Marker(marker) => {
-                let tid = match marker.track {
-                    Track::Thread(tid) => tid,
-                    Track::Named(_) => Tid(marker.pid.0),
-                };
-                if self.wants((marker.pid, tid), cpu, now) {
+                if self.wants((marker.pid, marker.thread()), cpu, now) {
                     self.marker(now, &marker);
                 }
             }

@@ -6,12 +6,13 @@ use super::samples::Row;
 use crate::event::{Pid, Registers, Sample, Timestamp, UserStack};
 use crate::intern::Mode;
 use crate::jit::{DumpIndex, JitDumps};
-use crate::mappings::{Mappings, Range};
+use crate::mappings::Range;
 use crate::modules::ModuleStore;
 use crate::track::Process;
+use crate::walk::{Unwound, Walked, Walker, unwindable};
 use nyquist_object::Avma;
 use nyquist_profile::StackId;
-use nyquist_unwind::{FrameAddress, StackCopy, StackMemory, WalkEnd};
+use nyquist_unwind::{FrameAddress, StackCopy, WalkEnd};
 use std::fmt;
 
 /// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
@@ -71,24 +72,6 @@ pub(super) struct Waiting {
     pub(super) dumps: Vec<DumpIndex>,
 }
 
-/// A copy of a stack, and the code of the files that are mapped.
-struct CopyAndCode<'a> {
-    copy: StackCopy<'a>,
-    mappings: Mappings,
-    modules: &'a ModuleStore,
-}
-
-impl StackMemory for CopyAndCode<'_> {
-    fn read_u64(&self, address: Avma) -> Option<u64> {
-        self.copy.read_u64(address)
-    }
-
-    fn read_code(&self, address: Avma, out: &mut [u8]) -> usize {
-        let module = self.mappings.find(address).and_then(|range| range.module);
-        module.map_or(0, |(index, base)| self.modules.get(index).read_code(base, address, out))
-    }
-}
-
 impl Stages {
     /// Puts the sample's whole stack into `places`, from the root of the user's part to the innermost frame of the
     /// kernel's.
@@ -102,11 +85,13 @@ impl Stages {
             self.places.push(Place::Named(name));
         }
         let process = self.tracker.process(sample.pid, now);
+        let mut last: Option<Range> = None;
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
-            let range = process.find(address).copied();
-            let range = match range {
-                Some(Range { module: Some(_), .. }) => range,
+            // Callers are mostly in the same file.
+            last = last.filter(|range| range.contains(address)).or_else(|| process.find(address).copied());
+            let range = match last {
+                Some(Range { module: Some(_), .. }) => last,
                 _ => find_made_code(process, &mut self.dumps, &mut self.modules, (sample.pid, address, now)),
             };
             self.places.push(Place::Code(range, address, Mode::User));
@@ -181,45 +166,56 @@ impl Stages {
                 None
             }
             UserStack::Copied { registers, stack, limited } => {
-                let registers = match **registers {
-                    Registers::X86_64(values) => nyquist_unwind::Registers::X86_64(values),
-                    Registers::X86_64Partial { values, known } => {
-                        nyquist_unwind::Registers::X86_64Partial { values, known }
-                    }
-                    Registers::X86 { ip } => {
-                        self.frames.push(FrameAddress::InstructionPointer(Avma(u64::from(ip))));
-                        return Some(Truncation::Code32);
-                    }
-                    Registers::Aarch64(values) => nyquist_unwind::Registers::Aarch64(values),
-                };
-                let process = self.tracker.process(sample.pid, now);
-                if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
-                    return None;
-                }
-                let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-                let (modules, dumps) = (&self.modules, &self.dumps);
-                let frames = &mut self.frames;
-                let mut push = |frame| frames.push(frame);
-                let end = if let nyquist_unwind::Registers::X86_64Partial { .. } = registers {
-                    let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
-                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &memory, &mut push)
-                } else {
-                    self.unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
-                };
-                let ended_early = end == WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded);
-                self.copies.note(sample.tid, *limited, ended_early);
-                if ended_early && *limited {
-                    let (id, found) = ((sample.pid, sample.tid), self.frames.len());
-                    let cut = CutSample { id, time: now, registers: &registers, copy, found };
-                    if let Some(whole) = self.complete(cut) {
-                        self.frames = whole;
-                        self.statistics.completed += 1;
-                        return None;
-                    }
-                }
-                truncation(end, *limited, stack.len())
+                self.walk_copy(now, sample, registers, (&stack[..], *limited))
+            }
+            UserStack::Stored { registers, stack } => {
+                let mut memory = std::mem::take(&mut self.stack);
+                // Of a file that was cut meanwhile, there is no stack.
+                let bytes = stack.read(&mut memory).unwrap_or_default();
+                let truncated = self.walk_copy(now, sample, registers, (bytes, stack.is_limited()));
+                self.stack = memory;
+                truncated
+            }
+            UserStack::Unwound(unwound) => {
+                let Unwound { frames, walked, copied, limited } = &**unwound;
+                self.frames.extend_from_slice(frames);
+                truncation(*walked, *limited, *copied)
             }
         }
+    }
+
+    /// The same of a copy, of which is known whether its limit was reached.
+    fn walk_copy(
+        &mut self,
+        now: Timestamp,
+        sample: &Sample,
+        registers: &Registers,
+        (stack, limited): (&[u8], bool),
+    ) -> Option<Truncation> {
+        let walker = Walker {
+            unwinder: &mut self.unwinder,
+            process: self.tracker.process(sample.pid, now),
+            modules: &self.modules,
+            dumps: &self.dumps,
+        };
+        let walked = walker.walk(sample, registers, stack, &mut self.frames);
+        if let Walked::To(_) = walked {
+            self.copies.note(sample.tid, limited, walked.ended_with_copy());
+        }
+        if limited
+            && walked.ended_with_copy()
+            && let Some(registers) = unwindable(registers)
+        {
+            let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+            let (id, found) = ((sample.pid, sample.tid), self.frames.len());
+            let cut = CutSample { id, time: now, registers: &registers, copy, found };
+            if let Some(whole) = self.complete(cut) {
+                self.frames = whole;
+                self.statistics.completed += 1;
+                return None;
+            }
+        }
+        truncation(walked, limited, stack.len())
     }
 }
 
@@ -249,12 +245,13 @@ fn fold_recursive_prefix(frames: &mut Vec<FrameAddress>) {
 }
 
 /// Why a walk did not reach the root.
-fn truncation(end: WalkEnd, limited: bool, stack_len: usize) -> Option<Truncation> {
-    match end {
-        WalkEnd::Root => None,
-        WalkEnd::Truncated(nyquist_unwind::Reason::StackCopyEnded) if limited => {
+fn truncation(walked: Walked, limited: bool, stack_len: usize) -> Option<Truncation> {
+    match walked {
+        Walked::BetweenPrograms | Walked::To(WalkEnd::Root) => None,
+        Walked::Code32 => Some(Truncation::Code32),
+        Walked::To(WalkEnd::Truncated(_)) if limited && walked.ended_with_copy() => {
             Some(Truncation::CopyLimit { kilobytes: stack_len / 1024 })
         }
-        WalkEnd::Truncated(reason) => Some(Truncation::Walk(reason)),
+        Walked::To(WalkEnd::Truncated(reason)) => Some(Truncation::Walk(reason)),
     }
 }

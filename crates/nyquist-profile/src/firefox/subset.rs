@@ -10,57 +10,93 @@ use crate::marker::{Marker, MarkerFormat, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::Thread;
 
-/// Marks a row that has no number.
-const UNUSED: u32 = u32::MAX;
-
-/// The rows of one table that are written, in the order of their ids, and the number of each.
+/// The rows of one table that are written, in the order of their ids, and the number of each: how many of them come before.
+///
+/// A bit a row and a sum for each word of them: tables have millions of rows, nearly all of which are written.
 #[derive(Default)]
 struct Renumbering {
-    numbers: Vec<u32>,
-    used: Vec<u32>,
+    words: Vec<Word>,
+    used: u32,
+}
+
+/// 64 rows.
+#[derive(Clone, Copy, Default)]
+struct Word {
+    /// Those that are used, the first one the lowest.
+    marks: u64,
+    /// How many rows before them are used.
+    before: u32,
 }
 
 impl Renumbering {
     fn new(rows: usize) -> Self {
-        Self { numbers: vec![UNUSED; rows], used: Vec::new() }
+        Self { words: vec![Word::default(); rows.div_ceil(64)], used: 0 }
     }
 
     /// Marks the row as used; false if it was already.
     fn mark(&mut self, row: usize) -> bool {
-        let is_new = self.numbers[row] == UNUSED;
-        if is_new {
-            self.numbers[row] = 0;
-            self.used.push(row as u32);
-        }
+        let (word, bit) = (&mut self.words[row / 64], 1 << (row % 64));
+        let is_new = word.marks & bit == 0;
+        word.marks |= bit;
         is_new
     }
 
     /// Numbers the marked rows.
-    fn number(&mut self) {
-        // Where most rows are used, a look at all of them is faster than sorting.
-        if self.used.len() > self.numbers.len() / 16 {
-            self.used.clear();
-            let marked = (0..).zip(&self.numbers).filter(|(_, number)| **number != UNUSED);
-            self.used.extend(marked.map(|(row, _): (u32, _)| row));
-        } else {
-            self.used.sort_unstable();
-        }
-        for (number, &row) in (0..).zip(&self.used) {
-            self.numbers[row as usize] = number;
+    fn number_rows(&mut self) {
+        self.used = 0;
+        for word in &mut self.words {
+            word.before = self.used;
+            self.used += word.marks.count_ones();
         }
     }
 
-    /// Forgets the marked rows, in time linear in their number.
+    /// The number of a marked row.
+    fn number(&self, row: usize) -> u32 {
+        let Word { marks, before } = self.words[row / 64];
+        before + (marks & ((1 << (row % 64)) - 1)).count_ones()
+    }
+
+    /// Forgets the marked rows.
     fn clear(&mut self) {
-        for row in self.used.drain(..) {
-            self.numbers[row as usize] = UNUSED;
-        }
+        self.words.fill(Word::default());
     }
 
-    fn rows(&self) -> impl ExactSizeIterator<Item = usize> {
-        self.used.iter().map(|&row| row as usize)
+    /// The marked rows.
+    fn rows(&self) -> Rows<'_> {
+        Rows { words: &self.words, at: 0, rest: 0, left: self.used as usize }
     }
 }
+
+/// The marked rows of a table, ascending.
+struct Rows<'a> {
+    words: &'a [Word],
+    /// The number of the word behind the one at hand.
+    at: usize,
+    /// What was not given out of the word at hand.
+    rest: u64,
+    left: usize,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        while self.rest == 0 {
+            self.rest = self.words.get(self.at)?.marks;
+            self.at += 1;
+        }
+        let bit = self.rest.trailing_zeros() as usize;
+        self.rest &= self.rest - 1;
+        self.left -= 1;
+        Some(64 * (self.at - 1) + bit)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Rows<'_> {}
 
 /// The part of a profile's tables that some of its threads need.
 pub(super) struct Subset<'a> {
@@ -79,7 +115,7 @@ pub(super) struct Subset<'a> {
 macro_rules! numbered {
     ($($number:ident, $rows:ident, $id:ident;)*) => {$(
         pub(super) fn $number(&self, id: $id) -> u32 {
-            self.$rows.numbers[id.index()]
+            self.$rows.number(id.index())
         }
 
         pub(super) fn $rows(&self) -> impl ExactSizeIterator<Item = $id> {
@@ -114,7 +150,7 @@ impl<'a> Subset<'a> {
 
     /// The number of a frame's function.
     pub(super) fn func(&self, frame: &Frame) -> u32 {
-        self.funcs.numbers[func_row(self.profile, frame)]
+        self.funcs.number(func_row(self.profile, frame))
     }
 
     /// The functions in the order of their numbers. Those that have frames with and without a written address
@@ -134,7 +170,7 @@ impl<'a> Subset<'a> {
                 self.mark_marker(marker);
             }
         }
-        self.tables().into_iter().for_each(Renumbering::number);
+        self.tables().into_iter().for_each(Renumbering::number_rows);
     }
 
     fn tables(&mut self) -> [&mut Renumbering; 7] {
@@ -208,7 +244,7 @@ impl<'a> Subset<'a> {
     /// The category of each stack of the part, in the order of their numbers: its frame's, else its prefix's,
     /// else `default`.
     pub(super) fn stack_categories(&self, default: CategoryPair) -> Vec<CategoryPair> {
-        let mut categories: Vec<CategoryPair> = Vec::with_capacity(self.stacks.used.len());
+        let mut categories: Vec<CategoryPair> = Vec::with_capacity(self.stacks.used as usize);
         for stack in self.stacks() {
             let stack = self.profile.stack(stack);
             let inherited = stack.prefix.and_then(|prefix| categories.get(self.stack(prefix) as usize));
@@ -244,4 +280,29 @@ pub(super) fn written_symbol(profile: &Profile, frame: &Frame) -> Option<NativeS
 /// A number that the front end may keep in an array of 32-bit integers.
 pub(super) fn int32(value: Option<u32>) -> Option<u32> {
     value.filter(|&value| i32::try_from(value).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marked_rows_are_numbered_in_their_order() {
+        let mut numbering = Renumbering::new(200);
+        for round in [&[199, 0, 63, 64, 65, 130][..], &[5], &[]] {
+            numbering.clear();
+            for &row in round {
+                assert!(numbering.mark(row));
+                assert!(!numbering.mark(row));
+            }
+            numbering.number_rows();
+            let mut sorted = round.to_vec();
+            sorted.sort_unstable();
+            assert_eq!(numbering.rows().len(), sorted.len());
+            assert_eq!(numbering.rows().collect::<Vec<_>>(), sorted);
+            for (number, &row) in (0..).zip(&sorted) {
+                assert_eq!(numbering.number(row), number, "{row}");
+            }
+        }
+    }
 }

@@ -6,6 +6,7 @@ mod recordings;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 
@@ -27,6 +28,9 @@ pub(crate) struct Options {
     /// How often every reader has its turn; once for the recordings that are ten times as large
     #[arg(long, default_value_t = 5)]
     rounds: u32,
+    /// How long a reader may take, in seconds
+    #[arg(long, default_value_t = 60)]
+    limit: u64,
     /// How often the compiler runs in each recording
     #[arg(long, default_value_t = 6)]
     runs: u32,
@@ -55,7 +59,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     describe(&recorder::all(&nyquist))?;
     let making = Making { folder: &folder, repeat: &programs.join("repeat"), runs: options.runs };
     let mut found = vec![making.dwarf(options.dwarf_rate)?, making.frame_pointers(options.fp_rate)?];
-    let measuring = Measuring { folder: &folder, measured: &measured };
+    let limit = Duration::from_secs(options.limit);
+    let measuring = Measuring { folder: &folder, measured: &measured, limit };
     let wants = |heading: &str| heading.contains(&options.only);
     if wants("records") {
         compare(&programs, &found)?;
@@ -71,9 +76,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         table(options.rounds, &measuring, &readers, &found, |reader| reader.names)?;
     }
     if !options.small && wants("tenfold") {
-        println!("\n## Tenfold recordings\n");
+        println!("\n## Tenfold recordings, without names\n");
         found = found.iter().map(|recording| making.tenfold(recording)).collect::<Result<_>>()?;
         table(1, &measuring, &readers, &found, |reader| !reader.names)?;
+        println!("\n## Tenfold recordings, with names\n");
+        table(1, &measuring, &readers, &found, |reader| reader.names)?;
     }
     Ok(())
 }
@@ -109,7 +116,13 @@ fn records(options: &Options, programs: &Path, recordings: &[Recording]) -> Resu
             let numbers = text.lines().skip(1).filter_map(move |line| line.split(' ').nth(at)?.parse().ok());
             cell(2, numbers)
         };
-        println!("| {} | {} | {} | {} |", recording.name, recording.megabytes()?, column(1), column(0));
+        println!(
+            "| {} | {} | {} | {} |",
+            recording.name,
+            recording.megabytes()?.round(),
+            column(1),
+            column(0)
+        );
     }
     Ok(())
 }
@@ -123,15 +136,17 @@ fn table(
     wanted: impl Fn(&Reader) -> bool,
 ) -> Result<()> {
     println!(
-        "| recording | MB | reader | wall, s | CPU, s | peak anonymous memory, MB | wall / nyquist's | CPU / nyquist's |"
+        "| recording | MB | reader | wall, s | CPU, s | peak anonymous memory, MB | of the file's size, % | wall / nyquist's | CPU / nyquist's |"
     );
-    println!("|---|---:|---|---|---|---|---|---|");
+    println!("|---|---:|---|---|---|---|---|---|---|");
     for recording in recordings {
+        let rounds_of = |reader: &Reader| reader.rounds(recording, rounds);
         let readers: Vec<_> =
-            readers.iter().filter(|reader| wanted(reader) && reader.reads(recording)).collect();
+            readers.iter().filter(|reader| wanted(reader) && rounds_of(reader) > 0).collect();
         let mut rows: Vec<Result<Vec<Cost>>> = readers.iter().map(|_| Ok(Vec::new())).collect();
         for round in 1..=rounds {
-            for (reader, row) in readers.iter().zip(&mut rows) {
+            let turns = readers.iter().zip(&mut rows).filter(|(reader, _)| round <= rounds_of(reader));
+            for (reader, row) in turns {
                 eprintln!("{}, round {round}: {}", recording.name, reader.name);
                 let Ok(costs) = row else { continue };
                 match measuring.cost(&reader.words(&recording.path)) {
@@ -149,11 +164,12 @@ fn table(
 fn print_rows(recording: &Recording, readers: &[&Reader], rows: &[Result<Vec<Cost>>]) -> Result<()> {
     let first = rows.first().and_then(|row| row.as_ref().ok()).map_or(&[][..], Vec::as_slice);
     for (reader, row) in readers.iter().zip(rows) {
-        let begin = format!("| {} | {} | {}", recording.name, recording.megabytes()?, reader.name);
+        let megabytes = recording.megabytes()?;
+        let begin = format!("| {} | {megabytes:.0} | {}", recording.name, reader.name);
         let costs = match row {
             Ok(costs) => costs,
             Err(error) => {
-                println!("{begin} | {error:#} | | | | |");
+                println!("{begin} | {error:#} | | | | | |");
                 continue;
             }
         };
@@ -161,11 +177,13 @@ fn print_rows(recording: &Recording, readers: &[&Reader], rows: &[Result<Vec<Cos
         let ratio = |figure: fn(&Cost) -> f64| {
             cell(2, costs.iter().zip(first).map(|(cost, first)| figure(cost) / figure(first)))
         };
+        let share = costs.iter().map(|cost| 100.0 * cost.anonymous_mb / megabytes);
         println!(
-            "{begin} | {} | {} | {} | {} | {} |",
+            "{begin} | {} | {} | {} | {} | {} | {} |",
             column(2, |cost| cost.wall),
             column(2, |cost| cost.cpu),
             column(0, |cost| cost.anonymous_mb),
+            cell(0, share),
             ratio(|cost| cost.wall),
             ratio(|cost| cost.cpu),
         );

@@ -12,8 +12,8 @@ pub(super) struct Reader {
     pub(super) name: &'static str,
     /// Whether its result has names.
     pub(super) names: bool,
-    /// Whether it is asked for recordings with copies of stacks, for which `perf script` takes minutes.
-    copies: bool,
+    /// Whether recordings with copies of stacks take it minutes: then it has one turn with the smallest of them.
+    slow_with_copies: bool,
     /// The words that call it, with the recording's path where the placeholder is.
     words: Vec<OsString>,
 }
@@ -22,9 +22,13 @@ pub(super) struct Reader {
 const RECORDING: &str = "{recording}";
 
 impl Reader {
-    /// Whether it is asked to read a recording.
-    pub(super) fn reads(&self, recording: &Recording) -> bool {
-        self.copies || !recording.has_copies
+    /// In how many of these rounds it is asked to read a recording.
+    pub(super) fn rounds(&self, recording: &Recording, rounds: u32) -> u32 {
+        match (self.slow_with_copies && recording.has_copies, recording.is_tenfold) {
+            (false, _) => rounds,
+            (true, false) => 1,
+            (true, true) => 0,
+        }
     }
 
     /// The words that read a recording.
@@ -44,7 +48,7 @@ pub(super) fn all(nyquist: &Path, folder: &Path) -> Vec<Reader> {
     let to = output("nyquist.json.gz");
     let import = ["import", RECORDING, "-s", "-q", "--no-symbols", "-o"];
     let with_names = ["import", RECORDING, "-s", "-q", "-o"];
-    let reader = |name, names, words| Reader { name, names, copies: true, words };
+    let reader = |name, names, words| Reader { name, names, slow_with_copies: false, words };
     let mut readers = vec![
         reader("nyquist", false, call(nyquist, &import, Some(to.clone()))),
         reader("nyquist", true, call(nyquist, &with_names, Some(to))),
@@ -70,7 +74,7 @@ pub(super) fn all(nyquist: &Path, folder: &Path) -> Vec<Reader> {
         readers.extend(modes.map(|(name, arguments)| Reader {
             name,
             names: true,
-            copies: false,
+            slow_with_copies: true,
             words: call(&perf, arguments, None),
         }));
     }

@@ -17,12 +17,14 @@ pub(super) struct Recording {
     pub(super) path: PathBuf,
     /// Whether its samples have copies of stacks.
     pub(super) has_copies: bool,
+    /// Whether it is another one ten times over.
+    pub(super) is_tenfold: bool,
 }
 
 impl Recording {
     /// The file's size.
-    pub(super) fn megabytes(&self) -> Result<u64> {
-        Ok(std::fs::metadata(&self.path)?.len() / 1_000_000)
+    pub(super) fn megabytes(&self) -> Result<f64> {
+        Ok(std::fs::metadata(&self.path)?.len() as f64 / 1e6)
     }
 }
 
@@ -54,7 +56,8 @@ impl Making<'_> {
 
     /// The recording as if all of it had happened ten times.
     pub(super) fn tenfold(&self, recording: &Recording) -> Result<Recording> {
-        let tenfold = self.recording(&format!("{}, 10 times", recording.name), recording.has_copies);
+        let name = format!("{}, 10 times", recording.name);
+        let tenfold = Recording { is_tenfold: true, ..self.recording(&name, recording.has_copies) };
         if !tenfold.path.is_file() {
             let temporary = tenfold.path.with_extension("unfinished");
             let mut command = Command::new(self.repeat);
@@ -67,7 +70,7 @@ impl Making<'_> {
 
     fn recording(&self, name: &str, has_copies: bool) -> Recording {
         let file = format!("{}.data", name.replace(", ", "-").replace(' ', "-"));
-        Recording { name: name.to_owned(), path: self.folder.join(file), has_copies }
+        Recording { name: name.to_owned(), path: self.folder.join(file), has_copies, is_tenfold: false }
     }
 
     /// Records the compiler, unless that was done before.
