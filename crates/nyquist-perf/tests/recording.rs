@@ -409,9 +409,8 @@ fn all_of(bytes: &[u8], leave_stacks: bool) -> (Vec<String>, usize, Vec<nyquist_
             nyquist_perf::Body::Sample(mut sample) => {
                 let copy = sample.user_stack.take();
                 let whole = copy.map(|copy| (copy.bytes.to_vec(), copy.bytes.len() >= copy.room));
-                let left = found
-                    .stack
-                    .map(|stack| (stack.read(&mut memory).unwrap().to_vec(), stack.is_limited()));
+                let left =
+                    found.stack.map(|stack| (stack.read(&mut memory).unwrap().to_vec(), stack.is_limited()));
                 let stack = left.or(whole);
                 format!("{:?} {sample:?} {stack:?}", record.id)
             }
