@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-use nyquist_fuzz::elf_image::{self, SECTIONS};
+use nyquist_fuzz::elf_image::{self, SECTIONS, TEXT};
 use nyquist_fuzz::sample_profile::{VERSIONS, sample_document};
-use nyquist_object::Elf;
+use nyquist_object::macho::Stab;
+use nyquist_object::{Elf, MachO};
 
 const C_SOURCE: &str = r#"
 static inline __attribute__((always_inline)) int inner(int n) { return n * n + 3; }
@@ -48,6 +49,7 @@ fn main() -> io::Result<()> {
     let windows = compile_for_windows(&scratch);
     let written = write_object_seeds(&files)
         .and_then(|()| write_windows_seeds(&windows))
+        .and_then(|()| write_macos_seeds(&scratch))
         .and_then(|()| write_text_seeds())
         .and_then(|()| write_profiles())
         .and_then(|()| write_markers())
@@ -82,19 +84,25 @@ fn compile_all(scratch: &Path) -> Vec<Vec<u8>> {
     files
 }
 
-/// An image and its PDB, where clang and lld are there.
+/// Images and their PDBs, where clang and lld are there.
 fn compile_for_windows(scratch: &Path) -> Vec<Vec<u8>> {
+    let of = |architecture| compile_for_windows_on(architecture, scratch);
+    ["x86_64", "aarch64"].into_iter().flat_map(of).collect()
+}
+
+fn compile_for_windows_on(architecture: &str, scratch: &Path) -> Vec<Vec<u8>> {
     let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/windows");
     let run = |command: &mut Command| {
         command.current_dir(scratch).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
     };
-    let target = ["--target=x86_64-windows-msvc", "-fno-rtti", "-O1", "-g", "-gcodeview", "-c", "-o"];
+    let target = format!("--target={architecture}-windows-msvc");
+    let target = [&*target, "-fno-rtti", "-O1", "-g", "-gcodeview", "-c", "-o"];
     let compiled = [("program.cc", "program.obj"), ("more.c", "more.obj")].iter().all(|(source, object)| {
         run(Command::new("clang").args(target).arg(object).arg(workloads.join(source)))
     });
     let link = ["/nodefaultlib", "/entry:mainCRTStartup", "/subsystem:console", "/debug", "/out:program.exe"];
     if !compiled || !run(Command::new("lld-link").args(link).args(["program.obj", "more.obj"])) {
-        println!("skipped: clang and lld-link for Windows");
+        println!("skipped: clang and lld-link for Windows on {architecture}");
         return Vec::new();
     }
     ["program.exe", "program.pdb"].iter().filter_map(|name| fs::read(scratch.join(name)).ok()).collect()
@@ -112,6 +120,54 @@ fn write_windows_seeds(files: &[Vec<u8>]) -> io::Result<()> {
     write("demangle", 100, b"??$sum@H$02@shapes@@YAHAEAY02$$CBHH@Z")
 }
 
+/// Images of macOS, where clang and lld are there: with the object file that holds their debug info, and with a `.dSYM`.
+fn write_macos_seeds(scratch: &Path) -> io::Result<()> {
+    let run = |command: &mut Command| {
+        command.current_dir(scratch).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    };
+    // The object file is where the fuzz target puts it.
+    let (source, object) = (scratch.join("seed.c"), env::temp_dir().join("nyquist-fuzz-macho.o"));
+    for (number, architecture) in ["x86_64", "arm64"].into_iter().enumerate() {
+        let target = format!("--target={architecture}-apple-macos11");
+        let mut clang = Command::new("clang");
+        let compiled = run(clang.args([&*target, "-O1", "-g", "-c", "-o"]).arg(&object).arg(&source));
+        let link = ["-arch", architecture, "-platform_version", "macos", "11", "11", "-dylib", "-o", "image"];
+        let linked = ["ld64.lld", "ld64.lld-14"].iter().any(|linker| {
+            let options = ["-undefined", "dynamic_lookup"];
+            run(Command::new(linker).args(link).args(options).arg(&object))
+        });
+        if !compiled || !linked {
+            println!("skipped: clang and ld64.lld for macOS");
+            return Ok(());
+        }
+        let image = without_times(fs::read(scratch.join("image"))?);
+        let object = fs::read(&object)?;
+        let with_length = |image: &[u8], object: &[u8]| {
+            [&(image.len() as u32).to_le_bytes()[..], image, object].concat()
+        };
+        write("macho_symbols", 3 * number, &with_length(&image, &object))?;
+        write("macho_symbols", 3 * number + 1, &with_length(&object, &[]))?;
+        write("macho", number, &image)?;
+        write("unwind_macho", number, &image)?;
+        if run(Command::new("dsymutil").arg("--flat").args(["-o", "debug", "image"])) {
+            write("macho_symbols", 3 * number + 2, &with_length(&fs::read(scratch.join("debug"))?, &[]))?;
+        }
+    }
+    Ok(())
+}
+
+/// An image that does not say when its object files were written: the fuzz target writes them anew.
+fn without_times(mut image: Vec<u8>) -> Vec<u8> {
+    let Ok(file) = MachO::open(image.as_slice()) else { return image };
+    let symbols = file.symbols().unwrap_or_default();
+    let start = file.symbol_table().map_or(0, |table| table.symbols.offset.0 as usize);
+    let objects = symbols.iter().enumerate().filter(|(_, symbol)| symbol.stab() == Some(Stab::Object));
+    for (number, _) in objects {
+        image[start + 16 * number + 8..][..8].fill(0);
+    }
+    image
+}
+
 /// The file with its symbols compressed into `.gnu_debugdata`.
 fn mini_debug_info(file: &Path) -> Option<Vec<u8>> {
     let (symbols, output) = (file.with_extension("symbols"), file.with_extension("mini"));
@@ -124,6 +180,11 @@ fn mini_debug_info(file: &Path) -> Option<Vec<u8>> {
 }
 
 fn write_object_seeds(files: &[Vec<u8>]) -> io::Result<()> {
+    let go = SECTIONS.iter().position(|name| *name == ".gopclntab").unwrap_or_default() as u8;
+    // sub rsp, 24; mov [rsp + 16], rbp; lea rbp, [rsp + 16]; call rax; then the same again.
+    let code = b"H\x83\xec\x18H\x89l$\x10H\x8dl$\x10\xff\xd0".repeat(5);
+    let go = elf_image::encode(&[(0, code), (go, go_table())]);
+    write("unwind_sections", files.len(), &[&[0], go.as_slice()].concat())?;
     for (number, file) in files.iter().enumerate() {
         for target in ["elf", "unwind_file", "symbols_file"] {
             write(target, number, file)?;
@@ -141,6 +202,21 @@ fn sections(file: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<elf_image::Sectio
     let Ok(elf) = Elf::open(file) else { return Vec::new() };
     let named = (0..).zip(SECTIONS).filter(|(_, name)| wanted(name));
     named.filter_map(|(number, name)| Some((number, elf.section_data(name).ok()??))).collect()
+}
+
+/// A table of Go's of two functions, one of which is the outermost.
+fn go_table() -> Vec<u8> {
+    let mut table = [0xffff_fff1_u32, 0x0801_0000].map(u32::to_le_bytes).concat();
+    table.extend([2, 0, TEXT, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
+    table.extend([2, 4, 48, 20, 47, 24, 0, 2, 9, 0, 0, 0, 0, 0, 0, 0]);
+    table.extend([0_u32, 20, 0x30, 64, 0x50].map(u32::to_le_bytes).concat());
+    for (depths, flags) in [(0_u32, 2), (7, 1)] {
+        let mut description = [0; 44];
+        description[16..20].copy_from_slice(&depths.to_le_bytes());
+        description[41] = flags;
+        table.extend(description);
+    }
+    table
 }
 
 fn write_text_seeds() -> io::Result<()> {

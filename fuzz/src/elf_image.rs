@@ -3,7 +3,7 @@
 use arbitrary::{Result, Unstructured};
 
 /// The sections that a fuzz input can give, by the number that names them in it.
-pub const SECTIONS: [&str; 18] = [
+pub const SECTIONS: [&str; 19] = [
     ".text",
     ".eh_frame",
     ".debug_frame",
@@ -22,6 +22,7 @@ pub const SECTIONS: [&str; 18] = [
     ".gnu_debugdata",
     ".plt",
     ".rela.plt",
+    ".gopclntab",
 ];
 
 /// Where `.text` is, and the image base.

@@ -1,8 +1,10 @@
-//! What several fuzz targets need: ELF files made of given sections, and the address space of one of them.
+//! What several fuzz targets need: ELF files made of given sections, made-up Go programs, and the address space of one of them.
 
 #![forbid(unsafe_code)]
 
 pub mod elf_image;
+#[path = "../../crates/nyquist-symbols/tests/go_image/mod.rs"]
+pub mod go_image;
 pub mod loopback;
 pub mod macho_image;
 pub mod sample_profile;

@@ -73,7 +73,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("unit", true, |tally, _| unit_tests(tally)),
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging(ci)),
-    ("oracle", false, |tally, _| oracle::perf_data(tally)),
+    ("oracle", false, |tally, _| oracle::run(tally)),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

@@ -80,6 +80,7 @@ fn clang() -> Vec<Fixture> {
     all.push(cc("aranges", "-O2 -g -gdwarf-aranges"));
     all.push(cc("lines", "-O2 -gline-tables-only"));
     all.push(cc("types", "-O2 -gdwarf-5 -fdebug-types-section"));
+    all.push(cc("types-dwarf4", "-O2 -gdwarf-4 -fdebug-types-section"));
     all.push(cc("split-dwarf4", "-O2 -gdwarf-4 -gsplit-dwarf"));
     all.push(cc("split-dwarf5", "-O2 -gdwarf-5 -gsplit-dwarf"));
     all.push(cc("sections", "-O2 -g -ffunction-sections -Wl,--gc-sections"));

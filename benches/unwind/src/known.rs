@@ -7,9 +7,9 @@ const TEXT: &str = include_str!("../known-differences.txt");
 
 /// A kind of difference.
 pub struct Known {
-    /// How a stack is classified.
+    /// How a stack or a step is classified.
     pub class: String,
-    /// The most stacks of a thousand that may be of this class.
+    /// The most of a thousand that may be of this class.
     pub per_mille: usize,
     /// Why.
     pub reason: String,
@@ -22,7 +22,7 @@ pub fn list() -> Result<Vec<Known>> {
         let mut fields = line.splitn(3, '\t');
         let mut next = || fields.next().with_context(|| format!("{line:?} has not three fields"));
         let (class, number, reason) = (next()?.to_owned(), next()?, next()?.to_owned());
-        Ok(Known { class, per_mille: number.parse().context("a number of stacks")?, reason })
+        Ok(Known { class, per_mille: number.parse().context("a number of a thousand")?, reason })
     };
     lines.map(parse).collect()
 }
@@ -32,12 +32,12 @@ pub fn check(class: &str, count: usize, of: usize) -> Result<()> {
     let known = list()?;
     let known = known.iter().find(|known| known.class == class);
     let known =
-        known.with_context(|| format!("{count} stacks differ in a way that is not listed: {class}"))?;
+        known.with_context(|| format!("{count} of {of} differ in a way that is not listed: {class}"))?;
     ensure!(
         count * 1000 <= known.per_mille * of,
-        "{count} of {of} stacks differ in this way, more than {} of a thousand: {class}",
+        "{count} of {of} differ in this way, more than {} of a thousand: {class}",
         known.per_mille
     );
-    println!("{count} of {of} stacks: {class} ({})", known.reason);
+    println!("{count} of {of}: {class} ({})", known.reason);
     Ok(())
 }

@@ -88,7 +88,7 @@ pub struct Symbolicator<'a> {
 enum Kernel {
     Unread,
     Unreadable,
-    Read(KernelSymbols),
+    Read(Box<KernelSymbols>),
 }
 
 impl<'a> Symbolicator<'a> {
@@ -190,7 +190,7 @@ impl<'a> Symbolicator<'a> {
     fn take_kernel(&mut self, read: Result<KernelSymbols, KernelError>) -> Option<KernelError> {
         match read {
             Ok(kernel) => {
-                self.kernel = Kernel::Read(kernel);
+                self.kernel = Kernel::Read(Box::new(kernel));
                 None
             }
             Err(error) => {

@@ -1,6 +1,6 @@
 //! Files that are not on this machine: binaries, debug files and sources by debuginfod, Windows symbols by symbol
 //! servers, Breakpad symbol files. All of the project's network access is in this crate; [`Downloads`] is what a
-//! [`nyquist_symbols::Finder`] asks.
+//! [`nyquist_symbols::Finder`] asks. What came in an archive that `perf archive` has made is unpacked by [`PerfArchive`].
 //!
 //! Nothing is asked that the user has not named: no server is known from the start. What comes is bounded in size and
 //! time, is looked into before it is kept, and appears in its cache whole or not at all.
@@ -11,6 +11,7 @@ mod cache_file;
 mod debuginfod;
 mod downloads;
 mod observer;
+mod perf_archive;
 mod request;
 mod symbol_path;
 mod symbol_store;
@@ -20,6 +21,7 @@ pub use cache_file::{Usage, clear, usage};
 pub use debuginfod::Debuginfod;
 pub use downloads::Downloads;
 pub use observer::{Observer, Unobserved};
+pub use perf_archive::PerfArchive;
 pub use symbol_path::{PathElement, parse_symbol_path};
 pub use symbol_store::{StoreConfig, SymbolStores};
 pub use transfer::Limits;

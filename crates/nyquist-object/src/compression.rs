@@ -35,3 +35,14 @@ pub(crate) fn decompress(kind: Compression, bytes: &[u8], size: u64) -> Result<V
     }
     Ok(out)
 }
+
+/// Decompresses a section of the old form: "ZLIB", the size as a big-endian number, a zlib stream.
+pub(crate) fn old_compressed(bytes: &[u8]) -> Result<Vec<u8>, ObjectError> {
+    match bytes.split_first_chunk::<12>() {
+        Some((header, stream)) if &header[..4] == b"ZLIB" => {
+            let size = header[4..].iter().fold(0, |size, &byte| size << 8 | u64::from(byte));
+            decompress(Compression::Zlib, stream, size)
+        }
+        _ => Err(ObjectError::malformed("zdebug section", "no ZLIB header")),
+    }
+}

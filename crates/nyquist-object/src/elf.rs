@@ -1,7 +1,7 @@
 //! ELF files: headers at once, sections when they are asked for.
 
 pub use crate::Architecture;
-use crate::compression::{Compression, decompress};
+use crate::compression::{Compression, decompress, old_compressed};
 use crate::{BuildId, ByteSource, DebugAltLink, DebugLink, FileOffset, ObjectError, Svma};
 use object::Endianness;
 use object::elf;
@@ -66,6 +66,7 @@ pub struct Elf<S> {
     is_64: bool,
     entry_point: Option<Svma>,
     segments: Vec<Segment>,
+    unwind_header: Option<Segment>,
     notes: Vec<(u64, u64)>,
     sections: Vec<Section>,
 }
@@ -91,11 +92,22 @@ impl<S: ByteSource> Elf<S> {
         let header = H::parse(header_bytes.as_slice()).map_err(malformed)?;
         let endian = header.endian().map_err(malformed)?;
         let architecture = Architecture::of_elf_machine(header.e_machine(endian).0);
-        let (segments, notes) = read_segments::<H>(&source, header, endian)?;
+        let Segments { loaded: segments, unwind_header, notes } =
+            read_segments::<H>(&source, header, endian)?;
         let sections = read_sections::<H>(&source, header, endian).unwrap_or_default();
         let little_endian = endian == Endianness::Little;
         let entry_point = Some(Svma(header.e_entry(endian).into())).filter(|entry| entry.0 != 0);
-        Ok(Self { source, architecture, little_endian, is_64, entry_point, segments, notes, sections })
+        Ok(Self {
+            source,
+            architecture,
+            little_endian,
+            is_64,
+            entry_point,
+            segments,
+            unwind_header,
+            notes,
+            sections,
+        })
     }
 
     /// Where the bytes come from.
@@ -126,6 +138,20 @@ impl<S: ByteSource> Elf<S> {
     /// The `PT_LOAD` program headers in the order of the file.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
+    }
+
+    /// The program header that names `.eh_frame_hdr` (`PT_GNU_EH_FRAME`), which also files without section headers have.
+    pub fn unwind_header(&self) -> Option<&Segment> {
+        self.unwind_header.as_ref()
+    }
+
+    /// Where the byte that is loaded to an address is in the file, and how many of the same segment there are from it on.
+    pub fn file_range(&self, address: Svma) -> Option<(FileOffset, u64)> {
+        self.segments.iter().find_map(|segment| {
+            let inside = address.0.checked_sub(segment.address.0)?;
+            let room = segment.file_size.checked_sub(inside).filter(|room| *room > 0)?;
+            Some((FileOffset(segment.offset.0.checked_add(inside)?), room))
+        })
     }
 
     /// All sections, the null section at index 0 included, so that `sh_link` can be used as an index.
@@ -181,16 +207,9 @@ impl<S: ByteSource> Elf<S> {
         section.flags & elf::SHF_COMPRESSED.0 != 0 || section.name.starts_with(".zdebug_")
     }
 
-    /// `.zdebug_*`: "ZLIB", the size as a big-endian number, a zlib stream.
+    /// `.zdebug_*`, which says itself how it is compressed.
     fn old_compressed_data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
-        let bytes = self.source.read_range(section.offset.0, section.size)?;
-        match bytes.split_first_chunk::<12>() {
-            Some((header, stream)) if &header[..4] == b"ZLIB" => {
-                let size = header[4..].iter().fold(0, |size, &byte| size << 8 | u64::from(byte));
-                decompress(Compression::Zlib, stream, size)
-            }
-            _ => Err(ObjectError::malformed(".zdebug section", "no ZLIB header")),
-        }
+        old_compressed(&self.source.read_range(section.offset.0, section.size)?)
     }
 
     /// The GNU build id: from the program headers' notes, or, where a file has none (a debug file whose
@@ -248,7 +267,13 @@ pub fn build_id_in_notes(mut notes: &[u8], little_endian: bool) -> Option<BuildI
     None
 }
 
-type Segments = (Vec<Segment>, Vec<(u64, u64)>);
+/// What the program headers say.
+#[derive(Default)]
+struct Segments {
+    loaded: Vec<Segment>,
+    unwind_header: Option<Segment>,
+    notes: Vec<(u64, u64)>,
+}
 
 fn read_segments<H: FileHeader<Endian = Endianness>>(
     source: &impl ByteSource,
@@ -256,24 +281,23 @@ fn read_segments<H: FileHeader<Endian = Endianness>>(
     endian: Endianness,
 ) -> Result<Segments, ObjectError> {
     let count = usize::from(header.e_phnum(endian));
-    let mut segments = Vec::new();
-    let mut notes = Vec::new();
+    let mut found = Segments::default();
     for program_header in read_table::<H::ProgramHeader>(source, header.e_phoff(endian).into(), count)? {
-        let offset: u64 = program_header.p_offset(endian).into();
-        let file_size: u64 = program_header.p_filesz(endian).into();
+        let segment = Segment {
+            offset: FileOffset(program_header.p_offset(endian).into()),
+            address: Svma(program_header.p_vaddr(endian).into()),
+            file_size: program_header.p_filesz(endian).into(),
+            memory_size: program_header.p_memsz(endian).into(),
+            executable: program_header.p_flags(endian).contains(elf::PF_X),
+        };
         match program_header.p_type(endian) {
-            elf::PT_LOAD => segments.push(Segment {
-                offset: FileOffset(offset),
-                address: Svma(program_header.p_vaddr(endian).into()),
-                file_size,
-                memory_size: program_header.p_memsz(endian).into(),
-                executable: program_header.p_flags(endian).contains(elf::PF_X),
-            }),
-            elf::PT_NOTE => notes.push((offset, file_size)),
+            elf::PT_LOAD => found.loaded.push(segment),
+            elf::PT_GNU_EH_FRAME => found.unwind_header = Some(segment),
+            elf::PT_NOTE => found.notes.push((segment.offset.0, segment.file_size)),
             _ => {}
         }
     }
-    Ok((segments, notes))
+    Ok(found)
 }
 
 fn read_sections<H: FileHeader<Endian = Endianness>>(

@@ -146,6 +146,28 @@ pub struct PeId {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MachUuid(pub [u8; 16]);
 
+impl MachUuid {
+    /// Reads 32 hexadecimal digits, also in the five groups in which Apple's tools print them.
+    pub fn from_text(text: &str) -> Option<Self> {
+        let is_grouped =
+            text.len() == 36 && [8, 13, 18, 23].iter().all(|&at| text.as_bytes().get(at) == Some(&b'-'));
+        let id = if is_grouped { BuildId::from_hex(&text.replace('-', "")) } else { BuildId::from_hex(text) };
+        Some(Self(id?.as_bytes().try_into().ok()?))
+    }
+
+    /// The id in five groups, as Apple's tools print it and name folders after it.
+    pub fn grouped(&self) -> String {
+        let digits = self.to_string();
+        let group = |range: std::ops::Range<usize>| digits.get(range).unwrap_or_default();
+        [group(0..8), group(8..12), group(12..16), group(16..20), group(20..32)].join("-")
+    }
+
+    /// The id that a profile names the debug info by: the same bytes, and age 0.
+    pub fn debug_id(&self) -> DebugId {
+        DebugId::new(self.0, 0)
+    }
+}
+
 impl fmt::Display for MachUuid {
     /// Writes 32 upper-case digits, as the profile names a file's code.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -190,15 +212,19 @@ pub enum ModuleId {
 
 impl ModuleId {
     /// The identity that a profile's two ids stand for: of an ELF file where the debug id is the one that is made from
-    /// the build id, and of a PE image where the code id has the form of one. `None` where neither is so.
+    /// the build id, of a Mach-O file where both are the same UUID, or the code id is one in groups, and of a PE image
+    /// where the code id has the form of one. `None` where none is so.
     pub fn from_profile(code_id: &str, debug_id: Option<DebugId>) -> Option<Self> {
         let build_id = BuildId::from_hex(code_id);
         let fits = |id: &BuildId| debug_id.is_none_or(|debug| debug == DebugId::from_build_id(id, true));
-        match (build_id.filter(fits), PeCodeId::from_hex(code_id), debug_id) {
-            (Some(id), _, _) => Some(Self::BuildId(id)),
-            (None, Some(code), Some(debug)) => Some(Self::Pe(PeId { code, debug })),
-            _ => None,
+        if let Some(id) = build_id.filter(fits) {
+            return Some(Self::BuildId(id));
         }
+        let uuid = MachUuid::from_text(code_id);
+        if let Some(uuid) = uuid.filter(|uuid| debug_id.is_none_or(|debug| debug == uuid.debug_id())) {
+            return Some(Self::MachUuid(uuid));
+        }
+        Some(Self::Pe(PeId { code: PeCodeId::from_hex(code_id)?, debug: debug_id? }))
     }
 
     /// The id by which the profile names the module's debug info. Without a build id it is made from the hash
@@ -207,7 +233,7 @@ impl ModuleId {
         match self {
             Self::BuildId(id) => DebugId::from_build_id(id, true),
             Self::Pe(id) => id.debug,
-            Self::MachUuid(uuid) => DebugId::new(uuid.0, 0),
+            Self::MachUuid(uuid) => uuid.debug_id(),
             Self::File(file) => DebugId::from_identifier(&file.text_hash, true),
         }
     }
@@ -240,6 +266,17 @@ mod tests {
         let id = ModuleId::MachUuid(MachUuid(uuid.try_into().unwrap()));
         assert_eq!(id.debug_id().breakpad(), "F0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF0");
         assert_eq!(id.code_id().unwrap(), "F0F1F2F3F4F5F6F7F8F9FAFBFCFDFEFF");
+    }
+
+    #[test]
+    fn a_uuid_is_read_with_and_without_groups() {
+        let grouped = "F0F1F2F3-F4F5-F6F7-F8F9-FAFBFCFDFEFF";
+        let uuid = MachUuid::from_text(grouped).unwrap();
+        assert_eq!(MachUuid::from_text("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff"), Some(uuid));
+        assert_eq!(uuid.grouped(), grouped);
+        for wrong in ["", "F0F1", "F0F1F2F3-F4F5-F6F7-F8F9FAFB-FCFDFEFF", "é"] {
+            assert_eq!(MachUuid::from_text(wrong), None, "{wrong}");
+        }
     }
 
     #[test]
@@ -278,6 +315,11 @@ mod tests {
         assert!(matches!(id, ModuleId::Pe(PeId { debug: of_pe, .. }) if of_pe == debug), "{id:?}");
         assert_eq!(id.code_id().unwrap(), "5CA12C431a2000");
         assert_eq!(ModuleId::from_profile("no id", Some(debug)), None);
+        let uuid = MachUuid::from_text("6C974EBE5232EE469D6B7847A670B2A9").unwrap();
+        let found = ModuleId::from_profile("6C974EBE5232EE469D6B7847A670B2A9", Some(debug));
+        assert_eq!(found, Some(ModuleId::MachUuid(uuid)));
+        let found = ModuleId::from_profile("6C974EBE-5232-EE46-9D6B-7847A670B2A9", None);
+        assert_eq!(found, Some(ModuleId::MachUuid(uuid)));
         assert_eq!(
             ModuleId::from_profile("be4e976c325246ee9d6b7847a670b2a9", Some(debug)).map(|id| id.code_id()),
             Some(Some("be4e976c325246ee9d6b7847a670b2a9".to_owned()))

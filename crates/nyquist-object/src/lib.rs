@@ -10,6 +10,7 @@
 
 mod address;
 mod architecture;
+mod archive;
 mod compression;
 mod debug_link;
 mod dynamic;
@@ -24,6 +25,7 @@ mod text_hash;
 
 pub use address::{Avma, FileOffset, RelativeAddress, Svma};
 pub use architecture::Architecture;
+pub use archive::{Archive, Member};
 pub use debug_link::{DebugAltLink, DebugLink, crc32};
 pub use dynamic::Dynamic;
 pub use elf::Elf;

@@ -47,7 +47,7 @@ pub struct Frame {
 pub enum Origin {
     /// DWARF debug info, a PDB or a Breakpad symbol file.
     DebugInfo,
-    /// `.symtab`, or the symbol table of a PE image.
+    /// `.symtab`, or the symbol table of a Mach-O file or a PE image.
     SymbolTable,
     /// The symbol table within `.gnu_debugdata`.
     MiniDebugInfo,
@@ -55,11 +55,13 @@ pub enum Origin {
     DynamicSymbols,
     /// The public symbols of a PDB or a Breakpad symbol file, which state no size.
     PublicSymbols,
-    /// The export table of a PE image.
+    /// What a Mach-O file or a PE image exports.
     Exports,
-    /// The relocation that a PLT entry jumps through.
+    /// The tables that a Go program carries for its runtime (`.gopclntab`): functions, files, lines, inlined calls.
+    GoTables,
+    /// The relocation that a PLT entry jumps through, or the symbol that a stub of a Mach-O file stands for.
     Plt,
-    /// The unwind information, which says where functions begin: the name is a stand-in, `fun_` and the address.
+    /// The unwind information, or another list of where functions begin: the name is a stand-in, `fun_` and the address.
     UnwindInfo,
     /// `/proc/kallsyms`.
     Kallsyms,
@@ -94,6 +96,7 @@ impl fmt::Display for Origin {
             Self::DynamicSymbols => "dynamic symbols",
             Self::PublicSymbols => "public symbols",
             Self::Exports => "export table",
+            Self::GoTables => "Go's function tables",
             Self::Plt => "procedure linkage table",
             Self::UnwindInfo => "unwind information",
             Self::Kallsyms => "kallsyms",

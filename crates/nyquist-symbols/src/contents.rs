@@ -1,5 +1,6 @@
 //! What a file holds that names and stacks can be had from, by its section headers and a few small sections.
 
+use crate::go::{has_tables, is_go};
 use crate::guess::described_code;
 use nyquist_object::elf::{Architecture, Section};
 use nyquist_object::{ByteSource, Elf};
@@ -23,6 +24,8 @@ pub struct Contents {
     pub mini_debug_info: bool,
     /// `.dynsym`: the names of what is exported.
     pub dynamic_symbols: bool,
+    /// The tables that a Go program has for its own runtime: all functions, files, lines, inlined calls.
+    pub go_tables: bool,
     /// `.gnu_debuglink`: the name of a separate debug file.
     pub debug_link: bool,
     /// The share of `.text`, in per cent, of which `.eh_frame` says how to unwind it: 0 without the section.
@@ -54,6 +57,7 @@ impl Contents {
             symbol_table: has(".symtab"),
             mini_debug_info: has(".gnu_debugdata"),
             dynamic_symbols: has(".dynsym"),
+            go_tables: has_tables(elf),
             debug_link: has(".gnu_debuglink"),
             unwound_percent: unwound_percent(elf),
             debug_frame: has(".debug_frame") || has(".zdebug_frame"),
@@ -75,10 +79,7 @@ fn unwound_percent<S: ByteSource>(elf: &Elf<S>) -> u8 {
 }
 
 fn language<S: ByteSource>(elf: &Elf<S>) -> Option<Language> {
-    if [".go.buildinfo", ".gopclntab", ".data.rel.ro.gopclntab"]
-        .iter()
-        .any(|name| elf.section(name).is_some())
-    {
+    if is_go(elf) {
         return Some(Language::Go);
     }
     let comment = elf.section(".comment").filter(|section: &&Section| section.size <= MAX_COMMENT)?;

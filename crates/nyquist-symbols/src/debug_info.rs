@@ -1,16 +1,22 @@
 //! Debug info of either kind, asked in one way.
 
+use crate::Origin;
 use crate::breakpad::Breakpad;
 use crate::dwarf::{Dwarf, Found, Scratch};
+use crate::go::GoTables;
+use crate::macho::ObjectFiles;
 use crate::pdb::Pdb;
 
 /// The debug info of one module. A *unit* is what is read at once for all addresses in it: of DWARF a unit, of a PDB an
-/// object file, of a Breakpad file a function.
+/// object file, of a Breakpad file and of Go's tables a function; where it was left in object files, one of these.
 #[derive(Debug)]
 pub(crate) enum DebugInfo {
     Dwarf(Box<Dwarf>),
+    /// DWARF that was left in the object files.
+    Objects(Box<ObjectFiles>),
     Pdb(Box<Pdb>),
     Breakpad(Box<Breakpad>),
+    Go(Box<GoTables>),
 }
 
 impl DebugInfo {
@@ -18,8 +24,10 @@ impl DebugInfo {
     pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
         match self {
             Self::Dwarf(dwarf) => dwarf.unit_of(address),
+            Self::Objects(objects) => objects.unit_of(address),
             Self::Pdb(pdb) => pdb.unit_of(address),
             Self::Breakpad(breakpad) => breakpad.unit_of(address),
+            Self::Go(tables) => tables.unit_of(address),
         }
     }
 
@@ -27,8 +35,10 @@ impl DebugInfo {
     pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
         match self {
             Self::Dwarf(dwarf) => dwarf.look_up(unit, wanted, scratch),
+            Self::Objects(objects) => objects.look_up(unit, wanted, scratch),
             Self::Pdb(pdb) => pdb.look_up(unit, wanted),
             Self::Breakpad(breakpad) => breakpad.look_up(unit, wanted),
+            Self::Go(tables) => tables.look_up(unit, wanted),
         }
     }
 
@@ -36,13 +46,27 @@ impl DebugInfo {
     pub(crate) fn names_source(&self, unit: u64, file: &str) -> bool {
         match self {
             Self::Dwarf(dwarf) => dwarf.names_source(unit, file),
+            Self::Objects(objects) => objects.names_source(unit, file),
             Self::Pdb(pdb) => pdb.names_source(unit, file),
             Self::Breakpad(breakpad) => breakpad.names_source(file),
+            Self::Go(tables) => tables.names_source(unit, file),
         }
     }
 
-    /// Whether answers come from single `.dwo` files, which may come, change and go.
+    /// What its answers are said to come from.
+    pub(crate) fn origin(&self) -> Origin {
+        match self {
+            Self::Dwarf(_) | Self::Objects(_) | Self::Pdb(_) | Self::Breakpad(_) => Origin::DebugInfo,
+            Self::Go(_) => Origin::GoTables,
+        }
+    }
+
+    /// Whether answers come from single `.dwo` or object files, which may come, change and go.
     pub(crate) fn reads_single_files(&self) -> bool {
-        matches!(self, Self::Dwarf(dwarf) if dwarf.reads_single_files())
+        match self {
+            Self::Dwarf(dwarf) => dwarf.reads_single_files(),
+            Self::Objects(_) => true,
+            Self::Pdb(_) | Self::Breakpad(_) | Self::Go(_) => false,
+        }
     }
 }

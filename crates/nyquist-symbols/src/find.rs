@@ -20,7 +20,7 @@
 //! Where none of the places has the binary, the debug file or the supplementary file, a [`Fetch`] is asked for it by
 //! its build id, if the caller gave one.
 //!
-//! The files of Windows have an order of their own: see `find_windows.rs`.
+//! The files of Windows and of macOS have orders of their own: see `find_windows.rs` and `find_macos.rs`.
 
 use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError};
 use nyquist_object::elf::Section;
@@ -100,8 +100,11 @@ pub struct Found {
     pub supplementary: Option<OpenFile>,
     /// The package (`.dwp`) of the units that were split off.
     pub package: Option<OpenFile>,
-    /// Folders in which files that were split off (`.dwo`) are looked for, beside where the debug info says.
+    /// Folders in which files that were split off (`.dwo`), or left in object files, are looked for, beside where the
+    /// debug info says.
     pub split_folders: Vec<PathBuf>,
+    /// Of universal Mach-O files, the id of the one among their files that is meant.
+    pub slice: Option<DebugId>,
     /// Every path that was tried, in order.
     pub tried: Vec<Attempt>,
 }
@@ -124,6 +127,8 @@ pub enum Wanted {
     Binary,
     /// A separate debug file.
     DebugFile,
+    /// An object file with debug info that was not linked, or the archive of such.
+    ObjectFile,
     /// The file that dwz moved shared debug info to.
     Supplementary,
     /// The package of the units that were split off. Units in it are taken by their own ids.
@@ -188,6 +193,12 @@ impl Finder {
         Self { fetch: Some(fetch), ..self }
     }
 
+    /// Asks nobody any more for the files that are not found.
+    #[must_use]
+    pub(crate) fn offline(self) -> Self {
+        Self { fetch: None, ..self }
+    }
+
     /// Gets a source file that the debug info of the file with this build id names, from elsewhere. Nothing can tell
     /// whether it is the right one.
     pub fn fetch_source(&self, build_id: &BuildId, path: &str) -> Fetched {
@@ -209,6 +220,8 @@ impl Finder {
         let mut search = self.search(request);
         if search.is_of_windows() {
             search.run_for_windows();
+        } else if search.is_of_macos() {
+            search.run_for_macos();
         } else {
             search.run();
         }
@@ -220,6 +233,8 @@ impl Finder {
         let mut search = self.search(request);
         if search.is_of_windows() {
             search.image();
+        } else if search.is_of_macos() {
+            search.macos_binary();
         } else {
             search.binary();
         }

@@ -44,7 +44,7 @@ impl Search<'_> {
         [path, debug_name].iter().any(|name| SUFFIXES.iter().any(|suffix| name.ends_with(suffix)))
     }
 
-    fn places_of_process(&self) -> impl Iterator<Item = &PathBuf> {
+    pub(crate) fn places_of_process(&self) -> impl Iterator<Item = &PathBuf> {
         self.request.alternatives.iter().chain([&self.request.path])
     }
 

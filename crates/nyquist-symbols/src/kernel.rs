@@ -1,10 +1,13 @@
-//! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`.
+//! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`, and the lines and
+//! inlined calls of its debug info where that is here.
 
-use crate::{AddressInfo, Frame, Origin, Reason, Symbol, demangle};
+use crate::kernel_image::{Anchors, KernelImage};
+use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
 use rustc_hash::FxHashMap;
 use std::io::{self, BufRead};
+use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -24,6 +27,9 @@ pub struct KernelSymbols {
     /// By the start of their code.
     modules: Vec<KernelModule>,
     build_id: Option<BuildId>,
+    /// Where its code begins in memory.
+    anchors: Anchors,
+    image: Option<KernelImage>,
 }
 
 /// A part of the kernel that was linked on its own.
@@ -81,6 +87,38 @@ impl KernelSymbols {
         let mut stated = FxHashMap::default();
         for_each_line(modules, |line| stated.extend(parse_module(line)))?;
         Ok(reading.finish(&stated, build_id_in_notes(notes, cfg!(target_endian = "little"))))
+    }
+
+    /// Looks for the kernel's debug info, of which every file must have the kernel's build id: a `vmlinux` where the
+    /// distributions' packages put it for this release, in a kernel's own build folder, and where `finder` looks.
+    /// Nothing is downloaded: it would be a gigabyte.
+    #[must_use]
+    pub fn with_debug_info(self, finder: &Finder, release: &str) -> Self {
+        let image =
+            self.build_id.as_ref().and_then(|id| KernelImage::find(finder, release, id, self.anchors));
+        Self { image, ..self }
+    }
+
+    /// What was found of the debug info.
+    pub fn debug_info(&self) -> Option<&Found> {
+        self.image.as_ref().map(KernelImage::found)
+    }
+
+    /// What is known of each of `addresses`, in their order: as of [`KernelSymbols::lookup`], and the files, lines and
+    /// inlined calls of the debug info.
+    pub fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
+        let mut infos: Vec<_> = addresses.iter().map(|&address| self.lookup(address)).collect();
+        let Some(image) = &self.image else { return infos };
+        let is_own = |address| self.module_of(address).is_some_and(|module| *module.name == *KERNEL);
+        let own = infos.iter_mut().zip(addresses).filter(|(_, address)| is_own(**address));
+        let (infos_of_own, wanted): (Vec<_>, Vec<_>) = own.unzip();
+        for (info, lines) in infos_of_own.into_iter().zip(image.symbolicate(&wanted, threads)) {
+            if lines.origin == Origin::DebugInfo {
+                info.frames = lines.frames;
+                info.origin = lines.origin;
+            }
+        }
+        infos
     }
 
     /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
@@ -143,6 +181,7 @@ struct Reading {
     module_names: Vec<Arc<str>>,
     /// Where the kernel's own code ends (`_etext`).
     kernel_end: Option<u64>,
+    anchors: Anchors,
 }
 
 impl Reading {
@@ -150,6 +189,9 @@ impl Reading {
         let Some(line) = Line::parse(line) else { return };
         if line.module == KERNEL && (line.name == "_etext" || line.name == "_einittext") {
             self.kernel_end = self.kernel_end.max(Some(line.address));
+        }
+        if line.module == KERNEL {
+            self.anchors.note(line.name.as_bytes(), line.address);
         }
         if !line.is_code || self.names.len() > u32::MAX as usize - 0xffff {
             return;
@@ -190,7 +232,8 @@ impl Reading {
         });
         let mut modules: Vec<_> = modules.collect();
         modules.sort_by_key(|module| module.range.start);
-        KernelSymbols { functions: self.functions, names: self.names, modules, build_id }
+        let Self { functions, names, anchors, .. } = self;
+        KernelSymbols { functions, names, modules, build_id, anchors, image: None }
     }
 }
 

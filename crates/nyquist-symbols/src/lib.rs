@@ -2,7 +2,8 @@
 //!
 //! [`Finder`] finds a module's files by its identity, [`ModuleSymbols`] opens them and answers: for one address
 //! ([`ModuleSymbols::lookup`]) or for many of many modules at once ([`symbolicate`]). [`KernelSymbols`] answers for
-//! the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) are had in the same way as those of Linux.
+//! the kernel. Modules of Windows (PE images, PDBs, Breakpad symbol files) and of macOS (Mach-O files, `.dSYM` bundles, object files)
+//! are had in the same way as those of Linux.
 //! Nothing here is mapped: files are read by `pread`, and only the parts that are needed. With an [`AnswerCache`], what
 //! was answered once is not looked up again.
 //!
@@ -40,10 +41,14 @@ mod error;
 mod fetch;
 mod file_kind;
 mod find;
+mod find_macos;
 mod find_windows;
+mod go;
 mod guess;
 mod kernel;
+mod kernel_image;
 pub mod layouts;
+mod macho;
 mod mini_debug_info;
 mod module;
 mod pdb;
@@ -64,5 +69,6 @@ pub use error::SymbolsError;
 pub use fetch::{Fetch, Fetched, RemoteFile};
 pub use find::{Attempt, Finder, Found, ModuleRequest, OpenFile, Outcome, SearchPaths, Wanted};
 pub use kernel::{KernelError, KernelModule, KernelSymbols};
+pub use macho::MachoContents;
 pub use module::ModuleSymbols;
 pub use windows_contents::{ImageContents, WindowsContents};

@@ -4,6 +4,8 @@ use crate::cache::KeptAnswers;
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
+use crate::go::GoTables;
+use crate::macho::{MachoFiles, MachoModule};
 use crate::mini_debug_info::mini_debug_info;
 use crate::pe_symbols;
 use crate::section::Source;
@@ -31,6 +33,8 @@ pub struct ModuleSymbols {
     binary: Option<usize>,
     /// The binary where it is a PE image.
     pe: Option<Pe<Source>>,
+    /// The files of a module of macOS.
+    macho: Option<MachoFiles>,
     debug_info: Option<DebugInfo>,
     tables: OnceLock<Vec<SymbolTable>>,
     /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
@@ -53,6 +57,9 @@ impl ModuleSymbols {
     }
 
     fn open_files(found: &Found) -> Result<Self, SymbolsError> {
+        if let Some(module) = MachoModule::of(found) {
+            return Ok(Self::from_macos_files(module));
+        }
         if let Some(windows) = WindowsFiles::of(found) {
             return Ok(Self::from_windows_files(windows));
         }
@@ -74,6 +81,9 @@ impl ModuleSymbols {
     /// Reads what is no file, such as the vDSO's image: an object, a PDB or a Breakpad symbol file in memory.
     pub fn from_image(image: Vec<u8>) -> Result<Self, SymbolsError> {
         let image = Arc::new(image) as Source;
+        if let Some(module) = MachoModule::of_image(&image) {
+            return Ok(Self::from_macos_files(module));
+        }
         if let Some(windows) = WindowsFiles::of_image(image.clone()) {
             return Ok(Self::from_windows_files(windows));
         }
@@ -89,13 +99,14 @@ impl ModuleSymbols {
         split: SplitFiles,
     ) -> Result<Self, SymbolsError> {
         let layout = binary.as_ref().or(debug.as_ref()).ok_or(SymbolsError::NoFile)?;
-        let image_base = layout.image_base();
         let code = layout.segments().iter().filter(|segment| segment.executable);
         let first_code = code.map(|segment| segment.address.0).min().unwrap_or(0);
+        let image_base = image_base(layout.image_base(), Svma(first_code));
         let main = [&debug, &binary].into_iter().flatten().find_map(DwarfFile::open);
         let dwarf =
             main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), split, first_code));
-        let debug_info = dwarf.map(|dwarf| DebugInfo::Dwarf(Box::new(dwarf)));
+        let go = || Some(DebugInfo::Go(Box::new(GoTables::open(binary.as_ref()?)?)));
+        let debug_info = dwarf.map(|dwarf| DebugInfo::Dwarf(Box::new(dwarf))).or_else(go);
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
         let binary = has_binary.then(|| files.len() - 1);
@@ -107,6 +118,12 @@ impl ModuleSymbols {
         let WindowsFiles { pe, debug_info } = windows;
         let image_base = pe.as_ref().map_or(Svma(0), Pe::image_base);
         Self { image_base, pe, debug_info, ..Self::default() }
+    }
+
+    /// Joins the files of a module of macOS.
+    fn from_macos_files(module: MachoModule) -> Self {
+        let MachoModule { files, debug_info } = module;
+        Self { image_base: files.image_base(), macho: Some(files), debug_info, ..Self::default() }
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
@@ -152,6 +169,9 @@ impl ModuleSymbols {
     fn binary(&self) -> Option<(Architecture, Cow<'_, [Segment]>, &Source)> {
         if let Some(pe) = &self.pe {
             return Some((pe.architecture(), pe.segments().into(), pe.source()));
+        }
+        if let Some(image) = self.macho.as_ref().and_then(MachoFiles::binary) {
+            return Some((image.architecture(), MachoFiles::segments(image).into(), image.source()));
         }
         let elf = self.binary.and_then(|number| self.files.get(number))?;
         Some((elf.architecture(), elf.segments().into(), elf.source()))
@@ -210,6 +230,15 @@ impl ModuleSymbols {
         }
     }
 
+    /// Where the relative addresses count from.
+    pub(crate) fn image_base(&self) -> Svma {
+        self.image_base
+    }
+
+    pub(crate) fn has_debug_info(&self) -> bool {
+        self.debug_info.is_some()
+    }
+
     pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {
         address.to_svma(self.image_base)
     }
@@ -251,12 +280,19 @@ impl ModuleSymbols {
             if let Some(pe) = &self.pe {
                 return pe_symbols::unnamed(pe).into_iter().collect();
             }
+            if let Some(files) = &self.macho {
+                return files.fallbacks();
+            }
             let full = [Origin::SymbolTable, Origin::MiniDebugInfo];
             let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
             let binary = self.binary.and_then(|binary| self.files.get(binary));
             let plt = binary.and_then(SymbolTable::of_plt);
+            let go = match &self.debug_info {
+                Some(DebugInfo::Go(tables)) => SymbolTable::of_go(tables),
+                _ => None,
+            };
             let unnamed = binary.filter(|_| is_stripped).and_then(SymbolTable::of_unwind_info);
-            plt.into_iter().chain(unnamed).collect()
+            plt.into_iter().chain(go).chain(unnamed).collect()
         })
     }
 
@@ -266,7 +302,7 @@ impl ModuleSymbols {
 
     fn tables(&self) -> &[SymbolTable] {
         self.tables.get_or_init(|| {
-            if let Some(tables) = self.windows_tables() {
+            if let Some(tables) = self.other_tables() {
                 return tables;
             }
             let read =
@@ -280,26 +316,28 @@ impl ModuleSymbols {
         })
     }
 
-    /// The tables of a module of Windows: the public symbols of its debug info, then what is in the image itself.
-    fn windows_tables(&self) -> Option<Vec<SymbolTable>> {
+    /// The tables of a module of Windows or macOS: the public symbols of its debug info, then what is in the image itself.
+    fn other_tables(&self) -> Option<Vec<SymbolTable>> {
         let publics = match &self.debug_info {
             Some(DebugInfo::Pdb(pdb)) => Some(pdb.named_ranges()),
             Some(DebugInfo::Breakpad(breakpad)) => Some(breakpad.named_ranges()),
             _ => None,
         };
-        if publics.is_none() && self.pe.is_none() {
+        if publics.is_none() && self.pe.is_none() && self.macho.is_none() {
             return None;
         }
         let publics = publics.and_then(|ranges| SymbolTable::of_ranges(ranges, Origin::PublicSymbols));
-        let own = self.pe.as_ref().map(pe_symbols::tables).unwrap_or_default();
-        Some(publics.into_iter().chain(own).collect())
+        let of_image = self.pe.as_ref().map(pe_symbols::tables).unwrap_or_default();
+        let of_macho = self.macho.as_ref().map(MachoFiles::tables).unwrap_or_default();
+        // The symbol table of a Mach-O file has the names of all functions, private ones too.
+        Some(of_macho.into_iter().chain(publics).chain(of_image).collect())
     }
 
     /// Joins what the symbol tables and the debug info say.
     pub(crate) fn answer(&self, function: Option<Function>, found: Option<dwarf::Found>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
-            (Some(_), _) => Origin::DebugInfo,
+            (Some(_), _) => self.debug_info.as_ref().map_or(Origin::DebugInfo, DebugInfo::origin),
             (None, Some(function)) => function.origin,
             (None, None) => Origin::Unknown(self.reason()),
         };
@@ -352,6 +390,12 @@ impl std::fmt::Debug for ModuleSymbols {
         f.field("image_base", &self.image_base).field("has_debug_info", &self.debug_info.is_some());
         f.finish_non_exhaustive()
     }
+}
+
+/// What relative addresses count from. Kernels have a segment at 0, from where 32 bits do not reach to their code.
+fn image_base(lowest: Svma, first_code: Svma) -> Svma {
+    let is_near = first_code.offset_from(lowest).is_none_or(|distance| u32::try_from(distance).is_ok());
+    if is_near { lowest } else { Svma(first_code.0 & !0xfff) }
 }
 
 fn unreadable(path: &Path, source: ObjectError) -> SymbolsError {

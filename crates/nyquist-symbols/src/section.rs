@@ -1,7 +1,8 @@
 //! The bytes of a section, fetched from the file when they are touched.
 
 use nyquist_object::elf::Section as Header;
-use nyquist_object::{ByteSource, Elf, ObjectError, Pe};
+use nyquist_object::macho::FileRange;
+use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,14 +59,36 @@ impl Section {
         Some(Self::at(pe.source(), header.offset.0, header.size().into()))
     }
 
+    /// The section of debug information of that name of a Mach-O file.
+    pub(crate) fn open_macho(file: &MachO<Source>, name: &str) -> Option<Self> {
+        match file.debug_section(name) {
+            Some(section) => Some(Self::at(file.source(), section.offset?.0, section.size)),
+            None => Some(Self::Memory(file.debug_data(name).ok()??)),
+        }
+    }
+
+    /// A range of a file.
+    pub(crate) fn of_range(source: &Source, range: FileRange) -> Self {
+        Self::at(source, range.offset.0, range.size)
+    }
+
     fn in_file(source: &Source, header: &Header) -> Self {
         Self::at(source, header.offset.0, header.size)
     }
 
-    fn at(source: &Source, offset: u64, size: u64) -> Self {
+    /// A part of a file.
+    pub(crate) fn at(source: &Source, offset: u64, size: u64) -> Self {
         let len = size.min(source.len().saturating_sub(offset));
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
         Self::File { source: source.clone(), offset, len, blocks, singles: AtomicUsize::new(0) }
+    }
+
+    /// The same bytes, of which nothing has been read yet.
+    pub(crate) fn unread(&self) -> Self {
+        match self {
+            Self::Memory(bytes) => Self::Memory(bytes.clone()),
+            Self::File { source, offset, len, .. } => Self::at(source, *offset, *len),
+        }
     }
 
     /// The number of bytes.

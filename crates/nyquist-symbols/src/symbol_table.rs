@@ -1,8 +1,9 @@
-//! ELF symbol tables: which function an address is in, whether or not there is debug info.
+//! Symbol tables: which function an address is in, whether or not there is debug info.
 
 use crate::Origin;
 use crate::cursor::Cursor;
 use crate::demangle::readable;
+use crate::go::GoTables;
 use crate::guess::unnamed_functions;
 use crate::plt::plt_entries;
 use crate::section::{Section, Source};
@@ -50,10 +51,24 @@ pub(crate) struct NamedRange {
     pub(crate) name: Vec<u8>,
 }
 
+/// A symbol that states no size, as those of Mach-O files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct UnsizedSymbol {
+    pub(crate) start: u64,
+    /// Where it ends at the latest.
+    pub(crate) limit: u64,
+    /// Where its name is in the strings.
+    pub(crate) name: u32,
+    /// How good a name it is among those at the same address; the highest wins.
+    pub(crate) rank: u8,
+}
+
 /// The function symbols of one table, by address.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
     entries: Vec<Entry>,
+    /// Whether names have an underscore in front, as compilers for macOS write it.
+    has_underscores: bool,
     /// For each entry, the furthest end of it and all before it.
     reach: Vec<u64>,
     strings: Section,
@@ -94,6 +109,15 @@ impl SymbolTable {
         Self::of_ranges(unnamed_functions(elf), Origin::UnwindInfo)
     }
 
+    /// The functions that Go's own tables list.
+    pub(crate) fn of_go(tables: &GoTables) -> Option<Self> {
+        let entry = |(start, end, name)| {
+            let name = u32::try_from(name).ok()?;
+            Some(Entry { start, end, name, rank: 0, is_sized: true })
+        };
+        Self::new(tables.names().filter_map(entry).collect(), tables.strings(), Origin::GoTables)
+    }
+
     /// Code that was found to have names.
     pub(crate) fn of_ranges(ranges: Vec<NamedRange>, origin: Origin) -> Option<Self> {
         let mut strings = vec![0];
@@ -107,6 +131,15 @@ impl SymbolTable {
         Self::new(entries, Section::Memory(strings), origin)
     }
 
+    /// Symbols of a Mach-O file: each reaches up to the next one, and has an underscore before its name.
+    pub(crate) fn of_unsized(symbols: impl Iterator<Item = UnsizedSymbol>, strings: Section) -> Option<Self> {
+        let entry = |UnsizedSymbol { start, limit, name, rank }| {
+            (start < limit).then_some(Entry { start, end: limit, name, rank, is_sized: false })
+        };
+        let table = Self::new(symbols.filter_map(entry).collect(), strings, Origin::SymbolTable)?;
+        Some(Self { has_underscores: true, ..table })
+    }
+
     fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
         entries.sort_unstable_by_key(|entry| (entry.start, Reverse(entry.rank), entry.name));
         entries.dedup_by(|next, kept| next.start == kept.start && next.rank < kept.rank);
@@ -117,7 +150,7 @@ impl SymbolTable {
             Some(*reach)
         });
         let reach = reach.collect();
-        (!entries.is_empty()).then_some(Self { entries, reach, strings, origin })
+        (!entries.is_empty()).then_some(Self { entries, has_underscores: false, reach, strings, origin })
     }
 
     /// The number of the function that contains the address: of nested ones, the innermost.
@@ -132,8 +165,12 @@ impl SymbolTable {
         let entry = self.entries.get(index)?;
         let raw = self.best_name(index)?;
         let raw = String::from_utf8_lossy(&raw);
-        // Microsoft's names are full of the character that stands before a version.
-        let plain = if raw.starts_with('?') { &*raw } else { without_version(&raw) };
+        let plain = match raw.strip_prefix('_').filter(|_| self.has_underscores) {
+            Some(plain) => plain,
+            // Microsoft's names are full of the character that stands before a version.
+            None if self.has_underscores || raw.starts_with('?') => &*raw,
+            None => without_version(&raw),
+        };
         let name = readable(plain);
         let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
@@ -275,6 +312,18 @@ mod tests {
         check(&table, 0x125, Some(("inner", 0x120, 0x130)));
         check(&table, 0x130, Some(("outer", 0x100, 0x200)));
         check(&table, 0x190, Some(("outer", 0x100, 0x200)));
+    }
+
+    #[test]
+    fn the_underscore_of_macos_is_no_part_of_a_name() {
+        let strings = b"\0__ZN3foo3barEv\0_main\0-[View draw@]\0";
+        let symbol = |start, name, rank| UnsizedSymbol { start, limit: 0x300, name, rank };
+        let symbols = [symbol(0x100, 1, 0), symbol(0x180, 16, 0), symbol(0x180, 22, 1), symbol(0x300, 16, 0)];
+        let table = SymbolTable::of_unsized(symbols.into_iter(), Section::Memory(strings.to_vec())).unwrap();
+        check(&table, 0x17f, Some(("foo::bar()", 0x100, 0x180)));
+        check(&table, 0x2ff, Some(("-[View draw@]", 0x180, 0x300)));
+        check(&table, 0x300, None);
+        assert!(table.function(0).unwrap().was_mangled);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The instructions of code that no unwind information covers.
 
 use crate::x86_64::instructions;
-use nyquist_object::elf::Segment;
+use nyquist_object::elf::{Section, Segment};
 use nyquist_object::{ByteSource, Elf, FileOffset, Pe, Svma};
 use std::ops::Range;
 
@@ -45,15 +45,33 @@ pub(crate) struct CodeRange {
     pub(crate) offset: FileOffset,
 }
 
-/// Where BOLT, which moves functions to sections of its own, keeps the code as it was. What is not described there
-/// has been moved, and is never executed.
-fn left_behind<S: ByteSource>(elf: &Elf<S>) -> impl Iterator<Item = Range<u32>> {
+/// The parts of executable segments that can be executed, where sections say so: segments hold data too, and BOLT, which moves functions to
+/// sections of its own, keeps the code as it was.
+fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<CodeRange> {
     let base = elf.image_base().0;
-    let sections = elf.sections().iter().filter(|section| section.name.starts_with(".bolt.org."));
-    sections.filter_map(move |section| {
+    let is_live = |section: &&Section| section.is_code() && !section.name.starts_with(".bolt.org.");
+    let sections = elf.sections().iter().filter(is_live).filter_map(|section| {
         let start = u32::try_from(section.address.0.checked_sub(base)?).ok()?;
-        Some(start..start.checked_add(u32::try_from(section.size).ok()?)?)
-    })
+        Some(start..start.saturating_add(u32::try_from(section.size).unwrap_or(u32::MAX)))
+    });
+    let mut sections: Vec<_> = sections.filter(|range| !range.is_empty()).collect();
+    sections.sort_by_key(|range| range.start);
+    if sections.is_empty() { code.to_vec() } else { within(code, &sections) }
+}
+
+/// The parts of `code` that are in one of the ranges, which are in order.
+fn within(code: &[CodeRange], ranges: &[Range<u32>]) -> Vec<CodeRange> {
+    let mut parts = Vec::new();
+    for segment in code {
+        for range in ranges {
+            let (start, end) = (range.start.max(segment.range.start), range.end.min(segment.range.end));
+            if start < end {
+                let offset = FileOffset(segment.offset.0 + u64::from(start - segment.range.start));
+                parts.push(CodeRange { range: start..end, offset });
+            }
+        }
+    }
+    parts
 }
 
 /// The executable segments of the file, as far as there are bytes for them, by address.
@@ -112,48 +130,28 @@ pub(crate) struct UncoveredCode {
 }
 
 impl UncoveredCode {
-    /// Reads what of `code` is not in `covered`; both are in order.
+    /// Reads what of `code` is not in `covered`, and can be executed; both are in order.
     pub(crate) fn read<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
-        let left_behind: Vec<_> = left_behind(elf).collect();
-        Self::read_source(elf.source(), code, covered, &left_behind)
+        Self::read_source(elf.source(), &live_code(elf, code), covered)
     }
 
-    /// As [`UncoveredCode::read`], from a source whose dead code is known.
-    pub(crate) fn read_source<S: ByteSource>(
-        source: &S,
-        code: &[CodeRange],
-        covered: &[Range<u32>],
-        dead: &[Range<u32>],
-    ) -> Self {
+    /// As [`UncoveredCode::read`], of code all of which can be executed.
+    pub(crate) fn read_source<S: ByteSource>(source: &S, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
         let mut uncovered = Self::default();
-        uncovered.read_gaps(source, code, covered, dead);
+        uncovered.read_gaps(source, code, covered);
         uncovered
     }
 
-    /// The same of a PE image.
-    pub(crate) fn read_pe<S: ByteSource>(pe: &Pe<S>, code: &[CodeRange], covered: &[Range<u32>]) -> Self {
-        let mut uncovered = Self::default();
-        uncovered.read_gaps(pe.source(), code, covered, &[]);
-        uncovered
-    }
-
-    /// Reads the gaps between covered ranges, but for those in dead code.
-    fn read_gaps<S: ByteSource>(
-        &mut self,
-        source: &S,
-        code: &[CodeRange],
-        covered: &[Range<u32>],
-        dead: &[Range<u32>],
-    ) {
+    /// Reads the gaps between covered ranges.
+    fn read_gaps<S: ByteSource>(&mut self, source: &S, code: &[CodeRange], covered: &[Range<u32>]) {
         for segment in code {
             let mut position = segment.range.start;
             let after = covered.partition_point(|range| range.end <= position);
             let inside = covered.iter().skip(after).take_while(|range| range.start < segment.range.end);
             let end = segment.range.end..segment.range.end;
             for range in inside.cloned().chain(std::iter::once(end)) {
-                let is_dead = dead.iter().any(|dead| dead.contains(&position) && range.start <= dead.end);
                 let gap = position..range.start;
-                if !is_padding(&gap) && !is_dead {
+                if !is_padding(&gap) {
                     self.read_gap(source, segment, gap);
                 }
                 position = position.max(range.end);
@@ -196,6 +194,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_code_of_sections_that_run_is_kept() {
+        let code = [(0x1000..0x2000, 0x100), (0x4000..0x5000, 0x1100)];
+        let code = code.map(|(range, offset)| CodeRange { range, offset: FileOffset(offset) });
+        let check = |sections: &[(u32, u32)], expected: &[(u32, u32, u64)]| {
+            let sections: Vec<_> = sections.iter().map(|&(start, end)| start..end).collect();
+            let parts = within(&code, &sections);
+            let parts: Vec<_> =
+                parts.iter().map(|part| (part.range.start, part.range.end, part.offset.0)).collect();
+            assert_eq!(parts, expected, "{sections:x?}");
+        };
+        check(&[], &[]);
+        check(&[(0x1000, 0x1080), (0x4f00, 0x5000)], &[(0x1000, 0x1080, 0x100), (0x4f00, 0x5000, 0x2000)]);
+        check(&[(0x0800, 0x4010)], &[(0x1000, 0x2000, 0x100), (0x4000, 0x4010, 0x1100)]);
+        check(&[(0x2000, 0x4000)], &[]);
+    }
+
+    #[test]
     fn keeps_what_no_range_covers() {
         let bytes: Vec<u8> = (0..=255).collect();
         let file = [vec![0; 0x100], bytes].concat();
@@ -203,7 +218,7 @@ mod tests {
         let check = |covered: &[(u32, u32)], address: u32, expected: Option<(u8, usize, usize)>| {
             let covered: Vec<_> = covered.iter().map(|&(start, end)| start..end).collect();
             let mut uncovered = UncoveredCode::default();
-            uncovered.read_gaps(&file, &code, &covered, &[]);
+            uncovered.read_gaps(&file, &code, &covered);
             let around = uncovered.around(address).map(|(bytes, at)| (bytes[0], bytes.len(), at));
             assert_eq!(around, expected, "{covered:x?} at {address:#x}");
         };

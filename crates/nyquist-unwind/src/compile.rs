@@ -19,13 +19,13 @@ struct Piece {
     fde: FdePlace,
 }
 
-/// Where a function's description is: the offset of an FDE in its section, or the number of a compact encoding. The two highest
-/// bits say which.
+/// Where a function's description is: the offset of an FDE in its section, or the number of a [`Function`]. The two highest bits
+/// say which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct FdePlace(u32);
 
 const DEBUG_FRAME: u32 = 1 << 31;
-const COMPACT: u32 = 1 << 30;
+const FUNCTION: u32 = 1 << 30;
 
 impl FdePlace {
     fn new(kind: SectionKind, offset: usize) -> Option<Self> {
@@ -33,17 +33,17 @@ impl FdePlace {
         Some(Self(if kind == SectionKind::DebugFrame { offset | DEBUG_FRAME } else { offset }))
     }
 
-    fn compact(number: usize) -> Option<Self> {
-        Self::offset_only(number).map(|number| Self(number | COMPACT))
+    fn function(number: usize) -> Option<Self> {
+        Self::offset_only(number).map(|number| Self(number | FUNCTION))
     }
 
     fn offset_only(offset: usize) -> Option<u32> {
-        u32::try_from(offset).ok().filter(|offset| offset & (DEBUG_FRAME | COMPACT) == 0)
+        u32::try_from(offset).ok().filter(|offset| offset & (DEBUG_FRAME | FUNCTION) == 0)
     }
 
-    /// The section of an FDE; `None` for a compact encoding.
+    /// The section of an FDE; `None` for a function of another description.
     fn kind(self) -> Option<SectionKind> {
-        match self.0 & (DEBUG_FRAME | COMPACT) {
+        match self.0 & (DEBUG_FRAME | FUNCTION) {
             0 => Some(SectionKind::EhFrame),
             DEBUG_FRAME => Some(SectionKind::DebugFrame),
             _ => None,
@@ -51,17 +51,25 @@ impl FdePlace {
     }
 
     fn offset(self) -> usize {
-        (self.0 & !(DEBUG_FRAME | COMPACT)) as usize
+        (self.0 & !(DEBUG_FRAME | FUNCTION)) as usize
     }
 }
 
-/// A function with a compact unwind encoding.
+/// A function that something else than call frame information describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct CompactFunction {
+pub(crate) struct Function {
     /// Its code, relative to the image base. Not empty.
     pub(crate) range: Range<u32>,
-    /// What describes it.
-    pub(crate) encoding: u32,
+    pub(crate) description: Description,
+}
+
+/// What describes a function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Description {
+    /// A compact unwind encoding.
+    Compact(u32),
+    /// The offset in the function at which each of its rules begins to hold, in ascending order.
+    Rows(Vec<(u32, Rule)>),
 }
 
 /// Where an FDE is, for rows that have to be evaluated in full.
@@ -101,18 +109,18 @@ pub(crate) struct Compiler<'a> {
 impl Compiler<'_> {
     /// Compiles all sections. Where two describe the same code, the earlier one stands.
     pub(crate) fn compile<A: Architecture>(&mut self, sections: &[FrameSection]) -> Compiled {
-        self.compile_with_compact::<A>(sections, &[], &AllCode::default())
+        self.compile_with::<A>(sections, &[], &AllCode::default())
     }
 
-    /// As [`Compiler::compile`]; what functions with compact encodings describe, no section does. Prologues and
-    /// epilogues of these are read from `code`.
-    pub(crate) fn compile_with_compact<A: Architecture>(
+    /// As [`Compiler::compile`]; what `functions` describe, no section does. They are in order, and none overlap. Prologues and epilogues
+    /// of those with compact encodings are read from `code`.
+    pub(crate) fn compile_with<A: Architecture>(
         &mut self,
         sections: &[FrameSection],
-        functions: &[CompactFunction],
+        functions: &[Function],
         code: &AllCode,
     ) -> Compiled {
-        let mut pieces = compact_pieces::<A>(functions);
+        let mut pieces = function_pieces::<A>(functions);
         for section in sections {
             pieces = fill_gaps(pieces, flatten(self.pieces(section)));
         }
@@ -126,7 +134,7 @@ impl Compiler<'_> {
             let Some(kind) = piece.fde.kind() else {
                 if let Some(function) = functions.get(piece.fde.offset()) {
                     builder.begin(piece.start);
-                    compact_rows::<A>(piece, function, code.of(&function.range), &mut builder);
+                    function_rows::<A>(piece, function, code, &mut builder);
                     builder.end(piece.end);
                 }
                 continue;
@@ -195,26 +203,27 @@ impl Compiler<'_> {
 }
 
 /// The pieces of functions, which are in order and without overlaps. One that refers to an FDE is that FDE's.
-fn compact_pieces<A: Architecture>(functions: &[CompactFunction]) -> Vec<Piece> {
+fn function_pieces<A: Architecture>(functions: &[Function]) -> Vec<Piece> {
     const MODE: u32 = 0x0f00_0000;
-    let piece = |(number, function): (usize, &CompactFunction)| {
-        let (mode, offset) = (function.encoding & MODE, (function.encoding & 0x00ff_ffff) as usize);
-        // The offset of an FDE that is too far into its section is written as zero, where a CIE is: it is found by its address.
-        let fde = match mode == A::COMPACT_DWARF {
-            true if offset == 0 => None,
-            true => FdePlace::new(SectionKind::EhFrame, offset),
-            false => FdePlace::compact(number),
+    let piece = |(number, function): (usize, &Function)| {
+        let fde = match function.description {
+            Description::Compact(encoding) if encoding & MODE == A::COMPACT_DWARF => {
+                // The offset of an FDE that is too far into its section is written as zero, where a CIE is: it is found by its address.
+                let offset = (encoding & 0x00ff_ffff) as usize;
+                FdePlace::new(SectionKind::EhFrame, offset).filter(|_| offset > 0)
+            }
+            _ => FdePlace::function(number),
         };
         Some(Piece { start: function.range.start, end: function.range.end, fde: fde? })
     };
     functions.iter().enumerate().filter_map(piece).collect()
 }
 
-/// Adds the rows of a function with a compact encoding.
-fn compact_rows<A: Architecture>(
+/// Adds the rows of a function that no FDE describes.
+fn function_rows<A: Architecture>(
     piece: &Piece,
-    function: &CompactFunction,
-    code: Option<&[u8]>,
+    function: &Function,
+    code: &AllCode,
     builder: &mut TableBuilder,
 ) {
     let mut add = |offset: u32, rule| {
@@ -223,7 +232,12 @@ fn compact_rows<A: Architecture>(
             builder.row(address.max(piece.start), rule);
         }
     };
-    A::compact_rows(function.encoding, code.unwrap_or_default(), &mut add);
+    match &function.description {
+        Description::Compact(encoding) => {
+            A::compact_rows(*encoding, code.of(&function.range).unwrap_or_default(), &mut add);
+        }
+        Description::Rows(rows) => rows.iter().for_each(|&(offset, rule)| add(offset, rule)),
+    }
 }
 
 /// The ranges that pieces cover, with adjacent ones as one.

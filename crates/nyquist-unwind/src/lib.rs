@@ -7,7 +7,9 @@
 //! | | 64-bit x86 | 64-bit ARM |
 //! |---|---|---|
 //! | ELF: `.eh_frame`, `.debug_frame` | yes | yes |
+//! | Go: `.gopclntab` | yes | by frame pointers |
 //! | Mach-O: `__unwind_info`, `__eh_frame` | yes | yes |
+//! | PE: `.pdata`, `.xdata` | yes | yes |
 //! | code without information: instructions, frame pointers | yes | yes |
 //! | signal frames of Linux | yes | yes, also those of kernels that do not describe them |
 //! | signed return addresses | | by the highest address of the process's code, or by a mask that is given |
@@ -74,6 +76,7 @@ mod code;
 mod compile;
 mod error;
 mod frame;
+mod go;
 mod macho;
 mod memory;
 mod module;

@@ -1,14 +1,14 @@
 //! A module's unwind information, compiled.
 
 use crate::aarch64::Aarch64;
-use crate::cfi::{FrameSection, SectionKind};
+use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, FdeIndex};
 use crate::macho::{self, Parts};
 use crate::rule::Rule;
 use crate::table::Table;
 use crate::x86_64::X86_64;
-use crate::{Damage, UnwindError, pe};
+use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
 use std::ops::Range;
 use std::slice;
@@ -59,18 +59,28 @@ impl Module {
         for (name, kind) in [(".eh_frame", SectionKind::EhFrame), (".debug_frame", SectionKind::DebugFrame)] {
             sections.extend(frame_section(elf, name, kind, &mut damage));
         }
+        if elf.section(".eh_frame").is_none() {
+            match find_eh_frame(elf) {
+                Ok(section) => sections.splice(..0, section).for_each(drop),
+                Err(error) => damage.add(|| format!("the header of .eh_frame: {error}")),
+            }
+        }
         if let Some(debug) = debug.filter(|_| sections.iter().all(|s| s.kind == SectionKind::EhFrame)) {
             sections.extend(frame_section(debug, ".debug_frame", SectionKind::DebugFrame, &mut damage));
         }
         Ok(Self::compile(elf, sections, damage))
     }
 
-    /// Compiles the unwind information of a PE image for 64-bit x86: the table of functions in `.pdata`, and for each of
-    /// them its prologue as it is described and its epilogues as they are found in the code.
+    /// Compiles the unwind information of a PE image: the table of functions in `.pdata`, and for each of them its prologue
+    /// as it is described. Its epilogues are found in the code on 64-bit x86, and described too on 64-bit ARM.
     ///
     /// As with ELF, damage in one entry costs that entry.
+    ///
+    /// # Errors
+    /// For an architecture that is not supported.
     pub fn from_pe<S: ByteSource>(pe: &Pe<S>) -> Result<Self, UnwindError> {
-        if pe.architecture() != Architecture::X86_64 || !pe.is_64_bit() {
+        let is_known = matches!(pe.architecture(), Architecture::X86_64 | Architecture::Aarch64);
+        if !is_known || !pe.is_64_bit() {
             return Err(UnwindError::Unsupported(format!("PE for {:?}", pe.architecture())));
         }
         let mut damage = Damage::default();
@@ -84,7 +94,7 @@ impl Module {
             fdes: Vec::new(),
             sections: Vec::new(),
             pe: Some(functions),
-            uncovered: UncoveredCode::read_pe(pe, &code, &covered),
+            uncovered: UncoveredCode::read_source(pe.source(), &code, &covered),
             damage,
         })
     }
@@ -107,12 +117,10 @@ impl Module {
         let instructions = AllCode::read(file.source(), &code);
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
         let Compiled { table, fdes, covered } = match architecture {
-            Architecture::Aarch64 => {
-                compiler.compile_with_compact::<Aarch64>(&sections, &functions, &instructions)
-            }
-            _ => compiler.compile_with_compact::<X86_64>(&sections, &functions, &instructions),
+            Architecture::Aarch64 => compiler.compile_with::<Aarch64>(&sections, &functions, &instructions),
+            _ => compiler.compile_with::<X86_64>(&sections, &functions, &instructions),
         };
-        let uncovered = UncoveredCode::read_source(file.source(), &code, &covered, &[]);
+        let uncovered = UncoveredCode::read_source(file.source(), &code, &covered);
         Ok(Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage })
     }
 
@@ -134,8 +142,15 @@ impl Module {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
+        let is_go = elf.architecture() == Architecture::X86_64 && go::has_functions(elf);
+        let bytes = if is_go { AllCode::read(elf.source(), &code) } else { AllCode::default() };
+        let functions = if is_go { go::read(elf, &ranges, &bytes, &mut damage) } else { Vec::new() };
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, fdes, covered } = compile_for(elf.architecture(), &mut compiler, &sections);
+        let Compiled { table, fdes, covered } = if functions.is_empty() {
+            compile_for(elf.architecture(), &mut compiler, &sections)
+        } else {
+            compiler.compile_with::<X86_64>(&sections, &functions, &bytes)
+        };
         let uncovered = UncoveredCode::read(elf, &code, &covered);
         Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
     }

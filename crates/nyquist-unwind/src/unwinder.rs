@@ -220,7 +220,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     }
 
     /// Whether code that nothing describes neither calls nor moves the stack pointer, as Windows requires of it ("x64
-    /// exception handling", "Unwind data for exception handling").
+    /// exception handling", "Unwind data for exception handling"; "ARM64 exception handling", ".pdata records").
     fn is_leaf_by_convention(&self, address: u64) -> bool {
         find(self.mappings, address).and_then(Mapping::module).is_some_and(|module| module.pe().is_some())
     }
@@ -316,7 +316,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             && let Some(undo) =
                 module.pe().and_then(|functions| functions.undo(address.0, module.rule(address)))
         {
-            return Ok(undo.step(registers, self.memory)?);
+            let (caller, interrupted) = undo.step(registers, self.memory)?;
+            return Ok((self.without_signature(caller), interrupted));
         }
         if let Some((module, address)) = self.module_at(frame.lookup())
             && let Some((section, offset)) = module.fde(address)
@@ -324,10 +325,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         {
             let (evaluator, address) = (&mut self.unwinder.evaluator, module.svma(address));
             let caller = evaluator.step(section, offset, address, registers, self.memory)?;
-            let (mut caller, interrupted) = caller.ok_or(Stop::Root)?;
-            let ip = caller.get(A::INSTRUCTION_POINTER).map(|ip| ip & self.address_bits);
-            caller.set(A::INSTRUCTION_POINTER, ip);
-            return Ok((caller, interrupted));
+            let (caller, interrupted) = caller.ok_or(Stop::Root)?;
+            return Ok((self.without_signature(caller), interrupted));
         }
         let rule = match self.rule(&frame) {
             Rule::UNCOVERED => self.guess(&frame)?,
@@ -338,6 +337,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             Kind::SignalFrame => Ok((A::signal_context(&frame, self.memory)?, true)),
             _ => Ok((A::apply(rule, &frame, self.memory, self.address_bits)?.known(), false)),
         }
+    }
+
+    /// Registers whose instruction pointer was read from where a function has stored it, maybe signed.
+    fn without_signature(&self, mut registers: FullRegisters<A>) -> FullRegisters<A> {
+        let ip = registers.get(A::INSTRUCTION_POINTER).map(|ip| ip & self.address_bits);
+        registers.set(A::INSTRUCTION_POINTER, ip);
+        registers
     }
 
     fn module_at(&mut self, lookup: u64) -> Option<(&'a Module, RelativeAddress)> {

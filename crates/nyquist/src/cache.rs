@@ -21,12 +21,14 @@ const MODULES_LISTED: usize = 10;
 /// Runs the subcommand.
 pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
     let folders = UserFolders::of_user();
-    let (Some(answers), Some(downloads)) = (answers(&folders), folders.downloads()) else {
+    let (Some(answers), Some(downloads), Some(archives)) =
+        (answers(&folders), folders.downloads(), folders.archives())
+    else {
         return Err(Failure::new("there is no home folder, so that nothing is kept")
             .hint("set HOME or XDG_CACHE_HOME"));
     };
     let debuginfod = Debuginfod::cache_folder(|name| folders.var(name));
-    let caches = Caches { answers, downloads, debuginfod };
+    let caches = Caches { answers, downloads, archives, debuginfod };
     match args.action {
         None if args.json => page::print_json(&caches.contents()?.json(&caches)),
         None => page::print(&caches.contents()?.text(&caches, args.verbosity.verbose)),
@@ -41,6 +43,8 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
 struct Caches {
     answers: AnswerCache,
     downloads: PathBuf,
+    /// Unpacked, for as long as they are used.
+    archives: PathBuf,
     /// Shared with other programs.
     debuginfod: Option<PathBuf>,
 }
@@ -49,6 +53,7 @@ struct Caches {
 struct Contents {
     modules: Vec<CachedModule>,
     downloads: Usage,
+    archives: Usage,
     debuginfod: Usage,
 }
 
@@ -58,6 +63,7 @@ impl Caches {
         Ok(Contents {
             modules: self.answers.modules().map_err(|error| unreadable(self.answers.folder(), &error))?,
             downloads: usage(&self.downloads).map_err(|error| unreadable(&self.downloads, &error))?,
+            archives: usage(&self.archives).map_err(|error| unreadable(&self.archives, &error))?,
             // What other programs have made there is theirs.
             debuginfod: debuginfod.and_then(|folder| usage(folder).ok()).unwrap_or_default(),
         })
@@ -67,7 +73,9 @@ impl Caches {
         let cannot_remove =
             |error: io::Error| Failure::new(format!("cannot remove all that is kept: {}", io_reason(&error)));
         let answers = if symbols { self.answers.clear().map_err(cannot_remove)? } else { 0 };
-        let downloaded = if downloads { clear(&self.downloads).map_err(cannot_remove)?.bytes } else { 0 };
+        let folders = [&self.downloads, &self.archives];
+        let removed = folders.iter().filter(|_| downloads).map(|folder| Ok(clear(folder)?.bytes));
+        let downloaded: u64 = removed.sum::<io::Result<u64>>().map_err(cannot_remove)?;
         if json {
             return page::print_json(&json!({
                 "schema": "nyquist-cache/1",
@@ -118,6 +126,7 @@ impl Contents {
             let _ = writeln!(text, "  and {more} more (-v lists them)");
         }
         let _ = writeln!(text, "{}", downloaded("From symbol servers", self.downloads, &caches.downloads));
+        let _ = writeln!(text, "{}", downloaded("Archives of recordings", self.archives, &caches.archives));
         if let Some(folder) = &caches.debuginfod {
             let _ =
                 writeln!(text, "{}", downloaded("By debuginfod, for all programs", self.debuginfod, folder));
@@ -145,6 +154,7 @@ impl Contents {
                 "modules": self.modules.iter().map(module).collect::<Vec<_>>(),
             },
             "downloads": downloads_json(self.downloads, Some(&caches.downloads)),
+            "archives": downloads_json(self.archives, Some(&caches.archives)),
             "debuginfod": downloads_json(self.debuginfod, caches.debuginfod.as_ref()),
         })
     }
@@ -174,10 +184,19 @@ mod tests {
         let contents = Contents {
             modules: (0..modules).map(module).collect(),
             downloads: Usage { files: 1, bytes: 2_000_000_000 },
+            archives: Usage::default(),
             debuginfod: Usage::default(),
         };
         let answers = AnswerCache::new("/c/nyquist/answers");
-        (contents, Caches { answers, downloads: "/c/nyquist/downloads".into(), debuginfod: None })
+        (
+            contents,
+            Caches {
+                answers,
+                downloads: "/c/nyquist/downloads".into(),
+                archives: "/c/nyquist/archives".into(),
+                debuginfod: None,
+            },
+        )
     }
 
     #[test]

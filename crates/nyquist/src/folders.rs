@@ -53,6 +53,11 @@ impl UserFolders {
         Some(self.cache()?.join("downloads"))
     }
 
+    /// Where the archives of recordings are unpacked.
+    pub(crate) fn archives(&self) -> Option<PathBuf> {
+        Some(self.cache()?.join("archives"))
+    }
+
     /// The user and group of new files.
     pub(crate) fn owner_ids(&self) -> Option<(u32, u32)> {
         self.owner.map(|owner| (owner.uid, owner.gid))

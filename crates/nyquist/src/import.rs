@@ -5,6 +5,7 @@ use crate::control::Control;
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::input;
 use crate::output::Output;
+use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
@@ -30,7 +31,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let requests = Requests::take_over()
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
-            serve(path, &profile, &args.server, &args.symbols, None, printer, &control)?;
+            let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
+            serve(path, &profile, &args.server, &symbols, None, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

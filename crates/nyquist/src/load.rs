@@ -3,6 +3,7 @@
 use crate::args::LoadArgs;
 use crate::control::Control;
 use crate::failure::Failure;
+use crate::perf_data;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::serve::serve_bytes;
@@ -17,5 +18,6 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let bytes = profile_file::document(&args.file, &profile)?;
-    serve_bytes(bytes, &profile, &args.server, &args.symbols, None, printer, &control)
+    let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
+    serve_bytes(bytes, &profile, &args.server, &symbols, None, printer, &control)
 }

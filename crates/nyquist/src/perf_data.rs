@@ -2,8 +2,9 @@
 
 use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::control::Control;
-use crate::failure::Failure;
+use crate::failure::{Failure, io_reason};
 use crate::finder::finder;
+use crate::folders::UserFolders;
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::symbolicate::symbolicate;
@@ -11,6 +12,7 @@ use crate::watch::Watch;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
 use nyquist_convert::{LibSource, Libs, Selection};
+use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
 use std::path::{Path, PathBuf};
@@ -24,7 +26,7 @@ pub(crate) fn read(
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-    let symbols = &with_own_folder(path, symbols);
+    let symbols = &with_its_files(path, symbols, printer);
     let options = options(path, args, symbols, printer);
     let imported = import(reader, options).map_err(|error| import_failure(&error))?;
     let Imported { finished, events, notes, other_machine } = imported;
@@ -35,7 +37,7 @@ pub(crate) fn read(
     if finished.statistics.lost > 0 {
         printer.warn(format_args!("the recorder lost {}", counted(finished.statistics.lost, "record")));
     }
-    report_missing(path, &finished.profile, &finished.libs, other_machine.as_deref(), printer);
+    report_missing(&finished.profile, &finished.libs, other_machine.as_deref(), printer);
     if args.no_symbols {
         return Ok(finished.profile);
     }
@@ -69,27 +71,31 @@ fn aux_folders(path: &Path, args: &RecordingArgs) -> Vec<PathBuf> {
     args.aux_file_dir.iter().cloned().chain(own_folder(path)).collect()
 }
 
-/// Files that were copied together with a recording mostly lie beside it: binaries, or an unpacked `perf archive`.
-fn with_own_folder(path: &Path, symbols: &SymbolArgs) -> SymbolArgs {
+/// Adds the folders of files that came with a recording: its own, where they mostly lie, and that of its archive, which is
+/// unpacked the first time.
+pub(crate) fn with_its_files(path: &Path, symbols: &SymbolArgs, printer: Printer) -> SymbolArgs {
     let mut symbols = symbols.clone();
-    symbols.symbol_dir.extend(own_folder(path));
+    symbols.symbol_dir.extend(own_folder(path).into_iter().chain(unpacked(path, printer)));
     symbols
+}
+
+/// The folder of what `perf archive` has packed of a recording's binaries, where there is such an archive.
+fn unpacked(path: &Path, printer: Printer) -> Option<PathBuf> {
+    let folders = UserFolders::of_user();
+    let archive = PerfArchive::of_recording(path, &folders.archives()?, folders.owner_ids())?;
+    if !archive.is_unpacked() {
+        let packed = archive.path().display();
+        printer.say(format_args!("Unpacking {packed}"));
+        if let Err(error) = archive.unpack() {
+            printer.warn(format_args!("not all of {packed} could be unpacked: {}", io_reason(&error)));
+        }
+    }
+    Some(archive.folder().to_owned())
 }
 
 fn own_folder(path: &Path) -> Option<PathBuf> {
     let own = path.parent().filter(|_| path != Path::new("-"))?;
     Some(if own == Path::new("") { PathBuf::from(".") } else { own.to_owned() })
-}
-
-/// The archive that `perf archive` has made of the binaries of a recording.
-fn archive_of(path: &Path) -> Option<PathBuf> {
-    let endings = ["bz2", "zst", "gz", "xz"];
-    let mut names = endings.iter().map(|ending| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".tar.{ending}"));
-        PathBuf::from(name)
-    });
-    names.find(|name| name.is_file())
 }
 
 fn import_failure(error: &ImportError) -> Failure {
@@ -111,13 +117,7 @@ fn report_events(events: &[EventUse], printer: Printer) {
 }
 
 /// Lists the files without which stacks end early and functions have no names.
-fn report_missing(
-    path: &Path,
-    profile: &Profile,
-    libs: &Libs,
-    other_machine: Option<&str>,
-    printer: Printer,
-) {
+fn report_missing(profile: &Profile, libs: &Libs, other_machine: Option<&str>, printer: Printer) {
     let missing = libs.sources().iter().filter_map(|(lib, source)| match source {
         LibSource::File(request) if request.alternatives.is_empty() => Some(*lib),
         LibSource::Unknown => Some(*lib),
@@ -142,11 +142,4 @@ fn report_missing(
         if lines.len() == 1 { "a file is".to_owned() } else { format!("{} files are", lines.len()) },
         lines.join("\n")
     ));
-    if let Some(archive) = archive_of(path) {
-        printer.warn(format_args!(
-            "{} may have them: unpack it with mkdir -p ~/.debug && tar xf {} -C ~/.debug",
-            archive.display(),
-            archive.display()
-        ));
-    }
 }

@@ -4,6 +4,7 @@ use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
 use crate::perf_data;
 use crate::printer::Printer;
+use nyquist_download::PerfArchive;
 use nyquist_formats::{Format, PREFIX_BYTES, detect};
 use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
@@ -24,7 +25,7 @@ pub(crate) fn read(
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
-    if is_archive(path) {
+    if PerfArchive::has_name_of_one(path) {
         return Err(archive(path));
     }
     let source = Source::find(path).map_err(|error| cannot_read(path, &error))?;
@@ -124,18 +125,10 @@ pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failur
     Ok(document)
 }
 
-/// Whether a file is an archive by its name; what `perf archive` makes is one.
-fn is_archive(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    [".tar", ".tar.bz2", ".tar.zst", ".tar.gz", ".tar.xz"].iter().any(|ending| name.ends_with(ending))
-}
-
 fn archive(path: &Path) -> Failure {
-    Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(format!(
-        "if `perf archive` made it, it has the recording's binaries: \
-         mkdir -p ~/.debug && tar xf {} -C ~/.debug, then load the perf.data that it belongs to",
-        path.display()
-    ))
+    Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(
+        "if `perf archive` made it, put it beside the perf.data that it belongs to and load that: it is unpacked by itself",
+    )
 }
 
 fn prefix(input: impl Read) -> io::Result<Vec<u8>> {

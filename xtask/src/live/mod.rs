@@ -19,12 +19,15 @@ mod file_server;
 mod flamegraph;
 mod formats;
 mod front_end;
+mod go;
 mod harness;
 mod http;
 mod invocation;
 mod jit;
 mod json_docs;
 mod leaks;
+mod macos;
+mod made_profile;
 mod markers;
 mod names;
 mod options;
@@ -50,6 +53,7 @@ mod storms;
 mod symbol_sources;
 mod targets;
 mod top;
+mod unwind_info;
 mod walkthrough;
 mod windows;
 
@@ -62,8 +66,10 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
+    ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
+    ("go", go::TESTS),
     ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
@@ -93,6 +99,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("aarch64", aarch64::TESTS),
     ("walkthrough", walkthrough::TESTS),
     ("windows", windows::TESTS),
+    ("macos", macos::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
 ];

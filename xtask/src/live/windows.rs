@@ -13,6 +13,7 @@ use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
 use super::file_server::FileServer;
 use super::harness::Test;
+use super::made_profile;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_profile_gets_its_names_from_a_pdb", names_from_pdb).parallel(),
@@ -85,47 +86,13 @@ fn code_addresses(image: &Path) -> Result<Vec<u64>, Stop> {
 
 /// A profile as a recorder on Windows saves it: paths of there, addresses for names.
 fn profile(addresses: &[u64], (code_id, debug_id): &(String, String)) -> Value {
-    let count = addresses.len();
-    let all = |value: Value| vec![value; count];
-    let numbers: Vec<usize> = (0..count).collect();
-    let strings: Vec<String> = addresses.iter().map(|address| format!("{address:#x}")).collect();
-    let strings: Vec<String> = strings.into_iter().chain(["program.exe".to_owned()]).collect();
-    json!({
-        "meta": {
-            "version": 24, "preprocessedProfileVersion": 46, "interval": 1, "startTime": 0, "processType": 0,
-            "product": "program.exe", "stackwalk": 1, "symbolicated": false, "debug": false, "markerSchema": [],
-            "categories": [{ "name": "Other", "color": "grey", "subcategories": ["Other"] }],
-        },
-        "libs": [{
+    made_profile::of(
+        addresses,
+        &json!({
             "name": "program.exe", "path": "C:\\build\\program.exe", "debugName": "program.pdb",
             "debugPath": "C:\\build\\program.pdb", "breakpadId": debug_id, "codeId": code_id, "arch": "x86_64",
-        }],
-        "pages": [],
-        "threads": [{
-            "processType": "default", "processName": "program.exe", "name": "main", "isMainThread": true,
-            "processStartupTime": 0, "processShutdownTime": null, "registerTime": 0, "unregisterTime": null,
-            "pausedRanges": [], "pid": "1", "tid": "1", "stringArray": strings,
-            "samples": { "length": count, "stack": numbers, "time": numbers, "weight": null, "weightType": "samples" },
-            "markers": { "length": 0, "data": [], "name": [], "startTime": [], "endTime": [], "phase": [], "category": [] },
-            "stackTable": {
-                "length": count, "frame": numbers, "prefix": all(Value::Null), "category": all(json!(0)),
-                "subcategory": all(json!(0)),
-            },
-            "frameTable": {
-                "length": count, "address": addresses, "category": all(json!(0)), "subcategory": all(json!(0)),
-                "func": numbers, "nativeSymbol": all(Value::Null), "innerWindowID": all(Value::Null),
-                "implementation": all(Value::Null), "line": all(Value::Null), "column": all(Value::Null),
-                "inlineDepth": all(json!(0)),
-            },
-            "funcTable": {
-                "length": count, "name": numbers, "isJS": all(json!(false)), "relevantForJS": all(json!(false)),
-                "resource": all(json!(0)), "fileName": all(Value::Null), "lineNumber": all(Value::Null),
-                "columnNumber": all(Value::Null),
-            },
-            "resourceTable": { "length": 1, "lib": [0], "name": [count], "host": [null], "type": [1] },
-            "nativeSymbols": { "length": 0, "libIndex": [], "address": [], "name": [], "functionSize": [] },
-        }],
-    })
+        }),
+    )
 }
 
 /// The names in a report of the profile, without arguments, and inlined functions too.

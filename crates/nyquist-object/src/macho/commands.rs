@@ -5,6 +5,7 @@ use crate::{FileOffset, MachUuid, Svma};
 
 const LC_SYMTAB: u32 = 0x2;
 const LC_UNIXTHREAD: u32 = 0x5;
+const LC_DYSYMTAB: u32 = 0xb;
 const LC_SEGMENT_64: u32 = 0x19;
 const LC_UUID: u32 = 0x1b;
 const LC_DYLD_INFO: u32 = 0x22;
@@ -37,6 +38,8 @@ pub(super) struct Commands {
     pub(super) uuid: Option<MachUuid>,
     pub(super) entry: Option<Entry>,
     pub(super) symbol_table: Option<SymbolTable>,
+    /// The numbers of symbols that stubs refer to, of 4 bytes each.
+    pub(super) indirect_symbols: Option<FileRange>,
     pub(super) function_starts: Option<FileRange>,
     pub(super) exports_trie: Option<FileRange>,
 }
@@ -66,6 +69,10 @@ impl Commands {
             LC_SYMTAB => {
                 let symbols = FileRange { size: u64::from(fields.u32(12)?) * 16, ..fields.range(8)? };
                 self.symbol_table = Some(SymbolTable { symbols, strings: fields.range(16)? });
+            }
+            LC_DYSYMTAB => {
+                let size = u64::from(fields.u32(60)?) * 4;
+                self.indirect_symbols = Some(FileRange { size, ..fields.range(56)? });
             }
             LC_FUNCTION_STARTS => self.function_starts = Some(fields.range(8)?),
             LC_DYLD_EXPORTS_TRIE => self.exports_trie = Some(fields.range(8)?),
@@ -114,6 +121,7 @@ fn section_of(fields: Fields<'_>, segment: &Segment) -> Option<Section> {
         size,
         offset: in_file.then_some(FileOffset(offset)),
         flags,
+        first_indirect: fields.u32(68)?,
         stub_size: fields.u32(72)?,
     })
 }

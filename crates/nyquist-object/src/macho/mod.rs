@@ -4,13 +4,18 @@
 //! macOS has run since version 10.15.
 
 mod commands;
+mod exports;
+mod symbols;
 mod universal;
 
 #[cfg(test)]
 mod tests;
 
+use crate::compression::old_compressed;
 use crate::{Architecture, ByteSource, FileOffset, MachUuid, ObjectError, RelativeAddress, Svma};
 use commands::Commands;
+pub use exports::Export;
+pub use symbols::{Stab, Symbol};
 pub use universal::{SourceRange, Universal, UniversalSlice};
 
 /// The magic number of a 64-bit file, as a little-endian number.
@@ -88,6 +93,8 @@ pub struct Section {
     pub offset: Option<FileOffset>,
     /// Its type and attributes.
     pub flags: u32,
+    /// The number of the first of its stubs among the indirect symbols (`reserved1`).
+    pub first_indirect: u32,
     /// The size of one stub, where the section consists of such (`reserved2`).
     pub stub_size: u32,
 }
@@ -223,6 +230,43 @@ impl<S: ByteSource> MachO<S> {
     /// Where the file is shorter than it claims.
     pub fn section_data(&self, segment: &str, name: &str) -> Result<Option<Vec<u8>>, ObjectError> {
         self.section(segment, name).map_or(Ok(None), |section| self.data(section))
+    }
+
+    /// The contents of a section of debug information, by the name that DWARF gives it without its prefix, as `info`;
+    /// decompressed where it is in the old `__zdebug_` form. `None` where there is none.
+    ///
+    /// # Errors
+    /// Where the file is shorter than it claims, and for a damaged compressed section.
+    pub fn debug_data(&self, name: &str) -> Result<Option<Vec<u8>>, ObjectError> {
+        if let Some(section) = self.debug_section(name) {
+            return self.data(section);
+        }
+        match self.dwarf_section("__zdebug_", name).map(|section| self.data(section)).transpose()?.flatten() {
+            Some(bytes) => old_compressed(&bytes).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The section of debug information of that name, if it is there and not compressed.
+    pub fn debug_section(&self, name: &str) -> Option<&Section> {
+        self.dwarf_section("__debug_", name)
+    }
+
+    /// Names of sections are cut to 16 bytes.
+    fn dwarf_section(&self, prefix: &str, name: &str) -> Option<&Section> {
+        let whole = format!("{prefix}{name}");
+        self.section("__DWARF", whole.get(..16).unwrap_or(&whole))
+    }
+
+    /// Whether the file holds DWARF debug information.
+    pub fn has_debug_info(&self) -> bool {
+        let sections = [self.debug_section("info"), self.dwarf_section("__zdebug_", "info")];
+        sections.into_iter().flatten().any(|section| section.size > 0 && section.offset.is_some())
+    }
+
+    /// Where the function `main` is, if the dynamic linker calls one (`LC_MAIN`).
+    pub fn main_function(&self) -> Option<Svma> {
+        self.entry_point().filter(|_| matches!(self.commands.entry, Some(commands::Entry::InText(_))))
     }
 
     /// Where the program begins, if this is one (`LC_MAIN`, or the registers of `LC_UNIXTHREAD`).

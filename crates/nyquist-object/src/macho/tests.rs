@@ -93,6 +93,61 @@ fn sections_are_found_and_read() {
     assert_eq!(file.section_data("__DATA", "__text").unwrap(), None);
 }
 
+fn nlist(name: u32, kind: u8, section: u8, flags: u16, value: u64) -> Vec<u8> {
+    [words(&[name]), vec![kind, section], flags.to_le_bytes().to_vec(), longs(&[value])].concat()
+}
+
+#[test]
+fn symbols_say_what_they_are() {
+    let mut bytes = program();
+    let entries = [
+        nlist(1, 0x0f, 1, 0x80, TEXT_ADDRESS + 0x810),
+        nlist(9, 0x1e, 2, 0, TEXT_ADDRESS + 0x900),
+        nlist(17, 0x66, 0, 1, 0x5ca1_2c43),
+    ];
+    bytes[0xa00..0xa30].copy_from_slice(&entries.concat());
+    let file = MachO::open(bytes).unwrap();
+    let symbols = file.symbols().unwrap();
+    let [function, private, object] = symbols.as_slice() else { panic!("{symbols:?}") };
+    assert!(
+        function.is_defined() && function.is_external() && function.is_weak() && function.stab().is_none()
+    );
+    assert_eq!(function.section_of(file.sections()).unwrap().name, "__text");
+    assert!(private.is_private_external() && !private.is_external() && !private.is_weak());
+    assert_eq!(private.section_of(file.sections()).unwrap().name, "__stubs");
+    assert_eq!((object.stab(), object.name, object.value), (Some(Stab::Object), 17, 0x5ca1_2c43));
+    assert!(!object.is_defined() && object.section_of(file.sections()).is_none());
+}
+
+#[test]
+fn stubs_stand_for_symbols() {
+    let text = [section("__TEXT", "__stubs", TEXT_ADDRESS + 0x900, 24, 0x900, 0x8000_0408)];
+    let mut tables = vec![0; 72];
+    tables[48..56].copy_from_slice(&words(&[0xa00, 3]));
+    let commands = [segment("__TEXT", TEXT_ADDRESS, 0, 4096, &text), command(0xb, &tables)];
+    let mut bytes = file(CPU_TYPE_ARM64, &commands);
+    bytes[0xa00..0xa0c].copy_from_slice(&words(&[5, 9, 77]));
+    let stubs = MachO::open(bytes).unwrap().stubs().unwrap();
+    assert_eq!(stubs, [(Svma(TEXT_ADDRESS + 0x900), 12, 5), (Svma(TEXT_ADDRESS + 0x90c), 12, 9)]);
+}
+
+#[test]
+fn debug_information_is_found_by_its_cut_name_and_decompressed() {
+    let parts = [
+        section("__DWARF", "__debug_str_offs", 0, 16, 0x800, 0x0200_0000),
+        section("__DWARF", "__zdebug_info", 0, 19, 0x900, 0x0200_0000),
+    ];
+    let mut bytes = file(CPU_TYPE_ARM64, &[segment("__DWARF", 0, 0x800, 0x200, &parts)]);
+    // "abc" as a stored block of a zlib stream.
+    let packed = b"ZLIB\0\0\0\0\0\0\0\x03\x78\x01\x01\x03\0\xfc\xff";
+    bytes[0x900..0x900 + packed.len()].copy_from_slice(packed);
+    let file = MachO::open(bytes).unwrap();
+    assert_eq!(file.debug_data("str_offsets").unwrap().unwrap().len(), 16);
+    assert!(file.has_debug_info() && file.debug_section("info").is_none());
+    assert_eq!(file.debug_data("line").unwrap(), None);
+    assert!(file.debug_data("info").is_err(), "a stream that is cut");
+}
+
 #[test]
 fn the_code_of_a_dsym_has_no_bytes() {
     let text = section("__TEXT", "__text", TEXT_ADDRESS + 0x800, 0x100, 0x800, 0x8000_0400);

@@ -24,6 +24,7 @@ pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;
 pub use proc::named as processes_named;
 pub use sudo::{invoking_environment, invoking_user};
+pub use sys::process::Preference;
 
 /// The point in time that is now, on the clock of every event.
 pub fn now() -> nyquist_convert::event::Timestamp {

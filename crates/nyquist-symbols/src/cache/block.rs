@@ -28,7 +28,7 @@ pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x01";
 pub(crate) const HEADER: usize = MAGIC.len() + 4 + 8;
 
 /// The origins by their number; where to add one is at the end.
-const ORIGINS: [Origin; 9] = [
+const ORIGINS: [Origin; 10] = [
     Origin::DebugInfo,
     Origin::SymbolTable,
     Origin::MiniDebugInfo,
@@ -38,6 +38,7 @@ const ORIGINS: [Origin; 9] = [
     Origin::Kallsyms,
     Origin::Unknown(Reason::NoSymbols),
     Origin::Unknown(Reason::NotCovered),
+    Origin::GoTables,
 ];
 
 /// A whole block whose checksum is right.

@@ -43,6 +43,9 @@ impl Key {
                 key.add(name, file)?;
             }
         }
+        if let Some(slice) = found.slice {
+            writeln!(key.text, "slice {}", slice.breakpad()).ok()?;
+        }
         (!key.files.is_empty()).then_some(key)
     }
 

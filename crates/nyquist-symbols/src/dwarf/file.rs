@@ -6,7 +6,7 @@ use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use crate::demangle::readable;
 use crate::section::{Section, Source};
-use nyquist_object::{Elf, ObjectError, Pe};
+use nyquist_object::{Elf, MachO, ObjectError, Pe};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -79,6 +79,13 @@ impl DwarfFile {
     /// Opens the sections of a PE image.
     pub(crate) fn open_pe(pe: &Pe<Source>) -> Option<Self> {
         let open = |name: &str| Section::open_pe(pe, &format!(".debug_{name}"));
+        let info = open("info").filter(|info| info.len() > 0)?;
+        Some(Self::with_sections(true, false, info, |name| open(name).unwrap_or_default()))
+    }
+
+    /// Opens the sections of a Mach-O file: an image, the file in a `.dSYM`, or an object file.
+    pub(crate) fn open_macho(file: &MachO<Source>) -> Option<Self> {
+        let open = |name: &str| Section::open_macho(file, name);
         let info = open("info").filter(|info| info.len() > 0)?;
         Some(Self::with_sections(true, false, info, |name| open(name).unwrap_or_default()))
     }

@@ -71,6 +71,11 @@ impl Dwarf {
         self.index.find(&self.main, self.first_code, address)
     }
 
+    /// The offsets of all units that may have code.
+    pub(crate) fn units(&self) -> impl Iterator<Item = u64> {
+        self.main.units().iter().filter(|unit| !unit.is_type).map(|unit| unit.offset)
+    }
+
     /// Answers for `wanted`, sorted addresses of the unit at `offset`, in their order.
     pub(crate) fn look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
         self.try_look_up(offset, wanted, scratch).unwrap_or_else(|| vec![Found::default(); wanted.len()])

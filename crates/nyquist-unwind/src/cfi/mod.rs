@@ -3,11 +3,13 @@
 
 mod entry;
 mod expression;
+mod header;
 mod interpreter;
 mod reader;
 
 pub(crate) use entry::{Entries, Fde, SectionKind};
 pub(crate) use expression::Form;
+pub(crate) use header::find_eh_frame;
 pub(crate) use interpreter::{Interpreter, Saved, State};
 
 /// The bytes of one section of call frame information, and what its encoded pointers are relative to.

@@ -5,7 +5,7 @@ mod unwind_info;
 use crate::Damage;
 use crate::cfi::{FrameSection, SectionKind};
 use crate::code::CodeRange;
-use crate::compile::CompactFunction;
+use crate::compile::{Description, Function};
 use nyquist_object::{ByteSource, MachO, RelativeAddress, Svma};
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ pub(crate) struct Parts {
     /// Where code is, by address.
     pub(crate) code: Vec<CodeRange>,
     /// By address; none overlap.
-    pub(crate) functions: Vec<CompactFunction>,
+    pub(crate) functions: Vec<Function>,
     /// `__eh_frame`.
     pub(crate) sections: Vec<FrameSection>,
 }
@@ -99,11 +99,7 @@ fn code_ranges<S: ByteSource>(file: &MachO<S>) -> Vec<CodeRange> {
 
 /// The functions that entries describe. Linkers make one entry of neighbours that have the same encoding: such are taken apart
 /// where functions begin.
-fn functions(
-    entries: &[(Range<u32>, u32)],
-    starts: &[RelativeAddress],
-    code: &[CodeRange],
-) -> Vec<CompactFunction> {
+fn functions(entries: &[(Range<u32>, u32)], starts: &[RelativeAddress], code: &[CodeRange]) -> Vec<Function> {
     let mut functions = Vec::new();
     for (range, encoding) in entries {
         let Some(section) = code.iter().find(|code| code.range.contains(&range.start)) else { continue };
@@ -112,7 +108,7 @@ fn functions(
         let inside = starts.iter().skip(first).map(|start| start.0).take_while(|start| *start < end);
         let mut start = range.start;
         for next in inside.chain([end]).filter(|_| *encoding != 0) {
-            functions.push(CompactFunction { range: start..next, encoding: *encoding });
+            functions.push(Function { range: start..next, description: Description::Compact(*encoding) });
             start = next;
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! An encoding describes the body of a function. Its prologue and epilogues are read from the instructions.
 
-use super::instructions::{Step, rule_at, step};
+use super::instructions::{Step, jumps_by_operand, rule_at, step};
 use super::length::decode;
 use crate::rule::{Kind, Rule, SavedFramePointer};
 
@@ -124,19 +124,22 @@ fn prologue(code: &[u8], body: Rule, emit: &mut impl FnMut(u32, Rule)) -> usize 
 /// after that.
 fn epilogues(code: &[u8], begin: usize, body: Rule, emit: &mut impl FnMut(u32, Rule)) {
     let mut at = begin;
-    let mut first = None;
+    // Where the first of these ends, and the last.
+    let (mut first, mut last) = (None, 0);
     while let Some(instruction) = code.get(at..).and_then(decode) {
         let next = at + instruction.len;
         let leaves = match step(&instruction) {
             Step::Pops | Step::Leaves => {
-                first = first.or(Some(next));
+                (first, last) = (first.or(Some(next)), next);
                 false
             }
             Step::Lowers(bytes) if bytes < 0 => {
-                first = first.or(Some(next));
+                (first, last) = (first.or(Some(next)), next);
                 false
             }
             Step::Returns => true,
+            // Elsewhere such a jump is that of a `switch`.
+            Step::Other if jumps_by_operand(&instruction) && first.is_some() && last == at => true,
             Step::Jumps(distance) => {
                 let to = next as i64 + distance;
                 !usize::try_from(to).is_ok_and(|to| to < code.len()) && first.is_some()
@@ -216,6 +219,9 @@ mod tests {
         // The same with a jump to another function.
         let jump = [0x55, 0x48, 0x89, 0xe5, 0x5d, 0xe9, 0, 1, 0, 0];
         check(0x0100_0000, &jump, &[(0, rule(8, None)), (4, body), (5, rule(8, None))]);
+        // And with one by a register, jmp rax; which by itself is that of a `switch`.
+        let jump = [0x55, 0x48, 0x89, 0xe5, 0xff, 0xe0, 0x5d, 0xff, 0xe0, 0x90];
+        check(0x0100_0000, &jump, &[(4, body), (6, body), (7, rule(8, None)), (9, body)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 use super::length::{Instruction, Map, decode, operand_len};
 use crate::code::Call;
 use crate::rule::{Kind, Rule, SavedFramePointer};
+use std::ops::Range;
 
 /// `mov eax, 15; syscall`, in the two encodings in use: how a signal handler's frame returns.
 const SIGRETURN: [&[u8]; 2] =
@@ -132,6 +133,13 @@ pub(super) fn step(instruction: &Instruction) -> Step {
     }
 }
 
+/// Whether an instruction jumps to an address in a register or in memory.
+pub(super) fn jumps_by_operand(instruction: &Instruction) -> bool {
+    instruction.map == Map::One
+        && instruction.opcode == 0xff
+        && instruction.modrm.is_some_and(|modrm| modrm >> 3 & 7 == 4)
+}
+
 /// The stack as the instructions that are followed change it.
 #[derive(Default)]
 struct Stack {
@@ -243,7 +251,7 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
 }
 
 /// Whether the code at `offset` is the kernel's or the C library's return from a signal handler.
-pub(super) fn is_signal_return(code: &[u8], offset: usize) -> bool {
+pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     code.get(offset..).is_some_and(|after| SIGRETURN.iter().any(|bytes| after.starts_with(bytes)))
 }
 
@@ -266,6 +274,23 @@ pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
     }
     let distance = before.last_chunk::<4>().filter(|_| at(5) == Some(0xe8))?;
     Some(Call::Direct(i32::from_le_bytes(*distance)))
+}
+
+/// Where calls are among the instructions, up to one that is not known.
+pub(crate) fn calls(code: &[u8]) -> impl Iterator<Item = Range<usize>> {
+    let mut at = 0;
+    let instructions = std::iter::from_fn(move || {
+        let instruction = decode(code.get(at..)?)?;
+        let start = at;
+        at += instruction.len;
+        Some((start..at, instruction))
+    });
+    let is_call = |instruction: &Instruction| match (instruction.map, instruction.opcode) {
+        (Map::One, 0xe8) => true,
+        (Map::One, 0xff) => instruction.modrm.is_some_and(|modrm| modrm & 0x38 == 0x10),
+        _ => false,
+    };
+    instructions.filter(move |(_, instruction)| is_call(instruction)).map(|(range, _)| range)
 }
 
 #[cfg(test)]

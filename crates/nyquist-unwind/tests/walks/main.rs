@@ -5,4 +5,6 @@ mod hostile;
 mod macho;
 mod object;
 mod pe;
+mod pe_aarch64;
+mod pe_image;
 mod stepping;

@@ -130,6 +130,23 @@ pub(crate) fn file(code: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     file
 }
 
+/// A file of [`file`]'s as a program leaves it that cuts off section headers: one program header more loads the contents of the
+/// sections, `len` bytes, and one names the header of `.eh_frame`, which begins at `header`.
+pub(crate) fn without_sections(mut file: Vec<u8>, header: u64, len: u64) -> Vec<u8> {
+    file.truncate((SECTIONS + len) as usize);
+    file[0x28..0x30].fill(0);
+    file[0x38] = 4;
+    file[0x3c..0x40].fill(0);
+    for (number, (kind, at)) in [(1_u32, SECTIONS), (0x6474_e550, header)].into_iter().enumerate() {
+        let size = SECTIONS + len - at;
+        let mut bytes = [kind, 4].map(u32::to_le_bytes).concat();
+        bytes.extend([at, at, at, size, size, 0x1000].map(u64::to_le_bytes).concat());
+        let place = 64 + 56 * (2 + number);
+        file[place..place + 56].copy_from_slice(&bytes);
+    }
+    file
+}
+
 /// The file, compiled.
 pub(crate) fn module(file: Vec<u8>) -> Module {
     Module::from_elf(&Elf::open(file).unwrap()).unwrap()

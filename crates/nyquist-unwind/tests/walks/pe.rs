@@ -1,13 +1,10 @@
-//! Walks through functions of a PE image made by hand, at each of their instructions.
+//! Walks through functions of a PE image for 64-bit x86 made by hand, at each of their instructions.
 
+use crate::pe_image::{self, BASE, INFOS, TEXT, words};
 use nyquist_object::{Avma, Pe};
 use nyquist_unwind::{AddressSpace, Module, Reason, Registers, StackCopy, Unwinder, WalkEnd};
 use std::sync::Arc;
 
-const BASE: u64 = 0x1_4000_0000;
-const TEXT: u32 = 0x1000;
-const TABLE: u32 = 0x2000;
-const INFOS: u32 = 0x3000;
 const STACK: u64 = 0x10_0000;
 /// How many words the simulated stack has.
 const WORDS: usize = 0x400;
@@ -41,39 +38,8 @@ struct Function {
     info: Vec<u8>,
 }
 
-fn put(bytes: &mut Vec<u8>, at: u32, part: &[u8]) {
-    let at = at as usize;
-    if bytes.len() < at + part.len() {
-        bytes.resize(at + part.len(), 0);
-    }
-    bytes[at..at + part.len()].copy_from_slice(part);
-}
-
-/// An image whose sections stand in memory as in the file: code, the table of functions, their infos.
 fn image(text: &[u8], table: &[[u32; 3]], infos: &[u8]) -> Vec<u8> {
-    let mut bytes = vec![0; 0x4000];
-    put(&mut bytes, 0, b"MZ");
-    put(&mut bytes, 60, &0x40_u32.to_le_bytes());
-    put(&mut bytes, 0x40, b"PE\0\0\x64\x86\x03\0");
-    put(&mut bytes, 0x54, &[0xf0, 0, 0x22, 0, 0x0b, 0x02]);
-    put(&mut bytes, 0x58 + 24, &BASE.to_le_bytes());
-    put(&mut bytes, 0x58 + 56, [0x4000_u32, 0x400].map(u32::to_le_bytes).as_flattened());
-    put(&mut bytes, 0x58 + 108, &16_u32.to_le_bytes());
-    let size = table.len() as u32 * 12;
-    put(&mut bytes, 0x58 + 112 + 24, [TABLE, size].map(u32::to_le_bytes).as_flattened());
-    for (number, (at, flags)) in [(TEXT, 0x6000_0020), (TABLE, 0x40), (INFOS, 0x40)].into_iter().enumerate() {
-        let header = 0x58 + 0xf0 + 40 * number as u32;
-        put(&mut bytes, header + 8, [0x1000, at, 0x1000, at].map(u32::to_le_bytes).as_flattened());
-        put(&mut bytes, header + 36, &u32::to_le_bytes(flags));
-    }
-    put(&mut bytes, TEXT, text);
-    put(
-        &mut bytes,
-        TABLE,
-        table.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>().as_slice(),
-    );
-    put(&mut bytes, INFOS, infos);
-    bytes
+    pe_image::image(pe_image::X86_64, text, table.as_flattened(), infos)
 }
 
 fn module(image: Vec<u8>) -> Arc<Module> {
@@ -317,10 +283,6 @@ fn a_chained_function_has_its_parents_prologue_behind_it() {
     assert_eq!(thread.walk(&module, ip).0, [ip, BASE + 0x1005]);
     thread.run(Op::Push(RBP));
     assert_eq!(thread.walk(&module, ip + 1).0, [ip + 1, BASE + 0x1005]);
-}
-
-fn words(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::object::{
     BASE, CODE, CODE_LEN, Function, INITIAL, SECTIONS, STACK, bytes, code, debug_frame, eh_frame, file,
-    module, registers, space, walk,
+    module, registers, space, walk, without_sections,
 };
 use nyquist_object::{Architecture, Avma, Elf};
 use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, StackCopy, WalkEnd};
@@ -47,6 +47,31 @@ fn check(instructions: &[u8], registers: [u64; 17], stack: &[u64]) {
     let (frames, end) = walk(&space(with(instructions)), registers, &memory);
     assert_eq!(frames, [interrupted(registers[16]), returns(code(IN_ROOT))]);
     assert_eq!(end, WalkEnd::Root);
+}
+
+#[test]
+fn section_headers_that_were_cut_off() {
+    let functions = [(0x100, &[0x0e, 24][..]), (ROOT_AT, ROOT)];
+    let functions = functions.map(|(start, instructions)| Function { start, len: 0x100, instructions });
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);
+    // Behind the section is its header, without a table or with one of two entries; and behind that what is none of it.
+    let len = section.len() as u64;
+    let start = (len as i32 + 4).wrapping_neg();
+    let last = section.len() as i32 - 32 - section.len() as i32;
+    for (encodings, rest) in
+        [([1, 0x1b, 0xff, 0xff], vec![start]), ([1, 0x1b, 3, 0x3b], vec![start, 1, 0, last])]
+    {
+        let header =
+            [encodings.to_vec(), rest.iter().flat_map(|word: &i32| word.to_le_bytes()).collect()].concat();
+        let whole = file(&[], &[(".eh_frame", &section), (".eh_frame_hdr", &header)]);
+        let cut = without_sections(whole, SECTIONS + len, len + header.len() as u64);
+        assert!(Elf::open(&*cut).unwrap().sections().is_empty());
+        let stack = bytes(&[1, 2, code(IN_ROOT)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (frames, end) = walk(&space(module(cut)), registers(code(0x110), STACK, 0), &memory);
+        assert_eq!(frames, [interrupted(code(0x110)), returns(code(IN_ROOT))]);
+        assert_eq!(end, WalkEnd::Root);
+    }
 }
 
 #[test]

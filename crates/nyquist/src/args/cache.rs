@@ -27,7 +27,7 @@ pub(crate) enum CacheAction {
         /// Remove the names that were looked up, and no more
         #[arg(long)]
         symbols: bool,
-        /// Remove what was downloaded, and no more
+        /// Remove what was downloaded or unpacked, and no more
         #[arg(long)]
         downloads: bool,
     },

@@ -57,12 +57,10 @@ impl DiffArgs {
 
 #[cfg(test)]
 mod tests {
-    use crate::args::{Cli, Command};
-    use clap::Parser as _;
+    use crate::args::{Command, command};
 
     fn sides(words: &[&str]) -> Option<(usize, usize)> {
-        let cli = Cli::try_parse_from(["nyquist", "diff"].iter().chain(words)).unwrap();
-        let Command::Diff(args) = cli.command else { panic!("{words:?}") };
+        let Command::Diff(args) = command(&[&["diff"], words].concat()).unwrap() else { panic!("{words:?}") };
         args.sides().map(|(before, after)| (before.len(), after.len()))
     }
 

@@ -66,6 +66,12 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
+/// Parses the words behind `nyquist`.
+#[cfg(test)]
+pub(crate) fn command(words: &[&str]) -> Result<Command, clap::Error> {
+    Cli::try_parse_from(std::iter::once(&"nyquist").chain(words)).map(|cli| cli.command)
+}
+
 /// Parses the command line, or says what is wrong with it and ends.
 pub(crate) fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| with_tip(error).exit())
@@ -170,7 +176,7 @@ mod tests {
     #[test]
     fn a_wrong_first_word_gets_a_tip() {
         let check = |word: &str, tip: &str| {
-            let error = with_tip(Cli::try_parse_from(["nyquist", word]).unwrap_err()).to_string();
+            let error = with_tip(command(&[word]).unwrap_err()).to_string();
             let tips: Vec<_> = error.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
             assert_eq!(tips, [tip], "{error}");
         };

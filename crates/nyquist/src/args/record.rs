@@ -214,12 +214,10 @@ impl From<Backend> for Choice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
-    use clap::Parser as _;
+    use crate::args::{Command, command};
 
     fn record(words: &[&str]) -> Result<RecordArgs, clap::Error> {
-        let words = ["nyquist", "record"].iter().chain(words);
-        Cli::try_parse_from(words).map(|cli| match cli.command {
+        command(&[&["record"], words].concat()).map(|command| match command {
             Command::Record(args) => args,
             other => panic!("{other:?}"),
         })

@@ -67,12 +67,10 @@ pub(crate) struct TopArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::{Cli, Command};
-    use clap::Parser as _;
+    use crate::args::{Command, command};
 
     fn top(words: &[&str]) -> Result<TopArgs, clap::Error> {
-        let words = ["nyquist", "top"].iter().chain(words);
-        Cli::try_parse_from(words).map(|cli| match cli.command {
+        command(&[&["top"], words].concat()).map(|command| match command {
             Command::Top(args) => args,
             other => panic!("{other:?}"),
         })

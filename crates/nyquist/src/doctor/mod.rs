@@ -3,6 +3,7 @@
 mod finding;
 mod libraries;
 mod machine;
+mod macos;
 mod module;
 mod process;
 mod sources;
@@ -66,6 +67,9 @@ fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure>
     let path = interpreter.clone().unwrap_or_else(|| given.clone());
     let cannot_read = |reason: String| Failure::new(format!("cannot look into {}: {reason}", path.display()));
     if let Some(section) = windows::look(&path, finder).map_err(&cannot_read)? {
+        return Ok(vec![section]);
+    }
+    if let Some(section) = macos::look(&path, finder).map_err(&cannot_read)? {
         return Ok(vec![section]);
     }
     let elf = open(&path).map_err(&cannot_read)?;

@@ -27,6 +27,7 @@ pub(crate) struct Module {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Names<'a> {
     DebugInfo(Option<&'a Path>),
+    GoTables,
     SymbolTable,
     MiniDebugInfo,
     Exports,
@@ -67,6 +68,7 @@ impl Module {
         match separate {
             _ if self.contents.debug_info => Names::DebugInfo(None),
             Some((path, contents)) if contents.debug_info => Names::DebugInfo(Some(path)),
+            _ if self.contents.go_tables => Names::GoTables,
             _ if has(|it| it.symbol_table) => Names::SymbolTable,
             _ if has(|it| it.mini_debug_info) => Names::MiniDebugInfo,
             _ if has(|it| it.dynamic_symbols) => Names::Exports,
@@ -120,6 +122,9 @@ impl Module {
             Names::DebugInfo(Some(path)) => {
                 let path = path.display();
                 Finding::ok(TOPIC, format!("names, lines and inlined calls from {path} (DWARF)"))
+            }
+            Names::GoTables => {
+                Finding::ok(TOPIC, "names, lines and inlined calls from Go's own tables (.gopclntab)")
             }
             Names::SymbolTable => Finding::better(
                 TOPIC,
@@ -234,6 +239,7 @@ mod tests {
         symbol_table: false,
         mini_debug_info: false,
         dynamic_symbols: false,
+        go_tables: false,
         debug_link: false,
         unwound_percent: 0,
         debug_frame: false,

@@ -11,12 +11,12 @@ use crate::printer::Printer;
 use crate::{machine, markers, summary};
 use nyquist_convert::{Converter, Options};
 use nyquist_profile::Meta;
-use nyquist_record::linux::Credentials;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, EndReason, Target};
 use nyquist_record::linux::signals::EndSignal;
+use nyquist_record::linux::{Credentials, Preference};
 use std::io;
 use std::sync::mpsc;
 use std::thread;
@@ -160,6 +160,7 @@ fn convert(
     mut markers: Option<&mut Markers>,
     mut tee: Option<&mut PerfTee>,
 ) {
+    let _preference = Preference::of_this_thread();
     let mut events = Vec::new();
     while let Some(chunk) = recording.next() {
         let complete_before = chunk.complete_before();

@@ -15,7 +15,7 @@ use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
 use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{invoking_user, now};
+use nyquist_record::linux::{Preference, invoking_user, now};
 use nyquist_symbols::Finder;
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -229,6 +229,7 @@ struct Recorder {
 impl Recorder {
     /// Gives the command back if it has not ended.
     fn run(self, mut recording: Recording, running: Option<Running>, messages: &Teller) -> Option<Running> {
+        let _preference = Preference::of_this_thread();
         let mut events = Vec::new();
         while let Some(chunk) = recording.next() {
             let complete_before = chunk.complete_before();

@@ -34,9 +34,9 @@ pub(crate) fn open(
         Subject::Everyone => (-1, 0),
     };
     let flags = libc::c_ulong::from(perf::bindings::PERF_FLAG_FD_CLOEXEC | flag);
+    let cpu = cpu as libc::c_int;
     // SAFETY: `attr` is a valid attribute of the size that it states; the kernel writes at most into it.
-    let fd =
-        check(unsafe { perf::perf_event_open(&raw mut attr, number, cpu as libc::c_int, group, flags) })?;
+    let fd = check(unsafe { perf::perf_event_open(&raw mut attr, number, cpu, group, flags) })?;
     // SAFETY: the kernel has just given us this descriptor, and nobody else knows it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -345,16 +345,18 @@ pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid as libc::pid_t, signal) }).map(|_| ())
 }
 
-/// Lets a thread run before others that want the CPU too, where this process may ask for that, until it is dropped.
+/// Lets a thread run before others that want the CPU too, where this process may ask for that, until it is dropped. What
+/// reads or converts samples needs it: beside hundreds of busy threads it would fall behind, and samples would be lost.
 #[derive(Debug)]
-pub(crate) struct Preference {
+pub struct Preference {
     thread: libc::id_t,
     niceness: libc::c_int,
 }
 
 impl Preference {
     /// Prefers the calling thread.
-    pub(crate) fn of_this_thread() -> Self {
+    #[must_use]
+    pub fn of_this_thread() -> Self {
         const NICENESS: libc::c_int = -15;
         // SAFETY: the calls take no pointers; on Linux, the number of a thread names it alone.
         unsafe {

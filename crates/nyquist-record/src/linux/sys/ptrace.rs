@@ -133,10 +133,10 @@ pub(crate) fn reap(tid: u32) {
 pub(crate) fn read_memory(pid: u32, address: u64, out: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: out.as_mut_ptr().cast(), iov_len: out.len() };
     let remote = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: out.len() };
+    let pid = pid as libc::pid_t;
     // SAFETY: the local iovec describes `out`, to which the call writes; the remote one is the other process's memory,
     // from which it reads, or fails.
-    let len =
-        unsafe { libc::process_vm_readv(pid as libc::pid_t, &raw const local, 1, &raw const remote, 1, 0) };
+    let len = unsafe { libc::process_vm_readv(pid, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(len).unwrap_or(0)
 }
 

@@ -38,10 +38,9 @@ pub(crate) fn home(uid: u32) -> Option<OsString> {
     // SAFETY: a passwd is pointers and numbers, for which zeros are valid.
     let mut entry: libc::passwd = unsafe { zeroed() };
     let mut found = ptr::null_mut();
-    // SAFETY: all pointers are to live values that the call writes to, and `texts` has room for as many bytes as are
-    // said.
-    let result =
-        unsafe { libc::getpwuid_r(uid, &raw mut entry, texts.as_mut_ptr(), texts.len(), &raw mut found) };
+    let (room, len) = (texts.as_mut_ptr(), texts.len());
+    // SAFETY: all pointers are to live values that the call writes to, and there is room for `len` bytes.
+    let result = unsafe { libc::getpwuid_r(uid, &raw mut entry, room, len, &raw mut found) };
     if result != 0 || found.is_null() || entry.pw_dir.is_null() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! `UNWIND_INFO`: what a function's prologue does ("struct UNWIND_INFO", "struct UNWIND_CODE").
 
-use super::image::Image;
+use crate::pe::image::Image;
 use nyquist_object::ByteSource;
 
 /// The most infos that are followed from one to the next. Compilers chain one or two.

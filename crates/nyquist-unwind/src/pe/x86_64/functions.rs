@@ -2,12 +2,12 @@
 
 use super::epilogue::Pattern;
 use super::frame::rule;
-use super::image::Image;
 use super::info::{FrameRegister, Info, Operation, Step};
 use crate::Damage;
+use crate::pe::image::Image;
+use crate::pe::{Compiled, extent, table_of_functions};
 use crate::rule::{Kind, Rule};
-use crate::table::{Table, TableBuilder};
-use nyquist_object::pe::Directory;
+use crate::table::TableBuilder;
 use nyquist_object::{ByteSource, Pe};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -84,24 +84,14 @@ fn popped_later(steps: &[Step], rule: Rule) -> &[Step] {
     &steps[steps.len().saturating_sub(words)..]
 }
 
-/// What the table of functions of an image says.
-#[derive(Debug)]
-pub(crate) struct Compiled {
-    pub(crate) table: Table,
-    pub(crate) functions: Functions,
-    /// The described ranges by address.
-    pub(crate) covered: Vec<Range<u32>>,
-}
-
 /// Compiles the table of functions of an image whose code is at the addresses `code`.
 pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Compiled {
     let entries = entries(pe, code, damage);
-    let code = code.first().zip(code.last()).map_or(0, |(first, last)| last.end.saturating_sub(first.start));
     let mut compiler = Compiler {
         image: Image::new(pe),
         functions: Functions::default(),
         known: HashMap::new(),
-        builder: TableBuilder::new(4 * entries.len(), code.min(1 << 28) as usize),
+        builder: TableBuilder::new(4 * entries.len(), extent(code)),
         // Each step takes two bytes of the image at least; frames that are chained to others repeat theirs.
         budget: pe.source().len() as usize,
     };
@@ -111,7 +101,8 @@ pub(crate) fn compile<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &m
         }
     }
     let covered = compiler.functions.ranges.iter().map(|function| function.start..function.end).collect();
-    Compiled { table: compiler.builder.finish(), functions: compiler.functions, covered }
+    let functions = crate::pe::Functions::X86_64(compiler.functions);
+    Compiled { table: compiler.builder.finish(), functions, covered }
 }
 
 /// An entry of the table ("struct RUNTIME_FUNCTION").
@@ -124,13 +115,7 @@ struct Entry {
 
 /// The entries by address, without those that overlap one before them.
 fn entries<S: ByteSource>(pe: &Pe<S>, code: &[Range<u32>], damage: &mut Damage) -> Vec<Entry> {
-    let Some((address, size)) = pe.directory(Directory::Exceptions) else { return Vec::new() };
-    let room = pe.file_range(address).map_or(0, |(_, room)| room);
-    let bytes = pe.read_at(address, size.min(room)).unwrap_or_else(|error| {
-        damage.add(|| format!("the table of functions is unreadable: {error}"));
-        Vec::new()
-    });
-    let words: Vec<u32> = bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let words = table_of_functions(pe, damage);
     let entries = words.as_chunks().0.iter().map(|&[start, end, info]| Entry { start, end, info });
     let mut entries: Vec<_> = entries.filter_map(|entry| within(code, entry)).collect();
     entries.sort_by_key(|entry| entry.start);

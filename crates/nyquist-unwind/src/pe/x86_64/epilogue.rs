@@ -55,8 +55,7 @@ impl Pattern {
             }
             bytes.push(0x58 | register & 7);
         }
-        let is_frame = |operation| matches!(operation, Operation::Allocate(_) | Operation::SetFrame);
-        let has_allocation = info.steps.iter().any(|step| is_frame(step.operation));
+        let has_allocation = info.steps.iter().any(|step| matches!(step.operation, Operation::Allocate(_)));
         let (stated, stated_size) = (info.epilogues.clone(), info.epilogue_size);
         let moves = has_allocation || !pops.is_empty();
         (moves && pops.len() <= MAX_POPS).then_some(Self { pops, bytes, has_allocation, stated, stated_size })
@@ -86,9 +85,9 @@ impl Pattern {
     fn next_candidate(&self, code: &[u8], from: usize) -> Option<usize> {
         let rest = code.get(from..)?;
         let found = match self.bytes.first() {
-            None => rest
-                .iter()
-                .position(|byte| matches!(byte, 0xc2 | 0xc3 | 0xe9 | 0xeb | 0xf2 | 0xf3 | 0x48 | 0xff)),
+            None => {
+                rest.iter().position(|byte| matches!(byte, 0xc3 | 0xe9 | 0xeb | 0xf2 | 0xf3 | 0x48 | 0xff))
+            }
             Some(first) => {
                 let mut at = 0;
                 loop {
@@ -134,7 +133,7 @@ fn leaving_instruction(code: &[u8], at: usize) -> Option<usize> {
     let len = match bytes {
         [0xc3, ..] => 1,
         [0xf2 | 0xf3, 0xc3, ..] | [0xff, 0xe0..=0xe7, ..] => 2,
-        [0xc2, _, _, ..] | [0x41 | 0x48 | 0x49, 0xff, 0xe0..=0xe7, ..] => 3,
+        [0x41 | 0x48 | 0x49, 0xff, 0xe0..=0xe7, ..] => 3,
         [0xeb, distance, ..] => jump(2, i64::from(*distance as i8), code, at)?,
         [0xe9, rest @ ..] => jump(5, i32::from_le_bytes(*rest.first_chunk()?).into(), code, at)?,
         [0xff, 0x25, _, _, _, _, ..] => 6,
@@ -151,13 +150,17 @@ fn jump(len: usize, distance: i64, code: &[u8], at: usize) -> Option<usize> {
 }
 
 /// Whether the instruction before `end` can be one that gives the allocation back: `add rsp, n`, `lea rsp, [register + n]`,
-/// `mov rsp, register`, or `pop` of a register that functions need not keep.
+/// `mov rsp, register`, or `pop` of a register that functions need not keep. The opcodes of such a `pop` are those of additions and
+/// multiplications of vectors too, behind their prefixes.
 fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
     let Some(before) = code.get(start..end) else { return false };
     let ends_with = |len: usize, test: fn(&[u8]) -> bool| {
         before.len().checked_sub(len).and_then(|at| before.get(at..)).is_some_and(test)
     };
-    ends_with(1, |bytes| matches!(bytes, [0x58..=0x5a]))
+    let is_arithmetic = ends_with(2, |bytes| bytes.starts_with(&[0x0f]))
+        || ends_with(3, |bytes| bytes.starts_with(&[0xc5]))
+        || ends_with(4, |bytes| bytes.starts_with(&[0xc4]));
+    (ends_with(1, |bytes| matches!(bytes, [0x58..=0x5a])) && !is_arithmetic)
         || ends_with(4, |bytes| matches!(bytes, [0x48, 0x83, 0xc4, _] | [0x48 | 0x49, 0x8d, 0x60..=0x67, _]))
         || ends_with(5, |bytes| matches!(bytes, [0x49, 0x8d, 0x64, 0x24, _]))
         || ends_with(7, |bytes| {
@@ -173,7 +176,7 @@ fn gives_back(code: &[u8], start: usize, end: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pe::info::Step;
+    use crate::pe::x86_64::info::Step;
 
     fn check(pushes: &[u8], allocation: u32, code: &[&[u8]], expected: &[&[(usize, u8)]]) {
         let allocate = Some(Operation::Allocate(allocation)).filter(|_| allocation > 0);
@@ -240,6 +243,23 @@ mod tests {
             check(&[5], 0x100, &[way, &[0x5d], RET], &[&[(way.len(), 1), (way.len() + 1, 0)]]);
         }
         check(&[5], 0x100, &[&[0x48, 0x83, 0xec, 0x28, 0x5d], RET], &[]);
+    }
+
+    #[test]
+    fn arithmetic_with_vectors_gives_nothing_back() {
+        // mulsd xmm0, xmm2; addsd xmm0, xmm1: no `pop rcx; ret 0xff2`. addsd xmm5, xmm1; vaddsd xmm5, xmm1, xmm1.
+        check(&[], 0x28, &[&[0xf2, 0x0f, 0x59, 0xc2, 0xf2, 0x0f, 0x58, 0xc1]], &[]);
+        check(&[], 0x28, &[&[0xf2, 0x0f, 0x58, 0xe9, 0, 0, 0, 1]], &[]);
+        check(&[], 0x28, &[&[0xc5, 0xf3, 0x58, 0xe9, 0, 0, 0, 1]], &[]);
+    }
+
+    #[test]
+    fn a_frame_register_without_an_allocation_needs_nothing_given_back() {
+        let steps = [Operation::SetFrame, Operation::Push(5)].map(|operation| Step { offset: 0, operation });
+        let pattern = Pattern::new(&Info { steps: steps.to_vec(), ..Info::default() }).unwrap();
+        // mov eax, edx; pop rbp; ret
+        let found = pattern.find(&[0x89, 0xd0, 0x5d, 0xc3], 0);
+        assert_eq!(found.iter().map(|epilogue| epilogue.end).collect::<Vec<_>>(), [4]);
     }
 
     #[test]

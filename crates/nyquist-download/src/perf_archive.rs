@@ -1,0 +1,226 @@
+//! The archive that `perf archive` makes of a recording's binaries, unpacked once into a cache of its own.
+//!
+//! Of an entry's path (Linux: `tools/perf/perf-archive.sh` and `util/build-id.c`) only the last two parts count, the build id
+//! and the kind of file. What is written is named by these, so that no archive can write anywhere else.
+
+use crate::cache_file::{Owner, PendingFile, entries, remove};
+use nyquist_object::BuildId;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+/// What the names of archives end in; the first is what perf makes.
+const ENDINGS: [&str; 5] = [".tar.bz2", ".tar.gz", ".tar.zst", ".tar.xz", ".tar"];
+
+/// The files of a build id that are of use.
+const KINDS: [&str; 2] = ["elf", "debug"];
+
+/// More than that is not unpacked of an archive: a small one can hold very much.
+const MOST_BYTES: u64 = 16 << 30;
+
+/// What was not used for so long is removed when another archive is unpacked.
+const KEEP_UNUSED: Duration = Duration::from_hours(24 * 7);
+
+/// The file that says that all of an archive is there.
+const COMPLETE: &str = "complete";
+
+/// How deep files lie in the cache: `ARCHIVE/.build-id/xx/yyyy/elf`.
+const DEPTH: usize = 4;
+
+/// An archive of binaries that lies beside the recording that it belongs to.
+#[derive(Debug)]
+pub struct PerfArchive {
+    path: PathBuf,
+    cache: PathBuf,
+    folder: PathBuf,
+    owner: Owner,
+}
+
+impl PerfArchive {
+    /// Whether a file is an archive by its name.
+    pub fn has_name_of_one(path: &Path) -> bool {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        ENDINGS.iter().any(|ending| name.ends_with(ending))
+    }
+
+    /// The archive of a recording, which is called after it; `None` where there is none, or none that can be looked at.
+    /// `cache` is for such archives alone, and new files in it are given to `owner`, a user and a group.
+    pub fn of_recording(recording: &Path, cache: &Path, owner: Option<(u32, u32)>) -> Option<Self> {
+        let path = ENDINGS.iter().find_map(|ending| {
+            let mut name = recording.as_os_str().to_owned();
+            name.push(ending);
+            Some(PathBuf::from(name)).filter(|archive| archive.is_file())
+        })?;
+        // Another archive of the same name is another one.
+        let metadata = fs::metadata(&path).ok()?;
+        let mut hasher = DefaultHasher::new();
+        (path.canonicalize().ok()?, metadata.len(), metadata.mtime(), metadata.mtime_nsec())
+            .hash(&mut hasher);
+        let folder = cache.join(format!("{:016x}", hasher.finish()));
+        Some(Self { path, cache: cache.to_owned(), folder, owner })
+    }
+
+    /// The archive itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where its files are when it is unpacked, as perf's cache has them: `.build-id/xx/yyyy/elf`.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether it was unpacked before.
+    pub fn is_unpacked(&self) -> bool {
+        self.folder.join(COMPLETE).is_file()
+    }
+
+    /// Unpacks it. Each file appears whole; what an archive holds that is damaged further on stays.
+    pub fn unpack(&self) -> io::Result<()> {
+        // A cache that cannot be cleaned can still be used.
+        let _ = self.remove_unused();
+        let mut archive = tar::Archive::new(decoder(&self.path)?);
+        let mut left = MOST_BYTES;
+        for entry in archive.entries()? {
+            let mut entry = entry?;
+            let Some(name) = place_in_cache(&entry.path()?).filter(|_| entry.header().entry_type().is_file())
+            else {
+                continue;
+            };
+            left = left.checked_sub(entry.size()).ok_or_else(|| {
+                io::Error::new(io::ErrorKind::FileTooLarge, "it holds more than 16 GB of binaries")
+            })?;
+            let mut pending = PendingFile::create(&self.folder.join(name), self.owner)?;
+            if io::copy(&mut entry, &mut pending.file)? < entry.size() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            pending.keep(0o400)?;
+        }
+        PendingFile::create(&self.folder.join(COMPLETE), self.owner)?.keep(0o600)
+    }
+
+    fn remove_unused(&self) -> io::Result<()> {
+        let now = SystemTime::now();
+        for entry in entries(&self.cache, DEPTH)? {
+            let age = entry.used.and_then(|used| now.duration_since(used).ok());
+            if age.is_some_and(|age| age > KEEP_UNUSED) {
+                // Without the file that says so, the archive is not complete any more.
+                let top = entry.path.strip_prefix(&self.cache).ok().and_then(|path| path.iter().next());
+                if let Some(top) = top {
+                    let _ = fs::remove_file(self.cache.join(top).join(COMPLETE));
+                }
+                remove(&entry.path, &self.cache)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a file of an archive belongs in the cache; `None` for what is of no use.
+fn place_in_cache(path: &Path) -> Option<PathBuf> {
+    let kind = KINDS.into_iter().find(|kind| path.file_name().is_some_and(|name| name == *kind))?;
+    let id = BuildId::from_hex(path.parent()?.file_name()?.to_str()?)?.to_string();
+    let (first, rest) = id.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    Some([".build-id", first, rest, kind].iter().collect())
+}
+
+fn decoder(path: &Path) -> io::Result<Box<dyn Read>> {
+    let file = BufReader::new(File::open(path)?);
+    let ending = path.extension().unwrap_or_default().to_str();
+    Ok(match ending {
+        Some("bz2") => Box::new(bzip2::bufread::MultiBzDecoder::new(file)),
+        Some("gz") => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        Some("xz") => Box::new(lzma_rust2::XzReader::new(file, true)),
+        Some("zst") => Box::new(
+            ruzstd::decoding::StreamingDecoder::new(file)
+                .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))?,
+        ),
+        _ => Box::new(file),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+
+    const ID: &str = "4a5a9b0affb66c437abcd455d2738af879985fa9";
+
+    /// A folder of its own, removed in the end.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nyquist-archive-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut tar = tar::Builder::new(Vec::new());
+        for (path, bytes) in files {
+            let mut header = tar::Header::new_gnu();
+            header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o755);
+            header.set_cksum();
+            tar.append(&header, *bytes).unwrap();
+        }
+        tar.into_inner().unwrap()
+    }
+
+    fn archive_of(folder: &Path) -> PerfArchive {
+        PerfArchive::of_recording(&folder.join("perf.data"), &folder.join("cache"), None).unwrap()
+    }
+
+    #[test]
+    fn binaries_are_unpacked_under_their_build_ids() {
+        let folder = Folder::new("binaries");
+        let (elf, debug) = (format!("usr/bin/app/{ID}/elf"), format!("usr/bin/app/{ID}/debug"));
+        let tar = tar_of(&[(&elf, b"binary"), (&debug, b"names"), (&format!("x/{ID}/probes"), b"")]);
+        let mut packed = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+        packed.write_all(&tar).unwrap();
+        fs::write(folder.0.join("perf.data.tar.bz2"), packed.finish().unwrap()).unwrap();
+        let archive = archive_of(&folder.0);
+        assert!(!archive.is_unpacked());
+        archive.unpack().unwrap();
+        assert!(archive.is_unpacked() && archive_of(&folder.0).is_unpacked());
+        let place = archive.folder().join(".build-id/4a/5a9b0affb66c437abcd455d2738af879985fa9");
+        assert_eq!(fs::read(place.join("elf")).unwrap(), b"binary");
+        assert_eq!(fs::read(place.join("debug")).unwrap(), b"names");
+        assert_eq!(fs::read_dir(place).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn nothing_is_written_anywhere_else() {
+        let check = |path: &str, expected: Option<&str>| {
+            assert_eq!(place_in_cache(Path::new(path)), expected.map(PathBuf::from), "{path}");
+        };
+        check("a/../../abcd/elf", Some(".build-id/ab/cd/elf"));
+        check("/etc/abcd/elf", Some(".build-id/ab/cd/elf"));
+        for path in ["elf", "../elf", "ab/elf", "abc/elf", "xy00/elf", "abcd/..", "abcd/vdso/", ""] {
+            check(path, None);
+        }
+    }
+
+    #[test]
+    fn a_damaged_archive_gives_what_stands_before_the_damage() {
+        let folder = Folder::new("damaged");
+        let tar = tar_of(&[("a/abcd/elf", b"first"), ("b/ef01/elf", &[7; 4000])]);
+        fs::write(folder.0.join("perf.data.tar"), &tar[..2000]).unwrap();
+        let archive = archive_of(&folder.0);
+        assert!(archive.unpack().is_err() && !archive.is_unpacked());
+        assert_eq!(fs::read(archive.folder().join(".build-id/ab/cd/elf")).unwrap(), b"first");
+        assert!(!archive.folder().join(".build-id/ef/01/elf").exists());
+    }
+}

@@ -1,0 +1,278 @@
+//! Finding the files of a module of macOS: its image, and its debug info.
+//!
+//! The order of the places:
+//!
+//! 1. the **image**: the alternatives, the recorded path, and its name in each of the user's folders; of a universal file
+//!    the one of its files that has the UUID;
+//! 2. the **`.dSYM`** bundle, where the image holds no debug info: beside the image as `NAME.dSYM`, beside the bundles that
+//!    the image is in (`App.app.dSYM`, `Lib.framework.dSYM`), and in each of the user's folders as `NAME.dSYM`,
+//!    `App.app.dSYM` or `UUID.dSYM`; or a file without a bundle, as `dsymutil --flat` makes it: `NAME.dwarf`, or, in the
+//!    user's folders, `NAME`;
+//! 3. a **Breakpad symbol file** in the user's folders: `NAME.sym`, `NAME/ID/NAME.sym`;
+//! 4. the **object files** that the image was linked from, or the archives of such: where they were, in each of the user's
+//!    folders by their path and by their name. They must not have been modified since.
+//!
+//! Where there is no `.dSYM`, a [`Fetch`](crate::Fetch) is asked for the Breakpad symbol file.
+//!
+//! The UUID must be the one of the recording, or, where that has none, of the image.
+
+use crate::file_kind::FileKind;
+use crate::find::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
+use crate::macho::{DebugMap, Image, choose, find_object, id_of, images};
+use crate::section::Source;
+use crate::{RemoteFile, breakpad, layouts};
+use nyquist_object::macho::FileKind as Kind;
+use nyquist_object::{DebugId, MachO, ModuleId, ObjectError};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// How the files begin: a Mach-O file of 64 bits, or a universal file.
+const MAGIC: [[u8; 4]; 3] = [[0xcf, 0xfa, 0xed, 0xfe], [0xca, 0xfe, 0xba, 0xbe], [0xca, 0xfe, 0xba, 0xbf]];
+
+/// The most files of one bundle that are looked at.
+const MAX_IN_BUNDLE: usize = 16;
+
+/// The most object files, and archives of such, of which is said what came of looking for them.
+const MAX_OBJECTS_TOLD: usize = 32;
+
+impl Search<'_> {
+    /// Whether the module is one of macOS: by its id, or how the files that may be it begin.
+    pub(crate) fn is_of_macos(&self) -> bool {
+        match &self.request.id {
+            Some(ModuleId::MachUuid(_)) => true,
+            // Other tools write a UUID as they write a build id.
+            Some(ModuleId::BuildId(id)) if id.as_bytes().len() == 16 => self.has_macos_file(),
+            Some(_) => false,
+            None => self.has_macos_file(),
+        }
+    }
+
+    fn has_macos_file(&self) -> bool {
+        let binaries = self.macos_binary_places().into_iter();
+        let mut places = binaries.chain(self.bundles().into_iter().flat_map(|bundle| files_of(&bundle)));
+        places.any(|path| begins_as_macho(&path))
+    }
+
+    /// The id that is asked for.
+    fn wanted_macos_id(&self) -> Option<DebugId> {
+        match &self.request.id {
+            Some(ModuleId::BuildId(id)) => Some(DebugId::new(id.as_bytes().try_into().ok()?, 0)),
+            Some(id) => Some(id.debug_id()),
+            None => self.request.debug_id,
+        }
+    }
+
+    /// Finds the image and its debug info.
+    pub(crate) fn run_for_macos(&mut self) {
+        let binary = self.macos_binary();
+        self.found.slice = self.wanted_macos_id().or_else(|| id_of(binary.as_ref()?));
+        if binary.as_ref().is_some_and(MachO::has_debug_info) {
+            return;
+        }
+        let Some(id) = self.found.slice else { return };
+        let places = self.macos_debug_places(id);
+        if self.macos_debug_file(places, id) || self.fetch_for_macos(id) {
+            return;
+        }
+        self.object_files(binary.as_ref());
+    }
+
+    /// Finds the image alone.
+    pub(crate) fn macos_binary(&mut self) -> Option<Image> {
+        let wanted = self.wanted_macos_id();
+        for path in self.macos_binary_places() {
+            let opened = open_image(&path, wanted).and_then(|(image, file)| match image.kind() {
+                Kind::DebugSymbols => Err(Outcome::Unreadable("it holds debug info alone".to_owned())),
+                _ => Ok((image, file)),
+            });
+            if let Some((image, file)) = self.note(Wanted::Binary, path, opened) {
+                self.found.binary = Some(file);
+                return Some(image);
+            }
+        }
+        None
+    }
+
+    fn macos_binary_places(&self) -> Vec<PathBuf> {
+        let mut places: Vec<PathBuf> = self.places_of_process().cloned().collect();
+        let name = self.macos_name();
+        places.extend(
+            self.paths.symbol_dirs.iter().filter(|_| !name.is_empty()).map(|folder| folder.join(&name)),
+        );
+        places
+    }
+
+    fn macos_name(&self) -> OsString {
+        self.request.path.file_name().unwrap_or_default().to_owned()
+    }
+
+    /// The bundles that may have the debug info.
+    fn bundles(&self) -> Vec<PathBuf> {
+        let binary = self.found.binary.as_ref().map(|file| &file.path);
+        let mut names = Vec::new();
+        let mut bundles = Vec::new();
+        for path in binary.into_iter().chain(self.places_of_process()) {
+            // `App.app/Contents/MacOS/App` is in a bundle that has its debug info beside it, too.
+            let is_bundle = |folder: &&Path| folder.extension().is_some();
+            let outer = path.ancestors().skip(1).filter(is_bundle);
+            for path in std::iter::once(path.as_path()).chain(outer) {
+                let Some(name) = path.file_name() else { continue };
+                let name = with_suffix(name, ".dSYM");
+                bundles.push(path.with_file_name(&name));
+                names.push(name);
+            }
+        }
+        let uuid = self.found.slice.or_else(|| self.wanted_macos_id()).map(uuid_of);
+        names.extend(uuid.map(|uuid| format!("{uuid}.dSYM").into()));
+        for folder in &self.paths.symbol_dirs {
+            bundles.extend(names.iter().map(|name| folder.join(name)));
+        }
+        without_doubles(bundles)
+    }
+
+    fn macos_debug_places(&self, id: DebugId) -> Vec<PathBuf> {
+        let name = self.macos_name();
+        let flat = with_suffix(&name, ".dwarf");
+        let mut places: Vec<PathBuf> = self.bundles().iter().flat_map(|bundle| files_of(bundle)).collect();
+        let binary = self.found.binary.as_ref().map(|file| &file.path);
+        places.extend(
+            binary.into_iter().chain(self.places_of_process()).map(|path| path.with_file_name(&flat)),
+        );
+        let debug_name = self.macos_debug_name();
+        for folder in self.paths.symbol_dirs.iter().filter(|_| !name.is_empty()) {
+            places.extend([folder.join(&flat), folder.join(&name)]);
+            places.push(folder.join(layouts::symbol_file_name(&debug_name)));
+            places.extend(layouts::breakpad(&debug_name, id).map(|path| folder.join(path)));
+        }
+        without_doubles(places)
+    }
+
+    fn macos_debug_name(&self) -> String {
+        let stated = layouts::file_name(&self.request.debug_name);
+        if stated.is_empty() { self.macos_name().to_string_lossy().into_owned() } else { stated.to_owned() }
+    }
+
+    /// Opens one path after the other until one is the debug file.
+    fn macos_debug_file(&mut self, places: Vec<PathBuf>, id: DebugId) -> bool {
+        // The image itself may be among them.
+        let binary = self.found.binary.as_ref().map(|file| file.path.clone());
+        for path in places.into_iter().filter(|path| Some(path) != binary.as_ref()) {
+            let opened = open_debug_file(&path, id);
+            if let Some(file) = self.note(Wanted::DebugFile, path, opened) {
+                self.found.debug_file = Some(file);
+                return true;
+            }
+        }
+        false
+    }
+
+    fn fetch_for_macos(&mut self, id: DebugId) -> bool {
+        let Some(fetch) = self.fetch else { return false };
+        let name = self.macos_debug_name();
+        let check = |path: &Path| match open_debug_file(path, id) {
+            Ok(_) => Outcome::Used,
+            Err(outcome) => outcome,
+        };
+        let fetched = fetch.fetch(&RemoteFile::Breakpad { name: &name, id }, &check);
+        let attempt = |(path, outcome)| Attempt { wanted: Wanted::DebugFile, path, outcome };
+        self.found.tried.extend(fetched.tried.into_iter().map(attempt));
+        self.found.debug_file = fetched.path.and_then(|path| open_debug_file(&path, id).ok());
+        self.found.debug_file.is_some()
+    }
+
+    /// Says of the first object files whether they are still there. They are opened when they are asked for.
+    fn object_files(&mut self, binary: Option<&Image>) {
+        let folders = self.paths.symbol_dirs.clone();
+        let Some(map) = binary.and_then(DebugMap::read) else { return };
+        let mut seen = BTreeSet::new();
+        let files = map.objects().iter().filter(|object| seen.insert(object.file.clone()));
+        for object in files.take(MAX_OBJECTS_TOLD) {
+            find_object(object, &folders, |path, outcome| {
+                let (path, outcome) = (path.to_owned(), outcome.clone());
+                let is_used = outcome == Outcome::Used;
+                self.found.tried.push(Attempt { wanted: Wanted::ObjectFile, path, outcome });
+                is_used
+            });
+        }
+        self.found.split_folders = folders;
+    }
+
+    /// Notes what came of a path.
+    fn note<T>(&mut self, wanted: Wanted, path: PathBuf, opened: Result<T, Outcome>) -> Option<T> {
+        let (outcome, opened) = match opened {
+            Ok(opened) => (Outcome::Used, Some(opened)),
+            Err(outcome) => (outcome, None),
+        };
+        self.found.tried.push(Attempt { wanted, path, outcome });
+        opened
+    }
+}
+
+/// Opens a Mach-O file, of a universal one the file that is wanted.
+fn open_image(path: &Path, wanted: Option<DebugId>) -> Result<(Image, OpenFile), Outcome> {
+    let source = open_source(path)?;
+    let opened =
+        images(&(source.clone() as Source)).map_err(|error| Outcome::Unreadable(error.to_string()))?;
+    let ids: Vec<_> = opened.iter().map(id_text).collect();
+    let image = choose(opened, wanted).ok_or_else(|| Outcome::OtherIdentity(ids.join(", ")))?;
+    Ok((image, OpenFile { path: path.to_owned(), source }))
+}
+
+/// Opens a debug file: one with debug info, or a Breakpad symbol file.
+fn open_debug_file(path: &Path, id: DebugId) -> Result<OpenFile, Outcome> {
+    let unreadable = |error: ObjectError| Outcome::Unreadable(error.to_string());
+    let source = open_source(path)?;
+    if let FileKind::Breakpad(symbols) = FileKind::open(source.clone() as Source).map_err(unreadable)? {
+        let found = breakpad::debug_id(&symbols).map_err(unreadable)?;
+        if found != id {
+            return Err(Outcome::OtherIdentity(format!("debug id {}", found.breakpad())));
+        }
+        return Ok(OpenFile { path: path.to_owned(), source });
+    }
+    let (image, file) = open_image(path, Some(id))?;
+    if !image.has_debug_info() {
+        return Err(Outcome::Unreadable("it holds no debug info".to_owned()));
+    }
+    Ok(file)
+}
+
+/// The files in a bundle: the one that is named as the bundle is, then the others.
+fn files_of(bundle: &Path) -> Vec<PathBuf> {
+    let folder = bundle.join("Contents/Resources/DWARF");
+    let entries = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+    let mut found: Vec<_> = entries.take(MAX_IN_BUNDLE).map(|entry| entry.path()).collect();
+    let own = bundle.file_stem().map(OsStr::to_owned).unwrap_or_default();
+    found.sort_by_key(|path| (path.file_name() != Some(&own), path.clone()));
+    // A bundle that is not there is told of by the file that it would have.
+    if found.is_empty() { vec![folder.join(own)] } else { found }
+}
+
+fn begins_as_macho(path: &Path) -> bool {
+    let mut start = [0; 4];
+    let file = crate::find::open_regular(path);
+    file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && MAGIC.contains(&start)
+}
+
+fn id_text(image: &Image) -> String {
+    image.uuid().map_or_else(|| "no UUID".to_owned(), |uuid| format!("UUID {}", uuid.grouped()))
+}
+
+/// The UUID in an id, in groups.
+fn uuid_of(id: DebugId) -> String {
+    let text = id.breakpad();
+    let digits = text.get(..32).unwrap_or_default();
+    nyquist_object::MachUuid::from_text(digits).map(|uuid| uuid.grouped()).unwrap_or_default()
+}
+
+fn without_doubles(places: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut seen = BTreeSet::new();
+    places.into_iter().filter(|place| seen.insert(place.clone())).collect()
+}
+
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(suffix);
+    name
+}

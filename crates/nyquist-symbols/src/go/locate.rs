@@ -1,0 +1,107 @@
+//! Finding Go's function tables in a file: by the name of their section, or, where a file has no sections or its linker
+//! has merged them, by how the tables begin.
+
+use super::header::{Header, Version};
+use super::memory::for_each_chunk;
+use crate::section::{Section, Source};
+use nyquist_object::{ByteSource, Elf};
+
+/// The tables' own section; in position-independent programs, whose pointers are filled when they are loaded, the second.
+const NAMED: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+
+/// The sections that the linkers of C merge them into.
+const MERGED: [&str; 2] = [".data.rel.ro", ".rodata"];
+
+/// The sections that tell that a file is of Go.
+const MARKS: [&str; 2] = [".go.buildinfo", ".note.go.buildid"];
+
+/// Whether a file is of Go, as far as the names of its sections tell.
+pub(crate) fn is_go<S: ByteSource>(elf: &Elf<S>) -> bool {
+    NAMED.iter().chain(&MARKS).any(|name| elf.section(name).is_some())
+}
+
+/// Whether a file has the tables, as far as the names of its sections tell.
+pub(crate) fn has_tables<S: ByteSource>(elf: &Elf<S>) -> bool {
+    let has_bytes = |names: &[&str]| {
+        names
+            .iter()
+            .filter_map(|name| elf.section(name))
+            .any(|section| section.has_bytes() && section.size > 0)
+    };
+    has_bytes(&NAMED) || is_go(elf) && has_bytes(&MERGED)
+}
+
+/// The tables: their bytes, and as many behind them as there are in one piece.
+#[derive(Debug)]
+pub(super) struct Located {
+    pub(super) table: Section,
+    pub(super) address: u64,
+    pub(super) header: Header,
+}
+
+/// A piece of the file: where it is in memory and in the file, and its size.
+#[derive(Clone, Copy)]
+struct Piece {
+    address: u64,
+    offset: u64,
+    size: u64,
+}
+
+/// Finds the tables of a file.
+pub(super) fn locate(elf: &Elf<Source>) -> Option<Located> {
+    let named = sections(elf, &NAMED).into_iter().find_map(|piece| piece.tables_at(elf, 0));
+    named.or_else(|| suspects(elf).into_iter().find_map(|piece| piece.search(elf)))
+}
+
+fn sections(elf: &Elf<Source>, names: &[&str]) -> Vec<Piece> {
+    let found = names.iter().filter_map(|name| elf.section(name)).filter(|section| section.has_bytes());
+    let piece = found.map(|section| Piece {
+        address: section.address.0,
+        offset: section.offset.0,
+        size: section.size,
+    });
+    piece.collect()
+}
+
+/// The pieces that may hold the tables somewhere.
+fn suspects(elf: &Elf<Source>) -> Vec<Piece> {
+    if MARKS.iter().any(|name| elf.section(name).is_some()) {
+        return sections(elf, &MERGED);
+    }
+    // The first section is the null one.
+    if elf.sections().len() > 1 {
+        return Vec::new();
+    }
+    let segments = elf.segments().iter();
+    let piece = segments.map(|segment| Piece {
+        address: segment.address.0,
+        offset: segment.offset.0,
+        size: segment.file_size,
+    });
+    piece.collect()
+}
+
+impl Piece {
+    /// The tables that begin `at` bytes behind the piece's start.
+    fn tables_at(self, elf: &Elf<Source>, at: u64) -> Option<Located> {
+        let address = self.address.checked_add(at)?;
+        let table = Section::at(elf.source(), self.offset.checked_add(at)?, self.size.checked_sub(at)?);
+        let header = Header::parse(&table)?;
+        Some(Located { table, address, header })
+    }
+
+    fn search(self, elf: &Elf<Source>) -> Option<Located> {
+        let mut places = Vec::new();
+        for_each_chunk(&Section::at(elf.source(), self.offset, self.size), |at, bytes| {
+            let words = bytes.as_chunks::<8>().0.iter().enumerate();
+            let found = words.filter(|(_, word)| begins_tables(**word));
+            places.extend(found.map(|(index, _)| at + index as u64 * 8));
+        });
+        places.into_iter().find_map(|at| self.tables_at(elf, at))
+    }
+}
+
+/// Whether the tables can begin with these bytes.
+fn begins_tables([a, b, c, d, rest @ ..]: [u8; 8]) -> bool {
+    Version::of_magic([a, b, c, d]).is_some() && matches!(rest, [0, 0, 1 | 2 | 4, 4 | 8])
+}

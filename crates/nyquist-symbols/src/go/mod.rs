@@ -1,0 +1,215 @@
+//! Go's own function tables (`.gopclntab`), which every Go program carries for its runtime, stripped or not: from
+//! addresses to functions, files, lines and inlined calls.
+//!
+//! The layout is that of Go's `runtime/symtab.go` and `debug/gosym` and of "Go 1.2 Runtime Symbol Information"
+//! (golang.org/s/go12symtab), in the versions of Go 1.2, 1.16, 1.18 and 1.20. Inlined calls are known since Go 1.16.
+
+mod functions;
+mod header;
+mod locate;
+mod memory;
+mod module_data;
+mod pc_values;
+
+use crate::Frame;
+use crate::dwarf::Found;
+use crate::section::{Section, Source};
+use functions::{Function, Inlined, Record, functions};
+use header::{Header, Version};
+use locate::{Located, locate};
+pub(crate) use locate::{has_tables, is_go};
+use memory::Memory;
+use module_data::ModuleData;
+use nyquist_object::{Elf, Svma};
+use pc_values::PcValues;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, OnceLock};
+
+/// The deepest nesting of inlined calls that is followed; the compiler stops long before.
+const MAX_DEPTH: usize = 256;
+
+/// The function tables of one program.
+#[derive(Debug)]
+pub(crate) struct GoTables {
+    table: Section,
+    /// Where the tables are in memory.
+    address: u64,
+    header: Header,
+    memory: Memory,
+    layout: OnceLock<Layout>,
+}
+
+/// What is read when an address is first asked for.
+#[derive(Debug)]
+struct Layout {
+    functions: Vec<Function>,
+    function_data: Option<u64>,
+}
+
+impl GoTables {
+    /// Finds the tables of a program; `None` where there are none.
+    pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
+        let Located { table, address, header } = locate(elf)?;
+        Some(Self { table, address, header, memory: Memory::of(elf), layout: OnceLock::new() })
+    }
+
+    fn layout(&self) -> &Layout {
+        self.layout.get_or_init(|| {
+            let Self { table, header, memory, address, .. } = self;
+            let data = ModuleData::find(memory, *address, header);
+            // Where other linkers than Go's own leave it to be filled at start, and since Go 1.26, the header is silent.
+            let stated = Some(header.text).filter(|&text| text != 0);
+            let text = stated.or(data.map(|data| data.text)).unwrap_or(0);
+            Layout {
+                functions: functions(table, header, memory, *address, text),
+                function_data: data.and_then(|data| data.function_data),
+            }
+        })
+    }
+
+    /// The number of the function that an address is in.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
+        let functions = &self.layout().functions;
+        let after = functions.partition_point(|function| function.start <= address);
+        let number = after.checked_sub(1)?;
+        functions.get(number).filter(|function| address < function.end).map(|_| number as u64)
+    }
+
+    /// Answers for `wanted`, addresses of the function of that number.
+    pub(crate) fn look_up(&self, number: u64, wanted: &[u64]) -> Vec<Found> {
+        match self.body(number) {
+            Some(mut body) => wanted.iter().map(|&address| body.find(address)).collect(),
+            None => vec![Found::default(); wanted.len()],
+        }
+    }
+
+    /// Whether the function names a source file.
+    pub(crate) fn names_source(&self, number: u64, file: &str) -> bool {
+        let Some(mut body) = self.body(number) else { return false };
+        let mut files: Vec<u32> = body.files.all().collect();
+        files.sort_unstable();
+        files.dedup();
+        files.into_iter().any(|index| body.path(index).is_some_and(|path| *path == *file))
+    }
+
+    /// Each function's code and the position of its name in the tables.
+    pub(crate) fn names(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        self.layout().functions.iter().filter_map(|function| {
+            let name = self.header.names.checked_add(self.record(function)?.name.into())?;
+            Some((function.start, function.end, name))
+        })
+    }
+
+    /// The bytes in which these names are.
+    pub(crate) fn strings(&self) -> Section {
+        self.table.unread()
+    }
+
+    fn record(&self, function: &Function) -> Option<Record> {
+        let bases = (self.address, self.layout().function_data);
+        Record::read(function, &self.table, &self.header, &self.memory, bases)
+    }
+
+    fn body(&self, number: u64) -> Option<Body<'_>> {
+        let function = *self.layout().functions.get(usize::try_from(number).ok()?)?;
+        let record = self.record(&function)?;
+        let values = |position: u32| {
+            let header = &self.header;
+            let Some(offset) = header.values.checked_add(position.into()).filter(|_| position != 0) else {
+                return PcValues::default();
+            };
+            let size = function.end - function.start;
+            PcValues::read(&self.table, offset, header.little_endian, header.quantum, size)
+        };
+        Some(Body {
+            tables: self,
+            function,
+            name: self.name(record.name),
+            unit: record.unit,
+            files: values(record.files),
+            lines: values(record.lines),
+            inlined: record.inlined.map(|inlined| (inlined, values(inlined.numbers))),
+            paths: FxHashMap::default(),
+        })
+    }
+
+    fn name(&self, position: u32) -> Option<Arc<str>> {
+        let name = self.table.string(self.header.names.checked_add(position.into())?)?;
+        (!name.is_empty()).then(|| String::from_utf8_lossy(&name).into())
+    }
+
+    /// The path of a file, by the number that a function of the compilation unit whose files begin at `unit` gives it.
+    fn path(&self, unit: u32, index: u32) -> Option<Arc<str>> {
+        let header = &self.header;
+        let number = |list: u64, index: u64| {
+            let bytes = self.table.window(list.checked_add(index * 4)?, 4)?;
+            crate::cursor::Cursor::new(&bytes, 0, header.little_endian).u32()
+        };
+        let position = if header.version == Version::Two {
+            number(header.files, index.into()).filter(|_| index != 0).map(u64::from)
+        } else {
+            // All ones are a file that is not named anywhere.
+            let position = number(header.units, u64::from(unit) + u64::from(index));
+            let position = position.filter(|&position| position != u32::MAX);
+            position.and_then(|position| header.files.checked_add(position.into()))
+        };
+        let path = self.table.string(position?)?;
+        (!path.is_empty()).then(|| String::from_utf8_lossy(&path).into())
+    }
+
+    /// A call that was inlined: the name of the function, and where in the function around it the call is, as the
+    /// distance of an instruction of that place (`inlinedCall`).
+    fn call(&self, calls: u64, number: u32) -> Option<(Option<Arc<str>>, u64)> {
+        let (size, name_at) = if self.header.version >= Version::Twenty { (16, 4) } else { (20, 12) };
+        let bytes = self.memory.window(calls.checked_add(u64::from(number) * size)?, size)?;
+        let mut cursor = self.memory.cursor(&bytes);
+        cursor.skip(name_at)?;
+        let (name, place) = (cursor.u32()?, cursor.u32()?);
+        Some((self.name(name), place.into()))
+    }
+}
+
+/// One function, its tables read.
+struct Body<'a> {
+    tables: &'a GoTables,
+    function: Function,
+    name: Option<Arc<str>>,
+    unit: u32,
+    files: PcValues,
+    lines: PcValues,
+    inlined: Option<(Inlined, PcValues)>,
+    paths: FxHashMap<u32, Option<Arc<str>>>,
+}
+
+impl Body<'_> {
+    fn find(&mut self, address: u64) -> Found {
+        let mut at = address.saturating_sub(self.function.start);
+        let mut frames = Vec::new();
+        while frames.len() < MAX_DEPTH
+            && let Some((name, place)) = self.call(at)
+        {
+            frames.push(self.frame(name, at));
+            at = place;
+        }
+        frames.push(self.frame(self.name.clone(), at));
+        let function = Svma(self.function.start)..Svma(self.function.end);
+        Found { frames, is_complete: true, function: Some(function) }
+    }
+
+    /// The call that the instruction at a distance was inlined by.
+    fn call(&self, at: u64) -> Option<(Option<Arc<str>>, u64)> {
+        let (inlined, numbers) = self.inlined.as_ref()?;
+        self.tables.call(inlined.calls, numbers.at(at)?)
+    }
+
+    fn frame(&mut self, function: Option<Arc<str>>, at: u64) -> Frame {
+        let file = self.files.at(at).and_then(|index| self.path(index));
+        let line = self.lines.at(at).filter(|&line| line != 0);
+        Frame { function, file, line, column: None }
+    }
+
+    fn path(&mut self, index: u32) -> Option<Arc<str>> {
+        let (tables, unit) = (self.tables, self.unit);
+        self.paths.entry(index).or_insert_with(|| tables.path(unit, index)).clone()
+    }
+}

@@ -1,0 +1,99 @@
+//! Tables of values by address: which file, line or inlined call each instruction of a function is of.
+
+use crate::cursor::Cursor;
+use crate::section::Section;
+
+/// The values of one function: up to which distance from its start each reaches.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct PcValues(Vec<(u64, i32)>);
+
+impl PcValues {
+    /// Reads the table at `offset`, as far as a function of `size` bytes needs it. What is damaged ends it
+    /// ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding").
+    pub(super) fn read(table: &Section, offset: u64, little_endian: bool, quantum: u64, size: u64) -> Self {
+        let rest = table.len().saturating_sub(offset);
+        // Where it ends is known only when it has been read.
+        let mut want = 1 << 10;
+        loop {
+            let Some(bytes) = table.window(offset, want) else { return Self::default() };
+            let mut values = Self::default();
+            let is_whole = values.decode(&mut Cursor::new(&bytes, 0, little_endian), quantum, size);
+            if is_whole.is_some() || want >= rest {
+                return values;
+            }
+            want *= 4;
+        }
+    }
+
+    /// Pairs of differences, of the value and of the address, each as a LEB128; `None` where the bytes end before
+    /// the table does.
+    fn decode(&mut self, cursor: &mut Cursor<'_>, quantum: u64, size: u64) -> Option<()> {
+        let (mut end, mut value) = (0_u64, -1_i32);
+        loop {
+            let difference = cursor.uleb()? as u32;
+            if difference == 0 && end != 0 {
+                return Some(());
+            }
+            // The lowest bit is the sign.
+            let sign = -((difference & 1) as i32);
+            value = value.wrapping_add((difference >> 1) as i32 ^ sign);
+            let advance = u64::from(cursor.uleb()? as u32) * quantum;
+            if advance == 0 {
+                return Some(());
+            }
+            end += advance;
+            self.0.push((end, value));
+            if end >= size {
+                return Some(());
+            }
+        }
+    }
+
+    /// The value at a distance from the function's start; `None` where there is none, or it is negative.
+    pub(super) fn at(&self, distance: u64) -> Option<u32> {
+        let index = self.0.partition_point(|&(end, _)| end <= distance);
+        self.0.get(index).and_then(|&(_, value)| u32::try_from(value).ok())
+    }
+
+    /// All values that are there, also more than once.
+    pub(super) fn all(&self) -> impl Iterator<Item = u32> {
+        self.0.iter().filter_map(|&(_, value)| u32::try_from(value).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8], quantum: u64, size: u64) -> PcValues {
+        let table = Section::Memory([&[0xee; 3], bytes].concat());
+        PcValues::read(&table, 3, true, quantum, size)
+    }
+
+    #[test]
+    fn values_reach_from_one_address_to_the_next() {
+        // -1 + 6 for 4 bytes, 5 - 3 for 2, 2 + 100 for 300.
+        let values = read(&[12, 4, 5, 2, 200, 1, 172, 2, 0, 9, 9], 1, 1000);
+        let found = [0, 3, 4, 5, 6, 305, 306].map(|distance| values.at(distance));
+        assert_eq!(found, [Some(5), Some(5), Some(2), Some(2), Some(102), Some(102), None]);
+        assert_eq!(values.all().collect::<Vec<_>>(), [5, 2, 102]);
+        assert_eq!(read(&[12, 4, 0], 4, 1000).at(15), Some(5), "in instructions of four bytes");
+    }
+
+    #[test]
+    fn no_value_is_no_value() {
+        // The first difference may be 0: -1 for 4 bytes, then 0.
+        let values = read(&[0, 4, 2, 4, 0], 1, 1000);
+        assert_eq!([0, 4].map(|distance| values.at(distance)), [None, Some(0)]);
+    }
+
+    #[test]
+    fn reading_ends_with_the_function_the_table_and_the_bytes() {
+        let long = [[2_u8, 1]; 1000].concat();
+        assert_eq!(read(&long, 1, 10).all().count(), 10);
+        assert_eq!(read(&long, 1, u64::MAX).all().count(), 1000, "beyond the first window");
+        assert_eq!(read(&[2, 0, 2, 0, 2, 0], 1, 10), PcValues::default(), "no progress");
+        assert_eq!(read(&[2, 4, 2], 1, 10).at(0), Some(0));
+        assert_eq!(PcValues::read(&Section::default(), u64::MAX, true, 1, 10), PcValues::default());
+    }
+}

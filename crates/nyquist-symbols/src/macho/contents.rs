@@ -1,0 +1,66 @@
+//! What a Mach-O file holds that names and stacks can be had from.
+
+use super::{DebugMap, Image, id_of, images, symbols};
+use crate::section::Source;
+use crate::{OpenFile, SymbolsError};
+use nyquist_object::macho::FileKind;
+use nyquist_object::{Architecture, DebugId, MachUuid, ObjectError};
+
+/// What one file holds for names and stacks; a universal file holds several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a thing of its own that a file has or lacks")]
+pub struct MachoContents {
+    /// The instruction set.
+    pub architecture: Architecture,
+    /// Whether its return addresses are signed (`arm64e`).
+    pub authenticates_pointers: bool,
+    /// The id that its linker gave it.
+    pub uuid: Option<MachUuid>,
+    /// The id by which a profile names it.
+    pub debug_id: Option<DebugId>,
+    /// Whether it is the file in a `.dSYM`, which has debug info alone.
+    pub is_debug_file: bool,
+    /// DWARF in the file itself.
+    pub debug_info: bool,
+    /// How many object files it says that it was linked from; these have its debug info.
+    pub object_files: usize,
+    /// Whether its symbol table names functions.
+    pub symbol_table: bool,
+    /// How many functions it exports.
+    pub exports: usize,
+    /// How many functions it lists the beginnings of.
+    pub function_starts: usize,
+    /// Whether it says how to unwind it (`__unwind_info`, `__eh_frame`).
+    pub unwind_information: bool,
+}
+
+impl MachoContents {
+    /// Looks through a file's headers and symbols: what each of the files in it holds. `None` where it is no Mach-O file.
+    ///
+    /// # Errors
+    /// Where it is one, and is damaged or not supported.
+    pub fn of(file: &OpenFile) -> Result<Option<Vec<Self>>, SymbolsError> {
+        match images(&(file.source.clone() as Source)) {
+            Ok(images) => Ok(Some(images.iter().map(Self::of_image).collect())),
+            Err(ObjectError::NotAnObject) => Ok(None),
+            Err(source) => Err(SymbolsError::Object { path: file.path.clone(), source }),
+        }
+    }
+
+    fn of_image(image: &Image) -> Self {
+        let has = |name: &str| image.section("__TEXT", name).is_some_and(|section| section.size > 0);
+        Self {
+            architecture: image.architecture(),
+            authenticates_pointers: image.authenticates_pointers(),
+            uuid: image.uuid(),
+            debug_id: id_of(image),
+            is_debug_file: image.kind() == FileKind::DebugSymbols,
+            debug_info: image.has_debug_info(),
+            object_files: DebugMap::read(image).map_or(0, |map| map.objects().len()),
+            symbol_table: symbols::table(image, &[]).is_some(),
+            exports: symbols::exported(image).len(),
+            function_starts: image.function_starts().map_or(0, |starts| starts.len()),
+            unwind_information: has("__unwind_info") || has("__eh_frame"),
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! The debug map: which object files an image was linked from, and where each of their functions went. Linkers leave it in
+//! the symbol table as entries for debuggers (Apple's `mach-o/stab.h`; LLVM's `dsymutil` documents their order).
+
+use super::Image;
+use crate::section::Section;
+use nyquist_object::macho::Stab;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// An object file as the linker saw it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectPath {
+    /// The file, or the archive that it is a member of.
+    pub(crate) file: PathBuf,
+    /// Its name in the archive.
+    pub(crate) member: Option<Vec<u8>>,
+    /// When it was written, in seconds since the epoch; `None` where the image does not say, as reproducible ones.
+    pub(crate) modified: Option<u64>,
+}
+
+/// A function in the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Linked {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The number of the object file that it comes from.
+    pub(super) object: u32,
+    /// Where its name is in the strings.
+    pub(super) name: u32,
+}
+
+/// Object files, and the functions that came from them.
+#[derive(Debug)]
+pub(crate) struct DebugMap {
+    objects: Vec<ObjectPath>,
+    /// Of each object file, where the name of its first function is.
+    first_names: Vec<Option<u32>>,
+    /// By address.
+    functions: Vec<Linked>,
+    strings: Section,
+}
+
+impl DebugMap {
+    /// Reads the map of an image; `None` where it has none.
+    pub(crate) fn read(image: &Image) -> Option<Self> {
+        let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
+        let mut map = Self { objects: Vec::new(), first_names: Vec::new(), functions: Vec::new(), strings };
+        let mut is_inside = false;
+        let mut begun: Option<Linked> = None;
+        for symbol in image.symbols().ok()? {
+            match symbol.stab() {
+                Some(Stab::Object) => is_inside = map.add_object(symbol.name, symbol.value).is_some(),
+                Some(Stab::Source) => is_inside = false,
+                Some(Stab::Function) if is_inside && symbol.section != 0 => {
+                    let object = map.objects.len().saturating_sub(1) as u32;
+                    if let Some(first) = map.first_names.last_mut() {
+                        first.get_or_insert(symbol.name);
+                    }
+                    begun = Some(Linked { start: symbol.value, end: 0, object, name: symbol.name });
+                }
+                Some(Stab::Function) => {
+                    let end = |of: &Linked| of.start.checked_add(symbol.value);
+                    map.functions.extend(begun.take().and_then(|of| Some(Linked { end: end(&of)?, ..of })));
+                }
+                _ => {}
+            }
+        }
+        map.functions.sort_by_key(|function| function.start);
+        // Of functions that were folded into one, the first stands for all.
+        map.functions.dedup_by_key(|function| function.start);
+        (!map.functions.is_empty()).then_some(map)
+    }
+
+    fn add_object(&mut self, name: u32, modified: u64) -> Option<()> {
+        let path = self.strings.string(name.into())?;
+        let (file, member) = split(&path);
+        let modified = Some(modified).filter(|&modified| modified != 0);
+        let file = Path::new(OsStr::from_bytes(file)).to_owned();
+        self.objects.push(ObjectPath { file, member: member.map(<[u8]>::to_vec), modified });
+        self.first_names.push(None);
+        Some(())
+    }
+
+    /// The object files, in the order of the image.
+    pub(crate) fn objects(&self) -> &[ObjectPath] {
+        &self.objects
+    }
+
+    /// The function that contains an address.
+    pub(super) fn find(&self, address: u64) -> Option<Linked> {
+        let after = self.functions.partition_point(|function| function.start <= address);
+        self.functions.get(after.checked_sub(1)?).filter(|function| address < function.end).copied()
+    }
+
+    /// The linker's name of a function.
+    pub(super) fn name(&self, function: Linked) -> Option<Vec<u8>> {
+        self.strings.string(function.name.into()).map(std::borrow::Cow::into_owned)
+    }
+
+    /// The linker's name of the first function that came from an object file.
+    pub(super) fn first_name(&self, object: usize) -> Option<Vec<u8>> {
+        let name = (*self.first_names.get(object)?)?;
+        self.strings.string(name.into()).map(std::borrow::Cow::into_owned)
+    }
+}
+
+/// `/path/libx.a(member.o)`, or the path of an object file.
+fn split(path: &[u8]) -> (&[u8], Option<&[u8]>) {
+    let member = path.strip_suffix(b")").and_then(|path| {
+        let open = path.iter().rposition(|&byte| byte == b'(')?;
+        Some((&path[..open], Some(&path[open + 1..])))
+    });
+    member.unwrap_or((path, None))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_archives_are_told_from_files() {
+        let check = |path: &str, file: &str, member: Option<&str>| {
+            assert_eq!(split(path.as_bytes()), (file.as_bytes(), member.map(str::as_bytes)), "{path}");
+        };
+        check("/a/b.o", "/a/b.o", None);
+        check("/a/libx.a(b.o)", "/a/libx.a", Some("b.o"));
+        check("/a (1)/libx.a(b.o)", "/a (1)/libx.a", Some("b.o"));
+        check("/a)", "/a)", None);
+        check("", "", None);
+    }
+}

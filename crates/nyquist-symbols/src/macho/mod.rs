@@ -1,0 +1,186 @@
+//! Modules of macOS: Mach-O images, the files in their `.dSYM` bundles, and the object files that they were linked from.
+
+mod contents;
+mod debug_map;
+mod objects;
+mod symbols;
+
+pub use contents::MachoContents;
+pub(crate) use debug_map::{DebugMap, ObjectPath};
+pub(crate) use objects::ObjectFiles;
+pub(crate) use objects::find_object;
+
+use crate::breakpad::Breakpad;
+use crate::debug_info::DebugInfo;
+use crate::dwarf::{Dwarf, DwarfFile, SplitFiles};
+use crate::file_kind::FileKind;
+use crate::section::Source;
+use crate::symbol_table::SymbolTable;
+use crate::{Found, OpenFile};
+use nyquist_object::elf::Segment;
+use nyquist_object::macho::{SourceRange, Universal};
+use nyquist_object::{Architecture, DebugId, FileIdentity, FileOffset, MachO, ModuleId, ObjectError, Svma};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A Mach-O file for one architecture.
+pub(crate) type Image = MachO<Source>;
+
+/// The architecture of the machine that this runs on.
+const OWN: Architecture =
+    if cfg!(target_arch = "aarch64") { Architecture::Aarch64 } else { Architecture::X86_64 };
+
+/// The files in a file: those of a universal one that can be read, or the file itself.
+///
+/// # Errors
+/// For what is neither a universal nor a Mach-O file of 64 bits, and for a universal one of which nothing can be read.
+pub(crate) fn images(source: &Source) -> Result<Vec<Image>, ObjectError> {
+    let universal = match Universal::read(source) {
+        Ok(universal) => universal,
+        Err(ObjectError::NotAnObject) => return Ok(vec![MachO::open(source.clone())?]),
+        Err(error) => return Err(error),
+    };
+    let mut opened = Vec::new();
+    let mut failed = ObjectError::NotAnObject;
+    for slice in universal.slices() {
+        let range = SourceRange::new(source.clone(), slice.offset, slice.size);
+        match MachO::open(Arc::new(range) as Source) {
+            Ok(image) => opened.push(image),
+            Err(error) => failed = error,
+        }
+    }
+    if opened.is_empty() { Err(failed) } else { Ok(opened) }
+}
+
+/// The id by which a profile names the file: its UUID, or, of one that has none, the hash of its code.
+pub(crate) fn id_of(image: &Image) -> Option<DebugId> {
+    if let Some(uuid) = image.uuid() {
+        return Some(uuid.debug_id());
+    }
+    let text_hash = image.text_hash().ok()?;
+    let file = FileIdentity { device: 0, inode: 0, size: 0, modified_ns: 0, text_hash };
+    Some(ModuleId::File(file).debug_id())
+}
+
+/// Of the files in one, the one with this id. Where none is given, the one for the machine that this runs on, or the
+/// first.
+pub(crate) fn choose(mut images: Vec<Image>, wanted: Option<DebugId>) -> Option<Image> {
+    let index = match wanted {
+        Some(wanted) => images.iter().position(|image| id_of(image) == Some(wanted))?,
+        None => images.iter().position(|image| image.architecture() == OWN).unwrap_or(0),
+    };
+    (index < images.len()).then(|| images.swap_remove(index))
+}
+
+/// The files of a module that hold symbol tables.
+pub(crate) struct MachoFiles {
+    /// The image that was mapped, with its code.
+    binary: Option<Image>,
+    /// The file in its `.dSYM`.
+    debug: Option<Image>,
+}
+
+/// A module of macOS.
+pub(crate) struct MachoModule {
+    pub(crate) files: MachoFiles,
+    pub(crate) debug_info: Option<DebugInfo>,
+}
+
+impl MachoModule {
+    /// Opens what was found; `None` where it is not of macOS. What is damaged is left out.
+    pub(crate) fn of(found: &Found) -> Option<Self> {
+        let source = |file: &OpenFile| file.source.clone() as Source;
+        let open = |file: &OpenFile| choose(images(&source(file)).ok()?, found.slice);
+        let binary = found.binary.as_ref().and_then(open);
+        let debug = found.debug_file.as_ref().and_then(open);
+        let image_base = binary.as_ref().map_or(Svma(0), MachO::image_base);
+        let breakpad = match found.debug_file.as_ref().map(|file| FileKind::open(source(file))) {
+            Some(Ok(FileKind::Breakpad(source))) => Breakpad::open(&source, image_base).ok(),
+            _ => None,
+        };
+        Self::join(binary, debug, breakpad, found.split_folders.clone())
+    }
+
+    /// Opens a file that is in memory.
+    pub(crate) fn of_image(source: &Source) -> Option<Self> {
+        let image = choose(images(source).ok()?, None)?;
+        Self::join(Some(image), None, None, Vec::new())
+    }
+
+    fn join(
+        binary: Option<Image>,
+        debug: Option<Image>,
+        breakpad: Option<Breakpad>,
+        folders: Vec<PathBuf>,
+    ) -> Option<Self> {
+        if binary.is_none() && debug.is_none() {
+            return None;
+        }
+        let dwarf = [&debug, &binary].into_iter().flatten().find_map(dwarf);
+        let breakpad = breakpad.map(|symbols| DebugInfo::Breakpad(Box::new(symbols)));
+        let objects =
+            || ObjectFiles::of(binary.as_ref()?, folders).map(|files| DebugInfo::Objects(Box::new(files)));
+        let debug_info = dwarf.or(breakpad).or_else(objects);
+        Some(Self { files: MachoFiles { binary, debug }, debug_info })
+    }
+}
+
+/// The DWARF in one file.
+fn dwarf(file: &Image) -> Option<DebugInfo> {
+    let main = DwarfFile::open_macho(file)?;
+    let code = file.sections().iter().filter(|section| section.is_code());
+    let first_code = code.map(|section| section.address.0).min().unwrap_or(0);
+    Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, None, SplitFiles::default(), first_code))))
+}
+
+impl MachoFiles {
+    /// Where the image wants to be in memory.
+    pub(crate) fn image_base(&self) -> Svma {
+        self.binary.as_ref().or(self.debug.as_ref()).map_or(Svma(0), MachO::image_base)
+    }
+
+    /// The image that was mapped.
+    pub(crate) fn binary(&self) -> Option<&Image> {
+        self.binary.as_ref()
+    }
+
+    /// The segments of the image as the loader maps them, in the terms of ELF.
+    pub(crate) fn segments(image: &Image) -> Vec<Segment> {
+        let segment = |segment: &nyquist_object::macho::Segment| Segment {
+            offset: FileOffset(segment.bytes.offset.0),
+            address: segment.address,
+            file_size: segment.bytes.size,
+            memory_size: segment.memory_size,
+            executable: segment.executable,
+        };
+        image.segments().iter().map(segment).collect()
+    }
+
+    /// The tables of names, the best first: the symbol table (a `.dSYM` has all of one, the image may be stripped), and
+    /// what the image exports.
+    pub(crate) fn tables(&self) -> Vec<SymbolTable> {
+        let starts = self.function_starts();
+        let mut files = [&self.debug, &self.binary].into_iter().flatten();
+        let symbols = files.find_map(|file| symbols::table(file, &starts));
+        let exports = self.binary.as_ref().and_then(|image| symbols::exports(image, &starts));
+        symbols.into_iter().chain(exports).collect()
+    }
+
+    /// What is asked where no table has an answer: stubs of imported functions, and where functions begin.
+    pub(crate) fn fallbacks(&self) -> Vec<SymbolTable> {
+        let stubs = self.binary.as_ref().and_then(symbols::stubs);
+        let unnamed = self.binary.as_ref().and_then(|image| symbols::unnamed(image, &self.function_starts()));
+        stubs.into_iter().chain(unnamed).collect()
+    }
+
+    /// Where functions begin (`LC_FUNCTION_STARTS`), in order.
+    fn function_starts(&self) -> Vec<u64> {
+        let of = |image: &Image| {
+            let starts = image.function_starts().unwrap_or_default();
+            let base = image.image_base();
+            starts.into_iter().map(|start| start.to_svma(base).0).collect::<Vec<_>>()
+        };
+        let files = [&self.binary, &self.debug].into_iter().flatten();
+        files.map(of).find(|starts| !starts.is_empty()).unwrap_or_default()
+    }
+}

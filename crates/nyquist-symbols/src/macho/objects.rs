@@ -1,0 +1,227 @@
+//! DWARF that was left in the object files: an address of the image is translated to one of the object file that its
+//! function came from, and asked for there.
+
+use super::{DebugMap, Image, ObjectPath, images};
+use crate::dwarf::{Dwarf, DwarfFile, Found, Scratch, SplitFiles};
+use crate::find::{Outcome, open_source};
+use crate::section::{Section, Source};
+use nyquist_object::macho::{self, SourceRange};
+use nyquist_object::{Architecture, Archive, FileSource, Svma};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::UNIX_EPOCH;
+
+/// How many object files are held open. Others are opened for each question anew: a process has a limit.
+const MAX_HELD: usize = 256;
+
+/// The object files of one image.
+pub(crate) struct ObjectFiles {
+    map: DebugMap,
+    /// Folders in which object files are looked for, too.
+    folders: Vec<PathBuf>,
+    architecture: Architecture,
+    held: Vec<OnceLock<Option<Arc<ObjectFile>>>>,
+    held_count: AtomicUsize,
+    archives: Mutex<FxHashMap<PathBuf, Option<Arc<OpenArchive>>>>,
+}
+
+/// An archive of object files, and its table of contents.
+struct OpenArchive {
+    source: Source,
+    archive: Archive,
+}
+
+/// An object file with debug info.
+struct ObjectFile {
+    dwarf: Dwarf,
+    /// Where each function is, by its linker's name; `None` where several have the same.
+    functions: FxHashMap<Vec<u8>, Option<u64>>,
+}
+
+/// A wanted address in an object file.
+struct Translated {
+    unit: u64,
+    address: u64,
+    /// Its number among those that are wanted.
+    number: usize,
+    /// What has to be added to an address in the object file.
+    shift: u64,
+}
+
+impl ObjectFiles {
+    /// Reads which object files an image has; `None` where it does not say.
+    pub(super) fn of(image: &Image, folders: Vec<PathBuf>) -> Option<Self> {
+        let map = DebugMap::read(image)?;
+        let held = map.objects().iter().map(|_| OnceLock::new()).collect();
+        let (held_count, archives) = (AtomicUsize::new(0), Mutex::default());
+        Some(Self { map, folders, architecture: image.architecture(), held, held_count, archives })
+    }
+
+    /// The number of the object file that the function at an address came from.
+    pub(crate) fn unit_of(&self, address: u64) -> Option<u64> {
+        self.map.find(address).map(|function| function.object.into())
+    }
+
+    /// Answers for `wanted`, sorted addresses of functions from one object file, in their order.
+    pub(crate) fn look_up(&self, object: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<Found> {
+        let mut found = vec![Found::default(); wanted.len()];
+        let Some(file) = self.object(object) else { return found };
+        let translate = |(number, &address): (usize, &u64)| self.translate(&file, number, address);
+        let mut translated: Vec<_> = wanted.iter().enumerate().filter_map(translate).collect();
+        translated.sort_unstable_by_key(|wanted| (wanted.unit, wanted.address));
+        for of_unit in translated.chunk_by(|one, next| one.unit == next.unit) {
+            let Some(unit) = of_unit.first().map(|first| first.unit) else { continue };
+            let addresses: Vec<u64> = of_unit.iter().map(|wanted| wanted.address).collect();
+            let answers = file.dwarf.look_up(unit, &addresses, scratch);
+            for (wanted, answer) in of_unit.iter().zip(answers) {
+                if let Some(found) = found.get_mut(wanted.number) {
+                    let function = answer.function.as_ref().map(|range| shifted(range, wanted.shift));
+                    *found = Found { function, ..answer };
+                }
+            }
+        }
+        found
+    }
+
+    fn translate(&self, file: &ObjectFile, number: usize, address: u64) -> Option<Translated> {
+        let function = self.map.find(address)?;
+        let start = (*file.functions.get(&self.map.name(function)?)?)?;
+        let shift = function.start.wrapping_sub(start);
+        let address = address.wrapping_sub(shift);
+        Some(Translated { unit: file.dwarf.unit_of(address)?, address, number, shift })
+    }
+
+    /// Whether an object file names a source file.
+    pub(crate) fn names_source(&self, object: u64, path: &str) -> bool {
+        self.object(object)
+            .is_some_and(|file| file.dwarf.units().any(|unit| file.dwarf.names_source(unit, path)))
+    }
+
+    fn object(&self, number: u64) -> Option<Arc<ObjectFile>> {
+        let number = usize::try_from(number).ok()?;
+        let lock = self.held.get(number)?;
+        if let Some(held) = lock.get() {
+            return held.clone();
+        }
+        let opened = self.open(number);
+        if self.held_count.fetch_add(1, Ordering::Relaxed) < MAX_HELD {
+            return lock.get_or_init(|| opened).clone();
+        }
+        opened
+    }
+
+    fn open(&self, number: usize) -> Option<Arc<ObjectFile>> {
+        let path = self.map.objects().get(number)?;
+        let known = self.map.first_name(number)?;
+        let open = |source| ObjectFile::open(&source, self.architecture);
+        // Members of an archive may have the same name: the right one has the functions.
+        let is_right = |file: &ObjectFile| file.functions.contains_key(&known);
+        self.sources(path).into_iter().filter_map(open).find(is_right).map(Arc::new)
+    }
+
+    /// The file, or all members of that name and time.
+    fn sources(&self, path: &ObjectPath) -> Vec<Source> {
+        let Some(member) = &path.member else {
+            let found = find_object(path, &self.folders, |_, outcome| *outcome == Outcome::Used);
+            return found.map(|(_, source)| source as Source).into_iter().collect();
+        };
+        let Some(open) = self.archive(path) else { return Vec::new() };
+        let members = open.archive.members().iter();
+        let members = members.filter(|found| {
+            found.name == *member && path.modified.is_none_or(|modified| modified == found.modified)
+        });
+        let range = |member: &nyquist_object::Member| {
+            Arc::new(SourceRange::new(open.source.clone(), member.offset, member.size)) as Source
+        };
+        members.map(range).collect()
+    }
+
+    fn archive(&self, path: &ObjectPath) -> Option<Arc<OpenArchive>> {
+        let mut archives = self.archives.lock().unwrap_or_else(PoisonError::into_inner);
+        let open = || {
+            let (_, source) = find_object(path, &self.folders, |_, outcome| *outcome == Outcome::Used)?;
+            let source = source as Source;
+            let archive = Archive::read(&source).ok()?;
+            Some(Arc::new(OpenArchive { source, archive }))
+        };
+        archives.entry(path.file.clone()).or_insert_with(open).clone()
+    }
+}
+
+/// Opens the file of an object: where it was linked from, then in each folder by its path and by its name. `tried` is told
+/// of each place what came of it, and says whether it is taken. The time of a member is not that of its archive.
+pub(crate) fn find_object(
+    object: &ObjectPath,
+    folders: &[PathBuf],
+    mut tried: impl FnMut(&Path, &Outcome) -> bool,
+) -> Option<(PathBuf, Arc<FileSource>)> {
+    let below = object.file.strip_prefix("/").unwrap_or(&object.file);
+    let name = Path::new(object.file.file_name()?);
+    let elsewhere = folders.iter().flat_map(|folder| [folder.join(below), folder.join(name)]);
+    let places = Some(object.file.clone()).filter(|path| path.is_absolute()).into_iter().chain(elsewhere);
+    for place in places {
+        let opened = open_source(&place);
+        let outcome = match &opened {
+            Ok(source) if object.member.is_none() => check_time(source, object.modified),
+            Ok(_) => Outcome::Used,
+            Err(outcome) => outcome.clone(),
+        };
+        if tried(&place, &outcome) {
+            return Some((place, opened.ok()?));
+        }
+    }
+    None
+}
+
+fn check_time(source: &FileSource, wanted: Option<u64>) -> Outcome {
+    let Some(wanted) = wanted else { return Outcome::Used };
+    let time = source.file().metadata().and_then(|metadata| metadata.modified());
+    let seconds = time.ok().and_then(|time| Some(time.duration_since(UNIX_EPOCH).ok()?.as_secs()));
+    if seconds == Some(wanted) { Outcome::Used } else { Outcome::OtherIdentity("it was modified".to_owned()) }
+}
+
+impl ObjectFile {
+    fn open(source: &Source, architecture: Architecture) -> Option<Self> {
+        let mut images = images(source).ok()?.into_iter();
+        let image = images.find(|image| image.architecture() == architecture)?;
+        let main = DwarfFile::open_macho(&image)?;
+        let functions = functions(&image)?;
+        Some(Self { dwarf: Dwarf::new(main, None, SplitFiles::default(), 0), functions })
+    }
+}
+
+/// Where each function of an object file is.
+fn functions(image: &Image) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
+    let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
+    let mut functions = FxHashMap::default();
+    for symbol in image.symbols().ok()? {
+        if !symbol.section_of(image.sections()).is_some_and(macho::Section::is_code) {
+            continue;
+        }
+        let Some(name) = strings.string(symbol.name.into()) else { continue };
+        match functions.entry(name.into_owned()) {
+            Entry::Vacant(entry) => {
+                entry.insert(Some(symbol.value));
+            }
+            Entry::Occupied(mut entry) if *entry.get() != Some(symbol.value) => {
+                entry.insert(None);
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    Some(functions)
+}
+
+fn shifted(range: &Range<Svma>, shift: u64) -> Range<Svma> {
+    Svma(range.start.0.wrapping_add(shift))..Svma(range.end.0.wrapping_add(shift))
+}
+
+impl std::fmt::Debug for ObjectFiles {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ObjectFiles").field("map", &self.map).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,89 @@
+//! The names in a Mach-O file: its symbol table, what it exports, the stubs of imported functions, and stand-ins for what
+//! has no name.
+
+use super::Image;
+use crate::Origin;
+use crate::pdb::up_to_next;
+use crate::section::Section;
+use crate::symbol_table::{NamedRange, SymbolTable, UnsizedSymbol};
+use nyquist_object::macho::Symbol;
+use std::ops::Range;
+
+/// The functions in the symbol table. None reaches over the beginning of another one in `starts`, which is sorted.
+pub(super) fn table(file: &Image, starts: &[u64]) -> Option<SymbolTable> {
+    let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
+    let symbols = file.symbols().ok()?;
+    let symbols = symbols.iter().filter_map(|symbol| function(symbol, file, starts));
+    SymbolTable::of_unsized(symbols, strings)
+}
+
+/// A symbol that names code.
+fn function(symbol: &Symbol, file: &Image, starts: &[u64]) -> Option<UnsizedSymbol> {
+    let section = symbol.section_of(file.sections()).filter(|section| section.is_code())?;
+    let end = section.address.0.saturating_add(section.size);
+    let is_inside = symbol.name != 0 && symbol.value >= section.address.0;
+    let visibility = if symbol.is_external() { 2 } else { u8::from(symbol.is_private_external()) };
+    let rank = visibility << 1 | u8::from(!symbol.is_weak());
+    let limit = end.min(next(starts, symbol.value));
+    is_inside.then_some(UnsizedSymbol { start: symbol.value, limit, name: symbol.name, rank })
+}
+
+/// The first of `starts` behind an address.
+fn next(starts: &[u64], address: u64) -> u64 {
+    starts.get(starts.partition_point(|&start| start <= address)).copied().unwrap_or(u64::MAX)
+}
+
+/// Where the sections with code are.
+fn code(file: &Image) -> Vec<Range<u64>> {
+    let sections = file.sections().iter().filter(|section| section.is_code());
+    sections.map(|section| section.address.0..section.address.0.saturating_add(section.size)).collect()
+}
+
+/// The functions that are exported, with their names.
+pub(super) fn exported(image: &Image) -> Vec<(u64, Vec<u8>)> {
+    let code = code(image);
+    let exports = image.exports().unwrap_or_default().into_iter();
+    let exports = exports.map(|export| (export.address.0, without_underscore(export.name)));
+    exports.filter(|(at, _)| code.iter().any(|section| section.contains(at))).collect()
+}
+
+/// The table of the functions that are exported. None reaches over the beginning of another one in `starts`.
+pub(super) fn exports(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
+    let mut ranges = up_to_next(exported(image), &code(image));
+    for range in &mut ranges {
+        range.end = range.end.min(next(starts, range.start));
+    }
+    SymbolTable::of_ranges(ranges, Origin::Exports)
+}
+
+/// The stubs through which functions of other libraries are called.
+pub(super) fn stubs(image: &Image) -> Option<SymbolTable> {
+    let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
+    let stubs = image.stubs().ok().filter(|stubs| !stubs.is_empty())?;
+    let symbols = image.symbols().ok()?;
+    let named = stubs.into_iter().filter_map(|(start, size, number)| {
+        let symbol = symbols.get(number as usize).filter(|symbol| symbol.name != 0)?;
+        let name = without_underscore(strings.string(symbol.name.into())?.into_owned());
+        Some(NamedRange { start: start.0, end: start.0.checked_add(size.into())?, name })
+    });
+    SymbolTable::of_ranges(named.collect(), Origin::Plt)
+}
+
+/// The functions of which only the beginning is known, with stand-ins for names. The one that the program begins with is
+/// called `main` by convention.
+pub(super) fn unnamed(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
+    let main = image.main_function().map(|main| main.0);
+    let name = |&start: &u64| {
+        let relative = start.wrapping_sub(image.image_base().0);
+        let name = if Some(start) == main { "main".to_owned() } else { format!("fun_{relative:x}") };
+        (start, name.into_bytes())
+    };
+    SymbolTable::of_ranges(up_to_next(starts.iter().map(name).collect(), &code(image)), Origin::UnwindInfo)
+}
+
+fn without_underscore(mut name: Vec<u8>) -> Vec<u8> {
+    if name.first() == Some(&b'_') {
+        name.remove(0);
+    }
+    name
+}

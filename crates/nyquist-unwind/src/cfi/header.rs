@@ -1,0 +1,74 @@
+//! `.eh_frame` of files whose section headers were cut off: by its header, `.eh_frame_hdr`, which a program header names (Linux
+//! Standard Base 5, section 10.6.2).
+
+use super::reader::{Bases, Reader};
+use super::{FrameSection, SectionKind};
+use nyquist_object::{ByteSource, Elf, ObjectError, Svma};
+
+/// The encoding of what is left out.
+const OMITTED: u8 = 0xff;
+
+/// The section; `None` where no program header names its header, or that is not of a known form.
+///
+/// # Errors
+/// If the bytes cannot be read.
+pub(crate) fn find_eh_frame<S: ByteSource>(elf: &Elf<S>) -> Result<Option<FrameSection>, ObjectError> {
+    let Some(segment) = elf.unwind_header() else { return Ok(None) };
+    let header = elf.source().read_range(segment.offset.0, segment.file_size)?;
+    let Some((address, last)) = extent(&header, segment.address) else { return Ok(None) };
+    let Some((offset, room)) = elf.file_range(Svma(address)) else { return Ok(None) };
+    let len = match last.and_then(|last| last.checked_sub(address)).filter(|last| *last < room) {
+        Some(last) => {
+            let length = elf.source().read_range(offset.0 + last, 4.min(room - last))?;
+            let length = length.first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+            room.min(last + 4 + u64::from(length))
+        }
+        // What follows the section is taken for more of it up to what cannot be.
+        None => room,
+    };
+    let bytes = elf.source().read_range(offset.0, len)?;
+    let (kind, text, got) = (SectionKind::EhFrame, None, None);
+    Ok(Some(FrameSection { kind, bytes, address, text, got }))
+}
+
+/// Where the section begins, and its FDE with the highest address, if there is a table of them.
+fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
+    let mut reader = Reader::new(header, 0, header.len())?;
+    let [version, section, count, table] = reader.array()?;
+    // What is relative to data is relative to the header.
+    let bases = Bases { section: address.0, got: Some(address.0), ..Bases::default() };
+    let start = reader.pointer(section, &bases).filter(|_| version == 1)?;
+    if count == OMITTED || table == OMITTED {
+        return Some((start, None));
+    }
+    let count = reader.pointer(count, &bases)?;
+    let mut last = None;
+    for _ in 0..count {
+        let (Some(_), fde @ Some(_)) = (reader.pointer(table, &bases), reader.pointer(table, &bases)) else {
+            break;
+        };
+        last = last.max(fde);
+    }
+    Some((start, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_says_where_the_section_ends() {
+        let check = |bytes: &[u8], expected| assert_eq!(extent(bytes, Svma(0x1000)), expected, "{bytes:x?}");
+        let encodings = [1, 0x1b, 0x03, 0x3b];
+        let words = |words: &[i32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+        let header = |rest: &[i32]| [&encodings[..], &words(rest)].concat();
+        check(&header(&[0x20, 2, -0x800, 0x60, -0x700, 0x40]), Some((0x1024, Some(0x1060))));
+        check(&header(&[0x20, 0]), Some((0x1024, None)));
+        // A count that is a lie.
+        check(&header(&[0x20, -1, -0x800, 0x60]), Some((0x1024, Some(0x1060))));
+        check(&[&[1, 0x1b, 0xff, 0xff][..], &words(&[0x20])].concat(), Some((0x1024, None)));
+        check(&[&[2, 0x1b, 0xff, 0xff][..], &words(&[0x20])].concat(), None);
+        check(&[1, 0x1b, 0x03], None);
+        check(&[1, 0x1b, 0x03, 0x3b, 0, 0], None);
+    }
+}

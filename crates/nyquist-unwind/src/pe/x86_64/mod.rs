@@ -1,0 +1,9 @@
+//! The unwind information of images for 64-bit x86 ("x64 exception handling").
+
+mod epilogue;
+mod frame;
+mod functions;
+mod info;
+mod step;
+
+pub(super) use functions::{Functions, Undo, compile};

@@ -1,0 +1,117 @@
+//! Stacks through files that say little about themselves: Go programs without symbols and debug information, and programs whose section
+//! headers were cut off.
+
+use std::fs;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_share, skip};
+use super::harness::Test;
+use super::profile::{Frame, Profile};
+use super::stacks::is_truncated;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("stacks_of_a_stripped_go_program_end_where_go_begins", |test| go(test, "-s -w", "exe")),
+    Test::new("stacks_of_a_stripped_go_program_that_is_relocated_end_where_go_begins", |test| {
+        go(test, "-s -w", "pie")
+    }),
+    Test::new("stacks_of_a_go_program_with_debug_info_end_where_go_begins", |test| go(test, "", "exe")),
+    Test::new("every_stack_begins_at_start_without_section_headers", no_section_headers),
+];
+
+/// The functions of Go's runtime that have no caller, or none on their stack.
+const ROOTS: &[&str] = &[
+    "_rt0_amd64_linux",
+    "runtime.asmcgocall",
+    "runtime.goexit",
+    "runtime.mcall",
+    "runtime.morestack",
+    "runtime.mstart",
+    "runtime.rt0_go",
+    "runtime.systemstack",
+];
+
+fn file_name(program: &Path) -> Option<String> {
+    Some(program.file_name()?.to_string_lossy().into_owned())
+}
+
+/// Builds the workload with these flags of the linker.
+fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<PathBuf, Stop> {
+    let (program, source) = (test.fresh(name), crate::root().join("workloads/routines.go"));
+    let (flags, mode) = (format!("-ldflags={flags}"), format!("-buildmode={mode}"));
+    let cache = test.path("go-cache").display().to_string();
+    let build = test.program("go").env("GOCACHE", cache).args(&["build", &flags, &mode, "-o"]);
+    match build.path(&program).path(&source).run() {
+        Ok(finished) => finished.succeeded().map(|_| program).map_err(Into::into),
+        Err(_) => skip("go is not installed"),
+    }
+}
+
+/// Where a program's functions are, by address, and which of them are roots.
+fn functions(test: &Context<'_>, program: &Path) -> Result<Vec<(i64, bool)>, Stop> {
+    let finished = test.program("go").args(&["tool", "nm", "-n"]).path(program).run()?.succeeded()?;
+    let function = |line: &str| {
+        let mut words = line.split_whitespace();
+        let address = i64::from_str_radix(words.next()?, 16).ok()?;
+        words.next().filter(|kind| matches!(*kind, "T" | "t"))?;
+        let name = words.next()?;
+        Some((address, ROOTS.contains(&name.trim_end_matches(".abi0"))))
+    };
+    Ok(finished.stdout_text().lines().filter_map(function).collect())
+}
+
+fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
+    let program = build(test, "routines", flags, mode)?;
+    // With symbols, the same code is at the same places.
+    let functions = functions(test, &build(test, "routines-with-symbols", "", mode)?)?;
+    let base = if mode == "exe" { 0x40_0000 } else { 0 };
+    let name = file_name(&program);
+    let recorded = test.record_command(&[&program.display().to_string(), "1500"]).run_well()?;
+    let profile = &recorded.profile;
+    let is_root = |frame: &Frame| {
+        let after = functions.partition_point(|(start, _)| *start <= frame.address + base);
+        frame.lib == name && after.checked_sub(1).is_some_and(|at| functions[at].1)
+    };
+    let complete = profile.share_of_stacks(|stack| stack.first().is_some_and(|root| is_root(root)));
+    println!("        go {flags} {mode}: {complete:.4} complete of {}; {}", profile.total(), ends(profile));
+    expect(profile.total() > 500.0, format_args!("only {} samples", profile.total()))?;
+    expect(complete > 0.97, format_args!("{complete} of the stacks end where Go begins: {}", ends(profile)))?;
+    let deep = profile.share_of_stacks(|stack| stack.len() > 5);
+    expect(deep > 0.3, format_args!("only {deep} of the stacks have more than five frames"))
+}
+
+/// The roots that stand for what is missing, and how often each is one.
+fn ends(profile: &Profile) -> String {
+    let roots = profile.roots();
+    let missing = roots.iter().filter(|(root, _)| root.starts_with("(truncated"));
+    let missing: Vec<_> = missing.map(|(root, weight)| format!("{weight} {root}")).collect();
+    missing.join(", ")
+}
+
+/// The program without section headers, and where its first function is.
+fn without_section_headers(test: &Context<'_>, workload: &str) -> Result<(PathBuf, Range<i64>), Stop> {
+    let mut bytes = fs::read(test.workload(workload))?;
+    let entry =
+        bytes.get(0x18..0x20).and_then(|entry| entry.first_chunk()).map_or(0, |b| i64::from_le_bytes(*b));
+    for field in [0x28..0x30, 0x3c..0x40] {
+        bytes.get_mut(field).into_iter().for_each(|field| field.fill(0));
+    }
+    let path = test.fresh("no-sections");
+    fs::copy(test.workload(workload), &path)?;
+    fs::write(&path, bytes)?;
+    Ok((path, entry..entry + 0x40))
+}
+
+fn no_section_headers(test: &Context<'_>) -> Verdict {
+    let (program, start) = without_section_headers(test, "shares")?;
+    let name = file_name(&program);
+    let recorded = test.record_command(&[&program.display().to_string(), "600"]).run_well()?;
+    let profile = &recorded.profile;
+    let whole = profile.share_of_stacks(|stack| {
+        stack.first().is_some_and(|root| root.lib == name && start.contains(&root.address))
+    });
+    let truncated = profile.share_of_stacks(is_truncated);
+    let message = format!("stacks from the entry point, {truncated} truncated: {:?}", profile.roots());
+    expect_share(&message, whole, 1.0, profile.count())
+}
