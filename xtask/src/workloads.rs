@@ -80,6 +80,7 @@ const WORKLOADS: &[Workload] = &[
     c("renamed", "renamed.c"),
     c("ending", "ending.c"),
     c("kernel_heavy", "kernel_heavy.c"),
+    c("bpf_program", "bpf_program.c"),
     c("libplugin.so", "-shared -fPIC plugin.c"),
     c("libother.so", "-shared -fPIC -Dplugin_inner=other_inner plugin.c"),
     c("plugin_host", "plugin_host.c"),

@@ -37,7 +37,7 @@ pub(crate) type Position = (Option<SourceId>, Option<u32>);
 
 /// The line that a frame is at.
 pub(crate) fn line_of(profile: &Profile, frame: &Frame) -> Position {
-    (profile.func(frame.func).source, frame.line)
+    (profile.frame_source(frame), frame.line)
 }
 
 /// All lines that frames are at.

@@ -76,12 +76,14 @@ pub enum EventKind {
         /// The name of the function that it is.
         name: String,
     },
-    /// Such code went away.
+    /// Such code went away. That is the first that is heard of what was there before the recording began.
     KernelCodeGone {
         /// The first address.
         start: Avma,
         /// The number of bytes.
         len: u64,
+        /// The name of the function that it was.
+        name: String,
     },
     /// A thread was born; where `pid` differs from `parent_pid`, a process, whose mappings are its parent's.
     Fork {

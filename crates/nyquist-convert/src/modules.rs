@@ -13,10 +13,13 @@ use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
 use std::fs::File;
+use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
 
 /// The place of a module in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,8 +32,13 @@ pub enum LibSource {
     File(ModuleRequest),
     /// An image that is no file: the vDSO.
     Image(Arc<Vec<u8>>),
-    /// The kernel or one of its modules: addresses count from here.
-    Kernel(Avma),
+    /// The kernel or one of its modules.
+    Kernel {
+        /// Where its addresses count from.
+        base: Avma,
+        /// The names of code that is not there any more, by its addresses in memory.
+        gone: Arc<PerfMap>,
+    },
     /// Code that was made while the program ran, and what its compiler says of it.
     Jit(JitSymbols),
     /// Nothing is known of the file but its name.
@@ -198,6 +206,14 @@ impl ModuleStore {
         Some((index, base))
     }
 
+    /// Names code that went away, where nothing was heard of it before.
+    pub(crate) fn name_gone_kernel_code(&mut self, start: Avma, len: u64, name: &str) {
+        let end = start.0.saturating_add(len);
+        if start.0 < end && !name.is_empty() && self.kernel_code.find(start.0).is_none() {
+            self.kernel_code.insert(PerfMapEntry { start: start.0, end, name: name.into() });
+        }
+    }
+
     /// Where the code and the symbols of a module come from.
     pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
         let module = self.get(index);
@@ -205,6 +221,7 @@ impl ModuleStore {
             Bytes::KernelCode(base) => {
                 LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), base))
             }
+            Bytes::Kernel(base) => LibSource::Kernel { base, gone: Arc::new(self.kernel_code.clone()) },
             _ => module.source(dumps),
         }
     }
@@ -213,6 +230,32 @@ impl ModuleStore {
         let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(module);
         Some(index)
+    }
+
+    /// Compiles the tables of modules that have none yet, on all processors: a program's first sample waits for those of all
+    /// files that are mapped then.
+    pub(crate) fn compile(&self, modules: impl Iterator<Item = ModuleIndex>) {
+        let mut waiting: Vec<&Module> = modules.map(|index| self.get(index)).collect();
+        waiting.retain(|module| matches!(module.bytes, Bytes::File(_)) && module.unwind.get().is_none());
+        if waiting.len() < 2 {
+            return;
+        }
+        // The largest first, so that no processor is left alone with it in the end.
+        let size = |module: &Module| -> u64 { module.segments.iter().map(|segment| segment.file_size).sum() };
+        waiting.sort_by_key(|module| std::cmp::Reverse(size(module)));
+        let (next, threads) =
+            (AtomicUsize::new(0), thread::available_parallelism().map_or(1, NonZeroUsize::get));
+        let work = || {
+            while let Some(module) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
+                module.unwind();
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..threads.min(waiting.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
     }
 
     /// The module at an index of this store.
@@ -417,7 +460,6 @@ impl Module {
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
         let open = match &self.bytes {
             Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
-            Bytes::Kernel(base) => return LibSource::Kernel(*base),
             Bytes::Stated(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
             }
@@ -431,7 +473,7 @@ impl Module {
             Bytes::File(source) => {
                 vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
             }
-            Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
+            Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {

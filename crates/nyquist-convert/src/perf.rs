@@ -310,11 +310,11 @@ fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
 }
 
 fn kernel_code(symbol: &KernelSymbol<'_>) -> EventKind {
-    let (start, len) = (Avma(symbol.address), u64::from(symbol.len));
+    let (start, len, name) = (Avma(symbol.address), u64::from(symbol.len), text(symbol.name));
     if symbol.unregistered {
-        return EventKind::KernelCodeGone { start, len };
+        return EventKind::KernelCodeGone { start, len, name };
     }
-    EventKind::KernelCode { start, len, name: text(symbol.name) }
+    EventKind::KernelCode { start, len, name }
 }
 
 fn fork(task: &Task) -> EventKind {

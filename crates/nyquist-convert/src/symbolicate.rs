@@ -3,6 +3,7 @@
 use crate::jit::{JitSymbols, name_frame};
 use crate::modules::LibSource;
 use nyquist_object::{Avma, RelativeAddress};
+use nyquist_perf::PerfMap;
 use nyquist_profile::{
     CodeTables, Frame, FrameId, Func, LibId, NativeSymbol, Profile, ProfileBuilder, Source, StackId,
 };
@@ -20,9 +21,9 @@ use std::thread;
 pub struct Symbols<'a> {
     /// Finds binaries and debug files.
     pub finder: &'a Finder,
-    /// Reads the running kernel's symbols: called where a profile has addresses in it, beside the other lookups,
+    /// Reads the running kernel's symbols, and finds its debug info with the finder: called where a profile has addresses in it, beside the other lookups,
     /// for it takes as long as they do.
-    pub kernel: fn() -> Result<KernelSymbols, KernelError>,
+    pub kernel: fn(&Finder) -> Result<KernelSymbols, KernelError>,
     /// How many threads look up at once.
     pub threads: NonZeroUsize,
 }
@@ -109,18 +110,20 @@ impl<'a> Symbolicator<'a> {
         let total = sources.iter().filter_map(|(lib, _)| addresses.get(lib)).map(Vec::len).sum();
         progress.total.store(total, Ordering::Relaxed);
         let has_kernel = |(lib, source): &(LibId, LibSource)| {
-            matches!(source, LibSource::Kernel(_)) && addresses.contains_key(lib)
+            matches!(source, LibSource::Kernel { .. }) && addresses.contains_key(lib)
         };
         let reads_kernel = matches!(self.kernel, Kernel::Unread) && sources.iter().any(has_kernel);
-        let read_kernel = self.symbols.kernel;
-        let (libs, kernel) = thread::scope(|scope| {
-            let kernel = reads_kernel.then(|| scope.spawn(read_kernel));
+        let Symbols { kernel: read_kernel, finder, threads } = self.symbols;
+        let (mut libs, kernel) = thread::scope(|scope| {
+            let kernel = reads_kernel.then(|| scope.spawn(move || read_kernel(finder)));
             let libs = self.look_up(sources, &addresses, progress);
             (libs, kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic))))
         });
         let kernel_error = kernel.and_then(|kernel| self.take_kernel(kernel));
         if let Kernel::Read(kernel) = &self.kernel {
-            add_kernel_infos(&mut self.infos, sources, &addresses, kernel);
+            add_kernel_infos(&mut self.infos, sources, &addresses, kernel, threads);
+            let kernels = sources.iter().filter(|source| reads_kernel && has_kernel(source));
+            libs.extend(kernels.filter_map(|(lib, _)| kernel_report(*lib, kernel)));
         }
         let profile = self.rebuild(profile, sources, !progress.cancel.load(Ordering::Relaxed));
         Symbolicated { profile, libs, kernel_error }
@@ -289,7 +292,7 @@ impl Opened {
             LibSource::Image(image) => {
                 Self { module: ModuleSymbols::from_image(image.to_vec()).ok(), ..Self::default() }
             }
-            LibSource::Kernel(_) | LibSource::Jit(_) | LibSource::Unknown => Self::default(),
+            LibSource::Kernel { .. } | LibSource::Jit(_) | LibSource::Unknown => Self::default(),
         }
     }
 }
@@ -299,14 +302,37 @@ fn add_kernel_infos(
     sources: &[(LibId, LibSource)],
     addresses: &Addresses,
     kernel: &KernelSymbols,
+    threads: NonZeroUsize,
 ) {
     for (lib, source) in sources {
-        let (LibSource::Kernel(base), Some(addresses)) = (source, addresses.get(lib)) else { continue };
-        for address in addresses {
-            let info = kernel.lookup(Avma(base.0.wrapping_add(u64::from(address.0))));
-            infos.insert((*lib, address.0), info);
-        }
+        let (LibSource::Kernel { base, gone }, Some(addresses)) = (source, addresses.get(lib)) else {
+            continue;
+        };
+        let actual = |address: &RelativeAddress| Avma(base.0.wrapping_add(u64::from(address.0)));
+        let wanted: Vec<_> = addresses.iter().map(actual).collect();
+        let answers = kernel.symbolicate(&wanted, threads).into_iter().zip(&wanted);
+        let answers = answers.map(|(info, address)| named_by(gone, *address, info));
+        infos.extend(addresses.iter().zip(answers).map(|(address, info)| ((*lib, address.0), info)));
     }
+}
+
+/// What is known of an address that the kernel itself does not know any more.
+fn named_by(gone: &PerfMap, address: Avma, info: AddressInfo) -> AddressInfo {
+    match gone.find(address.0) {
+        Some(entry) if info.frames.is_empty() => {
+            let function = Some(entry.name.to_string().into());
+            let frames = vec![nyquist_symbols::Frame { function, ..nyquist_symbols::Frame::default() }];
+            AddressInfo { frames, ..info }
+        }
+        _ => info,
+    }
+}
+
+/// Where the kernel's debug info was found.
+fn kernel_report(lib: LibId, kernel: &KernelSymbols) -> Option<LibReport> {
+    let found = kernel.debug_info()?;
+    let file = found.debug_file.as_ref().or(found.binary.as_ref())?;
+    Some(LibReport { lib, symbols_from: Some(file.path.clone()), tried: found.tried.clone() })
 }
 
 /// Interns every stack again with the frames that each of its frames has become. Gives back the new id of each.
@@ -359,15 +385,19 @@ fn named_frames(
             Some(name) => builder.intern_string(name),
             None => func.name,
         };
-        let source = named.file.as_ref().map(|file| {
-            let filename = builder.intern_string(file);
-            builder.intern_source(Source { filename })
-        });
-        let func = builder.intern_func(Func { name, lib: Some(lib), source, line: None, column: None });
+        let mut source = |file: &Option<_>| {
+            let filename = builder.intern_string(file.as_deref()?);
+            Some(builder.intern_source(Source { filename }))
+        };
+        let (of_line, declared_in) = (source(&named.file), source(&named.declared_in));
+        let of_func = declared_in.or(of_line);
+        let func =
+            builder.intern_func(Func { name, lib: Some(lib), source: of_func, line: None, column: None });
         builder.intern_frame(Frame {
             func,
             inline_depth,
             native_symbol,
+            source: of_line.filter(|_| declared_in.is_some() && named.line.is_some()),
             line: named.line,
             column: named.column,
             ..*frame
@@ -379,13 +409,14 @@ fn named_frames(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_perf::PerfMapEntry;
     use nyquist_profile::{Lib, Meta, Process, Sample, Thread};
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
     static READ: AtomicUsize = AtomicUsize::new(0);
 
-    fn kernel() -> Result<KernelSymbols, KernelError> {
+    fn kernel(_: &Finder) -> Result<KernelSymbols, KernelError> {
         READ.fetch_add(1, Ordering::Relaxed);
         let symbols = "ffffffff81000100 T first\nffffffff81000200 T second\nffffffff81000300 T third\n";
         KernelSymbols::parse(symbols.as_bytes(), std::io::empty(), &[])
@@ -412,7 +443,11 @@ mod tests {
         let finder = Finder::default();
         let mut symbolicator =
             Symbolicator::new(Symbols { finder: &finder, kernel, threads: NonZeroUsize::MIN });
-        let sources = [(LibId::from_index(0), LibSource::Kernel(Avma(BASE)))];
+        let mut gone = PerfMap::default();
+        let (start, end) = (BASE + 0x10_0000, BASE + 0x10_0040);
+        gone.insert(PerfMapEntry { start, end, name: "bpf_prog_gone".into() });
+        let kernel = LibSource::Kernel { base: Avma(BASE), gone: gone.into() };
+        let sources = [(LibId::from_index(0), kernel)];
         let mut check = |addresses: &[u32], names: &[&str], looked_up| {
             let progress = Progress::default();
             let profile = symbolicator.symbolicate(snapshot(addresses), &sources, &progress).profile;
@@ -422,6 +457,7 @@ mod tests {
         check(&[0x104, 0x204], &["first", "second"], 2);
         check(&[0x204, 0x304, 0x104], &["second", "third", "first"], 1);
         check(&[0x104], &["first"], 0);
+        check(&[0x10_0008, 0x10_0040], &["bpf_prog_gone", "?"], 2);
         assert_eq!(READ.load(Ordering::Relaxed), 1, "the kernel's symbols are read once");
     }
 }

@@ -139,7 +139,8 @@ fn converted(records: &[Vec<u8>], features: &[(u32, Vec<u8>)], name: &str) -> Pr
     let imported = import(reader, ImportOptions::default()).unwrap();
     assert_eq!(imported.notes, Vec::<String>::new());
     let finder = Finder::default();
-    let symbols = Symbols { finder: &finder, kernel: || Err(KernelError::Empty), threads: NonZeroUsize::MIN };
+    let symbols =
+        Symbols { finder: &finder, kernel: |_| Err(KernelError::Empty), threads: NonZeroUsize::MIN };
     let finished = imported.finished;
     symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default()).profile
 }

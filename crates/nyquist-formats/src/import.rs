@@ -167,6 +167,7 @@ impl Importer {
             category: Some(CategoryPair::from(category)),
             func,
             native_symbol: None,
+            source: None,
             line: code.line.filter(|&line| line > 0),
             column: code.column.filter(|&column| column > 0),
         })

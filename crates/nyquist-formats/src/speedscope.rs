@@ -61,7 +61,7 @@ struct FrameOut<'a> {
 /// A frame; one without a source file names its lib in its place, as speedscope's own importers do.
 fn frame_out<'a>(profile: &'a Profile, frame: &Frame) -> FrameOut<'a> {
     let func = profile.func(frame.func);
-    let source = func.source.map(|source| profile.string(profile.source(source).filename));
+    let source = profile.frame_source(frame).map(|source| profile.string(profile.source(source).filename));
     let lib = func.lib.map(|lib| profile.lib(lib).path.as_str());
     FrameOut {
         name: profile.string(func.name),

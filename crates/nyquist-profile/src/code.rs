@@ -78,6 +78,9 @@ pub struct Frame {
     pub func: FuncId,
     /// The symbol that holds the address, also for inlined frames.
     pub native_symbol: Option<NativeSymbolId>,
+    /// The file that the line is in, where that is another than the function's: of code that the function includes.
+    /// `None` where it is the function's ([`Profile::frame_source`](crate::Profile::frame_source)).
+    pub source: Option<SourceId>,
     /// The line executed, from 1.
     pub line: Option<u32>,
     /// The column executed, from 1.
@@ -93,6 +96,7 @@ impl Frame {
             category: None,
             func,
             native_symbol: None,
+            source: None,
             line: None,
             column: None,
         }

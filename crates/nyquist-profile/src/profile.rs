@@ -105,6 +105,11 @@ impl Profile {
         self.func(self.frame(id).func).lib
     }
 
+    /// The file that a frame's line is in.
+    pub fn frame_source(&self, frame: &Frame) -> Option<SourceId> {
+        frame.source.or(self.func(frame.func).source)
+    }
+
     /// The nodes from `stack` to its root.
     pub fn ancestors(&self, stack: StackId) -> impl Iterator<Item = StackId> {
         iter::successors(Some(stack), |&stack| self.stack(stack).prefix)

@@ -109,11 +109,13 @@ fn key(lib: &Lib) -> LibKey {
     LibKey { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone() }
 }
 
-/// For each lib, in order, the source files of its functions.
+/// For each lib, in order, the source files of its functions and their lines.
 fn sources_by_lib(profile: &Profile) -> Vec<HashSet<Box<str>>> {
     let mut named = vec![HashSet::new(); profile.libs().len()];
-    let files = profile.funcs().iter().filter_map(|func| Some((func.lib?, func.source?)));
-    for (lib, source) in files.collect::<HashSet<_>>() {
+    let of_funcs = profile.funcs().iter().filter_map(|func| Some((func.lib?, func.source?)));
+    let elsewhere =
+        profile.frames().iter().filter_map(|frame| Some((profile.func(frame.func).lib?, frame.source?)));
+    for (lib, source) in of_funcs.chain(elsewhere).collect::<HashSet<_>>() {
         named[LibId::index(lib)].insert(profile.string(profile.source(source).filename).into());
     }
     named
@@ -196,7 +198,12 @@ mod tests {
     use super::*;
 
     fn frame(function: Option<&str>, line: u32) -> Frame {
-        Frame { function: function.map(Arc::from), file: Some("/a.c".into()), line: Some(line), column: None }
+        Frame {
+            function: function.map(Arc::from),
+            file: Some("/a.c".into()),
+            line: Some(line),
+            ..Frame::default()
+        }
     }
 
     fn known(symbol: bool, frames: Vec<Frame>) -> Option<AddressInfo> {

@@ -36,6 +36,9 @@ pub struct Frame {
     /// The source file, absolute where the debug info allows it. For all but the innermost frame the place is
     /// that of the call that was inlined.
     pub file: Option<Arc<str>>,
+    /// The file in which the function is declared, where that is another than `file`: a function may include parts of
+    /// its body from other files.
+    pub declared_in: Option<Arc<str>>,
     /// The line, counted from 1.
     pub line: Option<u32>,
     /// The column, counted from 1.

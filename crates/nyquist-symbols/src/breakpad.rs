@@ -217,7 +217,7 @@ impl Breakpad {
             function,
             file: place.and_then(|(file, _)| self.files.get(&file).cloned()),
             line: place.and_then(|(_, line)| u32::try_from(line).ok()).filter(|line| *line != 0),
-            column: None,
+            ..Frame::default()
         };
         frames.into_iter().rev().map(frame).collect()
     }

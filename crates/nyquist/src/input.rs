@@ -49,7 +49,7 @@ pub(crate) fn read_as(
         &sources,
         &finder(args, Watch::new(printer, None)),
         // A saved profile's kernel is not the one that runs now, as far as is known.
-        || Err(KernelError::Empty),
+        |_| Err(KernelError::Empty),
         printer,
         &Progress::default(),
     );

@@ -38,7 +38,7 @@ fn json(profile: &Profile, thread: &Thread, sample: &Sample) -> Value {
             "function": profile.string(func.name),
             "lib": func.lib.map(|lib| &profile.lib(lib).name),
             "address": frame.address,
-            "file": func.source.map(|source| profile.string(profile.source(source).filename)),
+            "file": profile.frame_source(frame).map(|source| profile.string(profile.source(source).filename)),
             "line": frame.line,
         })
     };

@@ -44,7 +44,7 @@ pub(crate) fn look_up(
     profile: Profile,
     sources: &[(LibId, LibSource)],
     finder: &Finder,
-    kernel: fn() -> Result<KernelSymbols, KernelError>,
+    kernel: fn(&Finder) -> Result<KernelSymbols, KernelError>,
     printer: Printer,
     progress: &Progress,
 ) -> Symbolicated {
@@ -63,11 +63,14 @@ pub(crate) fn look_up(
     symbolicated
 }
 
-pub(crate) fn running_kernel() -> Result<KernelSymbols, KernelError> {
+/// The symbols of the kernel that runs, with its debug info where that is on this machine.
+pub(crate) fn running_kernel(finder: &Finder) -> Result<KernelSymbols, KernelError> {
     let kallsyms = BufReader::new(File::open("/proc/kallsyms")?);
     let modules = std::fs::read("/proc/modules").unwrap_or_default();
     let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
-    KernelSymbols::parse(kallsyms, modules.as_slice(), &notes)
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let symbols = KernelSymbols::parse(kallsyms, modules.as_slice(), &notes)?;
+    Ok(symbols.with_debug_info(finder, release.trim()))
 }
 
 fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {

@@ -2,9 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context as _;
+use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, expect_share, need_root, with_note};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, need_root, with_note};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -26,6 +30,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_stripped_program_has_its_lib_and_addresses", stripped),
     Test::new("libc_functions_have_names", libc_names),
     Test::new("kernel_functions_have_names", kernel_names),
+    Test::new("kernel_functions_have_lines_where_the_kernel_has_debug_info", kernel_lines),
+    Test::new("bpf_programs_have_names", bpf_names),
+    Test::new("a_function_that_includes_its_body_is_one_function", included_body).quick(),
 ];
 
 /// The line of `inlines.rs` that carries a marker.
@@ -202,4 +209,132 @@ fn kernel_names(test: &Context<'_>) -> Verdict {
     let numbers =
         recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function.starts_with("0x"));
     expect(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
+}
+
+/// A `vmlinux` that says it is the running kernel's: its build id, and lines for `do_syscall_64` where that is, at other
+/// addresses than the kernel's.
+fn made_up_vmlinux(folder: &Path) -> Result<(), Stop> {
+    let kallsyms = fs::read_to_string("/proc/kallsyms")?;
+    let symbols = || {
+        let address = |word| u64::from_str_radix(word, 16).ok();
+        kallsyms.lines().filter_map(move |line| Some((address(line.get(..16)?)?, line.get(19..)?)))
+    };
+    let find = |name| symbols().find(|(address, symbol)| *symbol == name && *address != 0);
+    let (Some((start, _)), Some((call, _))) = (find("_stext"), find("do_syscall_64")) else {
+        return Err(Stop::Skipped("the kernel hides its addresses".to_owned()));
+    };
+    let end = symbols().map(|(address, _)| address).filter(|&address| address > call).min().unwrap_or(call);
+    let notes = fs::read("/sys/kernel/notes")?;
+    let name = b"GNU\0";
+    let at = notes.windows(8).position(|word| word == [&3_u32.to_le_bytes()[..], name].concat());
+    let id = at.and_then(|at| notes.get(at + 8..at + 28)).context("the kernel has no build id")?;
+    let id: Vec<_> = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    // All of the function is of one line.
+    let source = format!(
+        "void _stext(void) {{}}\n#line 4711 \"/made/up/made_up.c\"\n__attribute__((naked, section(\".call\"))) void \
+         do_syscall_64(void) {{ __asm__(\".fill {}, 1, 0x90\"); }}\n",
+        end - call
+    );
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join("vmlinux.c"), source)?;
+    let base = 0xffff_ffff_9300_0000_u64;
+    let built = Command::new("gcc")
+        .args([
+            "-g",
+            "-O1",
+            "-nostdlib",
+            "-static",
+            "-no-pie",
+            "-fno-pie",
+            "-fcf-protection=none",
+            "-Wl,-e,_stext",
+        ])
+        .arg(format!("-Wl,-Ttext={base:#x}"))
+        .arg(format!("-Wl,--section-start=.call={:#x}", base + (call - start)))
+        .arg(format!("-Wl,--build-id=0x{}", id.concat()))
+        .current_dir(folder)
+        .args(["-o", "vmlinux", "vmlinux.c"])
+        .output()
+        .context("cannot start gcc")?;
+    let told = String::from_utf8_lossy(&built.stderr).into_owned();
+    expect(built.status.success(), format_args!("gcc: {told}"))
+}
+
+fn kernel_lines(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let folder = test.path("kernel");
+    made_up_vmlinux(&folder)?;
+    let recorded = test
+        .record(&["kernel_heavy", "500", "getpid"])
+        .options(&["-v", "--symbol-dir", &folder.display().to_string()])
+        .run_well()?;
+    let told = format!("symbols from {}", folder.join("vmlinux").display());
+    expect_contains("what -v tells", &recorded.finished.stderr, &told)?;
+    let share = |has_line: bool| {
+        recorded.profile.share_with(|frame| {
+            let line = frame.line == Some(4711) && frame.file.as_deref() == Some("/made/up/made_up.c");
+            frame.function == "do_syscall_64" && (line || !has_line)
+        })
+    };
+    expect(share(false) > 0.1, "no samples are in do_syscall_64")?;
+    expect_eq("the samples with do_syscall_64 that have its line", share(true), share(false))?;
+    let numbers =
+        recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function.starts_with("0x"));
+    expect(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
+}
+
+fn bpf_names(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let probe = Command::new(test.workload("bpf_program")).arg("1").status().context("cannot start it")?;
+    if probe.code() == Some(77) {
+        return Err(Stop::Skipped("this kernel loads no BPF programs".to_owned()));
+    }
+    let recorded = test.record(&["bpf_program", "500"]).run_well()?;
+    let is_program = |name: &str| {
+        let tag = name.strip_prefix("bpf_prog_").and_then(|rest| rest.strip_suffix("_spin"));
+        tag.is_some_and(|tag| tag.len() == 16 && tag.bytes().all(|digit| digit.is_ascii_hexdigit()))
+    };
+    let share = recorded.profile.share_with(|frame| is_program(&frame.function));
+    let names = recorded.profile.functions();
+    expect(share > 0.7, format_args!("{share:.3} are in the program; functions: {:?}", names.keys()))
+}
+
+/// The lines of a function whose body lies in two files are one function's, each in its own file.
+fn included_body(test: &Context<'_>) -> Verdict {
+    let folder = test.path("included");
+    fs::create_dir_all(&folder)?;
+    let spin = "for (unsigned long i = 0; i < 200000000; i++) n += i;";
+    fs::write(folder.join("body.inc"), format!("\n\n\n\n\n\n{spin}\n"))?;
+    let source = format!(
+        "static volatile unsigned long n;\n__attribute__((noinline)) void work(void) {{\n{spin}\n#include \"body.inc\"\n}}\n\
+         int main(void) {{ work(); return 0; }}\n"
+    );
+    fs::write(folder.join("program.c"), source)?;
+    let built = Command::new("gcc")
+        .args(["-g", "-O1", "-o", "program", "program.c"])
+        .current_dir(&folder)
+        .status()
+        .context("cannot start gcc")?;
+    expect(built.success(), "gcc failed")?;
+    let recorded = test.record_command(&[&folder.join("program").display().to_string()]).run_well()?;
+    let ask = |question: &[&str]| -> Result<Value, Stop> {
+        let call = test.nyquist(&["report", "--json"]).args(question).path(&recorded.path);
+        Ok(serde_json::from_str(&call.run()?.succeeded()?.stdout_text())?)
+    };
+    let rows = |told: &Value, member: &str, fits: &dyn Fn(&Value) -> bool| -> Vec<Value> {
+        told[member].as_array().into_iter().flatten().filter(|row| fits(row)).cloned().collect()
+    };
+    let functions = ask(&[])?;
+    let found = rows(&functions, "functions", &|row| row["function"] == "work");
+    expect_eq("how many functions are called work", found.len(), 1)?;
+    expect_contains("its file", found[0]["file"].as_str().unwrap_or_default(), "program.c")?;
+    let lines = ask(&["--lines"])?;
+    for (name, line) in [("program.c", 3), ("body.inc", 7)] {
+        let is_there = |row: &Value| {
+            row["line"] == line && row["file"].as_str().is_some_and(|file| file.ends_with(name))
+        };
+        let found = rows(&lines, "lines", &is_there);
+        expect(!found.is_empty(), format_args!("no samples are at {name}:{line}: {lines}"))?;
+    }
+    Ok(())
 }

@@ -210,7 +210,7 @@ mod tests {
         let finder = Finder::default();
         let symbols = Symbols {
             finder: &finder,
-            kernel: || KernelSymbols::parse(io::empty(), io::empty(), &[]),
+            kernel: |_| KernelSymbols::parse(io::empty(), io::empty(), &[]),
             threads: NonZeroUsize::MIN,
         };
         let symbolicated =

@@ -154,7 +154,10 @@ impl Stages {
                 let module = self.modules.add_kernel_code(start, len, &name);
                 self.tracker.map_kernel_code(start, len, module);
             }
-            EventKind::KernelCodeGone { start, len } => self.tracker.unmap_kernel_code(start, len),
+            EventKind::KernelCodeGone { start, len, name } => {
+                self.modules.name_gone_kernel_code(start, len, &name);
+                self.tracker.unmap_kernel_code(start, len);
+            }
             EventKind::Fork { pid, tid, parent_pid, parent_tid } => {
                 self.on_cpu.forget(tid);
                 let replaced = self.tracker.fork(pid, tid, (parent_pid, parent_tid), now);

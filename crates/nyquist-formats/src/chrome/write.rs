@@ -139,7 +139,7 @@ impl<Out: Write> Writer<'_, Out> {
         let frame = self.profile.frame(self.profile.stack(stack).frame);
         let func = self.profile.func(frame.func);
         let mut position = Map::new();
-        if let Some(source) = func.source {
+        if let Some(source) = self.profile.frame_source(frame) {
             position.insert("file".into(), self.profile.string(self.profile.source(source).filename).into());
             position.extend(frame.line.map(|line| ("line".to_owned(), line.into())));
         }

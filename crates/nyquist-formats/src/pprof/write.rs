@@ -266,10 +266,12 @@ impl<'a> Writer<'a> {
 
     fn line(&mut self, frame: FrameId) -> message::Line {
         let frame = self.profile.frame(frame);
+        // pprof takes a line for one of the function's file.
+        let own = |number: Option<u32>| number.filter(|_| frame.source.is_none()).unwrap_or(0);
         message::Line {
             function_id: self.function(frame.func),
-            number: frame.line.unwrap_or(0).into(),
-            column: frame.column.unwrap_or(0).into(),
+            number: own(frame.line).into(),
+            column: own(frame.column).into(),
         }
     }
 

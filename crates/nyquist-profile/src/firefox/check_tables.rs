@@ -113,19 +113,21 @@ pub(super) fn check_code_tables(
         "has what is no string",
     );
     let strings = strings.len();
-    let sources = if context.is_v66 { check_sources(checker, path, object, strings) } else { 0 };
+    let [sources, locations] =
+        if context.is_v66 { check_sources(checker, path, object, strings) } else { [0; 2] };
 
     check_resources(checker, &resources, strings, context.libs);
     check_native_symbols(checker, &symbols, strings, context.libs);
     check_funcs(checker, &funcs, [strings, resources.length, sources], context.is_v66);
-    check_frames(checker, &frames, [funcs.length, symbols.length], context);
+    check_frames(checker, &frames, [funcs.length, symbols.length, locations], context);
     check_frame_libs(checker, &frames, &funcs, &resources, &symbols);
     check_stacks(checker, &stacks, frames.length, context);
     check_inlining(checker, &stacks, &frames, context.is_v66);
     TableSizes { stacks: stacks.length, strings }
 }
 
-fn check_sources(checker: &mut Checker, path: &str, shared: &Value, strings: usize) -> usize {
+/// The numbers of sources and of places in them.
+fn check_sources(checker: &mut Checker, path: &str, shared: &Value, strings: usize) -> [usize; 2] {
     let sources = Table::new(checker, path, shared, "sources");
     let is_text = |_: usize, value: &Value| value.is_null() || value.is_string();
     sources.column(checker, "id", "a string or null", is_text);
@@ -138,7 +140,7 @@ fn check_sources(checker: &mut Checker, path: &str, shared: &Value, strings: usi
     locations.indexes(checker, "source", sources.length);
     locations.column(checker, "line", "a line", |_, value| is_line(value));
     locations.column(checker, "column", "a column", |_, value| is_line(value));
-    sources.length
+    [sources.length, locations.length]
 }
 
 fn check_resources(checker: &mut Checker, resources: &Table<'_>, strings: usize, libs: usize) {
@@ -182,7 +184,7 @@ fn check_funcs(
 fn check_frames(
     checker: &mut Checker,
     frames: &Table<'_>,
-    [funcs, symbols]: [usize; 2],
+    [funcs, symbols, locations]: [usize; 3],
     context: &Context<'_>,
 ) {
     frames.column(checker, "address", "a 31-bit address or -1", |_, value| is_int32(value, -1));
@@ -193,7 +195,7 @@ fn check_frames(
     frames.column(checker, "line", "a line or null", |_, value| is_line(value));
     frames.column(checker, "column", "a column or null", |_, value| is_line(value));
     let other = if context.is_v66 { "originalLocation" } else { "implementation" };
-    frames.optional_indexes(checker, other, 0);
+    frames.optional_indexes(checker, other, locations);
     check_category_columns(checker, frames, &context.categories, true);
 }
 

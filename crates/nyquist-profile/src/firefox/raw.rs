@@ -138,6 +138,7 @@ pub(super) struct RawTables {
     pub(super) resource_table: RawResources,
     pub(super) native_symbols: RawNativeSymbols,
     pub(super) sources: RawSources,
+    pub(super) source_location_table: RawLocations,
     pub(super) string_array: Vec<String>,
 }
 
@@ -167,6 +168,8 @@ pub(super) struct RawFrames {
     pub(super) native_symbol: Option<Vec<Index>>,
     pub(super) line: Option<Vec<Index>>,
     pub(super) column: Option<Vec<Index>>,
+    /// Since version 64.
+    pub(super) original_location: Option<Vec<Index>>,
     pub(super) length: Option<usize>,
 }
 
@@ -207,6 +210,16 @@ pub(super) struct RawNativeSymbols {
 #[serde(default)]
 pub(super) struct RawSources {
     pub(super) filename: Vec<Index>,
+    pub(super) length: Option<usize>,
+}
+
+/// Places in the source that functions and frames name. Since version 64.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct RawLocations {
+    pub(super) source: Vec<Index>,
+    pub(super) line: Vec<Index>,
+    pub(super) column: Vec<Index>,
     pub(super) length: Option<usize>,
 }
 

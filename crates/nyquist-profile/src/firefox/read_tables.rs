@@ -1,7 +1,8 @@
 //! Reading the code tables, shared or of one thread, into the builder's.
 
 use super::raw::{
-    Index, RawFrames, RawFuncs, RawLib, RawNativeSymbols, RawResources, RawSources, RawStacks, RawTables,
+    Index, RawFrames, RawFuncs, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources, RawStacks,
+    RawTables,
 };
 use super::read::{Inconsistency, ReadError};
 use crate::builder::ProfileBuilder;
@@ -220,7 +221,8 @@ fn read_code(
     let symbols = read_native_symbols(builder, raw.native_symbols, libs, strings)?;
     let funcs = read_funcs(builder, raw.func_table, &resources, strings, sources)?;
     let inherited = frame_categories(&raw.frame_table, &stacks);
-    let frames = read_frames(builder, raw.frame_table, inherited.as_deref(), &funcs, &symbols)?;
+    let locations = read_locations(raw.source_location_table, sources)?;
+    let frames = read_frames(builder, raw.frame_table, inherited.as_deref(), &funcs, &symbols, &locations)?;
     read_stacks(builder, stacks, &frames)
 }
 
@@ -303,12 +305,33 @@ fn frame_categories(frames: &RawFrames, stacks: &RawStacks) -> Option<Vec<Option
     Some(result)
 }
 
+/// A place in the source.
+#[derive(Clone, Copy)]
+struct Location {
+    source: SourceId,
+    line: Option<u32>,
+    column: Option<u32>,
+}
+
+fn read_locations(raw: RawLocations, sources: &[SourceId]) -> Result<Vec<Location>, ReadError> {
+    let table = Table::new("sourceLocationTable", raw.length, raw.source.len());
+    let (lines, columns) = (table.column("line", raw.line)?, table.column("column", raw.column)?);
+    let source_column = table.column("source", raw.source)?;
+    let read = |(row, &source): (usize, &Index)| {
+        let source = table.get("source", row, source, sources)?;
+        let (line, column) = (number_at(Some(&lines), row), number_at(Some(&columns), row));
+        Ok(Location { source, line, column })
+    };
+    source_column.iter().enumerate().map(read).collect()
+}
+
 fn read_frames(
     builder: &mut ProfileBuilder,
     raw: RawFrames,
     inherited: Option<&[Option<(Index, Index)>]>,
     funcs: &[FuncId],
     symbols: &[NativeSymbolId],
+    locations: &[Location],
 ) -> Result<Vec<FrameId>, ReadError> {
     let table = Table::new("frameTable", raw.length, raw.func.len());
     let func_column = table.column("func", raw.func)?;
@@ -319,12 +342,14 @@ fn read_frames(
     let symbol_column = table.optional("nativeSymbol", raw.native_symbol)?;
     let lines = table.optional("line", raw.line)?;
     let columns = table.optional("column", raw.column)?;
+    let located = table.optional("originalLocation", raw.original_location)?;
     let mut ids = Vec::with_capacity(table.length);
     for (row, &func) in func_column.iter().enumerate() {
         let own = (at(categories.as_ref(), row), at(subcategories.as_ref(), row));
         let inherited = inherited.and_then(|inherited| inherited.get(row).copied().flatten());
         let (category, subcategory) =
             inherited.map_or(own, |(category, subcategory)| (Some(category), Some(subcategory)));
+        let elsewhere = table.get_optional("originalLocation", row, at(located.as_ref(), row), locations)?;
         ids.push(builder.intern_frame(Frame {
             address: number_at(addresses.as_ref(), row),
             inline_depth:
@@ -337,8 +362,9 @@ fn read_frames(
                 at(symbol_column.as_ref(), row),
                 symbols,
             )?,
-            line: number_at(lines.as_ref(), row),
-            column: number_at(columns.as_ref(), row),
+            source: elsewhere.map(|place| place.source),
+            line: elsewhere.map_or(number_at(lines.as_ref(), row), |place| place.line),
+            column: elsewhere.map_or(number_at(columns.as_ref(), row), |place| place.column),
         }));
     }
     Ok(ids)

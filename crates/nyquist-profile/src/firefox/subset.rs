@@ -201,6 +201,9 @@ impl<'a> Subset<'a> {
         }
         let frame = self.profile.frame(id);
         self.mark_func(frame);
+        if let Some(source) = frame.source {
+            self.mark_source(source);
+        }
         if let Some(id) = written_symbol(self.profile, frame) {
             let &NativeSymbol { lib, name, .. } = self.profile.native_symbol(id);
             self.native_symbols.mark(id.index());
@@ -219,10 +222,14 @@ impl<'a> Subset<'a> {
             self.libs.mark(lib.index());
         }
         if let Some(source) = source {
-            let &Source { filename } = self.profile.source(source);
-            self.sources.mark(source.index());
-            self.strings.mark(filename.index());
+            self.mark_source(source);
         }
+    }
+
+    fn mark_source(&mut self, source: SourceId) {
+        let &Source { filename } = self.profile.source(source);
+        self.sources.mark(source.index());
+        self.strings.mark(filename.index());
     }
 
     fn mark_marker(&mut self, marker: &Marker) {

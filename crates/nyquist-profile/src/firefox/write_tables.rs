@@ -7,6 +7,7 @@ use super::json::JsonWriter;
 use super::subset::{Subset, int32, written_address, written_symbol};
 use super::write_meta::default_category;
 use crate::category::CategoryPair;
+use crate::code::Frame;
 use crate::id::LibId;
 use crate::profile::Profile;
 
@@ -88,13 +89,24 @@ fn write_frames<W: Write>(
             json.optional(written_symbol(profile, frame).map(|id| subset.native_symbol(id)));
         });
         json.null_column("innerWindowID", length);
-        json.column("line", frames(), |json, frame| json.optional(int32(frame.line)));
-        json.column("column", frames(), |json, frame| json.optional(int32(frame.column)));
+        // A line of another file would be taken for one of the function's.
+        let own = |frame: &Frame, number| int32(number).filter(|_| frame.source.is_none());
+        json.column("line", frames(), |json, frame| json.optional(own(frame, frame.line)));
+        json.column("column", frames(), |json, frame| json.optional(own(frame, frame.column)));
         match version {
             FormatVersion::V49 => json.null_column("implementation", length),
-            FormatVersion::V66 => json.null_column("originalLocation", length),
+            FormatVersion::V66 => write_locations(json, frames()),
         }
         json.key("length").integer(length as u64);
+    });
+}
+
+/// The places in other files than the function's own: numbers in `sourceLocationTable`, in the order of the frames.
+fn write_locations<'a, W: Write>(json: &mut JsonWriter<W>, frames: impl Iterator<Item = &'a Frame>) {
+    let mut count = 0_u32;
+    json.column("originalLocation", frames, |json, frame| {
+        json.optional(frame.source.map(|_| count));
+        count += u32::from(frame.source.is_some());
     });
 }
 
@@ -169,11 +181,15 @@ pub(super) fn write_sources<W: Write>(json: &mut JsonWriter<W>, profile: &Profil
         json.null_column("content", length);
         json.key("length").integer(length as u64);
     });
+    let located = || {
+        let frames = subset.frames().map(|id| profile.frame(id));
+        frames.filter_map(|frame| Some((frame.source?, frame)))
+    };
     json.key("sourceLocationTable").object(|json| {
-        for column in ["source", "line", "column"] {
-            json.null_column(column, 0);
-        }
-        json.key("length").integer(0);
+        json.column("source", located(), |json, (source, _)| json.integer(subset.source(source).into()));
+        json.column("line", located(), |json, (_, frame)| json.optional(int32(frame.line)));
+        json.column("column", located(), |json, (_, frame)| json.optional(int32(frame.column)));
+        json.key("length").integer(located().count() as u64);
     });
 }
 

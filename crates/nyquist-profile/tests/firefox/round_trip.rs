@@ -2,7 +2,7 @@
 
 use crate::support::{describe, sample_profile};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
-use nyquist_profile::{Meta, Process, Profile, ProfileBuilder, Sample, Thread};
+use nyquist_profile::{Frame, Func, Meta, Process, Profile, ProfileBuilder, Sample, Source, Thread};
 use serde_json::Value;
 
 fn write(profile: &Profile, version: FormatVersion, gzip: bool) -> Vec<u8> {
@@ -131,4 +131,39 @@ fn frames_without_a_writable_address_do_not_share_the_func_of_those_with_one() {
             }
         }
     }
+}
+
+#[test]
+fn a_line_in_another_file_than_its_functions_comes_back() {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let process = builder.add_process(Process::default());
+    let thread = builder.add_thread(Thread::new(process, "1", "main"));
+    let [own, included] = ["/own.c", "/included.inc"].map(|path| {
+        let filename = builder.intern_string(path);
+        builder.intern_source(Source { filename })
+    });
+    let name = builder.intern_string("function");
+    let func = builder.intern_func(Func { name, lib: None, source: Some(own), line: None, column: None });
+    for (time, source) in [(1, Some(included)), (2, None)] {
+        let frame = Frame { source, line: Some(5), column: Some(2), ..Frame::label(func) };
+        let frame = builder.intern_frame(frame);
+        let stack = builder.intern_stack(None, frame);
+        builder.add_sample(thread, Sample::new(time, Some(stack), 1));
+    }
+    let profile = builder.finish();
+    let check = |version, expected: &[(&str, Option<u32>, Option<u32>)]| {
+        let written = write(&profile, version, false);
+        assert_eq!(firefox::check_bytes(&written).unwrap(), [], "version {version}");
+        let read = firefox::read(written.as_slice()).unwrap();
+        let place = |frame: &Frame| {
+            let source = read.source(read.frame_source(frame).unwrap());
+            (read.string(source.filename), frame.line, frame.column)
+        };
+        assert_eq!(read.frames().iter().map(place).collect::<Vec<_>>(), expected, "version {version}");
+        assert_eq!(read.funcs().len(), 1, "version {version}");
+    };
+    let own = ("/own.c", Some(5), Some(2));
+    check(FormatVersion::V66, &[("/included.inc", Some(5), Some(2)), own]);
+    // It has no room for the place, and the line is none of the function's file.
+    check(FormatVersion::V49, &[("/own.c", None, None), own]);
 }

@@ -116,6 +116,7 @@ fn add_frame(
         category: user.map(|user| CategoryId::from_index(user).into()),
         func,
         native_symbol,
+        source: None,
         line: Some(17),
         column: Some(4),
     })

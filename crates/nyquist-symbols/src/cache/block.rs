@@ -129,14 +129,15 @@ impl<'a> Block<'a> {
             None => None,
         };
         let count = reader.number()?;
-        // Each frame takes four bytes at least, so that a count which is only claimed takes no memory.
-        let most = (reader.0.len() / 4) as u64;
+        // Each frame takes five bytes at least, so that a count which is only claimed takes no memory.
+        let most = (reader.0.len() / 5) as u64;
         let count = usize::try_from(count).ok().filter(|_| count <= most).ok_or(Damaged)?;
         let mut frames = Vec::with_capacity(count);
         for _ in 0..count {
             frames.push(Frame {
                 function: self.string(reader.number()?, strings)?,
                 file: self.string(reader.number()?, strings)?,
+                declared_in: self.string(reader.number()?, strings)?,
                 line: reader.optional()?,
                 column: reader.optional()?,
             });
@@ -238,6 +239,7 @@ impl<'a> BlockWriter<'a> {
         for frame in &info.frames {
             self.string(frame.function.as_ref());
             self.string(frame.file.as_ref());
+            self.string(frame.declared_in.as_ref());
             self.optional(frame.line);
             self.optional(frame.column);
         }
@@ -311,6 +313,7 @@ mod tests {
         let frame = |line| Frame {
             function: Some(name.clone()),
             file: Some("/src/ü.rs".into()),
+            declared_in: (line == 3).then(|| "/src/other.rs".into()),
             line: Some(line),
             column: Some(u32::MAX),
         };

@@ -21,7 +21,7 @@ use crate::Frame;
 use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, Row, program_bytes};
-use names::Names;
+use names::{FunctionName, Names};
 use nyquist_object::Svma;
 use ranges::UnitView;
 use std::ops::Range;
@@ -134,17 +134,27 @@ fn chain<'a>(
 ) -> Found {
     let mut found = Found::default();
     let mut place = row.map(|row| Call { file: row.file, line: row.line, column: row.column });
-    let mut frame = |function, place: Option<Call>| Frame {
-        function,
-        file: place.and_then(|place| program.as_mut()?.path(place.file)),
-        line: place.and_then(|place| number(place.line)),
-        column: place.and_then(|place| number(place.column)),
+    let mut frame = |name: Option<FunctionName>, place: Option<Call>| {
+        let declared_in = name.as_ref().and_then(|name| name.file);
+        let mut path = |file: u64| program.as_mut()?.path(file);
+        let file = place.and_then(|place| path(place.file));
+        let elsewhere =
+            declared_in.filter(|&declared_in| place.is_some_and(|place| place.file != declared_in));
+        Frame {
+            declared_in: elsewhere
+                .and_then(path)
+                .filter(|path| file.as_ref().is_some_and(|file| file != path)),
+            function: name.map(|name| name.text),
+            file,
+            line: place.and_then(|place| number(place.line)),
+            column: place.and_then(|place| number(place.column)),
+        }
     };
     for scope in scopes {
         let name = names.name(scope.entry);
         found.function = Some(Svma(scope.range.0)..Svma(scope.range.1));
         found.is_complete = name.as_ref().is_some_and(|name| name.is_complete);
-        found.frames.push(frame(name.map(|name| name.text), place));
+        found.frames.push(frame(name, place));
         place = scope.call;
     }
     if found.frames.is_empty() && place.is_some() {

@@ -19,6 +19,9 @@ pub(crate) struct FunctionName {
     pub(crate) text: Arc<str>,
     /// Whether it was made from a linkage name, which is complete, and not from the plain name.
     pub(crate) is_complete: bool,
+    /// The number of the file that it is declared in, in the unit's line table; `None` where that is not said, or said in
+    /// another unit.
+    pub(crate) file: Option<u64>,
 }
 
 /// Which file's `.debug_info` an entry is in.
@@ -34,6 +37,7 @@ struct Said {
     linkage: Option<StringRef>,
     name: Option<StringRef>,
     origin: Option<Value>,
+    file: Option<u64>,
 }
 
 impl Said {
@@ -43,6 +47,7 @@ impl Said {
             // What linkage names were called before DWARF 4 has a number of its own.
             constants::DW_AT_linkage_name | constants::DW_AT_MIPS_linkage_name => self.linkage = string,
             constants::DW_AT_name => self.name = string,
+            constants::DW_AT_decl_file => self.file = value.number(),
             constants::DW_AT_abstract_origin => self.origin = Some(value),
             constants::DW_AT_specification => self.origin = self.origin.or(Some(value)),
             _ => {}
@@ -80,8 +85,10 @@ impl<'a> Names<'a> {
         let mut said = read_names(own, self.entries, entry)?;
         let mut name = self.text(Place::Own, own, self.entries, &said);
         let mut at = (Place::Own, own.header.offset);
+        let mut file = said.file;
         for _ in 0..MAX_HOPS {
-            if name.as_ref().is_some_and(|name| name.is_complete) {
+            let is_known = file.is_some() || at != (Place::Own, own.header.offset);
+            if is_known && name.as_ref().is_some_and(|name| name.is_complete) {
                 break;
             }
             let Some((place, offset)) = said.origin.and_then(|origin| target(at, origin)) else { break };
@@ -89,12 +96,18 @@ impl<'a> Names<'a> {
             let Some((unit, next, found)) = found else { break };
             at = (place, unit);
             said = next;
+            let is_own = at == (Place::Own, own.header.offset);
+            file = file.or(said.file.filter(|_| is_own));
             match found {
-                Some(found) if found.is_complete || name.is_none() => name = Some(found),
+                Some(found) if name.as_ref().is_none_or(|name| found.is_complete && !name.is_complete) => {
+                    name = Some(found);
+                }
                 _ => {}
             }
         }
-        name
+        // Before DWARF 5, 0 says that no file is known.
+        let file = file.filter(|&file| file > 0 || own.header.encoding.version >= 5);
+        name.map(|name| FunctionName { file, ..name })
     }
 
     /// Reads the entry at `offset` of a file: its unit's offset, what it says, and the name made of that.
@@ -133,7 +146,7 @@ impl<'a> Names<'a> {
         let string = said.linkage.or(said.name)?;
         let supplementary = if place == Place::Own { self.view.supplementary } else { None };
         let text = self.file(place)?.function_name(unit, string, entries, supplementary)?;
-        Some(FunctionName { text, is_complete: said.linkage.is_some() })
+        Some(FunctionName { text, is_complete: said.linkage.is_some(), file: None })
     }
 }
 

@@ -205,7 +205,7 @@ impl Body<'_> {
     fn frame(&mut self, function: Option<Arc<str>>, at: u64) -> Frame {
         let file = self.files.at(at).and_then(|index| self.path(index));
         let line = self.lines.at(at).filter(|&line| line != 0);
-        Frame { function, file, line, column: None }
+        Frame { function, file, line, ..Frame::default() }
     }
 
     fn path(&mut self, index: u32) -> Option<Arc<str>> {

@@ -282,7 +282,7 @@ impl Pdb {
         let place = place.filter(|place| place.is_real());
         let file = place.and_then(|place| self.file(lines.file_name(place.file)?));
         let column = place.map(|place| place.column).filter(|column| *column != 0);
-        Frame { function, file, line: place.map(|place| place.line), column }
+        Frame { function, file, line: place.map(|place| place.line), column, ..Frame::default() }
     }
 
     fn file(&self, name: u32) -> Option<Arc<str>> {

@@ -161,7 +161,8 @@ fn written_and_read(profile: &Profile, folder: &Folder) -> (Profile, FileReader)
     let options = ImportOptions { finder: finder.clone(), ..ImportOptions::default() };
     let imported = import(FileReader::open(&path).unwrap(), options).unwrap();
     assert_eq!(imported.notes, Vec::<String>::new());
-    let symbols = Symbols { finder: &finder, kernel: || Err(KernelError::Empty), threads: NonZeroUsize::MIN };
+    let symbols =
+        Symbols { finder: &finder, kernel: |_| Err(KernelError::Empty), threads: NonZeroUsize::MIN };
     let finished = imported.finished;
     let named = symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default());
     (named.profile, FileReader::open(&path).unwrap())

@@ -238,6 +238,8 @@ pub(crate) fn sideband(common: Common) -> perf_event_attr {
     attr.set_comm_exec(1);
     attr.set_task(1);
     attr.set_build_id(u64::from(common.features.build_id));
+    // Compiled BPF programs that are gone at the end have their names from here. What knows build ids knows this, too.
+    attr.set_ksymbol(u64::from(common.features.build_id && common.features.kernel));
     attr.__bindgen_anon_2.wakeup_watermark = 1;
     attr
 }
