@@ -1,6 +1,7 @@
 // Code for macOS without its libraries: classes, templates, lambdas, inlined calls, functions that only this file knows.
 extern "C" int other_file(volatile int *seed);
 extern "C" int in_archive(volatile int *seed);
+extern "C" int of_a_library(volatile int *seed);
 
 namespace shapes {
 struct Point { int x, y; };
@@ -46,5 +47,5 @@ int main() {
     int values[] = {seed, 2, seed};
     auto lambda = [&](int value) __attribute__((noinline)) { return value * polygon.area(seed); };
     return lambda(4) + polygon.shift(points[1], &seed) + shapes::sum(values, 5) + twice(&seed) + other_file(&seed)
-        + in_archive(&seed);
+        + in_archive(&seed) + of_a_library(&seed);
 }

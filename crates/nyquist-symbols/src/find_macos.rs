@@ -187,9 +187,10 @@ impl Search<'_> {
         let folders = self.paths.symbol_dirs.clone();
         let Some(map) = binary.and_then(DebugMap::read) else { return };
         let mut seen = BTreeSet::new();
-        let files = map.objects().iter().filter(|object| seen.insert(object.file.clone()));
+        let objects = (0..map.len()).filter_map(|number| map.object(number));
+        let files = objects.filter(|object| seen.insert(object.file.clone()));
         for object in files.take(MAX_OBJECTS_TOLD) {
-            find_object(object, &folders, |path, outcome| {
+            find_object(&object, &folders, |path, outcome| {
                 let (path, outcome) = (path.to_owned(), outcome.clone());
                 let is_used = outcome == Outcome::Used;
                 self.found.tried.push(Attempt { wanted: Wanted::ObjectFile, path, outcome });

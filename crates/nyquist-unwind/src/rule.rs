@@ -162,7 +162,8 @@ impl Rule {
     /// Whether the CFA is a register + operand.
     #[inline]
     pub(crate) fn has_register_cfa(self) -> bool {
-        matches!(self.kind(), Kind::StackPointer | Kind::FramePointer)
+        let kind = (self.0 >> 48) as u8;
+        kind == Kind::StackPointer as u8 || kind == Kind::FramePointer as u8
     }
 
     /// A number of 16 bits that rules rarely have in common.

@@ -145,6 +145,8 @@ impl RuleSet {
 pub(crate) struct TableBuilder {
     table: Table,
     rules: RuleSet,
+    /// The rule of the last row, and its number.
+    last: Rule,
     last_rule: u16,
     /// Where the region that is under way begins.
     start: u32,
@@ -162,7 +164,15 @@ impl TableBuilder {
             index: Vec::with_capacity(code / BUCKET as usize + 2),
             ..Table::default()
         };
-        Self { table, rules: RuleSet::new(), last_rule: UNCOVERED, start: 0, indexed: 0, end: 0 }
+        Self {
+            table,
+            rules: RuleSet::new(),
+            last: Rule::UNCOVERED,
+            last_rule: UNCOVERED,
+            start: 0,
+            indexed: 0,
+            end: 0,
+        }
     }
 
     /// Begins a range of covered code, which is not before any that came before.
@@ -173,13 +183,18 @@ impl TableBuilder {
             self.begin_region(start);
         } else if gap >= ALIGNMENT || (gap > 0 && !start.is_multiple_of(ALIGNMENT)) {
             // A smaller gap before an aligned function is padding, which never runs: no row is spent on it.
-            self.push(self.end, UNCOVERED);
+            self.push_uncovered(self.end);
         }
     }
 
     /// Says that `rule` holds from `address` on, which must not be before the last one.
     #[inline]
     pub(crate) fn row(&mut self, address: u32, rule: Rule) {
+        // Further rules than there are numbers have all the same number.
+        if rule == self.last {
+            return;
+        }
+        self.last = rule;
         let rule = self.rules.number(rule);
         if rule != self.last_rule {
             self.push(address, rule);
@@ -207,7 +222,12 @@ impl TableBuilder {
         let first_bucket = self.table.index.len() as u32;
         self.table.regions.push(Region { start: self.start, end: address, first_bucket });
         // Every region begins with a row, so that the first bucket has one to fall back to.
-        self.push(self.start, UNCOVERED);
+        self.push_uncovered(self.start);
+    }
+
+    fn push_uncovered(&mut self, address: u32) {
+        self.last = Rule::UNCOVERED;
+        self.push(address, UNCOVERED);
     }
 
     /// Ends the last row, and fills the index up to the entry after the region's last bucket.

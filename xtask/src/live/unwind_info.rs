@@ -36,6 +36,19 @@ fn file_name(program: &Path) -> Option<String> {
     Some(program.file_name()?.to_string_lossy().into_owned())
 }
 
+/// Where a program wants to be loaded: its lowest segment, cut to a page.
+fn image_base(program: &Path) -> Result<i64, Stop> {
+    const LOADED: i64 = 1;
+    let bytes = fs::read(program)?;
+    let number = |at: usize, len: usize| {
+        let bytes = bytes.get(at..at + len).unwrap_or_default();
+        bytes.iter().rev().fold(0, |number, byte| number << 8 | i64::from(*byte))
+    };
+    let headers = (0..number(0x38, 2) as usize).map(|header| number(0x20, 8) as usize + 56 * header);
+    let loaded = headers.filter(|header| number(*header, 4) == LOADED);
+    Ok(loaded.map(|header| number(header + 16, 8) & !0xfff).min().unwrap_or_default())
+}
+
 /// Builds the workload with these flags of the linker.
 fn build(test: &Context<'_>, name: &str, flags: &str, mode: &str) -> Result<PathBuf, Stop> {
     let (program, source) = (test.fresh(name), crate::root().join("workloads/routines.go"));
@@ -65,7 +78,7 @@ fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
     let program = build(test, "routines", flags, mode)?;
     // With symbols, the same code is at the same places.
     let functions = functions(test, &build(test, "routines-with-symbols", "", mode)?)?;
-    let base = if mode == "exe" { 0x40_0000 } else { 0 };
+    let base = image_base(&program)?;
     let name = file_name(&program);
     let recorded = test.record_command(&[&program.display().to_string(), "1500"]).run_well()?;
     let profile = &recorded.profile;

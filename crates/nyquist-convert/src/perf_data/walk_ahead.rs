@@ -137,12 +137,9 @@ impl Follower {
             }
             _ => return None,
         };
-        let walker = Walker {
-            unwinder: &mut self.unwinder,
-            process: self.tracker.process(sample.pid, now),
-            modules: &self.modules,
-            dumps: &self.dumps,
-        };
+        let (process, modules) = (self.tracker.process(sample.pid, now), &self.modules);
+        modules.compile(process.unprepared());
+        let walker = Walker { unwinder: &mut self.unwinder, process, modules, dumps: &self.dumps };
         self.frames.clear();
         let walked = walker.walk(sample, registers, stack, &mut self.frames);
         if self.has_live_stacks && limited && walked.ended_with_copy() {

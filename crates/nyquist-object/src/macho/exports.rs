@@ -12,8 +12,9 @@ const REEXPORT: u64 = 0x8;
 /// The longest name that is believed.
 const MAX_NAME: usize = 64 << 10;
 
-/// How many bytes all names together may have for each byte of the trie. Names of real files share their beginnings: the
-/// trie is a few times smaller than they are.
+/// How many bytes all names together may have, and how many for each byte of the trie. Names of real files share their
+/// beginnings: the trie is a few times smaller than they are.
+const MAX_NAMES: usize = 256 << 20;
 const MAX_RATIO: usize = 64;
 
 /// A name that a file exports, with an address in that file.
@@ -50,7 +51,7 @@ struct Pending {
 fn read(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let mut found = Vec::new();
     let mut was_read = vec![false; bytes.len()];
-    let mut budget = bytes.len().saturating_mul(MAX_RATIO);
+    let mut budget = bytes.len().saturating_mul(MAX_RATIO).min(MAX_NAMES);
     let mut pending = vec![Pending { node: 0, name: Vec::new() }];
     while let Some(Pending { node, name }) = pending.pop() {
         // Each node has one parent: one that is met again belongs to a loop.

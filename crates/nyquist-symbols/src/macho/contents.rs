@@ -56,7 +56,7 @@ impl MachoContents {
             debug_id: id_of(image),
             is_debug_file: image.kind() == FileKind::DebugSymbols,
             debug_info: image.has_debug_info(),
-            object_files: DebugMap::read(image).map_or(0, |map| map.objects().len()),
+            object_files: DebugMap::read(image).map_or(0, |map| map.len()),
             symbol_table: symbols::table(image, &[]).is_some(),
             exports: symbols::exported(image).len(),
             function_starts: image.function_starts().map_or(0, |starts| starts.len()),

@@ -8,6 +8,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+/// The longest path that is believed (`PATH_MAX`, and the name of a member).
+const MAX_PATH: u64 = 8192;
+
 /// An object file as the linker saw it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectPath {
@@ -30,12 +33,21 @@ pub(super) struct Linked {
     pub(super) name: u32,
 }
 
-/// Object files, and the functions that came from them.
+/// An object file as the symbol table has it.
+#[derive(Clone, Copy, Debug)]
+struct Object {
+    /// Where its path is in the strings.
+    path: u32,
+    modified: u64,
+    /// Where the name of its first function is.
+    first_name: Option<u32>,
+}
+
+/// Object files, and the functions that came from them. Names are read when they are asked for: many entries can share a
+/// long one.
 #[derive(Debug)]
 pub(crate) struct DebugMap {
-    objects: Vec<ObjectPath>,
-    /// Of each object file, where the name of its first function is.
-    first_names: Vec<Option<u32>>,
+    objects: Vec<Object>,
     /// By address.
     functions: Vec<Linked>,
     strings: Section,
@@ -45,17 +57,20 @@ impl DebugMap {
     /// Reads the map of an image; `None` where it has none.
     pub(crate) fn read(image: &Image) -> Option<Self> {
         let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
-        let mut map = Self { objects: Vec::new(), first_names: Vec::new(), functions: Vec::new(), strings };
+        let mut map = Self { objects: Vec::new(), functions: Vec::new(), strings };
         let mut is_inside = false;
         let mut begun: Option<Linked> = None;
         for symbol in image.symbols().ok()? {
             match symbol.stab() {
-                Some(Stab::Object) => is_inside = map.add_object(symbol.name, symbol.value).is_some(),
+                Some(Stab::Object) => {
+                    is_inside = true;
+                    map.objects.push(Object { path: symbol.name, modified: symbol.value, first_name: None });
+                }
                 Some(Stab::Source) => is_inside = false,
                 Some(Stab::Function) if is_inside && symbol.section != 0 => {
                     let object = map.objects.len().saturating_sub(1) as u32;
-                    if let Some(first) = map.first_names.last_mut() {
-                        first.get_or_insert(symbol.name);
+                    if let Some(object) = map.objects.last_mut() {
+                        object.first_name.get_or_insert(symbol.name);
                     }
                     begun = Some(Linked { start: symbol.value, end: 0, object, name: symbol.name });
                 }
@@ -72,19 +87,19 @@ impl DebugMap {
         (!map.functions.is_empty()).then_some(map)
     }
 
-    fn add_object(&mut self, name: u32, modified: u64) -> Option<()> {
-        let path = self.strings.string(name.into())?;
-        let (file, member) = split(&path);
-        let modified = Some(modified).filter(|&modified| modified != 0);
-        let file = Path::new(OsStr::from_bytes(file)).to_owned();
-        self.objects.push(ObjectPath { file, member: member.map(<[u8]>::to_vec), modified });
-        self.first_names.push(None);
-        Some(())
+    /// How many object files there are.
+    pub(crate) fn len(&self) -> usize {
+        self.objects.len()
     }
 
-    /// The object files, in the order of the image.
-    pub(crate) fn objects(&self) -> &[ObjectPath] {
-        &self.objects
+    /// The object file of that number, counted in the order of the image.
+    pub(crate) fn object(&self, number: usize) -> Option<ObjectPath> {
+        let object = self.objects.get(number)?;
+        let bytes = self.strings.window(object.path.into(), MAX_PATH)?;
+        let (file, member) = split(bytes.get(..bytes.iter().position(|&byte| byte == 0)?)?);
+        let modified = Some(object.modified).filter(|&modified| modified != 0);
+        let file = Path::new(OsStr::from_bytes(file)).to_owned();
+        Some(ObjectPath { file, member: member.map(<[u8]>::to_vec), modified })
     }
 
     /// The function that contains an address.
@@ -100,7 +115,7 @@ impl DebugMap {
 
     /// The linker's name of the first function that came from an object file.
     pub(super) fn first_name(&self, object: usize) -> Option<Vec<u8>> {
-        let name = (*self.first_names.get(object)?)?;
+        let name = self.objects.get(object)?.first_name?;
         self.strings.string(name.into()).map(std::borrow::Cow::into_owned)
     }
 }

@@ -1,10 +1,11 @@
 //! DWARF that was left in the object files: an address of the image is translated to one of the object file that its
 //! function came from, and asked for there.
 
+use super::symbols::Names;
 use super::{DebugMap, Image, ObjectPath, images};
 use crate::dwarf::{Dwarf, DwarfFile, Found, Scratch, SplitFiles};
 use crate::find::{Outcome, open_source};
-use crate::section::{Section, Source};
+use crate::section::Source;
 use nyquist_object::macho::{self, SourceRange};
 use nyquist_object::{Architecture, Archive, FileSource, Svma};
 use rustc_hash::FxHashMap;
@@ -56,7 +57,7 @@ impl ObjectFiles {
     /// Reads which object files an image has; `None` where it does not say.
     pub(super) fn of(image: &Image, folders: Vec<PathBuf>) -> Option<Self> {
         let map = DebugMap::read(image)?;
-        let held = map.objects().iter().map(|_| OnceLock::new()).collect();
+        let held = (0..map.len()).map(|_| OnceLock::new()).collect();
         let (held_count, archives) = (AtomicUsize::new(0), Mutex::default());
         Some(Self { map, folders, architecture: image.architecture(), held, held_count, archives })
     }
@@ -115,12 +116,12 @@ impl ObjectFiles {
     }
 
     fn open(&self, number: usize) -> Option<Arc<ObjectFile>> {
-        let path = self.map.objects().get(number)?;
+        let path = self.map.object(number)?;
         let known = self.map.first_name(number)?;
         let open = |source| ObjectFile::open(&source, self.architecture);
         // Members of an archive may have the same name: the right one has the functions.
         let is_right = |file: &ObjectFile| file.functions.contains_key(&known);
-        self.sources(path).into_iter().filter_map(open).find(is_right).map(Arc::new)
+        self.sources(&path).into_iter().filter_map(open).find(is_right).map(Arc::new)
     }
 
     /// The file, or all members of that name and time.
@@ -194,16 +195,16 @@ impl ObjectFile {
     }
 }
 
-/// Where each function of an object file is.
+/// Where each function of an object file is; `None` where there is no symbol table.
 fn functions(image: &Image) -> Option<FxHashMap<Vec<u8>, Option<u64>>> {
-    let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
+    let mut names = Names::of(image)?;
     let mut functions = FxHashMap::default();
     for symbol in image.symbols().ok()? {
         if !symbol.section_of(image.sections()).is_some_and(macho::Section::is_code) {
             continue;
         }
-        let Some(name) = strings.string(symbol.name.into()) else { continue };
-        match functions.entry(name.into_owned()) {
+        let Some(name) = names.read(symbol.name) else { continue };
+        match functions.entry(name) {
             Entry::Vacant(entry) => {
                 entry.insert(Some(symbol.value));
             }

@@ -9,6 +9,35 @@ use crate::symbol_table::{NamedRange, SymbolTable, UnsizedSymbol};
 use nyquist_object::macho::Symbol;
 use std::ops::Range;
 
+/// How many bytes all names of a file may have for each byte of its strings. Some share their ends, no real ones more.
+const MAX_RATIO: u64 = 8;
+
+/// Reads many names of one file. Hostile ones share the end of a very long one.
+pub(super) struct Names {
+    strings: Section,
+    /// How many bytes may still be read.
+    left: u64,
+}
+
+impl Names {
+    /// The names of a file; `None` where it has no symbol table.
+    pub(super) fn of(file: &Image) -> Option<Self> {
+        let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
+        let left = strings.len().saturating_mul(MAX_RATIO);
+        Some(Self { strings, left })
+    }
+
+    /// The name at a place of the strings.
+    pub(super) fn read(&mut self, at: u32) -> Option<Vec<u8>> {
+        if at == 0 || self.left == 0 {
+            return None;
+        }
+        let name = self.strings.string(at.into())?;
+        self.left = self.left.saturating_sub(name.len() as u64 + 1);
+        Some(name.into_owned())
+    }
+}
+
 /// The functions in the symbol table. None reaches over the beginning of another one in `starts`, which is sorted.
 pub(super) fn table(file: &Image, starts: &[u64]) -> Option<SymbolTable> {
     let strings = Section::of_range(file.source(), file.symbol_table()?.strings);
@@ -58,12 +87,11 @@ pub(super) fn exports(image: &Image, starts: &[u64]) -> Option<SymbolTable> {
 
 /// The stubs through which functions of other libraries are called.
 pub(super) fn stubs(image: &Image) -> Option<SymbolTable> {
-    let strings = Section::of_range(image.source(), image.symbol_table()?.strings);
+    let mut names = Names::of(image)?;
     let stubs = image.stubs().ok().filter(|stubs| !stubs.is_empty())?;
     let symbols = image.symbols().ok()?;
     let named = stubs.into_iter().filter_map(|(start, size, number)| {
-        let symbol = symbols.get(number as usize).filter(|symbol| symbol.name != 0)?;
-        let name = without_underscore(strings.string(symbol.name.into())?.into_owned());
+        let name = without_underscore(names.read(symbols.get(number as usize)?.name)?);
         Some(NamedRange { start: start.0, end: start.0.checked_add(size.into())?, name })
     });
     SymbolTable::of_ranges(named.collect(), Origin::Plt)

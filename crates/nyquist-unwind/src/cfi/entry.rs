@@ -4,6 +4,9 @@ use super::FrameSection;
 use super::reader::{Bases, Reader};
 use std::collections::HashMap;
 
+/// The encoding of addresses that all compilers use: four bytes, signed, from where they stand on.
+const RELATIVE: u8 = 0x1b;
+
 /// Which of the two formats a section has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SectionKind {
@@ -179,11 +182,23 @@ impl FrameSection {
         Some(())
     }
 
+    /// Where the code that an FDE describes begins, and how many bytes it has.
+    #[inline]
+    fn start_and_len(&self, encoding: u8, reader: &mut Reader<'_>) -> Option<(u64, u64)> {
+        if encoding == RELATIVE {
+            let at = self.address.wrapping_add(reader.position() as u64);
+            let extended = |word| i64::from(i32::from_le_bytes(word));
+            let [start, len] = *reader.array::<8>()?.as_chunks().0 else { return None };
+            return Some((at.wrapping_add_signed(extended(start)), extended(len) as u64));
+        }
+        let start = reader.pointer(encoding, &self.bases())?;
+        let len = if encoding == 0x50 { reader.u64()? } else { reader.value(encoding)? };
+        Some((start, len))
+    }
+
     fn parse_fde<'a>(&'a self, offset: usize, header: &Header, cie: &Cie<'a>) -> Option<Fde<'a>> {
         let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
-        let start = reader.pointer(cie.pointer_encoding, &self.bases())?;
-        let len =
-            if cie.pointer_encoding == 0x50 { reader.u64()? } else { reader.value(cie.pointer_encoding)? };
+        let (start, len) = self.start_and_len(cie.pointer_encoding, &mut reader)?;
         if cie.has_augmentation {
             let len = reader.uleb()?;
             reader.skip(len)?;

@@ -11,6 +11,9 @@ use std::marker::PhantomData;
 /// The states that `DW_CFA_remember_state` may stack. Compilers nest at most two.
 const MAX_REMEMBERED: usize = 64;
 
+/// `DW_CFA_def_cfa_offset`.
+const DEFINE_CFA_OFFSET: u8 = 0x0e;
+
 /// How the CFA is found. The register and the offset are kept while an expression takes their place, as GCC's
 /// unwinder does: hand-written code in libgcrypt sets either one after an expression.
 #[derive(Clone, Copy, Debug)]
@@ -167,7 +170,13 @@ impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
         while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
             match op >> 6 {
-                1 => self.advance(low)?,
+                1 => {
+                    self.advance(low)?;
+                    // Nearly half of all instructions are such a pair.
+                    if let Some(offset) = reader.short_after(DEFINE_CFA_OFFSET) {
+                        self.state.set_cfa_offset::<A>(offset.into(), self.cie.is_signal);
+                    }
+                }
                 2 => {
                     let offset = reader.uleb()?;
                     self.set_offset(low, offset as i64);
@@ -194,7 +203,7 @@ impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
             }
             0x0a => self.remember()?,
             0x0b => self.state = self.remembered.pop()?,
-            0x0e => self.state.set_cfa_offset::<A>(reader.uleb()? as i64, self.cie.is_signal),
+            DEFINE_CFA_OFFSET => self.state.set_cfa_offset::<A>(reader.uleb()? as i64, self.cie.is_signal),
             0x13 => {
                 let offset = self.factored(reader.sleb()?);
                 self.state.set_cfa_offset::<A>(offset, self.cie.is_signal);

@@ -65,6 +65,18 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
 
+    /// The number of one byte (LEB128) behind a byte that is `first`; where other bytes follow, the cursor stays.
+    #[inline]
+    pub(crate) fn short_after(&mut self, first: u8) -> Option<u8> {
+        match *self.bytes.get(self.position..)?.first_chunk()? {
+            [found, number @ ..0x80] if found == first => {
+                self.position += 2;
+                Some(number)
+            }
+            _ => None,
+        }
+    }
+
     /// An unsigned LEB128 number; one that does not fit in 64 bits is `None`.
     #[inline(always)]
     #[expect(
@@ -203,6 +215,19 @@ mod tests {
         signed(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f], Some(i64::MIN));
         signed(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00], Some(i64::MAX));
         signed(&[0x80; 20], None);
+    }
+
+    #[test]
+    fn a_short_number_behind_a_byte_is_read_or_left() {
+        let check = |bytes: &[u8], expected, position| {
+            let mut reader = reader(bytes);
+            assert_eq!((reader.short_after(0x0e), reader.position()), (expected, position), "{bytes:x?}");
+        };
+        check(&[0x0e, 0x10, 0x41], Some(0x10), 2);
+        check(&[0x0e, 0x90, 0x01], None, 0);
+        check(&[0x0d, 0x06], None, 0);
+        check(&[0x0e], None, 0);
+        check(&[], None, 0);
     }
 
     #[test]

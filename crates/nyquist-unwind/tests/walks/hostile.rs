@@ -4,8 +4,10 @@ use crate::object::{
     CODE, CODE_LEN, Function, INITIAL, SECTIONS, code, debug_frame, eh_frame, file, module, registers, space,
     walk,
 };
-use nyquist_object::{Avma, Elf};
-use nyquist_unwind::{AddressSpace, MAX_FRAMES, Module, StackMemory};
+use crate::pe_image;
+use nyquist_object::{Avma, Elf, Pe};
+use nyquist_unwind::{AddressSpace, MAX_FRAMES, Module, Registers, StackMemory, Unwinder};
+use std::sync::Arc;
 
 /// A generator of numbers that is the same in every run (xorshift, Marsaglia 2003).
 struct Random(u64);
@@ -162,4 +164,82 @@ fn a_section_cut_anywhere_keeps_the_entries_before_the_cut() {
     let counts: Vec<_> = (0..=section.len()).map(covered).collect();
     assert!(counts.is_sorted());
     assert_eq!((counts[0], counts[section.len() - 1], counts[section.len()]), (0, 2, 3));
+}
+
+/// An image with a table of functions that lie in its code, and refer to infos that are anything.
+fn random_image(random: &mut Random, machine: u16) -> Vec<u8> {
+    let mut table = Vec::new();
+    for number in 0..32 {
+        let start = pe_image::TEXT + 0x40 * number;
+        let info = pe_image::INFOS + (random.next() % 0x400 * 4) as u32;
+        match (machine, random.below(2)) {
+            (pe_image::X86_64, _) => table.extend([start, start + 0x40, info]),
+            (_, 0) => table.extend([start, random.next() as u32 & !(0x7f << 6)]),
+            _ => table.extend([start, info]),
+        }
+    }
+    let (text, mut infos) = (random.bytes(0x1000), random.bytes(0x1000));
+    for at in (0..0x1000).step_by(16) {
+        // Some headers in good order, with a few codes: version 1; or 16 instructions, an epilogue, and two words.
+        let header = match machine {
+            pe_image::X86_64 => [1, random.next() as u8 & 15, random.next() as u8 & 7, random.next() as u8],
+            _ => (0x10 | 1 << 21 | (random.next() as u32 & 3) << 22 | 2 << 27_u32).to_le_bytes(),
+        };
+        infos[at..at + 4].copy_from_slice(&header);
+    }
+    pe_image::image(machine, &text, &table, &infos)
+}
+
+#[test]
+fn hostile_images_do_no_harm() {
+    let mut random = Random(4);
+    for number in 0..600 {
+        let machine = [pe_image::X86_64, pe_image::AARCH64][number % 2];
+        let image = random_image(&mut random, machine);
+        let module = Arc::new(Module::from_pe(&Pe::open(image).unwrap()).unwrap());
+        let mut space = AddressSpace::new();
+        space.map(Avma(code(0) - CODE), 0x4000, Avma(code(0) - CODE), module);
+        let mut most = 0;
+        for _ in 0..20 {
+            let stack = 0x7fff_0000_0000;
+            let mut values = [0; 33].map(|_: u64| random.word(stack));
+            let ip = code(random.next() % 0x800);
+            let registers = if machine == pe_image::AARCH64 {
+                (values[31], values[32]) = (stack, ip);
+                Registers::Aarch64(values)
+            } else {
+                (values[7], values[16]) = (stack, ip);
+                Registers::X86_64(std::array::from_fn(|number| values[number]))
+            };
+            let mut frames = 0;
+            Unwinder::new().walk(&space, &registers, &Everywhere(random.next()), &mut |_| frames += 1);
+            most = most.max(frames);
+        }
+        assert!((1..=MAX_FRAMES).contains(&most));
+    }
+}
+
+#[test]
+fn hostile_tables_of_go_do_no_harm() {
+    let mut random = Random(5);
+    for _ in 0..300 {
+        let mut table = random.bytes(0x400);
+        let header =
+            [[0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8], 16_u64.to_le_bytes(), [0; 8], (CODE).to_le_bytes()];
+        table[..32].copy_from_slice(header.as_flattened());
+        table[56..72].copy_from_slice([72_u64, 0x200].map(u64::to_le_bytes).as_flattened());
+        for number in 0..17 {
+            let entry = [number as u32 * 0x80, 0x90 + random.next() as u32 % 0x100];
+            let at = 0x200 + 8 * number;
+            table[at..at + 8].copy_from_slice(entry.map(u32::to_le_bytes).as_flattened());
+        }
+        for place in table[0x290..].chunks_exact_mut(20) {
+            place[16..].copy_from_slice(&(random.next() as u32 % 0x180).to_le_bytes());
+        }
+        let file = file(&random.bytes(CODE_LEN as usize), &[(".gopclntab", &table)]);
+        let space = space(module(file));
+        for _ in 0..20 {
+            walk_at_random(&mut random, &space);
+        }
+    }
 }
