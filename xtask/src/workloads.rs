@@ -93,6 +93,8 @@ const WORKLOADS: &[Workload] = &[
     c("waits", "waits.c"),
     c("interrupts", "-pthread interrupts.c"),
     c("disturbed", "disturbed.c"),
+    c("stops", "-pthread stops.c"),
+    c("vanishes", "vanishes.c"),
     c("deny_perf", "deny_perf.c"),
     c("thread_exec", "-pthread thread_exec.c"),
     c("many_threads", "-pthread many_threads.c"),

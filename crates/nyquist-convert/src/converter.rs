@@ -3,6 +3,7 @@
 use crate::copies::CopyCounts;
 use crate::event::{Event, EventKind, Mapping, Timestamp};
 use crate::filter::Filter;
+use crate::incomplete::IncompleteCounts;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
 use crate::program_arguments::ProgramArguments;
@@ -37,6 +38,8 @@ pub struct Statistics {
     pub truncated: u64,
     /// Samples whose stack reaches its root only because its outer part was read from the running program's memory.
     pub completed: u64,
+    /// Samples whose stack was cut and could not be completed, by the reason.
+    pub incomplete: IncompleteCounts,
     /// Events that came too late to be put in order.
     pub late: u64,
 }

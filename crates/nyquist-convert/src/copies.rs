@@ -2,8 +2,8 @@
 
 use crate::event::Tid;
 
-/// The most threads that are named between two looks at the counts.
-const MOST_WHOLE: usize = 256;
+/// The most threads of each kind that are named between two looks at the counts.
+const MOST_NAMED: usize = 256;
 
 /// What came of the copies of stacks since it was last asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct CopyCounts {
     pub ended_early: u64,
     /// Threads of which a copy that had reached its limit held the whole stack: what is behind it is other memory.
     pub whole: Vec<Tid>,
+    /// Threads of which a copy ended before the stack did.
+    pub cut: Vec<Tid>,
 }
 
 impl CopyCounts {
@@ -21,8 +23,9 @@ impl CopyCounts {
     pub(crate) fn note(&mut self, tid: Tid, limited: bool, ended_early: bool) {
         self.copies += 1;
         self.ended_early += u64::from(limited && ended_early);
-        if limited && !ended_early && self.whole.len() < MOST_WHOLE && !self.whole.contains(&tid) {
-            self.whole.push(tid);
+        let named = if ended_early { &mut self.cut } else { &mut self.whole };
+        if limited && named.len() < MOST_NAMED && !named.contains(&tid) {
+            named.push(tid);
         }
     }
 }
@@ -38,6 +41,6 @@ mod tests {
         {
             counts.note(Tid(tid), limited, ended);
         }
-        assert_eq!(counts, CopyCounts { copies: 4, ended_early: 1, whole: vec![Tid(3)] });
+        assert_eq!(counts, CopyCounts { copies: 4, ended_early: 1, whole: vec![Tid(3)], cut: vec![Tid(2)] });
     }
 }

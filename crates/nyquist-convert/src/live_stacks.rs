@@ -10,8 +10,13 @@ use crate::event::{LiveStack, Tid, Timestamp};
 
 /// So many of a thread's are kept: one that was read after a sample, and some from before it.
 const KEPT: usize = 4;
-/// What was read further from a sample than this says nothing about it, in nanoseconds.
+/// What was read further from a sample than this says nothing about it, in nanoseconds. What was read before counts longer
+/// where the thread has hardly run since: it does not move while others have the CPU.
 const MOST_APART: u64 = 10_000_000;
+/// But not longer than this.
+const MOST_APART_WAITING: u64 = 500_000_000;
+/// The CPU time for which its samples since then may stand: less, for each of them stands for more or less than an interval.
+const MOST_RUN: u64 = 8_000_000;
 /// For how long, in nanoseconds, a thread's outer frames are not looked at after two readings that fit the same sample have
 /// told of different ones: at first, and at most when it happens again and again. They change faster than they are read.
 const DISTRUST: [u64; 2] = [100_000_000, 5_000_000_000];
@@ -32,8 +37,8 @@ pub(crate) struct LiveStacks {
 
 #[derive(Debug, Default)]
 struct Thread {
-    /// The latest ones, in the order in which they came.
-    read: VecDeque<LiveStack>,
+    /// The latest ones, in the order in which they came, and how many samples of the thread there were since.
+    read: VecDeque<(LiveStack, u64)>,
     /// How many readings have agreed with those before them since the last contradiction.
     agreements: u32,
     /// When the last of these was read.
@@ -49,24 +54,42 @@ impl LiveStacks {
         let now = live.read_at.0;
         if self.threads.len() >= MANY_THREADS {
             let is_new = |thread: &Thread| {
-                thread.read.back().is_some_and(|last| last.read_at.0.saturating_add(OLD) > now)
+                thread.read.back().is_some_and(|(last, _)| last.read_at.0.saturating_add(OLD) > now)
             };
             self.threads.retain(|_, thread| is_new(thread));
         }
         let read = &mut self.threads.entry(live.tid).or_default().read;
         // Who had the number before was another thread.
-        read.retain(|other| other.pid == live.pid);
-        read.push_back(live);
+        read.retain(|(other, _)| other.pid == live.pid);
+        read.push_back((live, 0));
         if read.len() > KEPT {
             read.pop_front();
         }
     }
 
-    /// What was read of a thread near a time, what was read last first: nothing where it is not to be trusted.
-    pub(crate) fn near(&self, tid: Tid, time: Timestamp) -> impl Iterator<Item = &LiveStack> {
-        let thread = self.threads.get(&tid).filter(|thread| thread.distrusted_until <= time);
+    /// Whether nothing that is read of a thread is to be believed at a time.
+    pub(crate) fn is_distrusted(&self, tid: Tid, time: Timestamp) -> bool {
+        self.threads.get(&tid).is_some_and(|thread| thread.distrusted_until > time)
+    }
+
+    /// A thread was sampled.
+    pub(crate) fn note_sample(&mut self, tid: Tid, time: Timestamp) {
+        for (live, samples) in self.threads.get_mut(&tid).into_iter().flat_map(|thread| &mut thread.read) {
+            *samples += u64::from(live.read_at < time);
+        }
+    }
+
+    /// What was read of a thread near a sample of it, what was read last first, given for how much of its CPU time a sample
+    /// stands.
+    pub(crate) fn near(&self, tid: Tid, time: Timestamp, interval: u64) -> impl Iterator<Item = &LiveStack> {
+        let thread = self.threads.get(&tid);
         let read = thread.into_iter().flat_map(|thread| thread.read.iter().rev());
-        read.filter(move |live| live.read_at.0.abs_diff(time.0) <= MOST_APART)
+        let is_near = move |(live, samples): &&(LiveStack, u64)| {
+            let apart = live.read_at.0.abs_diff(time.0);
+            let has_waited = live.read_at < time && samples.saturating_mul(interval) <= MOST_RUN;
+            apart <= MOST_APART || (has_waited && apart <= MOST_APART_WAITING)
+        };
+        read.filter(is_near).map(|(live, _)| live)
     }
 
     /// Readings that fit the same sample have told of different frames.
@@ -134,7 +157,7 @@ mod tests {
     }
 
     fn near(stacks: &LiveStacks, ms: u64) -> Vec<u64> {
-        stacks.near(Tid(1), Timestamp(ms * MS)).map(|live| live.read_at.0 / MS).collect()
+        stacks.near(Tid(1), Timestamp(ms * MS), u64::MAX / 2).map(|live| live.read_at.0 / MS).collect()
     }
 
     #[test]
@@ -143,6 +166,7 @@ mod tests {
         for ms in [100, 103, 106, 109, 112] {
             stacks.add(live(1, ms));
         }
+        stacks.note_sample(Tid(1), Timestamp(113 * MS));
         assert_eq!(near(&stacks, 110), [112, 109, 106, 103]);
         assert_eq!(near(&stacks, 95), [103]);
         assert_eq!(near(&stacks, 130), [0; 0]);
@@ -153,17 +177,32 @@ mod tests {
     }
 
     #[test]
+    fn what_was_read_before_a_wait_counts_after_it() {
+        let mut stacks = LiveStacks::default();
+        stacks.add(live(1, 100));
+        stacks.note_sample(Tid(1), Timestamp(99 * MS));
+        let near = |stacks: &LiveStacks, ms: u64| stacks.near(Tid(1), Timestamp(ms * MS), MS).count();
+        stacks.note_sample(Tid(1), Timestamp(300 * MS));
+        assert_eq!([near(&stacks, 300), near(&stacks, 601)], [1, 0]);
+        for ms in 301..308 {
+            stacks.note_sample(Tid(1), Timestamp(ms * MS));
+        }
+        assert_eq!(near(&stacks, 308), 1, "eight samples stand for eight milliseconds");
+        stacks.note_sample(Tid(1), Timestamp(308 * MS));
+        assert_eq!(near(&stacks, 308), 0, "it has run for longer");
+        stacks.add(live(1, 900));
+        assert_eq!(near(&stacks, 800), 0, "what was read long after says nothing");
+    }
+
+    #[test]
     fn what_has_contradicted_itself_is_not_believed_for_longer_and_longer() {
         let mut stacks = LiveStacks::default();
         stacks.add(live(1, 100));
         stacks.contradict(Tid(1), Timestamp(100 * MS));
-        assert_eq!(near(&stacks, 101), [0; 0]);
-        stacks.add(live(1, 200));
-        assert_eq!(near(&stacks, 199), [0; 0]);
-        assert_eq!(near(&stacks, 201), [200]);
+        let is_distrusted = |stacks: &LiveStacks, ms: u64| stacks.is_distrusted(Tid(1), Timestamp(ms * MS));
+        assert_eq!([101, 199, 200].map(|ms| is_distrusted(&stacks, ms)), [true, true, false]);
         stacks.contradict(Tid(1), Timestamp(200 * MS));
-        stacks.add(live(1, 400));
-        assert_eq!([near(&stacks, 399), near(&stacks, 401)], [vec![], vec![400]]);
+        assert_eq!([201, 399, 400].map(|ms| is_distrusted(&stacks, ms)), [true, true, false]);
     }
 
     #[test]

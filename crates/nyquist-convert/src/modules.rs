@@ -2,6 +2,7 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::memory_image;
 use crate::recorded_files::Files;
 use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
@@ -30,7 +31,7 @@ pub(crate) struct ModuleIndex(u32);
 pub enum LibSource {
     /// A file, and how to find it and its debug files.
     File(ModuleRequest),
-    /// An image that is no file: the vDSO.
+    /// An image that is no file: the vDSO, or what is left of a file in memory.
     Image(Arc<Vec<u8>>),
     /// The kernel or one of its modules.
     Kernel {
@@ -61,6 +62,8 @@ pub(crate) struct Module {
 enum Bytes {
     File(Arc<FileSource>),
     Image(Arc<Vec<u8>>),
+    /// What a process has loaded of a file that nobody can open any more.
+    Memory(Arc<Vec<u8>>),
     Kernel(Avma),
     JitDump(DumpIndex),
     /// A perf map, and the address from which the lib counts.
@@ -74,6 +77,9 @@ enum Bytes {
     OtherKernel(Avma),
     Missing,
 }
+
+/// The most bytes of files that are kept because nobody can open them any more.
+const MOST_IN_MEMORY: usize = 256 << 20;
 
 /// All files that were mapped, each once.
 #[derive(Debug, Default)]
@@ -95,6 +101,8 @@ type Key = (MappedFile, String);
 #[derive(Debug, Default)]
 struct Opened {
     modules: Mutex<FxHashMap<Key, Arc<Module>>>,
+    /// The bytes that are kept of files that nobody can open any more.
+    in_memory: AtomicUsize,
 }
 
 impl Opened {
@@ -138,10 +146,23 @@ impl ModuleStore {
         if let Some(&index) = self.known.get(&key) {
             return Some(index);
         }
-        let module = self.opened.module(&key, || Module::of_mapping(mapping, &self.files));
+        let module = self.opened.module(&key, || {
+            let module = Module::of_mapping(mapping, &self.files);
+            let is_missing = matches!(module.bytes, Bytes::Missing);
+            if is_missing { self.read_memory(mapping).unwrap_or(module) } else { module }
+        });
         let index = self.add(module)?;
         self.known.insert(key, index);
         Some(index)
+    }
+
+    /// The module of a file that cannot be opened, as far as its process has loaded it.
+    fn read_memory(&self, mapping: &Mapping) -> Option<Module> {
+        let pid = mapping.pid.filter(|_| matches!(*self.files, Files::Live))?;
+        let most = MOST_IN_MEMORY.saturating_sub(self.opened.in_memory.load(Ordering::Relaxed));
+        let image = Arc::new(memory_image::read(mapping, pid, most)?);
+        self.opened.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);
+        Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))
     }
 
     /// The module of a jitdump that was opened before.
@@ -320,20 +341,27 @@ impl Module {
     fn vdso(mapping: &Mapping, id: Option<&BuildId>, files: &Files) -> Self {
         let missing = Self { id: id.cloned().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
         let Some(image) = vdso::image() else { return missing };
-        let Ok(elf) = Elf::open(image.as_slice()) else { return missing };
-        let is_this =
-            if id.is_some() { id == elf.build_id().as_ref() } else { files.is_running_kernel(None) };
-        if !is_this {
+        let Some(module) = Self::of_image(&mapping.path, &image, Bytes::Image(Arc::clone(&image))) else {
             return missing;
-        }
-        Self {
+        };
+        let is_this = match id {
+            Some(id) => module.id == Some(ModuleId::BuildId(id.clone())),
+            None => files.is_running_kernel(None),
+        };
+        if is_this { module } else { missing }
+    }
+
+    /// The module of an image that is no file.
+    fn of_image(path: &str, image: &Arc<Vec<u8>>, bytes: Bytes) -> Option<Self> {
+        let elf = Elf::open(image.as_slice()).ok()?;
+        Some(Self {
             id: elf.build_id().map(ModuleId::BuildId),
             architecture: Some(elf.architecture()),
             segments: elf.segments().to_vec(),
             image_base: elf.image_base(),
-            bytes: Bytes::Image(Arc::clone(&image)),
-            ..missing
-        }
+            bytes,
+            ..Self::missing(path)
+        })
     }
 
     fn read(path: &str, source: Arc<FileSource>) -> Option<Self> {
@@ -375,7 +403,7 @@ impl Module {
             Bytes::Missing | Bytes::JitDump(_) | Bytes::PerfMap(..) | Bytes::KernelCode(_) => {
                 Avma(start.0.wrapping_sub(mapping.offset.0))
             }
-            Bytes::File(_) => {
+            Bytes::File(_) | Bytes::Memory(_) => {
                 let mapped = MappedModule::from_mapping(
                     &self.segments,
                     self.image_base,
@@ -392,7 +420,7 @@ impl Module {
     pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
-            Bytes::Image(image) => compile(image.as_slice()),
+            Bytes::Image(image) | Bytes::Memory(image) => compile(image.as_slice()),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
@@ -417,7 +445,7 @@ impl Module {
         let Some(out) = out.get_mut(..len) else { return 0 };
         let read = match &self.bytes {
             Bytes::File(source) => source.read_exact_at(offset, out).is_ok(),
-            Bytes::Image(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
+            Bytes::Image(image) | Bytes::Memory(image) => image.as_slice().read_exact_at(offset, out).is_ok(),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
@@ -459,7 +487,7 @@ impl Module {
     /// found also when it is deleted or replaced meanwhile.
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
         let open = match &self.bytes {
-            Bytes::Image(image) => return LibSource::Image(Arc::clone(image)),
+            Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Stated(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
             }
@@ -501,7 +529,11 @@ pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
         format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0),
         path.to_owned(),
     ];
-    places.iter().filter_map(|place| open_regular(place)).find(|file| is_same(file, &mapping.identity))
+    // And the program's own from here, without it; of what is not known to be that, it would be another.
+    let program = format!("/proc/{}/exe", pid.0);
+    let program = Some(program).filter(|_| mapping.identity != MappedFile::Unknown);
+    let mut files = places.iter().chain(&program).filter_map(|place| open_regular(place));
+    files.find(|file| is_same(file, &mapping.identity))
 }
 
 /// Opens a regular file; opening a FIFO or a device could block or do something.

@@ -1,7 +1,7 @@
 //! Rows of the profile that are used again: by the next thread, or process, of the same name.
 
 use crate::event::{Pid, Tid, Timestamp};
-use crate::track::Process;
+use crate::track::{MAX_COMM, Process};
 use nyquist_profile::{ProcessIndex, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -36,21 +36,47 @@ impl Pool {
         }
     }
 
-    /// A thread, and its process if it is the main thread, is about to take another name: a row that was another's
-    /// goes back to those of the old name.
-    pub(crate) fn before_new_name(&mut self, process: &mut Process, (pid, tid): (Pid, Tid)) {
-        if pid.0 == tid.0 && std::mem::take(&mut process.reuses_row) {
-            self.give_back_process(process);
-            let tids: Vec<Tid> = process.threads.keys().copied().collect();
-            for tid in tids {
-                self.give_back_thread(process, (pid, tid));
-                forget_row(process, tid);
-            }
-            process.index = None;
-        } else if pid.0 != tid.0 && process.threads.get(&tid).is_some_and(|thread| thread.reuses_row) {
+    /// Whether a thread, or its process if it is the main thread, is to have another row when it takes a new name: where
+    /// its row was another's, or where there is one of the new name. Then what was sampled of it so far stays under the
+    /// old name, as of children that were sampled before they became other programs.
+    pub(crate) fn has_other_row(&self, process: &Process, (pid, tid): (Pid, Tid), new_name: &str) -> bool {
+        if pid.0 == tid.0 {
+            let is_new = process.index.is_some() && process.full_name() != new_name;
+            return process.reuses_row || (is_new && self.has_process(new_name));
+        }
+        let Some(thread) = process.threads.get(&tid) else { return false };
+        let is_new = thread.index.is_some() && thread.name != new_name;
+        thread.reuses_row || (is_new && self.has_thread(process, new_name))
+    }
+
+    /// Whether there is a row of a process of this name, which may be the first part of a longer one where the kernel has
+    /// cut it.
+    fn has_process(&self, name: &str) -> bool {
+        let is_cut = name.len() >= MAX_COMM;
+        let is_named = |other: &str| other == name || (is_cut && other.starts_with(name));
+        self.processes.iter().any(|(other, rows)| !rows.is_empty() && is_named(other))
+    }
+
+    fn has_thread(&self, process: &Process, name: &str) -> bool {
+        let rows = process.index.and_then(|row| self.threads.get(&(row, ThreadName::Other(name.to_owned()))));
+        rows.is_some_and(|rows| !rows.is_empty())
+    }
+
+    /// A thread, and its process if it is the main thread, is about to get another row: the one that it has goes to those
+    /// of its old name.
+    pub(crate) fn give_back(&mut self, process: &mut Process, (pid, tid): (Pid, Tid)) {
+        if pid.0 != tid.0 {
+            self.give_back_thread(process, (pid, tid));
+            return forget_row(process, tid);
+        }
+        self.give_back_process(process);
+        let tids: Vec<Tid> = process.threads.keys().copied().collect();
+        for tid in tids {
             self.give_back_thread(process, (pid, tid));
             forget_row(process, tid);
         }
+        process.index = None;
+        process.reuses_row = false;
     }
 
     /// Gives a process that has no row one of its name, if there is any.

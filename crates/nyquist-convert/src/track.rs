@@ -72,7 +72,7 @@ pub(crate) struct Thread {
 }
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
-const MAX_COMM: usize = 15;
+pub(crate) const MAX_COMM: usize = 15;
 
 impl Thread {
     fn new(name: &str, start: Timestamp) -> Self {
@@ -140,11 +140,7 @@ impl Process {
 
     /// The name, and the arguments where they are asked for.
     pub(crate) fn full_name(&self) -> String {
-        if self.arguments.is_empty() {
-            self.name.clone()
-        } else {
-            format!("{} {}", self.name, self.arguments)
-        }
+        with_arguments(&self.name, &self.arguments)
     }
 
     /// A thread, which begins now if it was not known.
@@ -235,6 +231,11 @@ impl Process {
             file_name.clone_into(&mut self.name);
         }
     }
+}
+
+/// The name of a program, and its arguments where they are asked for.
+pub(crate) fn with_arguments(name: &str, arguments: &str) -> String {
+    if arguments.is_empty() { name.to_owned() } else { format!("{name} {arguments}") }
 }
 
 impl Tracker {

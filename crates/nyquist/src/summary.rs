@@ -204,6 +204,7 @@ pub(crate) fn print(
         printer.say(format_args!(
             "{stacks} reached beyond the copy: completed from the running program's memory"
         ));
+        print_incomplete(printer, statistics);
     }
     if statistics.truncated > 0 {
         let verb =
@@ -226,6 +227,16 @@ pub(crate) fn print(
     }
     if let Some(path) = saved {
         printer.say(format_args!("Saved {}", path.display()));
+    }
+}
+
+/// Says why other stacks were not completed.
+fn print_incomplete(printer: Printer, statistics: &Statistics) {
+    let reasons = statistics.incomplete.by_count();
+    let told: Vec<String> = reasons.iter().map(|(why, count)| format!("{count} {why}")).collect();
+    if !told.is_empty() {
+        let all = counted(reasons.iter().map(|(_, count)| count).sum(), "stack");
+        printer.detail(format_args!("{all} could not be completed: {}", told.join(", ")));
     }
 }
 

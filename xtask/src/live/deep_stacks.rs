@@ -107,8 +107,10 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
     let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu);
     expect_contains("stderr", &finished.stderr, DEEPENED)?;
     let share = profile.total() / (used * 1000.0);
-    // What it used before it was attached to has no samples.
-    expect((0.3..1.02).contains(&share), format_args!("{share:.3} of the samples that are due"))?;
+    // What it used before it was attached to has no samples. Of whole CPUs, intervals that lie across a switch are whose they
+    // end with.
+    let most = if system { 1.15 } else { 1.02 };
+    expect((0.3..most).contains(&share), format_args!("{share:.3} of the samples that are due"))?;
     let whole = share_whole(&profile, 150);
     expect(whole > 0.3, format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, need_root};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, need_root};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::recorded::Truth;
@@ -28,6 +28,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("storms_by_name", |test| running(test, |_| vec!["--name".to_owned(), "storm".to_owned()])),
     Test::new("storms_in_a_control_group", in_group),
     Test::new("a_recorder_that_is_killed_harms_nobody", killed),
+    Test::new("what_leaks_is_found", leaks_are_found),
+    Test::new("what_is_left_behind_is_found", leavings_are_found),
 ];
 
 /// How many processes a storm has.
@@ -222,6 +224,62 @@ fn expect_goes_on(target: &Running<'_>) -> Verdict {
         let used = || -> Option<u64> { fs::read_to_string(&path).ok()?.split(' ').next()?.parse().ok() };
         let before = used();
         target.wait_until("each thread to go on", || used() > before)?;
+    }
+    Ok(())
+}
+
+/// Programs that leak, each in its own way, in sixty steps; and what is said of each.
+const LEAKING: [(&str, Option<&str>); 4] = [
+    ("None", None),
+    ("kept.append(os.open('/dev/null', os.O_RDONLY))", Some("descriptors")),
+    ("kept.append(bytearray(os.urandom(1 << 16) * 4))", Some("kB of memory")),
+    ("os.fork() or os._exit(0)", Some("children were not waited for")),
+];
+
+/// The checks of the tests above, of programs that do leak: a check that finds nothing there would find nothing in a
+/// recorder.
+fn leaks_are_found(test: &Context<'_>) -> Verdict {
+    for (step, found) in LEAKING {
+        let done = test.fresh("done");
+        let script = format!(
+            "import os, sys, time\nkept = []\nfor _ in range(60):\n    {step}\n    time.sleep(0.01)\n\
+             open(sys.argv[1], 'w').close()\ntime.sleep(1000)"
+        );
+        let program = test.program("python3").args(&["-c", &script]).path(&done).start()?;
+        let verdict = watch(&program, 0, || done.exists());
+        end(program)?;
+        match (verdict, found) {
+            (Err(Stop::Failed(said)), Some(found)) => expect_contains(step, &said, found)?,
+            (verdict, None) => verdict?,
+            (_, Some(found)) => return expect(false, format_args!("{step}: nothing is said of {found}")),
+        }
+    }
+    Ok(())
+}
+
+/// The same of a program that is still traced, and of a control group that nobody has removed.
+fn leavings_are_found(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["endless", "2"])?;
+    let pid = target.pid().to_string();
+    let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&test.fresh("profile.json.gz"));
+    let recorder = call.args(TRACED).start()?;
+    recorder.wait_until_recording()?;
+    let verdict = expect_goes_on(&target);
+    recorder.signal(libc::SIGINT)?;
+    let recorder_pid = recorder.pid();
+    recorder.wait()?.succeeded()?;
+    expect(matches!(verdict, Err(Stop::Failed(_))), "that it is traced was not found")?;
+    expect_goes_on(&target)?;
+    end(target)?;
+    if crate::sys::is_root()
+        && let Ok(own) = own_group()
+    {
+        let group = own.join(format!("nyquist-{recorder_pid}-left"));
+        fs::create_dir(&group)?;
+        let found = leaves();
+        // Whoever records next removes it, too.
+        drop(fs::remove_dir(&group));
+        expect(found?.contains(&group), "a group that is left was not found")?;
     }
     Ok(())
 }

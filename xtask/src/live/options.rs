@@ -68,7 +68,24 @@ fn reuse(test: &Context<'_>) -> Verdict {
     let merged = test.record_command(&words).options(&["--reuse-threads"]).run_well()?;
     expect_eq("the parent, and its children merged", processes(&merged.profile, "python3"), 2)?;
     let (found, wanted) = (merged.profile.total(), apart.profile.total());
-    expect_within("samples", found, wanted, 0.25)
+    expect_within("samples", found, wanted, 0.25)?;
+    reuse_with_exec(test)
+}
+
+/// What is sampled of a child before it becomes another program is in a row of its parent's name, from the second child on:
+/// the first one's row is the program's.
+fn reuse_with_exec(test: &Context<'_>) -> Verdict {
+    let program = test.workload("ending").display().to_string();
+    let script = "import os, sys, time\n\
+                  for i in range(4):\n    \
+                      child = os.fork()\n    \
+                      while child == 0:\n        \
+                          if time.thread_time() > 0.05: os.execv(sys.argv[1], [sys.argv[1], '50', 'exit', '0'])\n    \
+                      os.waitpid(child, 0)";
+    let words = ["python3", "-c", script, &program];
+    let merged = test.record_command(&words).options(&["--reuse-threads"]).run_well()?;
+    expect_eq("the other program", processes(&merged.profile, "ending"), 1)?;
+    expect_eq("the parent, and its children before", processes(&merged.profile, "python3"), 2)
 }
 
 fn arguments(test: &Context<'_>) -> Verdict {

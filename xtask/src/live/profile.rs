@@ -115,6 +115,15 @@ impl Profile {
         self.threads.iter().map(|thread| thread.samples.len()).sum::<usize>() as f64
     }
 
+    /// How many samples of equal weight would tell as much. Under ptrace on a busy machine a few stand for long stretches of
+    /// time, and those of threads that wait for none.
+    pub(crate) fn equal_count(&self) -> f64 {
+        let weights =
+            || self.threads.iter().flat_map(|thread| thread.samples.iter().map(|sample| sample.weight));
+        let squares: f64 = weights().map(|weight| weight * weight).sum();
+        weights().sum::<f64>().powi(2) / squares.max(1.0)
+    }
+
     /// The share of samples with a frame, anywhere on the stack, that fits.
     pub(crate) fn share_with(&self, fits: impl Fn(&Frame) -> bool) -> f64 {
         self.share_of_stacks(|stack| stack.iter().any(|frame| fits(frame)))

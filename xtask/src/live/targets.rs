@@ -27,6 +27,10 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
     Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", namespaces),
     Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
+    Test::new("a_program_that_deletes_its_own_files_keeps_its_names", |test| deleted(test, |call| call)),
+    Test::new("a_plain_users_program_that_deletes_its_own_files_keeps_its_names", |test| {
+        deleted(test, Invocation::by_plain_user)
+    }),
     Test::new("what_cannot_be_recorded_is_said_in_one_sentence", refusals).parallel(),
     Test::new("few_descriptors_are_no_obstacle", few_descriptors),
     Test::new("attaching_interrupts_nobody", interrupts_nobody),
@@ -465,6 +469,60 @@ fn replaced(test: &Context<'_>) -> Verdict {
     let functions = profile.functions();
     expect(share > 0.9 || !crate::sys::is_root(), format_args!("main_loop has a share of {share:.3}"))?;
     expect(!functions.contains_key("alpha"), "names are those of the program that took its place")
+}
+
+/// Neither its own file nor its library's is anywhere any more, but in the memory of who runs them.
+fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a>) -> Verdict {
+    let _held = super::permissions::at_paranoid(2)?;
+    for options in [&[][..], &["--backend", "ptrace"]] {
+        let [program, library] = fresh_files(test)?;
+        let words = [program.as_str(), "400", &library];
+        let recorded = test.record_command(&words).options(options).with(adapt).run_well()?;
+        expect_own_names(&recorded.profile)?;
+        let [program, library] = fresh_files(test)?;
+        let ready = test.fresh("ready");
+        let call = test.program(&program).args(&["1000000", &library]);
+        let call = adapt(call.env("WORKLOAD_READY", ready.display().to_string()));
+        let target = call.start()?;
+        target.wait_for_file(&ready)?;
+        let output = test.fresh("profile.json.gz");
+        let pid = target.pid().to_string();
+        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).args(options);
+        let recorder = adapt(call).start()?;
+        recorder.wait_until_recording()?;
+        let begun = process_cpu_ms(target.pid())?;
+        let works = || process_cpu_ms(target.pid()).is_ok_and(|now| now - begun > WORK);
+        recorder.wait_until("the process to work", works)?;
+        recorder.signal(libc::SIGINT)?;
+        recorder.wait()?.succeeded()?;
+        end(target)?;
+        expect_own_names(&Profile::read(&output)?)?;
+    }
+    Ok(())
+}
+
+/// A program and its library, in a folder where any user may delete them.
+fn fresh_files(test: &Context<'_>) -> Result<[String; 2], anyhow::Error> {
+    let copy = |workload: &str, name: &str| {
+        let path = test.fresh(name);
+        fs::copy(test.workload(workload), &path).map(|_| path.display().to_string())
+    };
+    Ok([copy("vanishes", "program")?, copy("libplugin.so", "library.so")?])
+}
+
+/// That what was sampled has the names of the program's and its library's functions, on whole stacks.
+fn expect_own_names(profile: &Profile) -> Verdict {
+    let roots = profile.roots();
+    let sampled = 1.0 - profile.total_share("[not sampled]");
+    for (function, file) in [("own_work", "program"), ("plugin_inner", "library.so")] {
+        let share = profile.total_share(function);
+        expect(share > 0.3 * sampled, format_args!("{function} has a share of {share:.3}: {roots:?}"))?;
+        let frame = profile.frame_of(|frame| frame.function == function);
+        let lib = frame.and_then(|frame| frame.lib).unwrap_or_default();
+        expect(lib.ends_with(file), format_args!("{function} is in {lib:?}, not in {file}"))?;
+    }
+    let whole = profile.share_of_stacks(|stack| stack.first().is_some_and(|root| root.function == "_start"));
+    expect(whole > 0.9 * sampled, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))
 }
 
 /// One sentence, a hint or two, and no profile; a command is not started.

@@ -126,6 +126,26 @@ fn a_row_is_left_to_its_name_when_the_name_changes() {
 }
 
 #[test]
+fn samples_from_before_exec_make_no_row_for_each_child() {
+    let mut events = vec![name(1, 1, "sh", true), sample(1, 1, None, &[1])];
+    for pid in [2, 3, 4] {
+        events.extend([fork(pid, pid, 1), sample(pid, pid, None, &[1])]);
+        events.extend([name(pid, pid, "true", true), sample(pid, pid, None, &[2]), exit(pid, pid)]);
+    }
+    assert_eq!(rows(REUSE, events), ["sh.sh 1 1-", "true.true 4 3-17", "sh.sh 2 8-"]);
+}
+
+#[test]
+fn a_thread_takes_a_row_of_the_name_that_it_gives_itself() {
+    let mut events = vec![name(1, 1, "app", true), sample(1, 1, None, &[1])];
+    for tid in [2, 3] {
+        events.extend([fork(1, tid, 1), sample(1, tid, None, &[1])]);
+        events.extend([name(1, tid, "worker", false), sample(1, tid, None, &[2]), exit(1, tid)]);
+    }
+    assert_eq!(rows(REUSE, events), ["app.app 1 1-", "app.worker 3 3-12", "app.app 1 8-"]);
+}
+
+#[test]
 fn only_main_threads_where_they_alone_are_wanted() {
     let mut events = vec![sample(1, 1, None, &[1]), sample(1, 2, None, &[1]), sample(3, 3, None, &[1])];
     events.push(EventKind::Total { pid: Pid(1), tid: Tid(5), cpu_time_ns: 9 * MS });

@@ -1,7 +1,7 @@
 //! Stacks whose copies ended too early, walked on through what was read of them from the living process.
 //!
 //! Such a stack is taken only where every doubt that can be had is met. What was read must have been read within
-//! milliseconds of the sample, both before and after it. It must join the copy, word by word where the walk has looked, and
+//! milliseconds of the sample, both before and after it, not counting those in which the thread waited for a CPU. It must join the copy, word by word where the walk has looked, and
 //! nearly everywhere else. The walk must come to the root, each frame described by unwind information, each return address
 //! behind a call. Whatever was read near the sample and fits it must tell of the same frames, and must have done so for
 //! some time.
@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use super::Stages;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
+use crate::incomplete::Incomplete;
 use crate::live_stacks::fits;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::track::Process;
@@ -76,8 +77,12 @@ struct Completed {
 
 impl Stages {
     /// The whole stack of a sample whose copy ended too early, where it can be had from what was read of it.
-    pub(super) fn complete(&mut self, sample: CutSample<'_>) -> Option<Vec<FrameAddress>> {
+    pub(super) fn complete(&mut self, sample: CutSample<'_>) -> Result<Vec<FrameAddress>, Incomplete> {
         let CutSample { id: (pid, tid), time, .. } = sample;
+        let interval = self.interval();
+        if self.live_stacks.is_distrusted(tid, time) {
+            return Err(Incomplete::Distrusted);
+        }
         let process = self.tracker.process(pid, time);
         let mut walker = Walker {
             space: process.address_space(&self.modules, &self.dumps).clone(),
@@ -86,18 +91,28 @@ impl Stages {
             unwinder: &mut self.unwinder,
             calls: &mut self.calls,
         };
-        let mut all = Vec::new();
-        for live in self.live_stacks.near(tid, time).filter(|live| live.pid == pid) {
-            all.extend(walker.walk_on(sample, live));
+        let mut all: Vec<Completed> = Vec::new();
+        let mut before = Err(Incomplete::UnreadBefore);
+        let mut after = Err(Incomplete::UnreadAfter);
+        for live in self.live_stacks.near(tid, time, interval).filter(|live| live.pid == pid) {
+            let side = if live.read_at < time { &mut before } else { &mut after };
+            match walker.walk_on(sample, live) {
+                Ok(completed) => {
+                    *side = Ok(());
+                    all.push(completed);
+                }
+                Err(why) => *side = side.or(Err(why)),
+            }
         }
-        let last = all.first()?;
-        if all.iter().any(|other| other.frames != last.frames) {
+        if all.windows(2).any(|pair| matches!(pair, [one, other] if one.frames != other.frames)) {
             self.live_stacks.contradict(tid, time);
-            return None;
+            return Err(Incomplete::Contradicted);
         }
-        let is_believed = all.len() > 1 && self.live_stacks.agree(tid, last.read_at);
-        let is_between = last.read_at >= time && all.iter().any(|other| other.read_at < time);
-        (is_believed && is_between && last.is_joined).then(|| all.swap_remove(0).frames)
+        let last = all.first().map(|last| last.read_at).filter(|_| all.len() > 1);
+        let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, read_at));
+        before.and(after)?;
+        let last = all.into_iter().next().filter(|_| is_tested).ok_or(Incomplete::Untested)?;
+        if last.is_joined { Ok(last.frames) } else { Err(Incomplete::Unjoined) }
     }
 }
 
@@ -112,26 +127,36 @@ struct Walker<'a> {
 
 impl Walker<'_> {
     /// Walks a stack once more, beyond the copy through what was read.
-    fn walk_on(&mut self, sample: CutSample<'_>, live: &LiveStack) -> Option<Completed> {
+    fn walk_on(&mut self, sample: CutSample<'_>, live: &LiveStack) -> Result<Completed, Incomplete> {
         let copy = sample.copy;
-        let end = copy.start.0.checked_add(copy.bytes.len() as u64)?;
+        let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
         if !fits(live, |address| copy.read_u64(address), Avma(end)) {
-            return None;
+            return Err(Incomplete::Misfit);
         }
         let memory = Joined { copy, end, live, in_both: Cell::new(0), differs: Cell::new(false) };
         let mut frames = Vec::new();
         let walked =
             self.unwinder.walk(&self.space, sample.registers, &memory, &mut |frame| frames.push(frame));
-        if walked != WalkEnd::Root || memory.differs.get() {
-            return None;
+        if memory.differs.get() {
+            return Err(Incomplete::Misfit);
         }
+        if walked != WalkEnd::Root {
+            return Err(Incomplete::Rootless);
+        }
+        let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
+        let is_joined = memory.in_both.get() > 0 || all_are_called;
+        Ok(Completed { frames, read_at: live.read_at, is_joined })
+    }
+
+    /// Whether each frame's function is what the next outer one calls, from the last of those that were found in the copy
+    /// on; `None` where one calls nothing, or no unwind information describes it.
+    fn are_called(&mut self, frames: &[FrameAddress], found: usize) -> Option<bool> {
         let mut all_are_called = true;
-        for pair in frames.get(sample.found.saturating_sub(1)..)?.windows(2) {
+        for pair in frames.get(found.saturating_sub(1)..)?.windows(2) {
             let &[inner, outer] = pair else { return None };
             all_are_called &= self.is_called(inner, outer)?;
         }
-        let is_joined = memory.in_both.get() > 0 || all_are_called;
-        Some(Completed { frames, read_at: live.read_at, is_joined })
+        Some(all_are_called)
     }
 
     /// Whether an inner frame's function is what the outer one calls; `None` where the outer one calls nothing there, or no

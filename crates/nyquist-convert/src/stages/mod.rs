@@ -24,7 +24,7 @@ use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
-use crate::track::{Thread, Tracker};
+use crate::track::{Thread, Tracker, with_arguments};
 use crate::waits::Waits;
 use complete::Calls;
 use notes::Reason;
@@ -253,9 +253,21 @@ impl Stages {
     }
 
     fn name(&mut self, now: Timestamp, (pid, tid): (Pid, Tid), name: &str, exec: bool) {
-        self.pool.before_new_name(self.tracker.process(pid, now), (pid, tid));
+        let arguments = self.program_arguments.take(pid, now);
+        if self.shape.reuse_threads {
+            let process = self.tracker.process(pid, now);
+            let kept = if exec { "" } else { &process.arguments };
+            let is_main = pid.0 == tid.0;
+            let arguments = arguments.as_deref().filter(|_| is_main).unwrap_or(kept);
+            let new_name = if is_main { with_arguments(name, arguments) } else { name.to_owned() };
+            if self.pool.has_other_row(process, (pid, tid), &new_name) {
+                // Later it is not to be found from here any more.
+                name_process(&mut self.builder, process, self.options.start);
+                self.pool.give_back(process, (pid, tid));
+            }
+        }
         self.tracker.name(pid, tid, name, exec, now);
-        if let Some(arguments) = self.program_arguments.take(pid, now) {
+        if let Some(arguments) = arguments {
             self.tracker.process(pid, now).arguments = arguments;
         }
     }

@@ -38,6 +38,7 @@ impl Stages {
             None => period,
         };
         let Some(Share { weight, cpu_delta, off_cpu }) = self.share(now, sample, used) else { return };
+        self.live_stacks.note_sample(sample.tid, now);
         let truncated = self.walk_user_stack(now, sample);
         self.statistics.truncated += u64::from(truncated.is_some());
         self.place_frames(now, sample, truncated);

@@ -209,10 +209,13 @@ impl Stages {
             let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
             let (id, found) = ((sample.pid, sample.tid), self.frames.len());
             let cut = CutSample { id, time: now, registers: &registers, copy, found };
-            if let Some(whole) = self.complete(cut) {
-                self.frames = whole;
-                self.statistics.completed += 1;
-                return None;
+            match self.complete(cut) {
+                Ok(whole) => {
+                    self.frames = whole;
+                    self.statistics.completed += 1;
+                    return None;
+                }
+                Err(why) => self.statistics.incomplete.add(why),
             }
         }
         truncation(walked, limited, stack.len())

@@ -107,6 +107,12 @@ pub(crate) fn has_ended(pid: u32) -> bool {
     matches!(after_name(&stat), Some([b'Z' | b'X', ..])) && !others()
 }
 
+/// Whether a thread has ended, whatever becomes of its process: from then on it cannot be traced.
+pub(crate) fn thread_has_ended(tid: u32) -> bool {
+    let Ok(stat) = fs::read(format!("/proc/{tid}/stat")) else { return true };
+    matches!(after_name(&stat), Some([b'Z' | b'X', ..]))
+}
+
 /// The names of a process's threads and its executable mappings, as far as they can be read.
 pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
     let mut kinds = Vec::new();
@@ -210,6 +216,12 @@ mod tests {
         check("", None);
         check("2000-1000 r-xp 00000000 fe:00 9 /x", None);
         check("x-y r-xp 0 0:0 0", None);
+    }
+
+    #[test]
+    fn a_thread_that_is_there_has_not_ended() {
+        assert!(!thread_has_ended(std::process::id()));
+        assert!(thread_has_ended(u32::MAX >> 1));
     }
 
     #[test]

@@ -97,8 +97,10 @@ fn look(module: &process::Module, finder: &Finder) -> Result<Module, Finding> {
 }
 
 fn gone(path: &Path) -> Finding {
-    let text =
-        format!("{}: deleted or replaced since it was mapped, its functions have no names", path.display());
+    let text = format!(
+        "{}: deleted or replaced since it was mapped, only what it exports has names",
+        path.display()
+    );
     Finding::better("library", text).hint("root can still open it; or start the process anew")
 }
 

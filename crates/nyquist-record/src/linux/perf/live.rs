@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
 
 use bytes::Bytes;
+use nyquist_convert::CopyCounts;
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 use nyquist_object::Avma;
 
@@ -18,8 +20,16 @@ use crate::linux::sys::ptrace::read_memory;
 
 /// A sample that is older than this when it is heard of says nothing of the stack as it is now.
 const FRESH_NS: u64 = 8_000_000;
-/// How much of what was copied is read once more, so that both can be compared where they join.
-const OVERLAP: u64 = 8 << 10;
+/// How much of what was copied is read once more, so that both can be compared where they join, also where the stack of the
+/// next sample is somewhat deeper.
+const OVERLAP: u64 = 24 << 10;
+/// For how long after such a copy a thread's stack is read without further ones: many are deep for moments only, and what was
+/// read before such a moment is as good as what was read in it.
+const WARM_NS: u64 = 100_000_000;
+/// How often.
+const BETWEEN_READINGS_NS: u64 = 3_000_000;
+/// How far back a reading is told of: to samples of the time since the one before, but no further than this.
+const TOLD_BACK_NS: u64 = 10_000_000;
 /// So far back goes the innermost end from which on a thread's stack is read, in nanoseconds: what is read for one sample is
 /// compared with what was read for those before it.
 const INNERMOST_FOR: u64 = 20_000_000;
@@ -31,7 +41,8 @@ const MOST_READ: usize = 2 << 20;
 const ATTENTION_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
 const REST: u64 = 15;
-/// For how long a thread is left alone whose copies hold its whole stack although they are full.
+/// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
+/// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
 /// The most threads that are remembered.
 const MOST_THREADS: usize = 512;
@@ -39,11 +50,13 @@ const MOST_THREADS: usize = 512;
 /// The state of the thread that reads.
 pub(crate) struct LiveReader {
     pub(crate) cuts: Receiver<Cut>,
-    /// Threads whose copies held their whole stacks.
-    pub(crate) whole: Receiver<Vec<Tid>>,
+    /// What came of the copies.
+    pub(crate) copies: Receiver<CopyCounts>,
     pub(crate) out: Sender<Event>,
     pub(crate) attention: Arc<Attention>,
     threads: HashMap<u32, Thread>,
+    /// What is to be read when it has rested.
+    wanted: HashMap<u32, Wanted>,
     /// Where memory is read into.
     scratch: Vec<u8>,
     rest_until: u64,
@@ -52,6 +65,7 @@ pub(crate) struct LiveReader {
 /// What is known of a thread.
 #[derive(Debug, Default)]
 struct Thread {
+    pid: u32,
     /// The memory that its stack is in.
     stack: Range<u64>,
     /// What was read last.
@@ -59,7 +73,14 @@ struct Thread {
     /// The innermost end of the copies of some time, and when that was.
     innermost: (u64, u64),
     leave_alone_until: u64,
+    /// When it was last heard that a copy did not hold the whole stack.
+    cut_at: u64,
+    /// When it was last read.
+    read_at: u64,
     heard_of: u64,
+    /// Until when it is read without being asked for, and where the last copy of it ended.
+    warm_until: u64,
+    last_end: u64,
 }
 
 /// Pages of memory, from an address on.
@@ -75,77 +96,144 @@ struct Wanted {
     pid: u32,
     end: u64,
     oldest_ns: u64,
+    /// Whether somebody has told of a copy; else it is read for what may come.
+    is_told: bool,
 }
 
 impl LiveReader {
     pub(crate) fn new(
         cuts: Receiver<Cut>,
-        whole: Receiver<Vec<Tid>>,
+        copies: Receiver<CopyCounts>,
         out: Sender<Event>,
         attention: Arc<Attention>,
     ) -> Self {
-        Self { cuts, whole, out, attention, threads: HashMap::new(), scratch: Vec::new(), rest_until: 0 }
+        Self {
+            cuts,
+            copies,
+            out,
+            attention,
+            threads: HashMap::new(),
+            wanted: HashMap::new(),
+            scratch: Vec::new(),
+            rest_until: 0,
+        }
     }
 
     /// Reads what is missing of the stacks of samples that it is told of, until nobody tells of any more.
     pub(crate) fn run(mut self) {
         // What comes too late is worth nothing, and it rests far longer than it reads.
         let _preference = Preference::of_this_thread();
-        loop {
-            let Ok(first) = self.cuts.recv() else { return };
+        while self.hear() {
             let now = monotonic_ns();
-            self.note_whole(now);
-            let mut wanted = HashMap::new();
-            for cut in std::iter::once(first).chain(self.cuts.try_iter()) {
-                add(&mut wanted, cut);
+            self.heed_copies(now);
+            self.note_wanted(now);
+            if now >= self.rest_until {
+                self.read_wanted();
             }
-            self.read_all(wanted, now);
         }
     }
 
-    fn note_whole(&mut self, now: u64) {
-        for tid in self.whole.try_iter().flatten() {
-            let thread = self.threads.entry(tid.0).or_default();
-            (thread.leave_alone_until, thread.heard_of) = (now + LEAVE_ALONE_NS, now);
+    /// Waits until somebody tells of a copy, or until there is something to be read and it has rested. Says whether
+    /// anybody is left who could tell.
+    fn hear(&mut self) -> bool {
+        let now = monotonic_ns();
+        let rest = self.rest_until.saturating_sub(now);
+        let first = if !self.wanted.is_empty() {
+            self.cuts.recv_timeout(Duration::from_nanos(rest))
+        } else if self.threads.values().any(|thread| thread.warm_until > now) {
+            self.cuts.recv_timeout(Duration::from_nanos(rest.max(BETWEEN_READINGS_NS)))
+        } else {
+            self.cuts.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        };
+        if first == Err(RecvTimeoutError::Disconnected) {
+            return false;
+        }
+        for cut in first.into_iter().chain(self.cuts.try_iter()) {
+            add(&mut self.wanted, cut);
+        }
+        true
+    }
+
+    fn heed_copies(&mut self, now: u64) {
+        for counts in self.copies.try_iter() {
+            for tid in counts.cut {
+                let thread = self.threads.entry(tid.0).or_default();
+                (thread.cut_at, thread.leave_alone_until, thread.heard_of) = (now, 0, now);
+            }
+            for tid in counts.whole {
+                let thread = self.threads.entry(tid.0).or_default();
+                thread.heard_of = now;
+                if now.saturating_sub(thread.cut_at) > LEAVE_ALONE_NS {
+                    thread.leave_alone_until = now + LEAVE_ALONE_NS;
+                }
+            }
         }
         if self.threads.len() > MOST_THREADS {
             self.threads.retain(|_, thread| now.saturating_sub(thread.heard_of) < LEAVE_ALONE_NS);
         }
     }
 
-    fn read_all(&mut self, wanted: HashMap<u32, Wanted>, now: u64) {
-        for (tid, wanted) in wanted {
-            if self.threads.len() > MOST_THREADS && !self.threads.contains_key(&tid) {
-                continue;
+    /// Forgets what is not to be read after all, and asks for the rings to be looked at often where anything is.
+    fn note_wanted(&mut self, now: u64) {
+        let threads = &mut self.threads;
+        self.wanted.retain(|tid, wanted| {
+            if threads.len() > MOST_THREADS && !threads.contains_key(tid) {
+                return false;
             }
-            let thread = self.threads.entry(tid).or_default();
+            let thread = threads.entry(*tid).or_default();
+            if !wanted.is_told {
+                return true;
+            }
             thread.heard_of = now;
-            if now < thread.leave_alone_until || !thread.find_stack(wanted) {
-                continue;
-            }
-            // Also where this sample is too old: the next ones will not be.
+            let is_deep = now >= thread.leave_alone_until && thread.find_stack(*wanted);
+            thread.warm_until = if is_deep { now + WARM_NS } else { 0 };
+            (thread.pid, thread.last_end) = (wanted.pid, wanted.end);
+            is_deep
+        });
+        if self.wanted.values().any(|wanted| wanted.is_told) {
+            // Also where all samples are too old: the next ones will not be.
             self.attention.ask_until(now + ATTENTION_NS);
-            let (began, used) = (monotonic_ns(), thread_cpu_ns());
-            if began >= self.rest_until && began.saturating_sub(wanted.oldest_ns) < FRESH_NS {
-                if let Some(event) = thread.read(tid, wanted, &mut self.scratch) {
-                    // Where nobody listens any more, the recording has ended.
-                    let _ = self.out.send(event);
-                }
-                self.rest_until = monotonic_ns() + REST * thread_cpu_ns().saturating_sub(used);
+        }
+        let is_due = |thread: &Thread| {
+            thread.warm_until > now && now.saturating_sub(thread.read_at) >= BETWEEN_READINGS_NS
+        };
+        for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
+            let wanted = Wanted { pid: thread.pid, end: thread.last_end, oldest_ns: now, is_told: false };
+            self.wanted.entry(*tid).or_insert(wanted);
+        }
+    }
+
+    /// Reads what is wanted of all threads, and rests. None is left out: of a sample that was not read for, the outer part
+    /// is lost. The thread whose turn is longest ago comes first.
+    fn read_wanted(&mut self) {
+        let used = thread_cpu_ns();
+        let read_at = |tid: &u32| self.threads.get(tid).map_or(0, |thread| thread.read_at);
+        let mut turn: Vec<_> =
+            self.wanted.drain().map(|(tid, wanted)| (read_at(&tid), tid, wanted)).collect();
+        turn.sort_unstable_by_key(|(read_at, ..)| *read_at);
+        for (_, tid, wanted) in turn {
+            let now = monotonic_ns();
+            let is_fresh = now.saturating_sub(wanted.oldest_ns) < FRESH_NS;
+            let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
+            match thread.read(tid, wanted, &mut self.scratch) {
+                // Where nobody listens any more, the recording has ended.
+                Some(event) => drop(self.out.send(event)),
+                None => thread.warm_until = 0,
             }
         }
+        self.rest_until = monotonic_ns() + REST * thread_cpu_ns().saturating_sub(used);
     }
 }
 
 /// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
 fn add(wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
-    let new = Wanted { pid: cut.pid, end: cut.end, oldest_ns: cut.time_ns };
+    let new = Wanted { pid: cut.pid, end: cut.end, oldest_ns: cut.time_ns, is_told: true };
     wanted
         .entry(cut.tid)
         .and_modify(|known| {
             let is_fresh = cut.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
             *known = if is_fresh && known.pid == cut.pid {
-                Wanted { end: known.end.min(cut.end), oldest_ns: known.oldest_ns.min(cut.time_ns), ..*known }
+                Wanted { end: known.end.min(cut.end), oldest_ns: known.oldest_ns.min(cut.time_ns), ..new }
             } else {
                 new
             };
@@ -183,7 +271,8 @@ impl Thread {
         scratch.resize(len.max(scratch.len()), 0);
         let room = scratch.get_mut(..len)?;
         let read = read_memory(wanted.pid, start, room);
-        let read_at = monotonic_ns();
+        let before = std::mem::replace(&mut self.read_at, monotonic_ns());
+        let read_at = self.read_at;
         let (whole, _) = room.get(..read)?.as_chunks::<{ LiveStack::PAGE }>();
         if whole.is_empty() {
             return None;
@@ -198,8 +287,9 @@ impl Thread {
             start: Avma(start),
             pages: self.last.pages.clone(),
         };
-        // It is to be there before the first sample that wants it.
-        let time = Timestamp(wanted.oldest_ns.saturating_sub(1));
+        // It is to be there before the first sample that it is for, whether or not that one was told of.
+        let since = before.max(read_at.saturating_sub(TOLD_BACK_NS));
+        let time = Timestamp(since.min(wanted.oldest_ns.saturating_sub(1)));
         Some(Event { time, cpu: None, kind: EventKind::LiveStack(Box::new(live)) })
     }
 }
@@ -240,7 +330,7 @@ mod tests {
     fn the_rest_of_this_threads_stack_is_read() {
         let here = [7_u8; 64];
         let pid = std::process::id();
-        let wanted = Wanted { pid, end: here.as_ptr() as u64 + 64, oldest_ns: 1000 };
+        let wanted = Wanted { pid, end: here.as_ptr() as u64 + 64, oldest_ns: 1000, is_told: true };
         let mut thread = Thread::default();
         assert!(thread.find_stack(wanted));
         let mut scratch = Vec::new();
@@ -261,8 +351,9 @@ mod tests {
     #[test]
     fn what_is_read_reaches_as_far_in_as_a_little_earlier() {
         let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
-        let mut innermost =
-            |ms: u64, end: u64| thread.innermost_end(Wanted { pid: 1, end, oldest_ns: ms * 1_000_000 });
+        let mut innermost = |ms: u64, end: u64| {
+            thread.innermost_end(Wanted { pid: 1, end, oldest_ns: ms * 1_000_000, is_told: true })
+        };
         assert_eq!(innermost(100, 0x50_0000), 0x50_0000);
         assert_eq!(innermost(103, 0x50_8000), 0x50_0000);
         assert_eq!(innermost(106, 0x4f_0000), 0x4f_0000);
@@ -270,9 +361,58 @@ mod tests {
         assert_eq!(innermost(127, 0x50_0000), 0x50_0000, "long ago");
     }
 
+    /// A reader, and how to tell it of copies.
+    fn reader() -> (LiveReader, std::sync::mpsc::SyncSender<Cut>, Sender<CopyCounts>, Receiver<Event>) {
+        let (tell, cuts) = std::sync::mpsc::sync_channel(8);
+        let (counts, heard) = std::sync::mpsc::channel();
+        let (out, events) = std::sync::mpsc::channel();
+        (LiveReader::new(cuts, heard, out, Arc::default()), tell, counts, events)
+    }
+
+    #[test]
+    fn a_stack_that_was_deep_is_read_on_for_a_while() {
+        let here = [7_u8; 64];
+        let (mut reader, tell, _counts, events) = reader();
+        let now = monotonic_ns();
+        let end = here.as_ptr() as u64 + 64;
+        tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, end }).unwrap();
+        assert!(reader.hear());
+        for (ms, readings) in [(0, 1), (1, 0), (4, 1), (8, 1), (99, 1), (103, 0)] {
+            let now = now + ms * 1_000_000;
+            reader.note_wanted(now);
+            assert_eq!(reader.wanted.len(), readings, "{ms}");
+            reader.wanted.values_mut().for_each(|wanted| wanted.oldest_ns = monotonic_ns());
+            reader.read_wanted();
+            assert_eq!(events.try_iter().count(), readings, "{ms}");
+            reader.threads.values_mut().for_each(|thread| thread.read_at = now);
+        }
+        drop(tell);
+        assert!(!reader.hear());
+    }
+
+    #[test]
+    fn a_thread_is_left_alone_only_where_no_copy_of_it_was_too_small() {
+        let (mut reader, _tell, counts, _events) = reader();
+        let send = |whole: &[u32], cut: &[u32]| {
+            let tids = |tids: &[u32]| tids.iter().map(|tid| Tid(*tid)).collect();
+            counts.send(CopyCounts { whole: tids(whole), cut: tids(cut), ..CopyCounts::default() }).unwrap();
+        };
+        let mut is_left_alone = |ms: u64, tid: u32| {
+            let now = 10 * LEAVE_ALONE_NS + ms * 1_000_000;
+            reader.heed_copies(now);
+            reader.threads.get(&tid).is_some_and(|thread| thread.leave_alone_until > now)
+        };
+        send(&[1, 2], &[2]);
+        assert_eq!([1, 2].map(|tid| is_left_alone(0, tid)), [true, false]);
+        send(&[2], &[1]);
+        assert_eq!([1, 2].map(|tid| is_left_alone(10, tid)), [false, false]);
+        send(&[2], &[]);
+        assert!(is_left_alone(2_000, 2));
+    }
+
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted = Wanted { pid: u32::MAX >> 1, end: 0x5000, oldest_ns: 0 };
+        let wanted = Wanted { pid: u32::MAX >> 1, end: 0x5000, oldest_ns: 0, is_told: true };
         assert!(!Thread::default().find_stack(wanted));
     }
 }

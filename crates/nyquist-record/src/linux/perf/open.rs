@@ -278,13 +278,13 @@ impl Perf {
             return Ok(None);
         }
         let (tell, cuts) = sync_channel(MOST_CUTS);
-        let (whole, whole_heard) = channel();
+        let (copies, copies_heard) = channel();
         let (out, read) = channel();
         let attention = Arc::new(Attention::default());
-        let live = LiveReader::new(cuts, whole_heard, out, Arc::clone(&attention));
+        let live = LiveReader::new(cuts, copies_heard, out, Arc::clone(&attention));
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
         let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
-        Ok(Some((CutTeller { out: tell, attention }, LiveStacks { read, whole, reader })))
+        Ok(Some((CutTeller { out: tell, attention }, LiveStacks { read, copies, reader })))
     }
 
     fn lineage(&self) -> Result<Option<Lineage>, OpenError> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use nyquist_convert::CopyCounts;
-use nyquist_convert::event::{Event, EventKind, Tid, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::file::WrittenEvent;
 
@@ -54,7 +54,7 @@ pub struct Recording {
 #[derive(Debug)]
 pub(crate) struct LiveStacks {
     pub(crate) read: Receiver<Event>,
-    pub(crate) whole: Sender<Vec<Tid>>,
+    pub(crate) copies: Sender<CopyCounts>,
     pub(crate) reader: JoinHandle<()>,
 }
 
@@ -160,9 +160,10 @@ impl Recording {
     /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
     /// copied, more is copied from now on.
     pub fn heed(&mut self, counts: &CopyCounts) {
-        if let Some(live) = self.live.as_ref().filter(|_| !counts.whole.is_empty()) {
+        let names_any = !counts.whole.is_empty() || !counts.cut.is_empty();
+        if let Some(live) = self.live.as_ref().filter(|_| names_any) {
             // One that has ended reads nothing more anyway.
-            let _ = live.whole.send(counts.whole.clone());
+            let _ = live.copies.send(counts.clone());
         }
         if self.events.can_deepen() && self.deepening.heed(counts, monotonic_ns()) {
             self.events.deepen();

@@ -21,6 +21,10 @@ const WAITING_LOOKS: usize = 32;
 /// A turn that begins so late has waited for a CPU, and ends where a thread has to wait for one that long until it
 /// stops. Which threads run after that, and where the others were preempted, is no longer a matter of chance.
 const LATE_NS: u64 = 150_000;
+/// The scheduler takes note of what a thread uses at each of its ticks, of which the slowest kernels have a hundred a second.
+const SURELY_NOTED_NS: u64 = 12_000_000;
+/// How many threads are passed over in a turn because they have not run.
+const PASSED_OVER: usize = 24;
 /// A thread that waits on and on has a sample so often.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 
@@ -37,17 +41,29 @@ impl Tracer {
         }
         self.budget.refill(monotonic_ns(), self.tasks.running());
         self.tasks.running_in_turn(&mut turn);
-        let mut is_late = false;
+        let (mut is_late, mut passed_over) = (false, 0);
         for tid in turn.drain(..) {
-            if is_late || !self.budget.allows() {
+            if is_late || passed_over >= PASSED_OVER || !self.budget.allows() {
                 self.tasks.continue_with(tid);
                 break;
+            }
+            if self.has_not_run(tid) {
+                passed_over += 1;
+                continue;
             }
             let before = monotonic_ns();
             self.look_at_running(tid);
             is_late = monotonic_ns().saturating_sub(before) > LATE_NS;
         }
         self.tids = turn;
+    }
+
+    /// Whether a thread has waited for a CPU ever since it was looked at. Of many that share few CPUs most have; to hold such
+    /// a one takes until it gets a CPU, and says nothing of where time goes.
+    fn has_not_run(&self, tid: u32) -> bool {
+        let Some(task) = self.tasks.get(tid).filter(|task| task.asked.is_none()) else { return false };
+        let is_long_ago = monotonic_ns().saturating_sub(task.looked_at) > SURELY_NOTED_NS;
+        is_long_ago && task.files.schedule() == Some(task.schedule)
     }
 
     /// A thread that has not run since is where it was.

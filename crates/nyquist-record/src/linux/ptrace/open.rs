@@ -120,10 +120,10 @@ fn start(plan: Plan, chunks: Sender<Chunk>, begin: Receiver<()>) -> Result<JoinH
     let (told, opened) = channel();
     let thread = std::thread::Builder::new().name("nyquist-tracer".into());
     let run = move || match Tracer::seize(plan, chunks) {
-        Ok(tracer) => {
+        Ok(mut tracer) => {
             let _ = told.send(Ok(()));
             // When the thread ends, the kernel lets go of all that it traces.
-            if begin.recv().is_ok() { tracer.run() } else { End::default() }
+            if tracer.wait_for(&begin) { tracer.run() } else { End::default() }
         }
         Err(error) => {
             let _ = told.send(Err(error));

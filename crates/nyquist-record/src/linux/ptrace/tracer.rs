@@ -7,7 +7,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
 use nyquist_convert::event::{EventKind, Pid};
@@ -27,8 +27,13 @@ use crate::linux::sys::ptrace::{self, Patience, Ticker};
 
 /// How often what was seen is handed over, and mappings and names are looked at.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
-/// How long to wait in the end for threads that were asked to stop.
-const LAST_STOPS_NS: u64 = 20_000_000;
+/// How long to wait in the end for threads that were asked to stop. One that is left alone with the request finds its system
+/// call interrupted; where CPUs are busy it takes long until all have got one.
+const LAST_STOPS_NS: u64 = 500_000_000;
+/// How often to ask, while nothing happens, whether the recording is to begin.
+const BETWEEN_QUESTIONS_NS: u64 = 2_000_000;
+/// The most threads that are let go on between two looks at what else is due.
+const MOST_AT_ONCE: usize = 64;
 /// The largest copy of a stack of a thread that waits.
 pub(super) const LARGEST_COPY: usize = 512 << 10;
 
@@ -149,7 +154,7 @@ impl Tracer {
                     }
                     // A thread that has ended meanwhile is none to record; nor is one that is traced by now, for it
                     // was born from one that is.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) && tid != pid.0 => {}
+                    Err(_) if tid != pid.0 && proc::thread_has_ended(tid) => {}
                     Err(_) if is_traced_by_us(tid) => {}
                     Err(error) => return Err(OpenError::of_seizing(pid, error)),
                 }
@@ -157,8 +162,10 @@ impl Tracer {
             if !found {
                 break;
             }
+            // Who is born meanwhile does not wait until all others are found.
+            self.handle_all();
         }
-        self.processes.insert(pid.0, Process::default());
+        self.processes.entry(pid.0).or_default();
         if let Some(task) = self.tasks.get_mut(pid.0).filter(|_| self.awaits_exec) {
             task.activity = Activity::Aside;
         }
@@ -169,6 +176,43 @@ impl Tracer {
         let mut task = Task::new(pid, tid, monotonic_ns());
         task.start_counting();
         self.tasks.add(task);
+    }
+
+    /// Lets go on whoever stops until the recording is to begin. Says whether it is.
+    pub(super) fn wait_for(&mut self, begin: &Receiver<()>) -> bool {
+        self.ticker.set(monotonic_ns(), BETWEEN_QUESTIONS_NS);
+        while !self.has_ended {
+            match begin.try_recv() {
+                Ok(()) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+                Err(TryRecvError::Empty) => self.handle_next(),
+            }
+        }
+        begin.recv().is_ok()
+    }
+
+    /// Waits until a thread stops or ends, or the clock ticks, and does what there is to do.
+    fn handle_next(&mut self) {
+        match ptrace::wait(Patience::UntilSignal) {
+            Ok(Some(waited)) => {
+                self.handle(waited);
+                self.handle_all();
+            }
+            Ok(None) => {}
+            // Nobody is left.
+            Err(_) => self.has_ended = true,
+        }
+    }
+
+    /// Lets go on all who have stopped by now: the kernel names the same one first again and again, so that one that stops
+    /// often would keep the others waiting for more than their turn.
+    fn handle_all(&mut self) {
+        for _ in 0..MOST_AT_ONCE {
+            match ptrace::wait(Patience::None) {
+                Ok(Some(waited)) if !self.has_ended => self.handle(waited),
+                _ => return,
+            }
+        }
     }
 
     /// Traces until the recording ends.
@@ -183,12 +227,7 @@ impl Tracer {
         self.ticks = Ticks::new(self.interval_ns, now);
         self.set_ticker();
         let reason = loop {
-            match ptrace::wait(Patience::UntilSignal) {
-                Ok(Some(waited)) => self.handle(waited),
-                Ok(None) => {}
-                // Nobody is left.
-                Err(_) => self.has_ended = true,
-            }
+            self.handle_next();
             if monotonic_ns() >= self.ticks.next_ns() {
                 self.look_at_all();
                 self.ticks.advance(monotonic_ns());

@@ -1,0 +1,99 @@
+//! Why stacks that were deeper than their copies could not be completed from the running program's memory.
+
+use std::fmt;
+
+/// Why a stack was not completed: the first of these that is so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incomplete {
+    /// Readings of its thread had contradicted each other some time before.
+    Distrusted,
+    /// Readings that fit it tell of different frames.
+    Contradicted,
+    /// Nothing was read of its thread within the milliseconds before it.
+    UnreadBefore,
+    /// Nothing was read of its thread within the milliseconds after it: the machine was busy, or the thread ended.
+    UnreadAfter,
+    /// What was read is not what the copy ends with: the thread was elsewhere by then.
+    Misfit,
+    /// The walk through what was read does not reach the root.
+    Rootless,
+    /// A frame in what was read has no unwind information, or its return address no call before it.
+    Uncalled,
+    /// Too few readings of its thread had agreed so far.
+    Untested,
+    /// Nothing in a frame that fills all that the copy and the reading have in common proves that they belong together.
+    Unjoined,
+}
+
+impl Incomplete {
+    /// All of them, in their order.
+    const ALL: [Self; 9] = [
+        Self::Distrusted,
+        Self::Contradicted,
+        Self::UnreadBefore,
+        Self::UnreadAfter,
+        Self::Misfit,
+        Self::Rootless,
+        Self::Uncalled,
+        Self::Untested,
+        Self::Unjoined,
+    ];
+}
+
+impl fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Distrusted => "soon after readings had contradicted each other",
+            Self::Contradicted => "with readings that contradicted each other",
+            Self::UnreadBefore => "not read shortly before",
+            Self::UnreadAfter => "not read shortly after",
+            Self::Misfit => "changed when read",
+            Self::Rootless => "without a way to the root in what was read",
+            Self::Uncalled => "through code that nothing describes",
+            Self::Untested => "before enough readings had agreed",
+            Self::Unjoined => "with nothing that joins copy and reading",
+        })
+    }
+}
+
+/// How many stacks were not completed, by the reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IncompleteCounts([u64; Incomplete::ALL.len()]);
+
+impl IncompleteCounts {
+    pub(crate) fn add(&mut self, why: Incomplete) {
+        if let Some(count) = self.0.get_mut(why as usize) {
+            *count += 1;
+        }
+    }
+
+    /// The reasons that there were, those of most stacks first.
+    pub fn by_count(&self) -> Vec<(Incomplete, u64)> {
+        let all = Incomplete::ALL.into_iter().zip(self.0);
+        let mut counts: Vec<_> = all.filter(|(_, count)| *count > 0).collect();
+        counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+        counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_counted_and_told_by_their_number() {
+        let mut counts = IncompleteCounts::default();
+        for why in [Incomplete::Misfit, Incomplete::Unjoined, Incomplete::Unjoined, Incomplete::Distrusted] {
+            counts.add(why);
+        }
+        let expected = [(Incomplete::Unjoined, 2), (Incomplete::Distrusted, 1), (Incomplete::Misfit, 1)];
+        assert_eq!(counts.by_count(), expected);
+    }
+
+    #[test]
+    fn each_reason_has_its_own_place() {
+        for (place, why) in Incomplete::ALL.into_iter().enumerate() {
+            assert_eq!(why as usize, place, "{why}");
+        }
+    }
+}
