@@ -52,7 +52,7 @@ impl Samples {
                 self.stack = (hex(start)?, bytes);
             }
             "frames" => {
-                self.compare(&rest.split_whitespace().map(hex).collect::<Result<Vec<_>>>()?, unwinder)
+                self.compare(&rest.split_whitespace().map(hex).collect::<Result<Vec<_>>>()?, unwinder);
             }
             _ => {}
         }

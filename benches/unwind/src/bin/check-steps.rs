@@ -174,8 +174,7 @@ fn is_body(architecture: Architecture, encoding: u32, rule: Rule) -> bool {
     let size = i64::from(encoding >> 12 & 0xfff) * 16;
     match (architecture, mode) {
         (Architecture::Aarch64, 2) => kind == Kind::StackPointer && operand == size,
-        (Architecture::Aarch64, 4) => kind == Kind::FramePointer && operand == 16,
-        (Architecture::X86_64, 1) => kind == Kind::FramePointer && operand == 16,
+        (Architecture::Aarch64, 4) | (Architecture::X86_64, 1) => kind == Kind::FramePointer && operand == 16,
         (Architecture::X86_64, 2) => {
             kind == Kind::StackPointer && operand == i64::from(encoding >> 16 & 0xff) * 8
         }
