@@ -5,7 +5,6 @@
 
 use bytes::Bytes;
 use nyquist_object::{Avma, BuildId, FileOffset};
-use nyquist_perf::file::StackInFile;
 use nyquist_profile::{CategoryColor, CounterGraph, GraphColor, MarkerSchema};
 use std::sync::Arc;
 
@@ -269,13 +268,6 @@ pub enum UserStack {
         stack: Bytes,
         /// Whether the copy ends because its limit was reached, and not because the stack did.
         limited: bool,
-    },
-    /// The same, of a recording whose copies of stacks stay in its file until they are walked.
-    Stored {
-        /// The general registers.
-        registers: Box<Registers>,
-        /// Where the copy is.
-        stack: Box<StackInFile>,
     },
     /// Such a stack, walked ahead of the converter.
     Unwound(Box<Unwound>),

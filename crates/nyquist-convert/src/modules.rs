@@ -14,13 +14,11 @@ use nyquist_profile::Lib;
 use nyquist_symbols::ModuleRequest;
 use rustc_hash::FxHashMap;
 use std::fs::File;
-use std::num::NonZeroUsize;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::thread;
 
 /// The place of a module in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -251,32 +249,6 @@ impl ModuleStore {
         let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(module);
         Some(index)
-    }
-
-    /// Compiles the tables of modules that have none yet, on all processors: a program's first sample waits for those of all
-    /// files that are mapped then.
-    pub(crate) fn compile(&self, modules: impl Iterator<Item = ModuleIndex>) {
-        let mut waiting: Vec<&Module> = modules.map(|index| self.get(index)).collect();
-        waiting.retain(|module| matches!(module.bytes, Bytes::File(_)) && module.unwind.get().is_none());
-        if waiting.len() < 2 {
-            return;
-        }
-        // The largest first, so that no processor is left alone with it in the end.
-        let size = |module: &Module| -> u64 { module.segments.iter().map(|segment| segment.file_size).sum() };
-        waiting.sort_by_key(|module| std::cmp::Reverse(size(module)));
-        let (next, threads) =
-            (AtomicUsize::new(0), thread::available_parallelism().map_or(1, NonZeroUsize::get));
-        let work = || {
-            while let Some(module) = waiting.get(next.fetch_add(1, Ordering::Relaxed)) {
-                module.unwind();
-            }
-        };
-        thread::scope(|scope| {
-            for _ in 1..threads.min(waiting.len()) {
-                scope.spawn(work);
-            }
-            work();
-        });
     }
 
     /// The module at an index of this store.

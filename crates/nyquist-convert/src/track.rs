@@ -180,11 +180,6 @@ impl Process {
         self.mappings.find(address)
     }
 
-    /// The modules whose tables the next call of [`address_space`](Self::address_space) compiles, if they have none.
-    pub(crate) fn unprepared(&self) -> impl Iterator<Item = ModuleIndex> {
-        self.unprepared.iter().filter_map(|range| Some(range.module?.0))
-    }
-
     /// The address space for the unwinder. Tables are compiled for what was mapped since the last call.
     pub(crate) fn address_space(&mut self, modules: &ModuleStore, dumps: &JitDumps) -> &AddressSpace {
         for range in std::mem::take(&mut self.unprepared) {

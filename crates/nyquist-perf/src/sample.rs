@@ -1,8 +1,7 @@
 //! A sample's fields, each there where it was asked for, and the lists in it.
 
 use crate::cursor::Cursor;
-use crate::file::StackPlace;
-use crate::{ByteOrder, Header, ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
+use crate::{ByteOrder, ReadFormat, RecordError, RecordFormat, RecordId, SampleType};
 
 /// `SAMPLE`. What was not asked for is `None`. Process, thread, time, CPU and the event's numbers are in the
 /// record's [`RecordId`].
@@ -56,7 +55,6 @@ impl<'a> Sample<'a> {
         let (mut sample, mut id) = (Self::default(), RecordId::default());
         sample.parse_words(&mut fields, &mut id)?;
         sample.parse_lists(&mut fields, format)?;
-        sample.user_stack = fields.field(SampleType::STACK_USER, UserStackCopy::parse)?;
         sample.parse_hardware(&mut fields, format)?;
         Ok((sample, id))
     }
@@ -88,21 +86,8 @@ impl<'a> Sample<'a> {
         self.branches = fields.field(SampleType::BRANCH_STACK, |cursor| Branches::parse(cursor, format))?;
         self.user_registers =
             fields.field(SampleType::REGS_USER, |cursor| Registers::parse(cursor, format.user_registers))?;
+        self.user_stack = fields.field(SampleType::STACK_USER, UserStackCopy::parse)?;
         Ok(())
-    }
-
-    /// Where the copy of the user's stack is in a sample's body, of which no more need be there than what comes before it.
-    pub(crate) fn stack_place(body: &'a [u8], format: &RecordFormat) -> Option<StackPlace> {
-        if !format.sample_type.contains(SampleType::STACK_USER) {
-            return None;
-        }
-        let mut cursor = Cursor::new(body, format.byte_order);
-        let mut fields = Fields { cursor: &mut cursor, kind: format.sample_type };
-        let (mut before, mut id) = (Self::default(), RecordId::default());
-        before.parse_words(&mut fields, &mut id).ok()?;
-        before.parse_lists(&mut fields, format).ok()?;
-        let at = Header::LEN + body.len() - cursor.remaining();
-        Some(StackPlace { at, room: usize::try_from(cursor.u64("stack").ok()?).ok()? })
     }
 
     fn parse_hardware(

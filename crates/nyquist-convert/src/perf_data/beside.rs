@@ -8,11 +8,11 @@ use crate::converter::{Converter, Finished};
 use crate::event::{Event, Mapping, Timestamp};
 
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
-const BATCH: usize = 128;
+const BATCH: usize = 64;
 
-/// How many batches may wait. The copies of stacks in them, where these were read with the records, are memory that is read
-/// into next, which should stay in the processor's caches.
-const BATCHES_AHEAD: usize = 2;
+/// How many batches may wait. The copies of stacks in them are memory that is read into next, which should stay in the
+/// processor's caches.
+const BATCHES_AHEAD: usize = 4;
 
 /// What is handed over, in order.
 pub(super) enum Step {

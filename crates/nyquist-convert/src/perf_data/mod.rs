@@ -20,13 +20,13 @@ use std::thread::{self, Scope};
 
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
-use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, StackInFile, Tracepoints};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
 use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, SampleType, parse_record};
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
 use crate::converter::Finished;
-use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
+use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
@@ -115,7 +115,6 @@ fn import_in<'scope>(
     mut reader: FileReader,
     options: ImportOptions,
 ) -> Result<Imported, ImportError> {
-    reader.leave_stacks();
     let mut import = Import::new(scope, options);
     while let Some(item) = reader.read_next() {
         match item {
@@ -127,11 +126,10 @@ fn import_in<'scope>(
                 }
                 // A stream describes its events before their records.
                 let (time, bytes, piece) = (record.time, record.bytes, record.piece.clone());
-                let (event, header, stack) = (record.event, record.header, record.stack.cloned());
+                let (event, header) = (record.event, record.header);
                 let bytes = piece.slice_ref(bytes);
                 import.prepare(&reader)?;
-                let stack = stack.as_ref();
-                import.record(&FileRecord { event, time, header, bytes: &bytes, piece: &piece, stack });
+                import.record(&FileRecord { event, time, header, bytes: &bytes, piece: &piece });
             }
         }
         if import.before_start.len() > MOST_BEFORE_START {
@@ -147,17 +145,6 @@ fn successors(events: &[FileEvent]) -> Successors {
     let Some(first) = events.first() else { return Successors::default() };
     let later = events.iter().filter(|event| choose::takes_over(&first.attr, &event.attr));
     later.flat_map(|event| event.ids.iter().copied()).collect()
-}
-
-/// Says where a sample's copy of the stack is that was left in the file.
-fn leave_stack(event: &mut Event, stack: &StackInFile) {
-    let EventKind::Sample(sample) = &mut event.kind else { return };
-    sample.user = match std::mem::replace(&mut sample.user, UserStack::None) {
-        UserStack::Copied { registers, .. } => {
-            UserStack::Stored { registers, stack: Box::new(stack.clone()) }
-        }
-        other => other,
-    };
 }
 
 /// The state of a conversion.
@@ -266,10 +253,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
     /// What a record means. Simpleperf has moved callers' addresses into the calls already, and states functions of memory
     /// that is not mapped as code.
     fn understood(&self, layout: &PerfEvents, found: &FileRecord<'_>) -> Result<Option<Event>, RecordError> {
-        let mut event = layout.event(found.piece, found.bytes)?;
-        if let (Some(event), Some(stack)) = (&mut event, found.stack) {
-            leave_stack(event, stack);
-        }
+        let event = layout.event(found.piece, found.bytes)?;
         if !self.is_simpleperf {
             return Ok(event);
         }

@@ -1,8 +1,7 @@
 //! Copies of stacks walked ahead of the converter, on a thread of their own.
 //!
-//! Such a thread puts events in order, follows what is mapped where, reads each copy into memory that stays in its processor's
-//! cache, and walks it there. What the converter gets is what it would have found itself; what only it can know, it walks
-//! itself.
+//! Such a thread puts events in order, follows what is mapped where, and walks each copy. What the converter gets is what it
+//! would have found itself; what only it can know, it walks itself.
 
 use nyquist_unwind::{FrameAddress, Unwinder};
 
@@ -73,8 +72,6 @@ struct Follower {
     has_live_stacks: bool,
     /// Kept to save its memory.
     frames: Vec<FrameAddress>,
-    /// The copy at hand; kept to save its memory.
-    stack: Vec<u8>,
 }
 
 impl Follower {
@@ -87,7 +84,6 @@ impl Follower {
             has_dumps: false,
             has_live_stacks: false,
             frames: Vec::new(),
-            stack: Vec::new(),
         }
     }
 
@@ -129,22 +125,19 @@ impl Follower {
         if self.has_dumps {
             return None;
         }
-        let (registers, stack, limited) = match &sample.user {
-            UserStack::Copied { registers, stack, limited } => (registers, &stack[..], *limited),
-            // Of a file that was cut meanwhile, there is no stack.
-            UserStack::Stored { registers, stack } => {
-                (registers, stack.read(&mut self.stack).unwrap_or_default(), stack.is_limited())
-            }
-            _ => return None,
-        };
+        let UserStack::Copied { registers, stack, limited } = &sample.user else { return None };
         let (process, modules) = (self.tracker.process(sample.pid, now), &self.modules);
-        modules.compile(process.unprepared());
         let walker = Walker { unwinder: &mut self.unwinder, process, modules, dumps: &self.dumps };
         self.frames.clear();
         let walked = walker.walk(sample, registers, stack, &mut self.frames);
-        if self.has_live_stacks && limited && walked.ended_with_copy() {
+        if self.has_live_stacks && *limited && walked.ended_with_copy() {
             return None;
         }
-        Some(Unwound { frames: self.frames.as_slice().into(), walked, copied: stack.len(), limited })
+        Some(Unwound {
+            frames: self.frames.as_slice().into(),
+            walked,
+            copied: stack.len(),
+            limited: *limited,
+        })
     }
 }

@@ -74,8 +74,6 @@ pub(crate) struct Stages {
     calls: Calls,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
-    /// The copy of a stack that was read from a file; kept to save its memory.
-    stack: Vec<u8>,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
     /// The last stacks of threads, by the threads' numbers.
@@ -114,7 +112,6 @@ impl Stages {
             live_stacks: LiveStacks::default(),
             calls: Calls::default(),
             frames: Vec::new(),
-            stack: Vec::new(),
             places: Vec::new(),
             paths: Default::default(),
         }

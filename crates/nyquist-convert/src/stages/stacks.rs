@@ -168,14 +168,6 @@ impl Stages {
             UserStack::Copied { registers, stack, limited } => {
                 self.walk_copy(now, sample, registers, (&stack[..], *limited))
             }
-            UserStack::Stored { registers, stack } => {
-                let mut memory = std::mem::take(&mut self.stack);
-                // Of a file that was cut meanwhile, there is no stack.
-                let bytes = stack.read(&mut memory).unwrap_or_default();
-                let truncated = self.walk_copy(now, sample, registers, (bytes, stack.is_limited()));
-                self.stack = memory;
-                truncated
-            }
             UserStack::Unwound(unwound) => {
                 let Unwound { frames, walked, copied, limited } = &**unwound;
                 self.frames.extend_from_slice(frames);

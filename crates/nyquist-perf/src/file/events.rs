@@ -3,9 +3,8 @@
 use std::ops::Range;
 
 use super::features::EventDescription;
-use super::stack_in_file::StackPlace;
 use crate::abi::record;
-use crate::{ByteOrder, EventAttr, Header, RecordFormat, Sample, SampleType};
+use crate::{ByteOrder, EventAttr, Header, RecordFormat, SampleType};
 
 /// One event, opened for several threads and CPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,12 +151,6 @@ impl EventTable {
     ) -> Option<u64> {
         let places = self.events.get(event)?.places;
         word(header, record, order, places.sample_time, places.trailer_time)
-    }
-
-    /// Where the copy of the stack is in a sample, of which no more need be there than what comes before it.
-    pub(crate) fn stack_place(&self, header: Header, record: &[u8], order: ByteOrder) -> Option<StackPlace> {
-        let event = self.events.get(self.event_of(header, record, order))?;
-        Sample::stack_place(record.get(Header::LEN..)?, &event.format)
     }
 
     fn place_of(&self, id: u64) -> Option<usize> {

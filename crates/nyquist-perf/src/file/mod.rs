@@ -4,7 +4,7 @@
 //! say nothing, `tools/perf/util/{header,session,zstd}.c`.
 //!
 //! A file is read from front to end in pieces of bounded size and never mapped, so that one that is cut while it is read
-//! gives an error and no signal. Copies of stacks can be left in it, to be read by who walks them.
+//! gives an error and no signal.
 
 mod error;
 mod events;
@@ -12,8 +12,6 @@ mod features;
 mod header;
 mod reader;
 mod simpleperf;
-mod source;
-mod stack_in_file;
 mod stream;
 mod tool;
 mod tracepoint;
@@ -26,8 +24,6 @@ pub use features::{ClockMoment, EventDescription, Features, FileBuildId, feature
 pub use header::{FileHeader, Section, Sections};
 pub use reader::{FileReader, FileRecord, Item};
 pub use simpleperf::{FileSymbol, SimplePerf, SymbolFile, SymbolFileKind};
-pub use stack_in_file::StackInFile;
-pub(crate) use stack_in_file::StackPlace;
 pub use tool::tool_record;
 pub use tracepoint::{Field, FieldKind, FieldValue, TracepointFormat, Tracepoints};
 pub use writer::{FileWriter, WrittenEvent, record};

@@ -14,11 +14,9 @@ use super::events::{EventTable, FileEvent};
 use super::features::{Features, feature};
 use super::header::{FileHeader, Section, Sections};
 use super::simpleperf;
-use super::source::Source;
-use super::stack_in_file::StackInFile;
 use super::stream::{Found, Next, RecordStream};
 use super::tool::{self, tool_record};
-use crate::{ByteOrder, EventAttr, Header, SampleType};
+use crate::{ByteOrder, EventAttr, Header};
 
 /// How many records are taken from one of several streams before it is asked anew which one is behind.
 const RECORDS_IN_TURN: u32 = 256;
@@ -89,8 +87,6 @@ pub struct FileRecord<'a> {
     pub bytes: &'a [u8],
     /// The memory that it is a part of, for those who keep parts of it.
     pub piece: &'a Bytes,
-    /// A sample's copy of the stack, where it was left in the file: then the record has one without room.
-    pub stack: Option<&'a StackInFile>,
 }
 
 impl FileReader {
@@ -109,7 +105,7 @@ impl FileReader {
         for (name, path) in data_files(path).map_err(read_error("the folder"))? {
             let file = File::open(path).map_err(read_error("a file of the folder"))?;
             let len = file.metadata().map_err(read_error("a file of the folder"))?.len();
-            let source = Source::file(Arc::new(file), 0);
+            let source = Box::new(Range { file: Arc::new(file), at: 0 });
             let stream = RecordStream::new(source, Some(len), 0, Some(name), reader.order);
             reader.lanes.push(Lane::new(stream));
         }
@@ -127,7 +123,7 @@ impl FileReader {
         let file = Arc::new(file);
         let Some(sections) = header.sections else {
             let at = FileHeader::STREAM_LEN as u64;
-            let source = Source::file(file, at);
+            let source = Box::new(Range { file, at });
             return Ok(Self::streaming(source, Some(len.saturating_sub(at)), header.byte_order));
         };
         Self::open_sections(&file, len, sections, header.byte_order)
@@ -145,10 +141,10 @@ impl FileReader {
             }
             header => header?,
         };
-        Ok(Self::streaming(Source::Pipe(Box::new(source)), None, header.byte_order))
+        Ok(Self::streaming(Box::new(source), None, header.byte_order))
     }
 
-    fn streaming(source: Source, left: Option<u64>, order: ByteOrder) -> Self {
+    fn streaming(source: Box<dyn Read + Send>, left: Option<u64>, order: ByteOrder) -> Self {
         let stream = RecordStream::new(source, left, FileHeader::STREAM_LEN as u64, None, order);
         Self::new(stream, order)
     }
@@ -178,7 +174,7 @@ impl FileReader {
         // Of a recorder that was killed the header does not say where records end.
         let finished = data.size > 0;
         let data_len = if finished { data.size } else { file_len.saturating_sub(data.offset) };
-        let source = Source::file(Arc::clone(file), data.offset);
+        let source = Box::new(Range { file: Arc::clone(file), at: data.offset });
         let stream = RecordStream::new(source, Some(data_len), data.offset, None, order);
         let mut reader = Self::new(stream, order);
         reader.read_attrs(file, file_len, sections)?;
@@ -233,20 +229,6 @@ impl FileReader {
     fn section_at(&self, bytes: &[u8], at: usize) -> Option<Section> {
         let word = |at: usize| Some(self.order.u64(*bytes.get(at..)?.first_chunk()?));
         Some(Section { offset: word(at)?, size: word(at + 8)? })
-    }
-
-    /// Leaves copies of stacks in the file from here on, where that is worth it: [`FileRecord::stack`] says where. Not in
-    /// streams and not of compressed records, whose bytes come but once.
-    pub fn leave_stacks(&mut self) {
-        let has_copies = |event: &FileEvent| event.format.sample_type.contains(SampleType::STACK_USER);
-        // Simpleperf's events get their numbers from records.
-        if self.features.simpleperf.is_some() || !self.table.events().iter().any(has_copies) {
-            return;
-        }
-        let table = Arc::new(self.table.clone());
-        for lane in &mut self.lanes {
-            lane.stream.leave_stacks(Arc::clone(&table));
-        }
     }
 
     /// The events that are described so far: in a stream, they come before the first record that is theirs.
@@ -323,11 +305,11 @@ impl FileReader {
 
     fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
-        let Found { header, piece, bytes, stack } = lane.stream.found(next);
+        let Found { header, piece, bytes } = lane.stream.found(next);
         let event = self.table.event_of(header, bytes, self.order);
         let time = self.table.time_of(event, header, bytes, self.order);
         lane.latest = lane.latest.max(time.unwrap_or_default());
-        FileRecord { event, time, header, bytes, piece, stack }
+        FileRecord { event, time, header, bytes, piece }
     }
 
     /// Takes in a record that perf wrote for its readers. Gives back up to which time all records have come, where that is
@@ -484,4 +466,19 @@ fn read_section(file: &File, file_len: u64, section: Section) -> Option<Vec<u8>>
     let mut bytes = vec![0; usize::try_from(section.size).ok()?];
     file.read_exact_at(&mut bytes, section.offset).ok()?;
     Some(bytes)
+}
+
+/// A file from some place on. Several of them read one open file independently.
+#[derive(Debug)]
+struct Range {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for Range {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
 }

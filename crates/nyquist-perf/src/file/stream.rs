@@ -1,35 +1,23 @@
 //! The records of one stream of bytes: read in large pieces, and cut where each record ends.
 
 use std::io::{self, Read};
-use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
 use super::error::{Damage, DamageKind};
-use super::events::EventTable;
 use super::simpleperf;
-use super::source::Source;
-use super::stack_in_file::{SIZE_LEN, StackInFile, StackPlace};
 use super::zstd::Inflater;
-use crate::abi::record::SAMPLE;
 use crate::{ByteOrder, Header};
 
 /// How much is read at once. Larger pieces are not faster, and a sample that waits for its turn holds its whole piece.
 const PIECE_BYTES: usize = 512 << 10;
-
-/// How much is read at once behind a copy of a stack that was left in the file: the end of its record, and the next one up to
-/// its copy.
-const PART_BYTES: usize = 1 << 10;
-
-/// Records that are smaller are read whole.
-const SMALLEST_IN_PARTS: usize = 4 * PART_BYTES;
 
 /// How many pieces are kept to be filled again.
 const KEPT_PIECES: usize = 32;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
-    source: Source,
+    source: Box<dyn Read + Send>,
     /// The bytes of records that there are, where that is known; what follows is not theirs.
     left: Option<u64>,
     /// Where the next byte that is read stands in the file.
@@ -37,12 +25,6 @@ pub(crate) struct RecordStream {
     file: Option<String>,
     order: ByteOrder,
     raw: Pieces,
-    /// How copies of stacks are found, where they are left in the file.
-    leaving: Option<Arc<EventTable>>,
-    /// How much is read at once.
-    read_bytes: usize,
-    /// The copy of the record that was found last, where it was left in the file.
-    stack: Option<StackInFile>,
     inflated: Option<Inflated>,
     damage: Option<Damage>,
     ended: bool,
@@ -81,7 +63,6 @@ pub(crate) struct Found<'a> {
     pub(crate) header: Header,
     pub(crate) piece: &'a Bytes,
     pub(crate) bytes: &'a [u8],
-    pub(crate) stack: Option<&'a StackInFile>,
 }
 
 /// Where the next record is.
@@ -115,7 +96,7 @@ impl Next {
 impl RecordStream {
     /// A stream of `left` bytes of records (or all that there are) that begin at `offset` of their file.
     pub(crate) fn new(
-        source: Source,
+        source: Box<dyn Read + Send>,
         left: Option<u64>,
         offset: u64,
         file: Option<String>,
@@ -128,9 +109,6 @@ impl RecordStream {
             file,
             order,
             raw: Pieces::default(),
-            leaving: None,
-            read_bytes: PIECE_BYTES,
-            stack: None,
             inflated: None,
             damage: None,
             ended: false,
@@ -148,17 +126,8 @@ impl RecordStream {
         Some((inflated.given, inflated.given + inflated.inflater.held_back()))
     }
 
-    /// Leaves copies of stacks in the file, of records of these events.
-    pub(crate) fn leave_stacks(&mut self, events: Arc<EventTable>) {
-        if self.source.as_file().is_some() {
-            self.leaving = Some(events);
-            self.read_bytes = PART_BYTES;
-        }
-    }
-
     /// Finds the next record, one out of compressed records before those behind them; `None` at the end.
     pub(crate) fn next(&mut self) -> Option<Next> {
-        self.stack = None;
         if let Some(next) = self.next_inflated() {
             return Some(next);
         }
@@ -177,7 +146,7 @@ impl RecordStream {
         };
         let end = next.at + usize::from(next.header.size);
         let bytes = pieces.piece.get(next.at..end).unwrap_or_default();
-        Found { header: next.header, piece: &pieces.piece, bytes, stack: self.stack.as_ref() }
+        Found { header: next.header, piece: &pieces.piece, bytes }
     }
 
     /// Decompresses the payload of the record that was found last.
@@ -255,75 +224,10 @@ impl RecordStream {
             self.stop(kind, self.raw.rest().len() as u64);
             return None;
         }
-        if let Some(next) = self.next_in_parts(header) {
-            return Some(next);
-        }
-        if self.ended || !self.fill(usize::from(header.size)) {
+        if !self.fill(usize::from(header.size)) {
             return None;
         }
         self.raw.take(header, false)
-    }
-
-    /// The record at hand without its copy of the stack, which is left in the file; `None` where it has none, or too little
-    /// to gain.
-    fn next_in_parts(&mut self, header: Header) -> Option<Next> {
-        let size = usize::from(header.size);
-        if header.kind != SAMPLE || size < SMALLEST_IN_PARTS {
-            return None;
-        }
-        let events = self.leaving.clone()?;
-        if self.raw.rest().len() >= size {
-            self.read_bytes = PART_BYTES;
-            return None;
-        }
-        let (place, closed) = self.copy_of(header, &events)?;
-        let rest = self.raw.rest().len() as u64;
-        let begin = (self.offset - rest, self.left.map(|left| left + rest));
-        match self.close(place, closed) {
-            Ok(len) => {
-                let file = Arc::clone(self.source.as_file()?.open_file());
-                let offset = begin.0 + (place.at + SIZE_LEN) as u64;
-                self.stack = Some(StackInFile { file, offset, len, room: place.room });
-                self.raw.take(Header { size: closed as u16, ..header }, false)
-            }
-            Err(kind) => {
-                (self.offset, self.left) = begin;
-                self.stop(kind, 0);
-                None
-            }
-        }
-    }
-
-    /// Where the copy of the record at hand is, and the record's size without it; `None` where the copy is at hand already.
-    fn copy_of(&mut self, header: Header, events: &EventTable) -> Option<(StackPlace, usize)> {
-        let mut place = events.stack_place(header, self.raw.rest(), self.order);
-        if place.is_none() && self.fill(PART_BYTES) {
-            place = events.stack_place(header, self.raw.rest(), self.order);
-        }
-        let place = place.filter(|place| self.raw.rest().len() <= place.tail())?;
-        let closed = place.at + usize::from(header.size).checked_sub(place.tail())?;
-        (closed >= place.at + SIZE_LEN).then_some((place, closed))
-    }
-
-    /// Passes over the copy of the record at hand, and reads what follows it to what comes before it: a record of `closed`
-    /// bytes. Gives back how many bytes of the copy are valid.
-    fn close(&mut self, place: StackPlace, closed: usize) -> Result<usize, DamageKind> {
-        let passed_over = place.tail().saturating_sub(self.raw.rest().len()) as u64;
-        if self.left.is_some_and(|left| left < passed_over) {
-            return Err(DamageKind::Cut);
-        }
-        if let Some(file) = self.source.as_file() {
-            file.pass_over(passed_over);
-        }
-        self.raw.shorten(place.at);
-        self.offset += passed_over;
-        self.left = self.left.map(|left| left - passed_over);
-        self.read_bytes = closed + PART_BYTES;
-        let (mut piece, error) = self.read_piece(closed);
-        let valid = piece.get_mut(..closed).and_then(|record| place.close(record, self.order));
-        self.raw.put(piece);
-        let kind = || error.map_or(DamageKind::Cut, |error| DamageKind::Unreadable(error.to_string()));
-        valid.ok_or_else(kind)
     }
 
     /// Sees to it that `len` bytes are there; false, with the damage noted, where there are fewer but some.
@@ -331,10 +235,17 @@ impl RecordStream {
         if self.raw.rest().len() >= len {
             return true;
         }
-        let (piece, error) = self.read_piece(len);
+        let rest = self.raw.rest().len();
+        let mut piece = self.raw.renew_whole(PIECE_BYTES.max(len));
+        let wanted = self.left.map_or(piece.len() - rest, |left| {
+            usize::try_from(left).unwrap_or(usize::MAX).min(piece.len() - rest)
+        });
+        let (read, error) =
+            read_up_to(&mut self.source, &mut piece[rest..rest + wanted], len.saturating_sub(rest));
+        piece.truncate(rest + read);
+        self.offset += read as u64;
+        self.left = self.left.map(|left| left - read as u64);
         self.raw.put(piece);
-        // Where no stacks are left in the file, larger pieces cost less.
-        self.read_bytes = (4 * self.read_bytes).min(PIECE_BYTES);
         if self.raw.rest().len() >= len {
             return true;
         }
@@ -345,21 +256,6 @@ impl RecordStream {
             None => self.ended = true,
         }
         false
-    }
-
-    /// What was not taken yet, and what is read behind it, so that there are `len` bytes where there are so many.
-    fn read_piece(&mut self, len: usize) -> (BytesMut, Option<io::Error>) {
-        let rest = self.raw.rest().len();
-        let mut piece = self.raw.renew_whole(self.read_bytes.max(len));
-        let wanted = self.left.map_or(piece.len() - rest, |left| {
-            usize::try_from(left).unwrap_or(usize::MAX).min(piece.len() - rest)
-        });
-        let (read, error) =
-            read_up_to(&mut self.source, &mut piece[rest..rest + wanted], len.saturating_sub(rest));
-        piece.truncate(rest + read);
-        self.offset += read as u64;
-        self.left = self.left.map(|left| left - read as u64);
-        (piece, error)
     }
 
     /// Ends the stream where it stands: `there` bytes are at hand that are not used.
@@ -433,11 +329,6 @@ impl Pieces {
         renewed
     }
 
-    /// Forgets all but the next `len` bytes.
-    fn shorten(&mut self, len: usize) {
-        self.piece.truncate(self.at + len);
-    }
-
     fn put(&mut self, piece: BytesMut) {
         self.piece = piece.freeze();
     }
@@ -450,7 +341,7 @@ impl Pieces {
 }
 
 /// Reads until the buffer is full, or holds at least `enough` bytes and there are no more for now.
-fn read_up_to(source: &mut Source, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
+fn read_up_to(source: &mut dyn Read, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
     let mut read = 0;
     while read < buffer.len() && read < enough.max(1) {
         match source.read(&mut buffer[read..]) {
