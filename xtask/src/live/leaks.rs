@@ -18,7 +18,7 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("a_storm_of_processes_by_a_plain_user", unprivileged),
     Test::new("a_storm_of_processes_that_are_traced", |test| {
-        launched(test, TRACED, &["storm", "vfork", "800"])
+        launched(test, TRACED, &["storm", "vfork", STORM])
     }),
     Test::new("a_storm_of_threads_in_the_commands_group", |test| launched(test, &[], &["churn", "1000"])),
     Test::new("a_storm_of_threads_that_are_traced", |test| launched(test, TRACED, &["churn", "300"])),
