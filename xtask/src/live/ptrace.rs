@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::context::Context;
 use super::expect::{
-    Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
+    need_root,
 };
 use super::harness::Test;
 use super::invocation::Invocation;
@@ -88,7 +89,7 @@ fn other_refusals(test: &Context<'_>) -> Verdict {
         let recorded =
             test.record(&["shares", "300"]).with(move |call| call.under(&[&filter, &error])).run_well()?;
         expect_contains("stderr", &recorded.finished.stderr, "by ptrace")?;
-        expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
+        expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
     }
     Ok(())
 }
@@ -96,7 +97,7 @@ fn other_refusals(test: &Context<'_>) -> Verdict {
 fn chosen_backend(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).options(&["--backend", "ptrace"]).run_well()?;
     expect_contains("stderr", &recorded.finished.stderr, "by ptrace")?;
-    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
+    expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
     let ran = test.path("it-ran");
     let command = ["touch", &ran.display().to_string()];
     let refused =
@@ -158,7 +159,7 @@ fn stacks(test: &Context<'_>) -> Verdict {
     for (workload, function) in [("shares", "middle"), ("shares-fp", "middle"), ("shares-static", "middle")] {
         let recorded = record(test, &[workload, "500"]).run_well()?;
         let whole = whole_share(&recorded.profile, function);
-        expect(
+        expect_measured(
             whole > 0.97,
             format_args!("{workload}: {whole:.3} of the stacks are whole: {:?}", recorded.profile.roots()),
         )?;
@@ -168,7 +169,7 @@ fn stacks(test: &Context<'_>) -> Verdict {
     let roots = recorded.profile.roots();
     let cut: f64 =
         roots.iter().filter(|(root, _)| root.contains("truncated")).map(|(_, weight)| weight).sum();
-    expect(cut < 0.02 * recorded.profile.total(), format_args!("cut stacks: {roots:?}"))
+    expect_measured(cut < 0.02 * recorded.profile.total(), format_args!("cut stacks: {roots:?}"))
 }
 
 fn late_library(test: &Context<'_>) -> Verdict {
@@ -181,7 +182,7 @@ fn late_library(test: &Context<'_>) -> Verdict {
         expect_share("plugin_inner", found, wanted, recorded.profile.equal_count())?;
         let whole = whole_share(&recorded.profile, "plugin_inner");
         let roots = recorded.profile.roots();
-        expect(whole > 0.95, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
+        expect_measured(whole > 0.95, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
     }
     Ok(())
 }
@@ -234,7 +235,7 @@ fn disturbed(test: &Context<'_>) -> Verdict {
     for by in ["signals", "births"] {
         let recorded = record(test, &["disturbed", "1000", by]).options(&["-r", "4000"]).run_well()?;
         let found = recorded.profile.total_share(&format!("work_beside_{by}"));
-        expect(found > 0.8, format_args!("{found:.3} of the time is in the work beside {by}"))?;
+        expect_measured(found > 0.8, format_args!("{found:.3} of the time is in the work beside {by}"))?;
     }
     Ok(())
 }
@@ -252,7 +253,7 @@ fn stops(test: &Context<'_>) -> Verdict {
         };
         let working: f64 = worker.stacks().filter(|(stack, _)| works(stack)).map(|(_, weight)| weight).sum();
         // The time is made up for at the end of a thread that was forgotten, but then it has no stacks.
-        expect(
+        expect_measured(
             working > 0.7 * worker.total(),
             format_args!("{working} of a worker's {} samples are in its work", worker.total()),
         )?;
@@ -285,7 +286,10 @@ fn exit_statuses(test: &Context<'_>) -> Verdict {
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
         let recorded = record(test, &["ending", "30", "signal", &signal.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), 128 + signal)?;
-        expect(recorded.profile.total_share("last_words") > 0.5, "what ran before the signal is missing")?;
+        expect_measured(
+            recorded.profile.total_share("last_words") > 0.5,
+            "what ran before the signal is missing",
+        )?;
     }
     Ok(())
 }
@@ -308,7 +312,10 @@ fn ctrl_c(test: &Context<'_>) -> Verdict {
     running.press_ctrl_c()?;
     expect_eq("the status, the handler's own", running.wait()?.code(), 3)?;
     expect_eq("what the handler saved", fs::read_to_string(&saved)?, "saved\n".to_owned())?;
-    expect(Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8, "before_waiting is missing")
+    expect_measured(
+        Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8,
+        "before_waiting is missing",
+    )
 }
 
 fn terminated(test: &Context<'_>) -> Verdict {
@@ -318,7 +325,10 @@ fn terminated(test: &Context<'_>) -> Verdict {
     running.wait_for_file(&ready)?;
     running.signal(libc::SIGTERM)?;
     expect_eq("the status", running.wait()?.code(), 128 + libc::SIGTERM)?;
-    expect(Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8, "before_waiting is missing")
+    expect_measured(
+        Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8,
+        "before_waiting is missing",
+    )
 }
 
 /// The state of a process by its `stat`: T and t are stopped.
@@ -393,7 +403,7 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     let used = recorded.truth_of("shares")?.cpu;
     expect_within("with exec by another thread", recorded.profile.total(), used * 1000.0, 0.04)?;
     for function in ["before_exec", "alpha"] {
-        expect(recorded.profile.total_share(function) > 0.2, format_args!("{function} is missing"))?;
+        expect_measured(recorded.profile.total_share(function) > 0.2, format_args!("{function} is missing"))?;
     }
     Ok(())
 }
@@ -448,11 +458,14 @@ fn attach(test: &Context<'_>) -> Verdict {
     let profile = Profile::read(&output)?;
     for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
         let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
-        expect(weight > 20.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
-        expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
+        expect_measured(
+            weight > 20.0,
+            format_args!("{name} has {weight} samples: {:?}", profile.thread_names()),
+        )?;
+        expect_measured(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
     }
     let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
-    expect(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
+    expect_measured(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
 }
 
 fn attached_ends(test: &Context<'_>) -> Verdict {
@@ -464,7 +477,7 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     let recorder = attached(test, target.pid(), &output).start()?;
     expect_eq("the program's own status", target.wait()?.code(), 0)?;
     expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
-    expect(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")?;
+    expect_measured(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")?;
     // A number that nobody has any more.
     let child = test.program("true").start()?;
     let pid = child.pid();
@@ -494,7 +507,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     let profile = &recorded.profile;
     expect_within("all weight", profile.total(), recorded.truth()?.cpu * 1000.0, 0.03)?;
     let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
-    expect(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
+    expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
     expect_contains("stderr", &recorded.finished.stderr, "a second)")
 }
 
