@@ -16,6 +16,7 @@ mod debug_link;
 mod dynamic;
 pub mod elf;
 mod error;
+pub mod go;
 mod id;
 pub mod macho;
 mod mapping;
