@@ -21,6 +21,7 @@ mod id;
 pub mod macho;
 mod mapping;
 pub mod pe;
+mod placed;
 mod source;
 mod text_hash;
 
@@ -35,4 +36,5 @@ pub use id::{BuildId, DebugId, FileIdentity, MachUuid, ModuleId, PeCodeId, PeId}
 pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use pe::Pe;
+pub use placed::placed;
 pub use source::{ByteSource, FileSource};

@@ -72,7 +72,8 @@ mod tests {
             builder.intern_source(Source { filename })
         });
         let name = builder.intern_string("function");
-        let func = builder.intern_func(Func { name, lib: None, source: Some(own), line: Some(4), column: None });
+        let func =
+            builder.intern_func(Func { name, lib: None, source: Some(own), line: Some(4), column: None });
         for (time, source) in [(0, Some(included)), (1_000_000, None)] {
             let frame = builder.intern_frame(Frame { source, line: Some(5), ..Frame::label(func) });
             let stack = builder.intern_stack(None, frame);
@@ -90,7 +91,8 @@ mod tests {
             .collect();
         places.sort_unstable();
         // Where the function begins is said of its own file alone.
-        let expected = [("function", "/included.inc", None, Some(5)), ("function", "/own.c", Some(4), Some(5))];
+        let expected =
+            [("function", "/included.inc", None, Some(5)), ("function", "/own.c", Some(4), Some(5))];
         assert_eq!(places, expected);
     }
 
