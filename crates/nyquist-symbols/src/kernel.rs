@@ -2,6 +2,7 @@
 //! inlined calls of its debug info where that is here.
 
 use crate::kernel_image::{Anchors, KernelImage};
+use crate::kernel_modules::{ModuleFiles, PlacedModule};
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
@@ -9,7 +10,8 @@ use rustc_hash::FxHashMap;
 use std::io::{self, BufRead};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 /// The name that the kernel itself goes by.
 const KERNEL: &str = "vmlinux";
@@ -30,6 +32,9 @@ pub struct KernelSymbols {
     /// Where its code begins in memory.
     anchors: Anchors,
     image: Option<KernelImage>,
+    module_files: Option<ModuleFiles>,
+    /// The file of each module, once one of its addresses has been asked for.
+    placed: Vec<OnceLock<Option<PlacedModule>>>,
 }
 
 /// A part of the kernel that was linked on its own.
@@ -99,26 +104,69 @@ impl KernelSymbols {
         Self { image, ..self }
     }
 
-    /// What was found of the debug info.
+    /// Looks for the debug info of modules, too, each when one of its addresses is asked for: in the packages and folders of
+    /// this release below `root` (`/`), and where `finder` looks. A module's build id and where its sections are loaded
+    /// are taken from `/sys/module` there; without them its file is not used. Nothing is downloaded.
+    #[must_use]
+    pub fn with_module_files(self, finder: &Finder, root: &Path, release: &str) -> Self {
+        Self { module_files: Some(ModuleFiles::new(finder, root, release)), ..self }
+    }
+
+    /// What was found of the kernel's own debug info.
     pub fn debug_info(&self) -> Option<&Found> {
         self.image.as_ref().map(KernelImage::found)
+    }
+
+    /// What was found of the debug info of the module that an address is in, or of the kernel itself, as far as it has been
+    /// asked for.
+    pub fn debug_info_at(&self, address: Avma) -> Option<&Found> {
+        match self.module_number(address) {
+            Some(number) if !self.is_kernel(number) => {
+                Some(self.placed.get(number)?.get()?.as_ref()?.found())
+            }
+            _ => self.debug_info(),
+        }
     }
 
     /// What is known of each of `addresses`, in their order: as of [`KernelSymbols::lookup`], and the files, lines and
     /// inlined calls of the debug info.
     pub fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         let mut infos: Vec<_> = addresses.iter().map(|&address| self.lookup(address)).collect();
-        let Some(image) = &self.image else { return infos };
-        let is_own = |address| self.module_of(address).is_some_and(|module| *module.name == *KERNEL);
-        let own = infos.iter_mut().zip(addresses).filter(|(_, address)| is_own(**address));
-        let (infos_of_own, wanted): (Vec<_>, Vec<_>) = own.unzip();
-        for (info, lines) in infos_of_own.into_iter().zip(image.symbolicate(&wanted, threads)) {
-            if lines.origin == Origin::DebugInfo {
-                info.frames = lines.frames;
-                info.origin = lines.origin;
+        let mut by_module: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for (index, &address) in addresses.iter().enumerate() {
+            if let Some(number) = self.module_number(address) {
+                by_module.entry(number).or_default().push(index);
+            }
+        }
+        for (number, indexes) in by_module {
+            let wanted: Vec<_> = indexes.iter().map(|&index| addresses[index]).collect();
+            for (index, lines) in indexes.into_iter().zip(self.lines(number, &wanted, threads)) {
+                if lines.origin == Origin::DebugInfo {
+                    infos[index].frames = lines.frames;
+                    infos[index].origin = lines.origin;
+                }
             }
         }
         infos
+    }
+
+    /// What the debug info of a module says of addresses in it, in their order; nothing where there is none.
+    fn lines(&self, number: usize, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
+        if self.is_kernel(number) {
+            return self
+                .image
+                .as_ref()
+                .map(|image| image.symbolicate(addresses, threads))
+                .unwrap_or_default();
+        }
+        let name = self.modules.get(number).map(|module| &module.name);
+        let open = || self.module_files.as_ref()?.open(name?);
+        let placed = self.placed.get(number).and_then(|placed| placed.get_or_init(open).as_ref());
+        placed.map(|placed| placed.symbolicate(addresses, threads)).unwrap_or_default()
+    }
+
+    fn is_kernel(&self, number: usize) -> bool {
+        self.modules.get(number).is_some_and(|module| *module.name == *KERNEL)
     }
 
     /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
@@ -139,9 +187,12 @@ impl KernelSymbols {
 
     /// The module that an address is in.
     pub fn module_of(&self, address: Avma) -> Option<&KernelModule> {
+        self.module_number(address).and_then(|number| self.modules.get(number))
+    }
+
+    fn module_number(&self, address: Avma) -> Option<usize> {
         let after = self.modules.partition_point(|module| module.range.start <= address);
-        let before = self.modules[..after].iter().rev();
-        before.into_iter().find(|module| address < module.range.end)
+        self.modules[..after].iter().rposition(|module| address < module.range.end)
     }
 
     /// All modules, the kernel itself among them, by address.
@@ -233,7 +284,17 @@ impl Reading {
         let mut modules: Vec<_> = modules.collect();
         modules.sort_by_key(|module| module.range.start);
         let Self { functions, names, anchors, .. } = self;
-        KernelSymbols { functions, names, modules, build_id, anchors, image: None }
+        let placed = modules.iter().map(|_| OnceLock::new()).collect();
+        KernelSymbols {
+            functions,
+            names,
+            modules,
+            build_id,
+            anchors,
+            image: None,
+            module_files: None,
+            placed,
+        }
     }
 }
 

@@ -47,6 +47,7 @@ mod go;
 mod guess;
 mod kernel;
 mod kernel_image;
+mod kernel_modules;
 pub mod layouts;
 mod macho;
 mod mini_debug_info;
@@ -56,6 +57,7 @@ mod pe_symbols;
 mod plt;
 mod section;
 mod symbol_table;
+mod unpack;
 mod windows_contents;
 mod windows_files;
 

@@ -4,6 +4,7 @@ use nyquist_object::elf::Section as Header;
 use nyquist_object::macho::FileRange;
 use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -180,6 +181,19 @@ impl Section {
         let mut bytes = self.window(offset, MAX_STRING)?.into_owned();
         bytes.truncate(bytes.iter().position(|&byte| byte == 0)?);
         Some(Cow::Owned(bytes))
+    }
+}
+
+impl ByteSource for Section {
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = self.window(offset, buffer.len() as u64);
+        let whole = bytes.filter(|bytes| bytes.len() == buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(&whole);
+        Ok(())
     }
 }
 

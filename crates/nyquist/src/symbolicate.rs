@@ -12,6 +12,7 @@ use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelSymbols};
 use std::fs::File;
 use std::io::BufReader;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
@@ -63,14 +64,15 @@ pub(crate) fn look_up(
     symbolicated
 }
 
-/// The symbols of the kernel that runs, with its debug info where that is on this machine.
+/// The symbols of the kernel that runs, with its debug info and that of its modules where they are on this machine.
 pub(crate) fn running_kernel(finder: &Finder) -> Result<KernelSymbols, KernelError> {
     let kallsyms = BufReader::new(File::open("/proc/kallsyms")?);
     let modules = std::fs::read("/proc/modules").unwrap_or_default();
     let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let symbols = KernelSymbols::parse(kallsyms, modules.as_slice(), &notes)?;
-    Ok(symbols.with_debug_info(finder, release.trim()))
+    let release = release.trim();
+    Ok(symbols.with_debug_info(finder, release).with_module_files(finder, Path::new("/"), release))
 }
 
 fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {
