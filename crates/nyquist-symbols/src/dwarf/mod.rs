@@ -10,7 +10,9 @@ mod functions;
 mod index;
 mod lines;
 mod names;
+mod passages;
 mod ranges;
+mod scope_layout;
 mod split;
 mod unit;
 

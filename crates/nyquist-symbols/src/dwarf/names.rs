@@ -60,7 +60,7 @@ pub(crate) struct Names<'a> {
     view: UnitView<'a>,
     /// The unit's bytes.
     entries: &'a [u8],
-    known: FxHashMap<usize, Option<FunctionName>>,
+    known: FxHashMap<u64, Option<FunctionName>>,
     /// Other units that names were found in.
     units: FxHashMap<(Place, u64), Option<Arc<Unit>>>,
 }
@@ -70,8 +70,8 @@ impl<'a> Names<'a> {
         Self { view, entries, known: FxHashMap::default(), units: FxHashMap::default() }
     }
 
-    /// The name of the function or inlined call whose entry is at `entry` from the unit's start.
-    pub(crate) fn name(&mut self, entry: usize) -> Option<FunctionName> {
+    /// The name of the function or inlined call whose entry is at `entry` of `.debug_info`.
+    pub(crate) fn name(&mut self, entry: u64) -> Option<FunctionName> {
         if let Some(known) = self.known.get(&entry) {
             return known.clone();
         }
@@ -80,23 +80,15 @@ impl<'a> Names<'a> {
         name
     }
 
-    fn find(&mut self, entry: usize) -> Option<FunctionName> {
-        let own = self.view.unit;
-        let mut said = read_names(own, self.entries, entry)?;
-        let mut name = self.text(Place::Own, own, self.entries, &said);
-        let mut at = (Place::Own, own.header.offset);
-        let mut file = said.file;
-        for _ in 0..MAX_HOPS {
-            let is_known = file.is_some() || at != (Place::Own, own.header.offset);
-            if is_known && name.as_ref().is_some_and(|name| name.is_complete) {
-                break;
-            }
-            let Some((place, offset)) = said.origin.and_then(|origin| target(at, origin)) else { break };
-            let found = self.visit(place, offset);
-            let Some((unit, next, found)) = found else { break };
-            at = (place, unit);
-            said = next;
-            let is_own = at == (Place::Own, own.header.offset);
+    fn find(&mut self, entry: u64) -> Option<FunctionName> {
+        let own = self.view.unit.header;
+        let mut name: Option<FunctionName> = None;
+        let mut file = None;
+        let mut next = Some((Place::Own, entry));
+        for _ in 0..=MAX_HOPS {
+            let Some((place, offset)) = next else { break };
+            let Some((unit, said, found)) = self.visit(place, offset) else { break };
+            let is_own = (place, unit) == (Place::Own, own.offset);
             file = file.or(said.file.filter(|_| is_own));
             match found {
                 Some(found) if name.as_ref().is_none_or(|name| found.is_complete && !name.is_complete) => {
@@ -104,9 +96,14 @@ impl<'a> Names<'a> {
                 }
                 _ => {}
             }
+            let knows_file = file.is_some() || !is_own;
+            if knows_file && name.as_ref().is_some_and(|name| name.is_complete) {
+                break;
+            }
+            next = said.origin.and_then(|origin| target((place, unit), origin));
         }
         // Before DWARF 5, 0 says that no file is known.
-        let file = file.filter(|&file| file > 0 || own.header.encoding.version >= 5);
+        let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
         name.map(|name| FunctionName { file, ..name })
     }
 
@@ -137,9 +134,9 @@ impl<'a> Names<'a> {
 
     fn unit_around(&mut self, place: Place, offset: u64) -> Option<Arc<Unit>> {
         let file = self.file(place)?;
-        let start = file.unit_around(offset)?.offset;
-        let unit = self.units.entry((place, start));
-        unit.or_insert_with(|| Unit::read(file, start).map(Arc::new)).clone()
+        let header = file.unit_around(offset)?;
+        let unit = self.units.entry((place, header.offset));
+        unit.or_insert_with(|| Unit::of(file, *header).map(Arc::new)).clone()
     }
 
     fn text(&self, place: Place, unit: &Unit, entries: &[u8], said: &Said) -> Option<FunctionName> {
