@@ -7,82 +7,88 @@ const HASH: usize = 17;
 /// The name without its hash; `None` for a name that is not a plain legacy one.
 pub(crate) fn demangle(name: &str) -> Option<String> {
     let path = name.strip_prefix("_ZN")?.strip_suffix('E').filter(|path| path.is_ascii())?;
-    let end = path.len().checked_sub(HASH)?;
-    let mut out = String::with_capacity(path.len());
-    let mut rest = path;
+    let mut out = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
     loop {
         let part;
         (part, rest) = split_part(rest)?;
         if rest.is_empty() {
-            return (path.len() - part.len() == end && is_hash(part)).then_some(out);
+            return is_hash(part).then(|| String::from_utf8(out).ok())?;
         }
         if !out.is_empty() {
-            out.push_str("::");
+            out.extend_from_slice(b"::");
         }
         push_unescaped(part, &mut out);
     }
 }
 
 /// The first part of a path, which begins with its length, and what is behind it.
-fn split_part(path: &str) -> Option<(&str, &str)> {
-    let digits = path.bytes().take_while(u8::is_ascii_digit).count();
-    let (length, rest) = path.split_at(digits);
+fn split_part(path: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (mut length, mut rest) = (0_usize, path);
+    while let Some((digit @ b'0'..=b'9', after)) = rest.split_first() {
+        length = length.checked_mul(10)?.checked_add(usize::from(digit - b'0'))?;
+        rest = after;
+    }
     // Parts without a letter and numbers with zeros in front are never written.
-    let length = length.parse().ok().filter(|&length| length > 0 && !path.starts_with('0'))?;
+    (length > 0 && path.first() != Some(&b'0')).then_some(())?;
     rest.split_at_checked(length)
 }
 
-fn is_hash(part: &str) -> bool {
-    part.strip_prefix('h').is_some_and(|digits| digits.bytes().all(|digit| digit.is_ascii_hexdigit()))
+fn is_hash(part: &[u8]) -> bool {
+    part.len() == HASH && part[0] == b'h' && part[1..].iter().all(u8::is_ascii_hexdigit)
 }
 
 /// Appends a part in which `..` stands for `::`, and `$LT$` and the like for what assemblers do not take.
-fn push_unescaped(part: &str, out: &mut String) {
+fn push_unescaped(part: &[u8], out: &mut Vec<u8>) {
     // A part does not begin with an escape itself.
-    let mut rest = part.strip_prefix('_').filter(|rest| rest.starts_with('$')).unwrap_or(part);
-    while let Some(at) = rest.bytes().position(|byte| byte == b'$' || byte == b'.') {
-        let (plain, special) = rest.split_at(at);
-        out.push_str(plain);
-        rest = special;
-        if let Some(after) = rest.strip_prefix("..") {
-            out.push_str("::");
-            rest = after;
-        } else if let Some(after) = rest.strip_prefix('.') {
-            out.push('.');
-            rest = after;
-        } else if let Some((character, after)) = escape(rest) {
-            out.push(character);
-            rest = after;
-        } else {
-            break;
-        }
+    let mut rest = if part.starts_with(b"_$") { &part[1..] } else { part };
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = match (byte, after) {
+            (b'.', [b'.', after @ ..]) => {
+                out.extend_from_slice(b"::");
+                after
+            }
+            (b'$', _) => match escape(after) {
+                Some((character, after)) => {
+                    out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                    after
+                }
+                // The rest is as it stands.
+                None => break,
+            },
+            _ => {
+                out.push(byte);
+                after
+            }
+        };
     }
-    out.push_str(rest);
+    out.extend_from_slice(rest);
 }
 
-/// The character that an escape stands for, and what is behind it.
-fn escape(text: &str) -> Option<(char, &str)> {
-    let (code, after) = text.strip_prefix('$')?.split_once('$')?;
-    let character = match code {
-        "SP" => '@',
-        "BP" => '*',
-        "RF" => '&',
-        "LT" => '<',
-        "GT" => '>',
-        "LP" => '(',
-        "RP" => ')',
-        "C" => ',',
-        _ => unicode(code)?,
+/// The character that an escape stands for, of which `text` is what follows the first `$`, and what is behind it.
+fn escape(text: &[u8]) -> Option<(char, &[u8])> {
+    let end = text.iter().position(|&byte| byte == b'$')?;
+    let character = match &text[..end] {
+        b"SP" => '@',
+        b"BP" => '*',
+        b"RF" => '&',
+        b"LT" => '<',
+        b"GT" => '>',
+        b"LP" => '(',
+        b"RP" => ')',
+        b"C" => ',',
+        code => unicode(code)?,
     };
-    Some((character, after))
+    Some((character, &text[end + 1..]))
 }
 
 /// `u` and the number of a character, in lower-case hexadecimal digits.
-fn unicode(code: &str) -> Option<char> {
-    let digits = code.strip_prefix('u')?;
-    let is_lower = digits.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
-    let number = u32::from_str_radix(digits, 16).ok().filter(|_| is_lower)?;
-    char::from_u32(number).filter(|character| !character.is_control())
+fn unicode(code: &[u8]) -> Option<char> {
+    let digits = code.strip_prefix(b"u")?;
+    let is_lower = digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let digits = str::from_utf8(digits).ok().filter(|_| is_lower)?;
+    let character = char::from_u32(u32::from_str_radix(digits, 16).ok()?)?;
+    Some(character).filter(|character| !character.is_control())
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use super::abbreviations::Abbreviations;
 use super::attribute::{Encoding, StringRef, Value};
+use super::names::FunctionName;
+use super::shared_map::SharedMap;
 use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use crate::demangle::readable;
@@ -50,9 +52,10 @@ pub(crate) struct DwarfFile {
     pub(super) is_split: bool,
     abbreviations: Mutex<AbbreviationCache>,
     units: OnceLock<Vec<UnitHeader>>,
-    /// Demangled names by their position in `.debug_str`, where the linker keeps each name once. They are spread over
-    /// several maps, so that threads seldom wait for each other.
-    names: [Mutex<FxHashMap<u64, Arc<str>>>; 16],
+    /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
+    names: SharedMap<Arc<str>>,
+    /// The names of functions by their entry in `.debug_info`, of those that other units refer to.
+    pub(super) origins: SharedMap<Option<FunctionName>>,
 }
 
 impl DwarfFile {
@@ -211,13 +214,10 @@ impl DwarfFile {
             StringRef::Index(index) => self.string_offset(unit, index)?,
             _ => return self.string(unit, string, entries, supplementary).map(|name| shown(&name)),
         };
-        let names = &self.names[offset as usize % self.names.len()];
-        let lock = || names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&offset) {
-            return Some(known.clone());
+        if let Some(known) = self.names.get(offset) {
+            return Some(known);
         }
-        let name = shown(&self.str.string(offset)?);
-        Some(lock().entry(offset).or_insert(name).clone())
+        Some(self.names.keep(offset, shown(&self.str.string(offset)?)))
     }
 
     /// The position in `.debug_str` of the unit's string number `index`.

@@ -75,7 +75,7 @@ impl Scopes {
     }
 
     /// The scopes around wanted address number `index`, from the innermost inlined call to the function.
-    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> {
+    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> + Clone {
         let innermost = self.chains.get(index).and_then(|chain| chain.innermost);
         let hits = successors(innermost.map(|number| self.hit(number)), |hit| {
             hit.outer.map(|number| self.hit(number))
@@ -170,7 +170,7 @@ impl Scan<'_> {
             let around = self.enclosing.last();
             let is_fertile = around.is_some_and(|scope| !scope.held.parts.is_empty());
             let floor = around.map_or(0, |scope| scope.depth);
-            match self.walk.to_scope(is_fertile, floor)? {
+            match self.walk.next_stop(is_fertile, floor)? {
                 Stop::Scope(of) => {
                     let held = self.read_scope(of)?;
                     if of.has_children {

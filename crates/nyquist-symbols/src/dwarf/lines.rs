@@ -27,8 +27,8 @@ pub(crate) struct Row {
 pub(crate) struct LineProgram<'a> {
     view: UnitView<'a>,
     header: gimli::LineProgramHeader<Slice<'a>>,
-    /// The paths that were asked for, by their number.
-    paths: Vec<Option<Option<Arc<str>>>>,
+    /// The paths that were asked for, by their number; an empty one where there is none.
+    paths: Vec<Option<Arc<str>>>,
 }
 
 /// The bytes of the line program that begins at `offset` of `.debug_line`.
@@ -70,9 +70,9 @@ impl<'a> LineProgram<'a> {
     pub(crate) fn path(&mut self, index: u64) -> Option<Arc<str>> {
         let at = usize::try_from(index).ok().filter(|&at| at < self.paths.len())?;
         if self.paths[at].is_none() {
-            self.paths[at] = Some(self.build_path(index));
+            self.paths[at] = Some(self.build_path(index).unwrap_or_default());
         }
-        self.paths[at].clone()?
+        self.paths[at].clone().filter(|path| !path.is_empty())
     }
 
     /// Whether `path` is the path of a file of the table. Paths are made one at a time: all together they can be

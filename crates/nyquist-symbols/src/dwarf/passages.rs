@@ -106,39 +106,40 @@ pub(crate) enum Stop<'a> {
 impl<'a> Walk<'a> {
     /// Goes on to the next function, or, if asked for, inlined call, or to where it is no longer deeper than `floor`.
     /// `None` where the entries cannot be read further.
-    pub(crate) fn to_scope(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
+    pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
         let passages = &self.abbreviations.passages;
         let passages = if also_calls { &passages.at_calls } else { &passages.at_functions };
+        let (mut at, mut depth) = (self.at, self.depth);
         loop {
-            let (code, attributes) = self.code()?;
+            let (code, attributes) = self.code(at)?;
             let passage = passages.get(code).unwrap_or(&Passage::OTHER);
             let varying = attributes + usize::from(passage.before);
             let next = match passage.shape {
                 Shape::Fixed => Some(varying),
                 Shape::Leb => self.short(varying).map(|_| varying + 1),
                 Shape::Block => self.short(varying).map(|length| varying + 1 + length),
-                Shape::Other => None,
-                Shape::Scope => return self.abbreviations.get(code as u64).map(Stop::Scope),
+                Shape::Scope | Shape::Other => None,
                 Shape::End => {
-                    self.at = attributes;
-                    self.depth = self.depth.checked_sub(1)?;
-                    if self.depth <= floor {
+                    (at, depth) = (attributes, depth.checked_sub(1)?);
+                    if depth <= floor {
+                        (self.at, self.depth) = (at, depth);
                         return Some(Stop::Left);
                     }
                     continue;
                 }
             };
-            match next {
-                Some(next) => {
-                    self.at = next + usize::from(passage.after);
-                    self.depth += usize::from(passage.deeper);
-                }
-                None => {
-                    if let Some(scope) = self.pass_unusual(also_calls)? {
-                        return Some(Stop::Scope(scope));
-                    }
-                }
+            if let Some(next) = next {
+                at = next + usize::from(passage.after);
+                depth += usize::from(passage.deeper);
+                continue;
             }
+            (self.at, self.depth) = (at, depth);
+            let of = self.abbreviation()?;
+            if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
+                return Some(Stop::Scope(of));
+            }
+            self.pass(of)?;
+            (at, depth) = (self.at, self.depth);
         }
     }
 
@@ -158,16 +159,16 @@ impl<'a> Walk<'a> {
         Some(cursor)
     }
 
-    /// The code of the next entry and where its attributes begin. Of a longer code than compilers use, a number that
-    /// no passage has.
+    /// The code of the entry at `at` and where its attributes begin. Of a longer code than compilers use, a number
+    /// that no passage has.
     #[inline]
-    fn code(&self) -> Option<(usize, usize)> {
-        let first = usize::from(*self.entries.get(self.at)?);
+    fn code(&self, at: usize) -> Option<(usize, usize)> {
+        let first = usize::from(*self.entries.get(at)?);
         if first < 0x80 {
-            return Some((first, self.at + 1));
+            return Some((first, at + 1));
         }
-        let second = self.short(self.at + 1);
-        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), self.at + 2))
+        let second = self.short(at + 1);
+        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 2))
     }
 
     /// The number at `at`, if it is one of a single byte.
@@ -176,15 +177,9 @@ impl<'a> Walk<'a> {
         self.entries.get(at).filter(|&&byte| byte < 0x80).map(|&byte| byte.into())
     }
 
-    /// Passes over an entry step by step, unless it is one to stop at.
-    #[cold]
-    fn pass_unusual(&mut self, also_calls: bool) -> Option<Option<&'a Abbreviation>> {
+    /// The abbreviation of the next entry.
+    fn abbreviation(&self) -> Option<&'a Abbreviation> {
         let code = Cursor::new(self.entries, self.at, self.encoding.little_endian).uleb()?;
-        let of = self.abbreviations.get(code)?;
-        if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
-            return Some(Some(of));
-        }
-        self.pass(of)?;
-        Some(None)
+        self.abbreviations.get(code)
     }
 }
