@@ -42,23 +42,25 @@ fn is_hash(part: &[u8]) -> bool {
 fn push_unescaped(part: &[u8], out: &mut Vec<u8>) {
     // A part does not begin with an escape itself.
     let mut rest = if part.starts_with(b"_$") { &part[1..] } else { part };
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = match (byte, after) {
-            (b'.', [b'.', after @ ..]) => {
+    while let Some(at) = rest.iter().position(|&byte| byte == b'$' || byte == b'.') {
+        let (plain, special) = rest.split_at(at);
+        out.extend_from_slice(plain);
+        rest = match special {
+            [b'.', b'.', after @ ..] => {
                 out.extend_from_slice(b"::");
                 after
             }
-            (b'$', _) => match escape(after) {
+            [b'$', after @ ..] => match escape(after) {
                 Some((character, after)) => {
                     out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
                     after
                 }
                 // The rest is as it stands.
-                None => break,
+                None => return out.extend_from_slice(special),
             },
             _ => {
-                out.push(byte);
-                after
+                out.push(b'.');
+                &special[1..]
             }
         };
     }

@@ -13,13 +13,13 @@ use std::sync::{Arc, OnceLock};
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
 /// How much of a file is fetched at once where single strings and lists are wanted.
-const BLOCK: u64 = 16 << 10;
+const BLOCK: u64 = 64 << 10;
 
 /// The longest string that is believed.
 const MAX_STRING: u64 = 256 << 10;
 
 /// How many strings are read one by one for each block of a section before blocks are read.
-const SINGLES_A_BLOCK: usize = 3;
+const SINGLES_A_BLOCK: usize = 12;
 
 /// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
 /// touched; reading them takes no lock once they are there.

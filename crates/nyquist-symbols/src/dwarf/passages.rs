@@ -5,56 +5,57 @@ use super::abbreviations::{Abbreviation, Abbreviations, Role, Step};
 use super::attribute::Encoding;
 use crate::cursor::Cursor;
 
-/// What makes up the length of an entry.
+/// What is to be done with an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
-    /// There is no entry: it is the end of the entries beside each other.
-    End,
-    /// A number of bytes.
+enum Kind {
+    /// It has a length.
     Fixed,
-    /// Bytes, a LEB128, bytes.
-    Leb,
-    /// Bytes, a block with a LEB128 for its length, bytes.
-    Block,
-    /// What only its steps tell.
-    Other,
-    /// It is to be looked at.
-    Scope,
+    /// One number in it varies, a LEB128: it is a value, or the length of a block behind it.
+    Varies,
+    /// It is to be looked at, or only its steps tell its length.
+    Stop,
 }
 
 /// How to pass over an entry.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
 struct Passage {
-    shape: Shape,
-    /// 1 where children follow.
-    deeper: u8,
-    /// The bytes of its attributes up to the part that varies.
+    /// The bytes of the entry with a code of one byte, without the block in it.
+    length: u16,
+    /// The bytes before the number that varies.
     before: u16,
-    /// The bytes of its attributes behind that part.
-    after: u16,
+    /// The bits of that number which say the length of a block.
+    mask: u8,
+    kind: Kind,
+    /// 1 where children follow, -1 where the entries beside each other end.
+    deeper: i8,
 }
 
 impl Passage {
-    const END: Self = Self { shape: Shape::End, deeper: 0, before: 0, after: 0 };
-    const OTHER: Self = Self { shape: Shape::Other, ..Self::END };
+    const STOP: Self = Self { length: 0, before: 0, mask: 0, kind: Kind::Stop, deeper: 0 };
+
+    /// What follows the last of the entries beside each other.
+    const END: Self = Self { length: 1, kind: Kind::Fixed, deeper: -1, ..Self::STOP };
 
     fn of(steps: &[Step], has_children: bool) -> Self {
-        let (shape, before, after) = match *steps {
-            [] => (Shape::Fixed, 0, 0),
-            [Step::Bytes(bytes)] => (Shape::Fixed, bytes, 0),
-            [Step::Leb] => (Shape::Leb, 0, 0),
-            [Step::Leb, Step::Bytes(after)] => (Shape::Leb, 0, after),
-            [Step::Bytes(before), Step::Leb] => (Shape::Leb, before, 0),
-            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (Shape::Leb, before, after),
-            [Step::Block(0)] => (Shape::Block, 0, 0),
-            [Step::Block(0), Step::Bytes(after)] => (Shape::Block, 0, after),
-            [Step::Bytes(before), Step::Block(0)] => (Shape::Block, before, 0),
-            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => (Shape::Block, before, after),
-            _ => return Self::OTHER,
+        let (kind, before, mask, after) = match *steps {
+            [] => (Kind::Fixed, 0, 0, 0),
+            [Step::Bytes(bytes)] => (Kind::Fixed, bytes, 0, 0),
+            [Step::Leb] => (Kind::Varies, 0, 0, 1),
+            [Step::Leb, Step::Bytes(after)] => (Kind::Varies, 0, 0, 1 + after),
+            [Step::Bytes(before), Step::Leb] => (Kind::Varies, before, 0, 1),
+            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (Kind::Varies, before, 0, 1 + after),
+            [Step::Block(0)] => (Kind::Varies, 0, 0x7f, 1),
+            [Step::Block(0), Step::Bytes(after)] => (Kind::Varies, 0, 0x7f, 1 + after),
+            [Step::Bytes(before), Step::Block(0)] => (Kind::Varies, before, 0x7f, 1),
+            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => {
+                (Kind::Varies, before, 0x7f, 1 + after)
+            }
+            _ => return Self::STOP,
         };
-        match (before.try_into(), after.try_into()) {
-            (Ok(before), Ok(after)) => Self { shape, deeper: u8::from(has_children), before, after },
-            _ => Self::OTHER,
+        match ((1 + before + after).try_into(), (1 + before).try_into()) {
+            (Ok(length), Ok(before)) => Self { length, before, mask, kind, deeper: has_children.into() },
+            _ => Self::STOP,
         }
     }
 }
@@ -78,9 +79,8 @@ impl Passages {
     /// Adds the abbreviation with the next code.
     pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
         let plain = Passage::of(steps, abbreviation.has_children);
-        let scope = Passage { shape: Shape::Scope, ..Passage::END };
-        self.at_calls.push(if abbreviation.role == Role::Other { plain } else { scope });
-        self.at_functions.push(if abbreviation.role == Role::Function { scope } else { plain });
+        self.at_calls.push(if abbreviation.role == Role::Other { plain } else { Passage::STOP });
+        self.at_functions.push(if abbreviation.role == Role::Function { Passage::STOP } else { plain });
     }
 }
 
@@ -111,26 +111,20 @@ impl<'a> Walk<'a> {
         let passages = if also_calls { &passages.at_calls } else { &passages.at_functions };
         let (mut at, mut depth) = (self.at, self.depth);
         loop {
-            let (code, attributes) = self.code(at)?;
-            let passage = passages.get(code).unwrap_or(&Passage::OTHER);
-            let varying = attributes + usize::from(passage.before);
-            let next = match passage.shape {
-                Shape::Fixed => Some(varying),
-                Shape::Leb => self.short(varying).map(|_| varying + 1),
-                Shape::Block => self.short(varying).map(|length| varying + 1 + length),
-                Shape::Scope | Shape::Other => None,
-                Shape::End => {
-                    (at, depth) = (attributes, depth.checked_sub(1)?);
-                    if depth <= floor {
-                        (self.at, self.depth) = (at, depth);
-                        return Some(Stop::Left);
-                    }
-                    continue;
-                }
+            let (code, start) = self.code(at)?;
+            let passage = passages.get(code).unwrap_or(&Passage::STOP);
+            let varying = match passage.kind {
+                Kind::Fixed => Some(0),
+                Kind::Varies => self.short(start + usize::from(passage.before)),
+                Kind::Stop => None,
             };
-            if let Some(next) = next {
-                at = next + usize::from(passage.after);
-                depth += usize::from(passage.deeper);
+            if let Some(varying) = varying {
+                at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
+                depth = depth.wrapping_add_signed(passage.deeper.into());
+                if depth <= floor {
+                    (self.at, self.depth) = (at, depth);
+                    return Some(Stop::Left);
+                }
                 continue;
             }
             (self.at, self.depth) = (at, depth);
@@ -159,16 +153,16 @@ impl<'a> Walk<'a> {
         Some(cursor)
     }
 
-    /// The code of the entry at `at` and where its attributes begin. Of a longer code than compilers use, a number
-    /// that no passage has.
+    /// The code of the entry at `at`, and where the entry begins if the code is taken for one byte. Of a longer code
+    /// than compilers use, a number that no passage has.
     #[inline]
     fn code(&self, at: usize) -> Option<(usize, usize)> {
         let first = usize::from(*self.entries.get(at)?);
         if first < 0x80 {
-            return Some((first, at + 1));
+            return Some((first, at));
         }
         let second = self.short(at + 1);
-        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 2))
+        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 1))
     }
 
     /// The number at `at`, if it is one of a single byte.
