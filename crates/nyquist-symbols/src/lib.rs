@@ -55,6 +55,7 @@ mod module;
 mod pdb;
 mod pe_symbols;
 mod plt;
+mod rust_legacy;
 mod section;
 mod symbol_table;
 mod unpack;

@@ -240,7 +240,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// The bytes of a file as far as one may reach.
 fn read_open(mut file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let size = file.metadata()?.len().min(MAX_FILE as u64);
+    // One byte more is where reading sees that the file has ended.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     file.rewind()?;
     file.take(MAX_FILE as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
