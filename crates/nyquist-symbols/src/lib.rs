@@ -47,6 +47,8 @@ mod go;
 mod guess;
 mod kernel;
 mod kernel_image;
+mod kernel_kept;
+mod kernel_running;
 pub mod layouts;
 mod macho;
 mod mini_debug_info;
