@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod fuzz;
+mod instructions;
 mod live;
 mod oracle;
 mod packages;

@@ -33,7 +33,7 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
 /// Compares the readers on recordings that are made here. Skipped where perf is missing or records nothing, or the crates of
 /// the workspace cannot be fetched.
 fn perf_data(tally: &mut Tally) -> Result<bool> {
-    let Some(workspace) = fetched("benches/perf-data", tally) else { return Ok(true) };
+    let Some(workspace) = fetched("benches/perf-data", "oracle", tally) else { return Ok(true) };
     let folder = folder()?;
     let program = workloads::build_all()?.join("fixed_work-fp");
     let mut recordings = Vec::new();
@@ -49,14 +49,14 @@ fn perf_data(tally: &mut Tally) -> Result<bool> {
     Ok(recordings.is_empty() || succeeds(compare)?)
 }
 
-/// A workspace whose crates can be had.
-fn fetched(workspace: &str, tally: &mut Tally) -> Option<PathBuf> {
+/// A workspace whose crates can be had; where they cannot, the step is skipped.
+pub(crate) fn fetched(workspace: &str, step: &str, tally: &mut Tally) -> Option<PathBuf> {
     let path = crate::root().join(workspace);
     let mut fetch = cargo(&["fetch", "--locked", "--quiet", "--manifest-path"]);
     if succeeds_quietly(fetch.arg(path.join("Cargo.toml"))) {
         return Some(path);
     }
-    tally.skip("oracle", format!("the crates of {workspace} cannot be fetched"));
+    tally.skip(step, format!("the crates of {workspace} cannot be fetched"));
     None
 }
 
@@ -132,7 +132,7 @@ const TARGETS: &[Target] = &[
 
 /// Checks the unwind information of files for other systems, with and without optimization.
 fn unwinders(tally: &mut Tally) -> Result<bool> {
-    let Some(workspace) = fetched("benches/unwind", tally) else { return Ok(true) };
+    let Some(workspace) = fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
     let (folder, mut clean, mut is_built) = (folder()?, true, false);
     for target in TARGETS {
         let mut files: Vec<_> =

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, live, oracle, packages, workloads};
+use crate::{docs, instructions, live, oracle, packages, workloads};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -74,6 +74,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("docs", false, |_, _| documentation()),
     ("package", false, |_, ci| packaging(ci)),
     ("oracle", false, |tally, _| oracle::run(tally)),
+    ("instructions", false, |tally, _| instructions::run(tally)),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

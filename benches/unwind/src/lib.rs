@@ -3,6 +3,7 @@
 pub mod a64;
 pub mod cpu;
 pub mod known;
+pub mod made;
 pub mod peer;
 pub mod perf_data;
 pub mod recording;

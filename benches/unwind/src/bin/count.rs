@@ -1,0 +1,54 @@
+//! Walks made-up stacks, or compiles a made-up module, so many times: what `cargo xtask test instructions` lets callgrind count.
+
+use anyhow::{Result, bail, ensure};
+use nyquist_unwind::{Unwinder, WalkEnd};
+use nyquist_unwind_bench::made;
+use std::hint::black_box;
+
+/// Half as many addresses as the unwinder's cache has places, so that hits and some misses both count.
+const STACKS: u32 = 32;
+const FRAMES: u32 = 64;
+const FUNCTIONS: u32 = 4096;
+
+fn walk(passes: usize) -> Result<usize> {
+    let space = made::space(made::module(FUNCTIONS, made::eh_frame(FUNCTIONS)), FUNCTIONS);
+    let stacks = made::stacks(STACKS, FRAMES, FUNCTIONS);
+    let mut unwinder = Unwinder::new();
+    let mut frames = 0;
+    for stack in (0..passes).flat_map(|_| &stacks) {
+        let begun = frames;
+        let end = unwinder.walk(&space, stack.registers(), &stack.memory(), &mut |frame| {
+            black_box(frame);
+            frames += 1;
+        });
+        ensure!(
+            frames - begun == FRAMES as usize && end == WalkEnd::Root,
+            "{} frames: {end:?}",
+            frames - begun
+        );
+    }
+    Ok(frames)
+}
+
+fn compile(passes: usize) -> Result<usize> {
+    let (eh_frame, mut rows) = (made::eh_frame(FUNCTIONS), 0);
+    for _ in 0..passes {
+        let module = made::module(FUNCTIONS, eh_frame.clone());
+        ensure!(module.damage().count == 0, "{:?}", module.damage());
+        rows += black_box(&module).table().rows().len();
+    }
+    Ok(rows)
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [what, passes] = arguments.as_slice() else { bail!("usage: count walk|compile PASSES") };
+    let passes = passes.parse()?;
+    let done = match what.as_str() {
+        "walk" => walk(passes)?,
+        "compile" => compile(passes)?,
+        _ => bail!("there is no {what} to count"),
+    };
+    println!("{done}");
+    Ok(())
+}

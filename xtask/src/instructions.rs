@@ -1,0 +1,64 @@
+//! The step `instructions`: what unwinding costs in instructions, which no busy machine changes, held to a bar.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::oracle::fetched;
+use crate::steps::{cargo, succeeds};
+use crate::tally::Tally;
+
+/// Something that a program does over and over.
+struct Work {
+    /// What `count` calls it.
+    name: &'static str,
+    /// What it counts.
+    unit: &'static str,
+    /// The most instructions that one of them may take: a few per cent more than it took when this was last set.
+    most: f64,
+}
+
+/// Stacks and the module are made up, and the same everywhere. The bars are those of a development build, which is not optimised across
+/// crates.
+const ALL: &[Work] =
+    &[Work { name: "walk", unit: "frame", most: 378.0 }, Work { name: "compile", unit: "row", most: 325.0 }];
+
+/// The passes of two runs: the difference is work alone, and all of it warm.
+const PASSES: (u32, u32) = (2, 12);
+
+/// Counts, and says whether all is within its bar.
+pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
+    if cfg!(not(target_arch = "x86_64")) {
+        tally.skip("instructions", "the bars are those of 64-bit x86");
+        return Ok(true);
+    }
+    let Some(workspace) = fetched("benches/unwind", "instructions", tally) else { return Ok(true) };
+    let mut build = cargo(&["build", "--quiet", "--bin", "count", "--manifest-path"]);
+    build.arg(workspace.join("Cargo.toml")).env_remove("CARGO_TARGET_DIR");
+    ensure!(succeeds(build)?, "the program to count does not build");
+    let program = workspace.join("target/debug/count");
+    let mut clean = true;
+    for work in ALL {
+        let ((few, done_few), (many, done_many)) =
+            (count(&program, work, PASSES.0)?, count(&program, work, PASSES.1)?);
+        ensure!(done_few < done_many && few < many, "{}: more passes did no more", work.name);
+        let each = (many - few) as f64 / (done_many - done_few) as f64;
+        println!("{}: {each:.1} instructions a {}; {:.0} are allowed", work.name, work.unit, work.most);
+        clean &= each <= work.most;
+    }
+    Ok(clean)
+}
+
+/// The instructions of a run, and how much it did.
+fn count(program: &Path, work: &Work, passes: u32) -> Result<(u64, u64)> {
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    valgrind.arg(program).arg(work.name).arg(passes.to_string());
+    let output = valgrind.output().context("cannot start valgrind")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{} under valgrind failed ({}):\n{said}", work.name, output.status);
+    let collected = said.lines().find_map(|line| line.split_once("Collected :")?.1.trim().parse().ok());
+    let done = String::from_utf8_lossy(&output.stdout).trim().parse().ok();
+    collected.zip(done).with_context(|| format!("callgrind counted nothing:\n{said}"))
+}
