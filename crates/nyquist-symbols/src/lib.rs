@@ -56,6 +56,7 @@ mod pdb;
 mod pe_symbols;
 mod plt;
 mod section;
+mod swift;
 mod symbol_table;
 mod unpack;
 mod windows_contents;
