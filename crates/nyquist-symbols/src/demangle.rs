@@ -1,6 +1,6 @@
 //! Names as the programmer wrote them.
 
-use crate::swift;
+use crate::{rust_legacy, swift};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
@@ -31,7 +31,8 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if !name.starts_with('_') || name.len() > MAX_MANGLED {
         return Cow::Borrowed(name);
     }
-    let demangled = demangle_rust(name).or_else(|| demangle_cpp(name));
+    let demangled =
+        rust_legacy::demangle(name).or_else(|| demangle_rust(name)).or_else(|| demangle_cpp(name));
     demangled.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 

@@ -3,10 +3,12 @@
 
 use crate::kernel_image::{Anchors, KernelImage};
 use crate::kernel_modules::{ModuleFiles, PlacedModule};
+use crate::kernel_running::Unkept;
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -14,27 +16,31 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// The name that the kernel itself goes by.
-const KERNEL: &str = "vmlinux";
+pub(crate) const KERNEL: &str = "vmlinux";
 
 /// The longest line that is read; symbol names are shorter than 512 bytes.
 const MAX_LINE: u64 = 64 << 10;
 
 /// The functions of the running kernel and its modules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KernelSymbols {
     /// By address.
-    functions: Vec<Function>,
-    /// All names, one after the other.
-    names: String,
+    pub(crate) functions: Vec<Function>,
+    /// Bytes with all names in them.
+    pub(crate) names: Vec<u8>,
+    /// The names of the functions' modules, by their numbers.
+    pub(crate) module_names: Vec<Arc<str>>,
     /// By the start of their code.
-    modules: Vec<KernelModule>,
-    build_id: Option<BuildId>,
+    pub(crate) modules: Vec<KernelModule>,
+    pub(crate) build_id: Option<BuildId>,
     /// Where its code begins in memory.
-    anchors: Anchors,
-    image: Option<KernelImage>,
-    module_files: Option<ModuleFiles>,
+    pub(crate) anchors: Anchors,
+    pub(crate) image: Option<KernelImage>,
+    pub(crate) module_files: Option<ModuleFiles>,
     /// The file of each module, once one of its addresses has been asked for.
-    placed: Vec<OnceLock<Option<PlacedModule>>>,
+    pub(crate) placed: Vec<OnceLock<Option<PlacedModule>>>,
+    /// The way to all symbols, where these are those that are kept.
+    pub(crate) unkept: Option<Unkept>,
 }
 
 /// A part of the kernel that was linked on its own.
@@ -61,12 +67,12 @@ pub enum KernelError {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Function {
-    start: u64,
+pub(crate) struct Function {
+    pub(crate) start: u64,
     /// Where its name begins in all names, and its length.
-    name: (u32, u16),
+    pub(crate) name: (u32, u16),
     /// Its module's number.
-    module: u16,
+    pub(crate) module: u16,
 }
 
 /// One line of `/proc/kallsyms`: an address, a type as nm prints it, a name, and a module in brackets.
@@ -109,7 +115,8 @@ impl KernelSymbols {
     /// are taken from `/sys/module` there; without them its file is not used. Nothing is downloaded.
     #[must_use]
     pub fn with_module_files(self, finder: &Finder, root: &Path, release: &str) -> Self {
-        Self { module_files: Some(ModuleFiles::new(finder, root, release)), ..self }
+        let placed = self.modules.iter().map(|_| OnceLock::new()).collect();
+        Self { module_files: Some(ModuleFiles::new(finder, root, release)), placed, ..self }
     }
 
     /// What was found of the kernel's own debug info.
@@ -171,10 +178,17 @@ impl KernelSymbols {
 
     /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
     pub fn lookup(&self, address: Avma) -> AddressInfo {
+        match self.unkept.as_ref().filter(|_| !self.is_inside_module(address)) {
+            Some(unkept) => unkept.lookup(address),
+            None => self.lookup_here(address),
+        }
+    }
+
+    fn lookup_here(&self, address: Avma) -> AddressInfo {
         let Some((module, function, end)) = self.find(address) else {
             return AddressInfo::unknown(Reason::NotCovered);
         };
-        let name: Arc<str> = demangle(self.name(function)).into();
+        let name: Arc<str> = demangle(&self.name(function)).into();
         let relative = RelativeAddress::from_avma(Avma(function.start), module.range.start);
         let symbol = relative.map(|address| Symbol {
             name: name.clone(),
@@ -217,9 +231,17 @@ impl KernelSymbols {
         Some((module, function, next.min(module.range.end.0)))
     }
 
-    fn name(&self, function: &Function) -> &str {
+    /// Whether functions of one module are on both sides of an address, so that nothing else can be there.
+    fn is_inside_module(&self, address: Avma) -> bool {
+        let after = self.functions.partition_point(|function| function.start <= address.0);
+        let before = after.checked_sub(1).and_then(|before| self.functions.get(before));
+        before.zip(self.functions.get(after)).is_some_and(|(before, after)| before.module == after.module)
+    }
+
+    pub(crate) fn name(&self, function: &Function) -> Cow<'_, str> {
         let start = function.name.0 as usize;
-        self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
+        let name = self.names.get(start..start + usize::from(function.name.1));
+        String::from_utf8_lossy(name.unwrap_or_default())
     }
 }
 
@@ -227,7 +249,7 @@ impl KernelSymbols {
 #[derive(Default)]
 struct Reading {
     functions: Vec<Function>,
-    names: String,
+    names: Vec<u8>,
     numbers: FxHashMap<String, u16>,
     module_names: Vec<Arc<str>>,
     /// Where the kernel's own code ends (`_etext`).
@@ -250,7 +272,7 @@ impl Reading {
         let Some(module) = self.module(line.module) else { return };
         let Ok(len) = u16::try_from(line.name.len()) else { return };
         let name = (self.names.len() as u32, len);
-        self.names.push_str(line.name);
+        self.names.extend_from_slice(line.name.as_bytes());
         self.functions.push(Function { start: line.address, name, module });
     }
 
@@ -283,17 +305,15 @@ impl Reading {
         });
         let mut modules: Vec<_> = modules.collect();
         modules.sort_by_key(|module| module.range.start);
-        let Self { functions, names, anchors, .. } = self;
-        let placed = modules.iter().map(|_| OnceLock::new()).collect();
+        let Self { functions, names, module_names, anchors, .. } = self;
         KernelSymbols {
             functions,
             names,
+            module_names,
             modules,
             build_id,
             anchors,
-            image: None,
-            module_files: None,
-            placed,
+            ..KernelSymbols::default()
         }
     }
 }
@@ -310,7 +330,7 @@ impl<'a> Line<'a> {
 }
 
 /// A line of `/proc/modules`: name, size, users, their names, state, address.
-fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
+pub(crate) fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
     let words: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
     let &[name, size, .., address] = words.as_slice() else { return None };
     let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok().filter(|&start| start != 0)?;
@@ -319,7 +339,7 @@ fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
 }
 
 /// Calls `take` with each line that is UTF-8 and not absurdly long.
-fn for_each_line(mut text: impl BufRead, mut take: impl FnMut(&str)) -> io::Result<()> {
+pub(crate) fn for_each_line(mut text: impl BufRead, mut take: impl FnMut(&str)) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -4,6 +4,7 @@ use nyquist_object::elf::Section as Header;
 use nyquist_object::macho::FileRange;
 use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;
+use std::ffi::CStr;
 use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,13 +14,13 @@ use std::sync::{Arc, OnceLock};
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
 /// How much of a file is fetched at once where single strings and lists are wanted.
-const BLOCK: u64 = 16 << 10;
+const BLOCK: u64 = 64 << 10;
 
 /// The longest string that is believed.
 const MAX_STRING: u64 = 256 << 10;
 
 /// How many strings are read one by one for each block of a section before blocks are read.
-const SINGLES_A_BLOCK: usize = 3;
+const SINGLES_A_BLOCK: usize = 12;
 
 /// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
 /// touched; reading them takes no lock once they are there.
@@ -120,6 +121,11 @@ impl Section {
         }
     }
 
+    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer where the section ends earlier.
+    pub(crate) fn head<'a>(&'a self, offset: u64, want: u64, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        self.slice(offset..offset.checked_add(want)?.min(self.len()), scratch)
+    }
+
     /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. They are kept for
     /// whoever comes next.
     pub(crate) fn window(&self, offset: u64, want: u64) -> Option<Cow<'_, [u8]>> {
@@ -170,18 +176,35 @@ impl Section {
             let mut bytes = [0; 256];
             let bytes = &mut bytes[..usize::try_from(len.checked_sub(offset)?).ok()?.min(256)];
             source.read_exact_at(start + offset, bytes).ok()?;
-            if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
-                return Some(Cow::Owned(bytes[..end].to_vec()));
+            if let Some(string) = up_to_zero(bytes) {
+                return Some(Cow::Owned(string.to_vec()));
             }
         }
         let first = self.chunk(offset)?;
-        if let Some(end) = first.iter().position(|&byte| byte == 0) {
-            return Some(Cow::Borrowed(&first[..end]));
+        match up_to_zero(first) {
+            Some(string) => Some(Cow::Borrowed(string)),
+            None => self.long_string(offset, first).map(Cow::Owned),
         }
-        let mut bytes = self.window(offset, MAX_STRING)?.into_owned();
-        bytes.truncate(bytes.iter().position(|&byte| byte == 0)?);
-        Some(Cow::Owned(bytes))
     }
+
+    /// A string that goes on in other chunks than the one at `offset`, `first`, which has no zero.
+    fn long_string(&self, offset: u64, first: &[u8]) -> Option<Vec<u8>> {
+        let mut bytes = first.to_vec();
+        while (bytes.len() as u64) < MAX_STRING {
+            let chunk = self.chunk(offset + bytes.len() as u64).filter(|chunk| !chunk.is_empty())?;
+            if let Some(end) = up_to_zero(chunk) {
+                bytes.extend_from_slice(end);
+                return Some(bytes);
+            }
+            bytes.extend_from_slice(chunk);
+        }
+        None
+    }
+}
+
+/// The bytes before the first zero.
+fn up_to_zero(bytes: &[u8]) -> Option<&[u8]> {
+    CStr::from_bytes_until_nul(bytes).ok().map(CStr::to_bytes)
 }
 
 impl ByteSource for Section {

@@ -121,8 +121,8 @@ fn write_funcs<W: Write>(
     let funcs = || subset.funcs();
     json.object(|json| {
         json.column("name", funcs(), |json, func| json.integer(subset.string(func.name).into()));
-        json.column("isJS", 0..length, |json, _| json.boolean(false));
-        json.column("relevantForJS", 0..length, |json, _| json.boolean(false));
+        json.constant_column("isJS", b",false", length);
+        json.constant_column("relevantForJS", b",false", length);
         json.column("resource", funcs(), |json, func| {
             json.or_minus_one(func.lib.map(|lib| subset.resource(lib)));
         });
@@ -176,8 +176,8 @@ pub(super) fn write_sources<W: Write>(json: &mut JsonWriter<W>, profile: &Profil
         json.column("filename", subset.sources(), |json, id| {
             json.integer(subset.string(profile.source(id).filename).into());
         });
-        json.column("startLine", 0..length, |json, _| json.integer(1));
-        json.column("startColumn", 0..length, |json, _| json.integer(1));
+        json.constant_column("startLine", b",1", length);
+        json.constant_column("startColumn", b",1", length);
         json.null_column("sourceMapURL", length);
         json.null_column("content", length);
         json.key("length").integer(length as u64);

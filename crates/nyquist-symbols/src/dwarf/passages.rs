@@ -1,0 +1,179 @@
+//! Passing over entries: how long an entry is, in as few bytes as can be. This is looked up for every entry of a unit,
+//! and most entries are of no interest, so that the whole search is about as fast as this.
+
+use super::abbreviations::{Abbreviation, Abbreviations, Role, Step};
+use super::attribute::Encoding;
+use crate::cursor::Cursor;
+
+/// What is to be done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It has a length.
+    Fixed,
+    /// One number in it varies, a LEB128: it is a value, or the length of a block behind it.
+    Varies,
+    /// It is to be looked at, or only its steps tell its length.
+    Stop,
+}
+
+/// How to pass over an entry.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+struct Passage {
+    /// The bytes of the entry with a code of one byte, without the block in it.
+    length: u16,
+    /// The bytes before the number that varies.
+    before: u16,
+    /// The bits of that number which say the length of a block.
+    mask: u8,
+    kind: Kind,
+    /// 1 where children follow, -1 where the entries beside each other end.
+    deeper: i8,
+}
+
+impl Passage {
+    const STOP: Self = Self { length: 0, before: 0, mask: 0, kind: Kind::Stop, deeper: 0 };
+
+    /// What follows the last of the entries beside each other.
+    const END: Self = Self { length: 1, kind: Kind::Fixed, deeper: -1, ..Self::STOP };
+
+    fn of(steps: &[Step], has_children: bool) -> Self {
+        let (kind, before, mask, after) = match *steps {
+            [] => (Kind::Fixed, 0, 0, 0),
+            [Step::Bytes(bytes)] => (Kind::Fixed, bytes, 0, 0),
+            [Step::Leb] => (Kind::Varies, 0, 0, 1),
+            [Step::Leb, Step::Bytes(after)] => (Kind::Varies, 0, 0, 1 + after),
+            [Step::Bytes(before), Step::Leb] => (Kind::Varies, before, 0, 1),
+            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (Kind::Varies, before, 0, 1 + after),
+            [Step::Block(0)] => (Kind::Varies, 0, 0x7f, 1),
+            [Step::Block(0), Step::Bytes(after)] => (Kind::Varies, 0, 0x7f, 1 + after),
+            [Step::Bytes(before), Step::Block(0)] => (Kind::Varies, before, 0x7f, 1),
+            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => {
+                (Kind::Varies, before, 0x7f, 1 + after)
+            }
+            _ => return Self::STOP,
+        };
+        match ((1 + before + after).try_into(), (1 + before).try_into()) {
+            (Ok(length), Ok(before)) => Self { length, before, mask, kind, deeper: has_children.into() },
+            _ => Self::STOP,
+        }
+    }
+}
+
+/// How to pass over the entries of a unit, by their abbreviation code.
+#[derive(Debug)]
+pub(crate) struct Passages {
+    /// Stops at functions and inlined calls.
+    at_calls: Vec<Passage>,
+    /// Stops at functions alone.
+    at_functions: Vec<Passage>,
+}
+
+impl Default for Passages {
+    fn default() -> Self {
+        Self { at_calls: vec![Passage::END], at_functions: vec![Passage::END] }
+    }
+}
+
+impl Passages {
+    /// Adds the abbreviation with the next code.
+    pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
+        let plain = Passage::of(steps, abbreviation.has_children);
+        self.at_calls.push(if abbreviation.role == Role::Other { plain } else { Passage::STOP });
+        self.at_functions.push(if abbreviation.role == Role::Function { Passage::STOP } else { plain });
+    }
+}
+
+/// A position among a unit's entries.
+pub(crate) struct Walk<'a> {
+    pub(crate) entries: &'a [u8],
+    pub(crate) abbreviations: &'a Abbreviations,
+    pub(crate) encoding: Encoding,
+    /// Where the next entry begins.
+    pub(crate) at: usize,
+    /// How many entries that one is in.
+    pub(crate) depth: usize,
+}
+
+/// Why a walk has stopped.
+pub(crate) enum Stop<'a> {
+    /// The next entry is a function or an inlined call.
+    Scope(&'a Abbreviation),
+    /// The walk is no longer deeper than it was asked to stay.
+    Left,
+}
+
+impl<'a> Walk<'a> {
+    /// Goes on to the next function, or, if asked for, inlined call, or to where it is no longer deeper than `floor`.
+    /// `None` where the entries cannot be read further.
+    pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
+        let passages = &self.abbreviations.passages;
+        let passages = if also_calls { &passages.at_calls } else { &passages.at_functions };
+        let (mut at, mut depth) = (self.at, self.depth);
+        loop {
+            let (code, start) = self.code(at)?;
+            let passage = passages.get(code).unwrap_or(&Passage::STOP);
+            let varying = match passage.kind {
+                Kind::Fixed => Some(0),
+                Kind::Varies => self.short(start + usize::from(passage.before)),
+                Kind::Stop => None,
+            };
+            if let Some(varying) = varying {
+                at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
+                depth = depth.wrapping_add_signed(passage.deeper.into());
+                if depth <= floor {
+                    (self.at, self.depth) = (at, depth);
+                    return Some(Stop::Left);
+                }
+                continue;
+            }
+            (self.at, self.depth) = (at, depth);
+            let of = self.abbreviation()?;
+            if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
+                return Some(Stop::Scope(of));
+            }
+            self.pass(of)?;
+            (at, depth) = (self.at, self.depth);
+        }
+    }
+
+    /// Goes on to the entry behind the next one, which has the abbreviation `of`.
+    pub(crate) fn pass(&mut self, of: &Abbreviation) -> Option<()> {
+        let mut cursor = self.cursor()?;
+        self.abbreviations.pass(of, &mut cursor, self.encoding)?;
+        self.at = cursor.position();
+        self.depth += usize::from(of.has_children);
+        Some(())
+    }
+
+    /// The attributes of the next entry.
+    pub(crate) fn cursor(&self) -> Option<Cursor<'a>> {
+        let mut cursor = Cursor::new(self.entries, self.at, self.encoding.little_endian);
+        cursor.skip_leb()?;
+        Some(cursor)
+    }
+
+    /// The code of the entry at `at`, and where the entry begins if the code is taken for one byte. Of a longer code
+    /// than compilers use, a number that no passage has.
+    #[inline]
+    fn code(&self, at: usize) -> Option<(usize, usize)> {
+        let first = usize::from(*self.entries.get(at)?);
+        if first < 0x80 {
+            return Some((first, at));
+        }
+        let second = self.short(at + 1);
+        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 1))
+    }
+
+    /// The number at `at`, if it is one of a single byte.
+    #[inline]
+    fn short(&self, at: usize) -> Option<usize> {
+        self.entries.get(at).filter(|&&byte| byte < 0x80).map(|&byte| byte.into())
+    }
+
+    /// The abbreviation of the next entry.
+    fn abbreviation(&self) -> Option<&'a Abbreviation> {
+        let code = Cursor::new(self.entries, self.at, self.encoding.little_endian).uleb()?;
+        self.abbreviations.get(code)
+    }
+}
