@@ -8,6 +8,8 @@ use anyhow::{Context as _, Result, bail};
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     passed: usize,
+    /// What was measured twice, because its first result was off.
+    measured_again: Vec<String>,
     failed: Vec<String>,
     skipped: Vec<Skip>,
 }
@@ -24,6 +26,12 @@ pub(crate) struct Skip {
 impl Tally {
     pub(crate) fn pass(&mut self) {
         self.passed += 1;
+    }
+
+    /// Counts what passed when it was measured anew.
+    pub(crate) fn pass_again(&mut self, name: impl Into<String>) {
+        self.passed += 1;
+        self.measured_again.push(name.into());
     }
 
     pub(crate) fn fail(&mut self, name: impl Into<String>) {
@@ -45,6 +53,9 @@ impl Tally {
     pub(crate) fn print(&self) -> bool {
         for skip in &self.skipped {
             println!("skipped: {}: {}", skip.test, skip.reason);
+        }
+        for name in &self.measured_again {
+            println!("passed when measured again: {name}");
         }
         for name in &self.failed {
             println!("failed: {name}");

@@ -4,16 +4,14 @@ use crate::mappings::Range;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::stages::Truncation;
 use nyquist_object::{Avma, RelativeAddress};
-use nyquist_profile::{
-    CategoryColor, CategoryId, Frame, FrameId, Func, LibId, ProfileBuilder, StackId, well_known,
-};
+use nyquist_profile::{CategoryColor, CategoryId, Frame, FrameId, Func, LibId, ProfileBuilder, well_known};
 use rustc_hash::FxHashMap;
 
 /// Whose code a frame is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Mode {
-    User,
-    Kernel,
+    User = 0,
+    Kernel = 1,
 }
 
 /// Makes each frame once.
@@ -21,10 +19,12 @@ pub(crate) enum Mode {
 pub(crate) struct Interner {
     /// The frames in modules, by relative addresses.
     in_modules: FxHashMap<(ModuleIndex, RelativeAddress, Mode), FrameId>,
-    /// The frames that are in no module.
-    elsewhere: FxHashMap<(Avma, Mode), FrameId>,
-    /// The stacks that are only the root of one that could not be finished, by the reason.
-    truncated: FxHashMap<Truncation, StackId>,
+    /// The frames that are in no module, a user's and the kernel's.
+    elsewhere: FxHashMap<Avma, [Option<FrameId>; 2]>,
+    /// Whether the profile may have frames of addresses that were forgotten.
+    has_forgotten: bool,
+    /// The roots of stacks that could not be finished, by the reason.
+    truncated: FxHashMap<Truncation, FrameId>,
     libs: FxHashMap<ModuleIndex, LibId>,
     user: CategoryId,
     kernel: CategoryId,
@@ -36,6 +36,7 @@ impl Interner {
         Self {
             in_modules: FxHashMap::default(),
             elsewhere: FxHashMap::default(),
+            has_forgotten: false,
             truncated: FxHashMap::default(),
             libs: FxHashMap::default(),
             user: builder.add_category(well_known::USER, CategoryColor::Yellow),
@@ -47,6 +48,7 @@ impl Interner {
     pub(crate) fn forget_frames(&mut self) {
         self.in_modules.clear();
         self.elsewhere.clear();
+        self.has_forgotten = true;
         self.truncated.clear();
     }
 
@@ -63,61 +65,78 @@ impl Interner {
         self.libs.iter().map(|(&module, &lib)| (lib, module))
     }
 
-    /// The stack that the frame at `address` makes on top of `prefix`; `range` is the memory that holds it.
-    pub(crate) fn push(
+    /// The frame at `address`; `range` is the memory that holds it.
+    pub(crate) fn frame(
         &mut self,
         builder: &mut ProfileBuilder,
         modules: &ModuleStore,
-        prefix: Option<StackId>,
-        place: (Option<&Range>, Avma),
+        (range, address): (Option<&Range>, Avma),
         mode: Mode,
-    ) -> StackId {
-        let (range, address) = place;
+    ) -> FrameId {
         let in_module = range.and_then(|range| range.module);
         let in_module =
             in_module.and_then(|(module, base)| Some((module, RelativeAddress::from_avma(address, base)?)));
-        let known = match in_module {
-            Some((module, relative)) => self.in_modules.get(&(module, relative, mode)),
-            None => self.elsewhere.get(&(address, mode)),
-        };
-        let frame = match known {
-            Some(&frame) => frame,
-            None => self.add_frame(builder, modules, in_module.ok_or(address), mode),
-        };
-        builder.intern_stack(prefix, frame)
+        match in_module {
+            Some(place) => match self.in_modules.get(&(place.0, place.1, mode)) {
+                Some(frame) => *frame,
+                None => self.add_in_module(builder, modules, place, mode),
+            },
+            None => match self.elsewhere.get(&address).and_then(|frames| frames[mode as usize]) {
+                Some(frame) => frame,
+                None => self.add_elsewhere(builder, address, mode),
+            },
+        }
     }
 
     /// The root of a stack that could not be finished.
-    pub(crate) fn truncated(&mut self, builder: &mut ProfileBuilder, truncation: Truncation) -> StackId {
+    pub(crate) fn truncated(&mut self, builder: &mut ProfileBuilder, truncation: Truncation) -> FrameId {
         let category = Some(self.category(Mode::User));
         *self.truncated.entry(truncation).or_insert_with(|| {
-            builder.intern_label(None, &well_known::truncated(&truncation.to_string()), category)
+            builder.intern_label_frame(&well_known::truncated(&truncation.to_string()), category)
         })
     }
 
-    fn add_frame(
+    /// The frame of code that cannot be looked into.
+    pub(crate) fn named(&self, builder: &mut ProfileBuilder, name: &str) -> FrameId {
+        builder.intern_label_frame(name, Some(self.category(Mode::User)))
+    }
+
+    fn add_in_module(
         &mut self,
         builder: &mut ProfileBuilder,
         modules: &ModuleStore,
-        place: Result<(ModuleIndex, RelativeAddress), Avma>,
+        (module, address): (ModuleIndex, RelativeAddress),
         mode: Mode,
     ) -> FrameId {
-        let lib = place.ok().map(|(module, _)| {
-            *self.libs.entry(module).or_insert_with(|| builder.add_lib(modules.get(module).lib()))
-        });
-        let relative = place.map(|(_, relative)| relative);
-        let number = relative.map_or_else(|avma| avma.0, |relative| u64::from(relative.0));
-        let name = hexadecimal(number, &mut [0; 18], |name| builder.intern_string(name));
-        let func = builder.intern_func(Func { name, lib, source: None, line: None, column: None });
-        let frame = builder.intern_frame(Frame {
-            address: relative.ok().map(|relative| relative.0),
-            category: Some(self.category(mode).into()),
-            ..Frame::label(func)
-        });
-        match place {
-            Ok((module, relative)) => self.in_modules.insert((module, relative, mode), frame),
-            Err(avma) => self.elsewhere.insert((avma, mode), frame),
+        let lib = *self.libs.entry(module).or_insert_with(|| builder.add_lib(modules.get(module).lib()));
+        let name = hexadecimal(address.0.into(), &mut [0; 18], |name| builder.intern_string(name));
+        let func = builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+        let category = Some(self.category(mode).into());
+        let frame = Frame { address: Some(address.0), category, ..Frame::label(func) };
+        let frame = builder.intern_frame(frame);
+        self.in_modules.insert((module, address, mode), frame);
+        frame
+    }
+
+    /// Where walks go astray, nearly every address is a new one: nothing is searched for that is known not to be there.
+    fn add_elsewhere(&mut self, builder: &mut ProfileBuilder, address: Avma, mode: Mode) -> FrameId {
+        let category = Some(self.category(mode).into());
+        let frames = self.elsewhere.entry(address).or_default();
+        let other = frames.iter().flatten().next().map(|other| builder.profile().frame(*other).func);
+        // Names of lower addresses may be those of addresses in modules.
+        let may_have_name = self.has_forgotten || u32::try_from(address.0).is_ok();
+        let new_func = || {
+            let name = hexadecimal(address.0, &mut [0; 18], |name| {
+                if may_have_name { builder.intern_string(name) } else { builder.append_string(name) }
+            });
+            let func = Func { name, lib: None, source: None, line: None, column: None };
+            if self.has_forgotten { builder.intern_func(func) } else { builder.append_func(func) }
         };
+        let func = other.unwrap_or_else(new_func);
+        let frame = Frame { category, ..Frame::label(func) };
+        let frame =
+            if self.has_forgotten { builder.intern_frame(frame) } else { builder.append_frame(frame) };
+        frames[mode as usize] = Some(frame);
         frame
     }
 }
@@ -141,7 +160,23 @@ fn hexadecimal<T>(number: u64, room: &mut [u8; 18], then: impl FnOnce(&str) -> T
 
 #[cfg(test)]
 mod tests {
-    use super::hexadecimal;
+    use super::*;
+    use nyquist_profile::Meta;
+
+    #[test]
+    fn an_address_is_one_function_whoever_runs_it() {
+        for address in [0x10, 0x7fff_ffff_f010].map(Avma) {
+            let mut builder = ProfileBuilder::new(Meta::default());
+            let (mut interner, modules) = (Interner::new(&mut builder), ModuleStore::default());
+            let mut frame = |mode| interner.frame(&mut builder, &modules, (None, address), mode);
+            let [user, kernel] = [Mode::User, Mode::Kernel].map(&mut frame);
+            assert_ne!(user, kernel);
+            assert_eq!([Mode::User, Mode::Kernel].map(&mut frame), [user, kernel]);
+            let profile = builder.profile();
+            assert_eq!((profile.funcs().len(), profile.frames().len()), (1, 2));
+            assert_eq!(profile.func_name(profile.frame(user).func), format!("{:#x}", address.0));
+        }
+    }
 
     #[test]
     fn numbers_are_written_as_the_standard_library_writes_them() {

@@ -5,9 +5,12 @@ use crate::modules::LibSource;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
 use nyquist_profile::{
-    CodeTables, Frame, FrameId, Func, LibId, NativeSymbol, Profile, ProfileBuilder, Source, StackId,
+    CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, Profile, ProfileBuilder, Source, Stack,
+    StackId,
 };
-use nyquist_symbols::{AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols};
+use nyquist_symbols::{
+    AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
+};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -123,7 +126,7 @@ impl<'a> Symbolicator<'a> {
         if let Kernel::Read(kernel) = &self.kernel {
             add_kernel_infos(&mut self.infos, sources, &addresses, kernel, threads);
             let kernels = sources.iter().filter(|source| reads_kernel && has_kernel(source));
-            libs.extend(kernels.filter_map(|(lib, _)| kernel_report(*lib, kernel)));
+            libs.extend(kernels.filter_map(|(lib, source)| kernel_report(*lib, source, kernel)));
         }
         let profile = self.rebuild(profile, sources, !progress.cancel.load(Ordering::Relaxed));
         Symbolicated { profile, libs, kernel_error }
@@ -215,7 +218,7 @@ impl<'a> Symbolicator<'a> {
             }
         }
         let names = Names { infos: &self.infos, jit: jit_libs(sources) };
-        let map = rebuild_stacks(&mut builder, &code, &names);
+        let map = rebuild_stacks(&mut builder, code, &names);
         builder.remap_stacks(|stack| map.get(stack.index()).copied());
         builder.meta_mut().symbolicated = is_complete;
         builder.finish()
@@ -328,22 +331,32 @@ fn named_by(gone: &PerfMap, address: Avma, info: AddressInfo) -> AddressInfo {
     }
 }
 
-/// Where the kernel's debug info was found.
-fn kernel_report(lib: LibId, kernel: &KernelSymbols) -> Option<LibReport> {
-    let found = kernel.debug_info()?;
-    let file = found.debug_file.as_ref().or(found.binary.as_ref())?;
+/// Where the debug info of the kernel, or of one of its modules, was found.
+fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Option<LibReport> {
+    let LibSource::Kernel { base, .. } = source else { return None };
+    let found = kernel.debug_info_at(*base)?;
+    let is_used = |attempt: &&Attempt| {
+        attempt.outcome == Outcome::Used && matches!(attempt.wanted, Wanted::Binary | Wanted::DebugFile)
+    };
+    // A debug file is looked for after the binary, and what is unpacked comes last.
+    let file = found.tried.iter().rfind(is_used)?;
     Some(LibReport { lib, symbols_from: Some(file.path.clone()), tried: found.tried.clone() })
 }
 
-/// Interns every stack again with the frames that each of its frames has become. Gives back the new id of each.
-fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names<'_>) -> Vec<StackId> {
-    let frames: Vec<Vec<FrameId>> =
-        code.frames.iter().map(|frame| named_frames(builder, code, frame, names)).collect();
-    let mut map: Vec<StackId> = Vec::with_capacity(code.stacks.len());
-    for stack in &code.stacks {
+/// Makes every stack again, of the frames that each of its frames has become. Gives back the new id of each.
+fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<'_>) -> Vec<StackId> {
+    let chains = Chains::of(builder, &code, names);
+    let CodeTables { stacks, .. } = code;
+    let mut map: Vec<StackId> = Vec::with_capacity(stacks.len());
+    let are_distinct = chains.begin_apart(builder.profile().frames().len());
+    for stack in stacks {
         let mut prefix = stack.prefix.map(|prefix| map[prefix.index()]);
-        for &frame in &frames[stack.frame.index()] {
-            prefix = Some(builder.intern_stack(prefix, frame));
+        for &frame in chains.of_frame(stack.frame) {
+            prefix = Some(if are_distinct {
+                builder.append_stack(Stack { prefix, frame })
+            } else {
+                builder.intern_stack(prefix, frame)
+            });
         }
         // A frame becomes one frame at least, so that there is a stack.
         map.extend(prefix);
@@ -351,36 +364,89 @@ fn rebuild_stacks(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names
     map
 }
 
-/// The frames that an address stands for, the outermost function first, then what is inlined into it.
-fn named_frames(
+/// The frames that each frame of a profile has become, the outermost function first, then what is inlined into it.
+#[derive(Default)]
+struct Chains {
+    frames: Vec<FrameId>,
+    /// Where each chain ends in `frames`, and the next one begins.
+    ends: Vec<usize>,
+}
+
+impl Chains {
+    fn of(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names<'_>) -> Self {
+        let mut chains = Self::default();
+        chains.ends.reserve(code.frames.len());
+        let mut nameless = Nameless { code, funcs: vec![None; code.funcs.len()] };
+        for frame in &code.frames {
+            if !add_named(&mut chains.frames, builder, code, frame, names) {
+                chains.frames.push(nameless.frame(builder, frame));
+            }
+            chains.ends.push(chains.frames.len());
+        }
+        chains
+    }
+
+    fn of_frame(&self, frame: FrameId) -> &[FrameId] {
+        self.chain(frame.index())
+    }
+
+    fn chain(&self, place: usize) -> &[FrameId] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.frames[start..self.ends[place]]
+    }
+
+    /// Whether no two of them begin with the same of so many frames: then stacks that are different stay so.
+    fn begin_apart(&self, frames: usize) -> bool {
+        let mut seen = vec![false; frames];
+        (0..self.ends.len())
+            .filter_map(|place| self.chain(place).first())
+            .all(|first| !std::mem::replace(&mut seen[first.index()], true))
+    }
+}
+
+/// Frames that stay as they are. They are as distinct as they were, so that none is searched for.
+struct Nameless<'a> {
+    code: &'a CodeTables,
+    /// What each function has become.
+    funcs: Vec<Option<FuncId>>,
+}
+
+impl Nameless<'_> {
+    fn frame(&mut self, builder: &mut ProfileBuilder, frame: &Frame) -> FrameId {
+        let known = &mut self.funcs[frame.func.index()];
+        let func = *known.get_or_insert_with(|| builder.append_func(self.code.funcs[frame.func.index()]));
+        let native_symbol = frame
+            .native_symbol
+            .map(|symbol| builder.intern_native_symbol(self.code.native_symbols[symbol.index()]));
+        builder.append_frame(Frame { func, native_symbol, ..*frame })
+    }
+}
+
+/// Adds the frames that an address stands for; false where it has no name.
+fn add_named(
+    frames: &mut Vec<FrameId>,
     builder: &mut ProfileBuilder,
     code: &CodeTables,
     frame: &Frame,
     names: &Names<'_>,
-) -> Vec<FrameId> {
+) -> bool {
     let func = code.funcs[frame.func.index()];
-    if let Some(lib) = func.lib
-        && let Some(symbols) = names.jit.get(&lib)
+    let Some(lib) = func.lib else { return false };
+    if let Some(symbols) = names.jit.get(&lib)
         && let Some(frame) = name_frame(builder, symbols, lib, frame)
     {
-        return vec![frame];
+        frames.push(frame);
+        return true;
     }
-    let info =
-        func.lib.zip(frame.address).and_then(|(lib, address)| Some((lib, names.infos.get(&(lib, address))?)));
-    let Some((lib, info)) = info.filter(|(_, info)| !info.frames.is_empty()) else {
-        let func = builder.intern_func(func);
-        let native_symbol = frame
-            .native_symbol
-            .map(|symbol| builder.intern_native_symbol(code.native_symbols[symbol.index()]));
-        return vec![builder.intern_frame(Frame { func, native_symbol, ..*frame })];
-    };
+    let info = frame.address.and_then(|address| names.infos.get(&(lib, address)));
+    let Some(info) = info.filter(|info| !info.frames.is_empty()) else { return false };
     let native_symbol = info.symbol.as_ref().map(|symbol| {
         let name = builder.intern_string(&symbol.name);
         builder.intern_native_symbol(NativeSymbol { lib, address: symbol.address.0, size: symbol.size, name })
     });
     let depths = 0..=u16::MAX;
     let outermost_first = info.frames.iter().rev().zip(depths);
-    let named = outermost_first.map(|(named, inline_depth)| {
+    frames.extend(outermost_first.map(|(named, inline_depth)| {
         let name = match &named.function {
             Some(name) => builder.intern_string(name),
             None => func.name,
@@ -402,8 +468,8 @@ fn named_frames(
             column: named.column,
             ..*frame
         })
-    });
-    named.collect()
+    }));
+    true
 }
 
 #[cfg(test)]

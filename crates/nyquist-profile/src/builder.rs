@@ -67,6 +67,18 @@ macro_rules! intern {
     )*};
 }
 
+/// Defines the method that appends a row to a table without a search. O(1).
+macro_rules! append {
+    ($($(#[$doc:meta])* $method:ident, $table:ident, $type:ident, $id:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $method(&mut self, row: $type) -> $id {
+            let table = &mut self.profile.$table;
+            table.push(row);
+            $id::from_index(table.len() - 1)
+        }
+    )*};
+}
+
 impl ProfileBuilder {
     /// A builder of a profile with one category, the grey `Other`.
     pub fn new(meta: Meta) -> Self {
@@ -145,6 +157,24 @@ impl ProfileBuilder {
         intern_frame, frames, Frame, FrameId;
     }
 
+    append! {
+        /// Adds a function that is known to equal no other: it is not searched for, and
+        /// [`intern_func`](Self::intern_func) will not find it. O(1).
+        append_func, funcs, Func, FuncId;
+        /// Adds a frame that is known to equal no other: it is not searched for, and
+        /// [`intern_frame`](Self::intern_frame) will not find it. O(1).
+        append_frame, frames, Frame, FrameId;
+        /// Adds a stack that is known to equal no other: it is not searched for, and
+        /// [`intern_stack`](Self::intern_stack) will not find it. Its prefix must be there. O(1).
+        append_stack, stacks, Stack, StackId;
+    }
+
+    /// Adds a string that is known to equal no other: it is not searched for, and [`intern_string`](Self::intern_string) will
+    /// not find it. O(length).
+    pub fn append_string(&mut self, string: &str) -> StringId {
+        self.profile.strings.append(string)
+    }
+
     /// The id of the stack that `frame` makes on top of `prefix`. O(1).
     pub fn intern_stack(&mut self, prefix: Option<StackId>, frame: FrameId) -> StackId {
         self.interned.stacks.intern(&mut self.profile.stacks, Stack { prefix, frame })
@@ -157,11 +187,15 @@ impl ProfileBuilder {
         name: &str,
         category: Option<CategoryId>,
     ) -> StackId {
+        let frame = self.intern_label_frame(name, category);
+        self.intern_stack(prefix, frame)
+    }
+
+    /// The id of a frame that is only a name. O(1).
+    pub fn intern_label_frame(&mut self, name: &str, category: Option<CategoryId>) -> FrameId {
         let name = self.intern_string(name);
         let func = self.intern_func(Func { name, lib: None, source: None, line: None, column: None });
-        let frame = Frame { category: category.map(Into::into), ..Frame::label(func) };
-        let frame = self.intern_frame(frame);
-        self.intern_stack(prefix, frame)
+        self.intern_frame(Frame { category: category.map(Into::into), ..Frame::label(func) })
     }
 
     /// Adds a lib, or finds the one of the same debug name and breakpad id: the front end takes these two for
@@ -411,6 +445,23 @@ mod tests {
         let profile = builder.finish();
         assert_eq!((profile.funcs().len(), profile.frames().len(), profile.stacks().len()), (2, 2, 3));
         assert_eq!(profile.ancestors(work).collect::<Vec<_>>(), [work, main]);
+    }
+
+    #[test]
+    fn rows_that_are_appended_are_not_searched_for() {
+        let mut builder = builder();
+        let func = |name| Func { name, lib: None, source: None, line: None, column: None };
+        let name = builder.append_string("0x7f");
+        let appended = builder.append_func(func(name));
+        let frame = builder.append_frame(Frame::label(appended));
+        let stack = builder.append_stack(Stack { prefix: None, frame });
+        let child = builder.intern_stack(Some(stack), frame);
+        assert_eq!(builder.intern_stack(Some(stack), frame), child);
+        assert_ne!(builder.intern_string("0x7f"), name);
+        assert_ne!(builder.intern_func(func(name)), appended);
+        assert_ne!(builder.intern_frame(Frame::label(appended)), frame);
+        assert_ne!(builder.intern_stack(None, frame), stack);
+        assert_eq!(builder.profile().func_name(appended), "0x7f");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::row_index::{RowIndex, hash_of};
 /// further children are found by their hashes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StackIndex {
-    /// Of each stack, the first that was put on top of it.
+    /// Of each stack, the first that was put on top of it; stacks at the table's end that were appended without this index
+    /// may be missing.
     first_children: Vec<Option<StackId>>,
     others: RowIndex,
 }
@@ -19,6 +20,7 @@ impl StackIndex {
     /// The id of a stack, which is added to `table` if it is new. O(1).
     pub(crate) fn intern(&mut self, table: &mut Vec<Stack>, stack: Stack) -> StackId {
         let new = table.len();
+        self.first_children.resize(new, None);
         let place = match stack.prefix {
             Some(prefix) => match &mut self.first_children[prefix.index()] {
                 Some(child) if table[child.index()].frame == stack.frame => return *child,
@@ -42,6 +44,17 @@ impl StackIndex {
 mod tests {
     use super::*;
     use crate::id::FrameId;
+
+    #[test]
+    fn a_stack_that_was_appended_may_be_a_prefix() {
+        let (mut index, mut table) = (StackIndex::default(), Vec::new());
+        let frame = FrameId::from_index(0);
+        table.push(Stack { prefix: None, frame });
+        let prefix = Some(StackId::from_index(0));
+        let child = index.intern(&mut table, Stack { prefix, frame });
+        assert_eq!(index.intern(&mut table, Stack { prefix, frame }), child);
+        assert_eq!(table.len(), 2);
+    }
 
     #[test]
     fn roots_and_first_and_further_children_are_found_again() {

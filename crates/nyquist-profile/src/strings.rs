@@ -20,11 +20,14 @@ impl StringTable {
         let (text, ends, new) = (&self.text, &self.ends, self.ends.len());
         let place =
             self.index.find_or_add(hash_of(string), new, |place| row(text, ends, place) == Some(string));
-        if place == new {
-            self.text.push_str(string);
-            self.ends.push(self.text.len());
-        }
-        StringId::from_index(place)
+        if place == new { self.append(string) } else { StringId::from_index(place) }
+    }
+
+    /// Adds a string that is not there, which neither [`intern`](Self::intern) nor [`find`](Self::find) will find. O(length).
+    pub(crate) fn append(&mut self, string: &str) -> StringId {
+        self.text.push_str(string);
+        self.ends.push(self.text.len());
+        StringId::from_index(self.ends.len() - 1)
     }
 
     /// The string of `id`; `None` where the id is another table's.

@@ -47,6 +47,9 @@ mod go;
 mod guess;
 mod kernel;
 mod kernel_image;
+mod kernel_kept;
+mod kernel_modules;
+mod kernel_running;
 pub mod layouts;
 mod macho;
 mod mini_debug_info;
@@ -57,6 +60,7 @@ mod plt;
 mod rust_legacy;
 mod section;
 mod symbol_table;
+mod unpack;
 mod windows_contents;
 mod windows_files;
 

@@ -5,6 +5,7 @@ use nyquist_object::macho::FileRange;
 use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;
 use std::ffi::CStr;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -204,6 +205,19 @@ impl Section {
 /// The bytes before the first zero.
 fn up_to_zero(bytes: &[u8]) -> Option<&[u8]> {
     CStr::from_bytes_until_nul(bytes).ok().map(CStr::to_bytes)
+}
+
+impl ByteSource for Section {
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = self.window(offset, buffer.len() as u64);
+        let whole = bytes.filter(|bytes| bytes.len() == buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(&whole);
+        Ok(())
+    }
 }
 
 impl std::fmt::Debug for Section {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, skip};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
@@ -75,11 +75,11 @@ fn all_threads(test: &Context<'_>) -> Verdict {
     for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
         let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
         let names = profile.thread_names();
-        expect(
+        expect_measured(
             weight > profile.total() * 0.1,
             format_args!("thread {name} has {weight} samples; threads: {names:?}"),
         )?;
-        expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
+        expect_measured(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
     }
     Ok(())
 }
@@ -88,7 +88,10 @@ fn all_threads(test: &Context<'_>) -> Verdict {
 /// no more than it is due.
 fn expect_within_due(profile: &Profile, used: f64) -> Verdict {
     let total = profile.total();
-    expect(total > 20.0 && total < used * 1050.0, format_args!("{total} samples, {used:.2} s of CPU"))
+    expect_measured(
+        total > 20.0 && total < used * 1050.0,
+        format_args!("{total} samples, {used:.2} s of CPU"),
+    )
 }
 
 /// That the recorder says that it recorded for about so many seconds: how long it took to begin and to save is the
@@ -120,7 +123,7 @@ fn attached_stacks(test: &Context<'_>) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         names.first() == Some(&"_start") && names.contains(&"main") && names.contains(&"main_loop")
     });
-    expect(
+    expect_measured(
         whole > 0.99,
         format_args!("{whole:.3} of the stacks go from _start to main_loop: {:?}", profile.roots()),
     )
@@ -209,7 +212,7 @@ fn interrupted(test: &Context<'_>) -> Verdict {
     expect_eq("the status", finished.code(), 0)?;
     expect(is_alive(target.pid()), "the process did not survive")?;
     end(target)?;
-    expect(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
+    expect_measured(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
 }
 
 fn signalled(test: &Context<'_>, signal: i32) -> Verdict {
@@ -225,7 +228,7 @@ fn signalled(test: &Context<'_>, signal: i32) -> Verdict {
     expect(finished.took < Duration::from_secs(10), "it took long to end")?;
     expect(is_alive(target.pid()), "the process did not survive")?;
     end(target)?;
-    expect(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
+    expect_measured(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
 }
 
 /// The signal comes while the recorder still opens its events: it must end then, or right afterwards.
@@ -249,14 +252,14 @@ fn process_ends(test: &Context<'_>) -> Verdict {
     let recorder = attach(test, &target, &output, &[]).start()?;
     target.wait()?;
     expect_eq("the status", recorder.wait()?.code(), 0)?;
-    expect(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")
+    expect_measured(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")
 }
 
 fn duration(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["endless", "1"]).options(&["-d", "1"]).run()?;
     expect_recorded_for(&recorded.finished.stderr, 1.0)?;
     let used = recorded.profile.total() / 1000.0;
-    expect(used > 0.02 && used < 1.3, format_args!("a recording of 1 s has {used:.2} s of samples"))
+    expect_measured(used > 0.02 && used < 1.3, format_args!("a recording of 1 s has {used:.2} s of samples"))
 }
 
 fn no_such_pid(test: &Context<'_>) -> Verdict {
@@ -299,5 +302,5 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     end(target)?;
     let profile = Profile::read(&output)?;
     let share = profile.total_share("main_loop");
-    expect(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
+    expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, skip};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::harness::Test;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
@@ -105,7 +105,7 @@ fn run(test: &Context<'_>) -> Verdict {
     expect_eq("Cargo.toml", fs::read_to_string(test.path("Cargo.toml"))?, toml)?;
     let profile = Profile::read(&test.path("profile.json.gz"))?;
     let share = profile.total_share("demo::scramble");
-    expect(share > 0.8, format_args!("the inlined function has {share:.3}"))?;
+    expect_measured(share > 0.8, format_args!("the inlined function has {share:.3}"))?;
     let frame = profile
         .stacks()
         .flat_map(|(stack, _)| stack)
@@ -277,7 +277,10 @@ fn dry_run(test: &Context<'_>) -> Verdict {
         call.env("HOME", home).run()?.succeeded()?;
     }
     let profile = Profile::read(&test.path("it's.json.gz"))?;
-    expect(profile.total_share("demo::compute") > 0.5, "the second command did not record the program")
+    expect_measured(
+        profile.total_share("demo::compute") > 0.5,
+        "the second command did not record the program",
+    )
 }
 
 fn example(test: &Context<'_>) -> Verdict {
@@ -293,7 +296,7 @@ fn example(test: &Context<'_>) -> Verdict {
     let finished = cargo_nyquist(test, &["example", "shown", "-s", "--", "word"]).run()?.succeeded()?;
     expect_contains("stdout", &finished.stdout_text(), r#"["word"]"#)?;
     let profile = Profile::read(&test.path("profile.json.gz"))?;
-    expect(profile.total_share("shown::compute") > 0.5, "the example was not recorded")?;
+    expect_measured(profile.total_share("shown::compute") > 0.5, "the example was not recorded")?;
     let finished = cargo_nyquist(test, &["example", "-s"]).run()?;
     expect_contains("stderr", &finished.stderr, "shown")?;
     expect_contains("stderr", &finished.stderr, "other")
@@ -325,7 +328,7 @@ fn bench(test: &Context<'_>) -> Verdict {
     let criterion = shown(&["--bench", "like_criterion", "--profile-time", "2"])?;
     expect_contains("like_criterion", &criterion, r#"["--bench", "--profile-time", "2"]"#)?;
     let profile = Profile::read(&test.path("profile.json.gz"))?;
-    expect(profile.total_share("like_criterion::compute") > 0.5, "the benchmark was not recorded")?;
+    expect_measured(profile.total_share("like_criterion::compute") > 0.5, "the benchmark was not recorded")?;
     let finished = cargo_nyquist(test, &["bench", "-s"]).run()?;
     expect_eq("the status where there are two", finished.code(), 101)?;
     expect_contains("stderr", &finished.stderr, "like_criterion")
@@ -355,7 +358,7 @@ fn criterion(test: &Context<'_>) -> Verdict {
     let profile = Profile::read(&test.path("profile.json.gz"))?;
     let (share, total) = (profile.total_share("sums::compute"), profile.total());
     // A busy machine gives it less than the two seconds.
-    expect(share > 0.9 && total > 200.0, format_args!("compute has {share:.3} of {total} samples"))
+    expect_measured(share > 0.9 && total > 200.0, format_args!("compute has {share:.3} of {total} samples"))
 }
 
 fn one_test(test: &Context<'_>) -> Verdict {
@@ -386,7 +389,7 @@ fn failing() { panic!("on purpose"); }"#;
     let exact = shown(&["deep"])?;
     expect(exact.contains("deep: ") && !exact.contains("nesting: "), "not the test of that name alone ran")?;
     let profile = Profile::read(&test.path("profile.json.gz"))?;
-    expect(profile.total_share("demo::deep") > 0.5, "the test was not recorded")?;
+    expect_measured(profile.total_share("demo::deep") > 0.5, "the test was not recorded")?;
     expect_contains("a part of a name", &shown(&["nest"])?, "nesting: ")?;
     expect_contains("an ignored test", &shown(&["slow"])?, "slow: ")?;
     expect_contains("another file", &shown(&["outside"])?, "outside")?;

@@ -76,7 +76,9 @@ pub(crate) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(crate) fn new(ground: &'a Ground, name: &str) -> Result<Self> {
         let number = ground.count.fetch_add(1, Ordering::Relaxed);
-        let folder = ground.folder.join(name.replace("::", "-"));
+        let first = ground.folder.join(name.replace("::", "-"));
+        // The files of a first attempt are kept.
+        let folder = if first.exists() { first.with_extension("again") } else { first };
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
         let mark = format!("{}-{number}", std::process::id());

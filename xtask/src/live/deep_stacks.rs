@@ -2,7 +2,7 @@
 //! the options that say how callers are found.
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, need_root};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root};
 use super::harness::Test;
 use super::invocation::Running;
 use super::perf_data::expect_kept;
@@ -63,7 +63,10 @@ fn expect_deepened(profile: &Profile, stderr: &str, due: f64) -> Verdict {
     expect_within("samples", profile.total(), due, 0.02)?;
     let whole = share_whole(profile, 150);
     println!("        {whole:.3} of the stacks are whole");
-    expect(whole > 0.5, format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()))
+    expect_measured(
+        whole > 0.5,
+        format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()),
+    )
 }
 
 fn deepened(test: &Context<'_>) -> Verdict {
@@ -112,7 +115,10 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
     let most = if system { 1.15 } else { 1.02 };
     expect((0.3..most).contains(&share), format_args!("{share:.3} of the samples that are due"))?;
     let whole = share_whole(&profile, 150);
-    expect(whole > 0.3, format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()))
+    expect_measured(
+        whole > 0.3,
+        format_args!("only {whole:.3} of the stacks are whole: {:?}", profile.roots()),
+    )
 }
 
 /// Ends a recording that ends with nothing else.
@@ -174,7 +180,10 @@ fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
         whole += weight * f64::from(u8::from(turn.last().is_some_and(|name| name.ends_with("leaf"))));
     }
     println!("        {whole} whole, {cut} cut, of {}", profile.total());
-    expect(whole + cut > 0.9 * profile.total(), format_args!("only {whole} are whole, and {cut} cut"))?;
+    expect_measured(
+        whole + cut > 0.9 * profile.total(),
+        format_args!("only {whole} are whole, and {cut} cut"),
+    )?;
     // Where turns are short, or the inner 64 kB look alike in both, most are not believed.
     if common == 0 && turn_us == SLOW_TURN {
         let least = LEAST_FROM_MEMORY * profile.total();
@@ -231,7 +240,7 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
     let levels = recorded
         .profile
         .share_of_stacks(|stack| stack.iter().filter(|frame| frame.function == "descend").count() == 60);
-    expect(levels > 0.9, format_args!("only {levels:.3} of the stacks have all levels"))?;
+    expect_measured(levels > 0.9, format_args!("only {levels:.3} of the stacks have all levels"))?;
     // Without frame pointers the kernel cannot follow them.
     let recorded = test.record(&["recursion", "600", "60"]).options(&options).run_well()?;
     expect_eq("complete stacks of a program without them", share_whole(&recorded.profile, 60), 0.0)
@@ -260,17 +269,20 @@ fn stack_size(test: &Context<'_>) -> Verdict {
     let cut = small.profile.share_of_stacks(|stack| {
         stack.first().is_some_and(|root| root.function == "(truncated: stack copy ended after 4 kB)")
     });
-    expect(cut > 0.9, format_args!("only {cut:.3} of the stacks are cut at 4 kB: {roots:?}"))?;
+    expect_measured(cut > 0.9, format_args!("only {cut:.3} of the stacks are cut at 4 kB: {roots:?}"))?;
     let large = record("65528")?;
     let whole = share_whole(&large.profile, 150);
-    expect(whole > 0.9, format_args!("only {whole:.3} of the stacks are whole with 64 kB"))
+    expect_measured(whole > 0.9, format_args!("only {whole:.3} of the stacks are whole with 64 kB"))
 }
 
 fn stack_size_by_ptrace(test: &Context<'_>) -> Verdict {
     let options = ["--backend", "ptrace", "--stack-size", "4096"];
     let recorded = test.record(&["recursion", "600", "150"]).options(&options).run_well()?;
     let cut = recorded.profile.share_of_stacks(is_truncated);
-    expect(cut > 0.9, format_args!("only {cut:.3} of the stacks are cut: {:?}", recorded.profile.roots()))
+    expect_measured(
+        cut > 0.9,
+        format_args!("only {cut:.3} of the stacks are cut: {:?}", recorded.profile.roots()),
+    )
 }
 
 fn refused(test: &Context<'_>) -> Verdict {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -28,7 +28,7 @@ fn signal(test: &Context<'_>) -> Verdict {
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
         let recorded = test.record(&["ending", "30", "signal", &signal.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), 128 + signal)?;
-        expect(
+        expect_measured(
             recorded.profile.total_share("last_words") > 0.5,
             "the profile lacks what ran before the signal",
         )?;

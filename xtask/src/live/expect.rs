@@ -7,6 +7,8 @@ use std::fmt::Display;
 pub(crate) enum Stop {
     /// Something did not hold.
     Failed(String),
+    /// A number that was measured once lies off: a defect does that, and so does a machine that stalls meanwhile.
+    Off(String),
     /// This machine cannot do it.
     Skipped(String),
 }
@@ -26,6 +28,11 @@ pub(crate) fn expect(holds: bool, message: impl Display) -> Verdict {
     if holds { Ok(()) } else { Err(Stop::Failed(message.to_string())) }
 }
 
+/// Fails unless a condition on a measured number holds, twice in a row: see [`Stop::Off`].
+pub(crate) fn expect_measured(holds: bool, message: impl Display) -> Verdict {
+    if holds { Ok(()) } else { Err(Stop::Off(message.to_string())) }
+}
+
 /// Fails unless both are equal.
 #[expect(clippy::needless_pass_by_value, reason = "the many calls read better without references")]
 pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wanted: T) -> Verdict {
@@ -36,6 +43,7 @@ pub(crate) fn expect_eq<T: PartialEq + std::fmt::Debug>(what: &str, found: T, wa
 pub(crate) fn with_note(verdict: Verdict, note: impl Display) -> Verdict {
     verdict.map_err(|stop| match stop {
         Stop::Failed(what) => Stop::Failed(format!("{what}; {note}")),
+        Stop::Off(what) => Stop::Off(format!("{what}; {note}")),
         skipped @ Stop::Skipped(_) => skipped,
     })
 }
@@ -65,7 +73,7 @@ pub(crate) fn need_root() -> Verdict {
 pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) -> Verdict {
     let allowed = tolerance(wanted, samples);
     let holds = (found - wanted).abs() <= allowed;
-    expect(
+    expect_measured(
         holds,
         format_args!(
             "{what}: share {found:.4}, truth {wanted:.4}, tolerance {allowed:.4} of {samples} samples"
@@ -76,7 +84,7 @@ pub(crate) fn expect_share(what: &str, found: f64, wanted: f64, samples: f64) ->
 /// Fails unless a number lies within a relative distance of the wanted one.
 pub(crate) fn expect_within(what: &str, found: f64, wanted: f64, relative: f64) -> Verdict {
     let holds = (found - wanted).abs() <= wanted * relative;
-    expect(
+    expect_measured(
         holds,
         format_args!("{what}: found {found:.3}, wanted {wanted:.3} within {:.1} %", relative * 100.0),
     )

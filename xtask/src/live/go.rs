@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_measured, skip};
 use super::harness::Test;
 use super::http::Client;
 use super::profile::Frame;
@@ -142,14 +142,14 @@ fn names(test: &Context<'_>, kind: Build) -> Verdict {
     let share = profile.share_of_stacks(|stack| {
         named(stack, "main.(*box).turn", 0, None) && named(stack, "main.main", 0, None)
     });
-    expect(
+    expect_measured(
         share > 0.7,
         format_args!("{share:.3} of the samples are in turn, called by main: {:?}", functions.keys()),
     )?;
     let inlined = profile.share_of_stacks(|stack| {
         named(stack, "main.mix", 1, marked("mix")) && named(stack, "main.(*box).turn", 0, marked("call"))
     });
-    expect(inlined > 0.05, format_args!("{inlined:.3} of the samples are in what was inlined"))?;
+    expect_measured(inlined > 0.05, format_args!("{inlined:.3} of the samples are in what was inlined"))?;
     let is_number = |frame: &Frame| frame.function.starts_with("0x") || frame.function.starts_with("fun_");
     let nameless = profile.frame_of(|frame| own(frame) && is_number(frame));
     expect(nameless.is_none(), format_args!("a frame of the program without a name: {nameless:?}"))

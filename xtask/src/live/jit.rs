@@ -1,7 +1,7 @@
 //! Code that is made while the program runs: names from jitdumps and perf maps, categories by runtime, whole stacks.
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_eq, expect_share, skip};
+use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, expect_share, skip};
 use super::harness::Test;
 use super::profile::Frame;
 use super::recorded::Recorded;
@@ -70,7 +70,7 @@ fn java(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&words).run_well()?;
     let method = "int Jit.fibonacci(int)";
     let profile = &recorded.profile;
-    expect(profile.self_share(method) > 0.3, format_args!("{:?}", profile.functions()))?;
+    expect_measured(profile.self_share(method) > 0.3, format_args!("{:?}", profile.functions()))?;
     let frame = profile.frame_of(|frame| frame.function == method).ok_or_else(|| no_frame(method))?;
     expect_eq("its category", &*frame.category, "Java")?;
     expect_whole_stacks(&recorded, method)
@@ -80,7 +80,7 @@ fn unnamed(test: &Context<'_>) -> Verdict {
     let recorded = record_javascript(test, &[])?;
     let profile = &recorded.profile;
     let made = |frame: &Frame| frame.lib.is_none() && frame.function.starts_with("0x");
-    expect(profile.share_with(made) > 0.5, "code without a name is not there")
+    expect_measured(profile.share_with(made) > 0.5, "code without a name is not there")
 }
 
 /// Stacks with a function reach the start of their thread.
@@ -94,7 +94,10 @@ fn expect_whole_stacks(recorded: &Recorded, function: &str) -> Verdict {
     let profile = &recorded.profile;
     let (all, whole) =
         (profile.share_of_stacks(has), profile.share_of_stacks(|stack| has(stack) && is_whole(stack)));
-    expect(whole > 0.98 * all, format_args!("{whole} of {all} are whole; roots: {:?}", profile.roots()))
+    expect_measured(
+        whole > 0.98 * all,
+        format_args!("{whole} of {all} are whole; roots: {:?}", profile.roots()),
+    )
 }
 
 fn no_frame(function: &str) -> Stop {

@@ -8,7 +8,9 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, need_root, with_note};
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, with_note,
+};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -188,7 +190,10 @@ fn stripped(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares-stripped", "500"]).run_well()?;
     let own = |frame: &&Frame| frame.lib.as_deref() == Some("shares-stripped");
     let inner = recorded.profile.share_of_stacks(|stack| stack.last().is_some_and(own));
-    expect(inner > 0.9, format_args!("{inner:.3} of the samples are in the stripped program itself"))?;
+    expect_measured(
+        inner > 0.9,
+        format_args!("{inner:.3} of the samples are in the stripped program itself"),
+    )?;
     let functions = recorded.profile.functions();
     expect(!functions.contains_key("alpha"), "a stripped program has no name alpha")?;
     // Three functions remain told apart: a hexadecimal address or a name made from it.
@@ -211,13 +216,16 @@ fn kernel_names(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recorded = test.record(&["kernel_heavy", "500", "getpid"]).run_well()?;
     let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
-    expect(in_kernel > 0.2, format_args!("only {in_kernel:.3} of the samples are in the kernel"))?;
+    expect_measured(in_kernel > 0.2, format_args!("only {in_kernel:.3} of the samples are in the kernel"))?;
     let named =
         recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function == "do_syscall_64");
-    expect(named > 0.5 * in_kernel, format_args!("{named:.3} of {in_kernel:.3} have do_syscall_64"))?;
+    expect_measured(
+        named > 0.5 * in_kernel,
+        format_args!("{named:.3} of {in_kernel:.3} have do_syscall_64"),
+    )?;
     let numbers =
         recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function.starts_with("0x"));
-    expect(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
+    expect_measured(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
 }
 
 /// A `vmlinux` that says it is the running kernel's: its build id, and lines for `do_syscall_64` where that is, at other
@@ -285,11 +293,11 @@ fn kernel_lines(test: &Context<'_>) -> Verdict {
             frame.function == "do_syscall_64" && (line || !has_line)
         })
     };
-    expect(share(false) > 0.1, "no samples are in do_syscall_64")?;
+    expect_measured(share(false) > 0.1, "no samples are in do_syscall_64")?;
     expect_eq("the samples with do_syscall_64 that have its line", share(true), share(false))?;
     let numbers =
         recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.function.starts_with("0x"));
-    expect(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
+    expect_measured(numbers < 0.01, format_args!("{numbers:.3} have a kernel frame without a name"))
 }
 
 fn bpf_names(test: &Context<'_>) -> Verdict {
@@ -305,7 +313,7 @@ fn bpf_names(test: &Context<'_>) -> Verdict {
     };
     let share = recorded.profile.share_with(|frame| is_program(&frame.function));
     let names = recorded.profile.functions();
-    expect(share > 0.7, format_args!("{share:.3} are in the program; functions: {:?}", names.keys()))
+    expect_measured(share > 0.7, format_args!("{share:.3} are in the program; functions: {:?}", names.keys()))
 }
 
 /// The lines of a function whose body lies in two files are one function's, each in its own file.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::Context as _;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, skip};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::markers::{Marker, markers};
@@ -40,7 +40,10 @@ fn iterations(test: &Context<'_>) -> Verdict {
     if recorded.truths.len() == 3 {
         expect_within("samples of all runs", recorded.profile.total(), cpu * 1000.0, 0.1)?;
     }
-    expect(recorded.profile.total() > 200.0, format_args!("only {} samples", recorded.profile.total()))
+    expect_measured(
+        recorded.profile.total() > 200.0,
+        format_args!("only {} samples", recorded.profile.total()),
+    )
 }
 
 fn failing_runs(test: &Context<'_>) -> Verdict {
@@ -107,7 +110,7 @@ fn main_threads(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["endless", "2"]).options(&["-d", "1", "--main-thread-only"]).run()?;
     let profile = &recorded.profile;
     expect(profile.threads.iter().all(|thread| thread.is_main), "there are other threads")?;
-    expect(profile.total_share("main_loop") > 0.9, "the main thread is missing")?;
+    expect_measured(profile.total_share("main_loop") > 0.9, "the main thread is missing")?;
     expect_eq("the other thread's share", profile.total_share("helper_loop") > 0.0, false)
 }
 
@@ -226,7 +229,7 @@ fn unlinked(test: &Context<'_>) -> Verdict {
     let words =
         ["sh", "-c", enter, &folder_name, "--perf-prof", "--interpreted-frames-native-stack", &script, "500"];
     let recorded = test.record_command(&words).options(&["--unlink-aux-files"]).run_well()?;
-    expect(recorded.profile.total_share("alpha") > 0.1, "the code has no names")?;
+    expect_measured(recorded.profile.total_share("alpha") > 0.1, "the code has no names")?;
     let left = std::fs::read_dir(&folder)?
         .flatten()
         .filter(|entry| entry.path().extension().is_some_and(|end| end == "dump"));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
 use super::harness::Test;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
@@ -70,7 +70,10 @@ fn record_well(test: &Context<'_>, output: &Path) -> Result<(), anyhow::Error> {
 /// Fails unless the file is a profile of the workload.
 fn expect_profile(path: &Path) -> Verdict {
     let profile = Profile::read(path)?;
-    expect(profile.total() > 10.0, format_args!("{} has {} samples", path.display(), profile.total()))
+    expect_measured(
+        profile.total() > 10.0,
+        format_args!("{} has {} samples", path.display(), profile.total()),
+    )
 }
 
 fn mode(test: &Context<'_>) -> Verdict {

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_share, need_root, skip};
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, need_root, skip,
+};
 use super::harness::Test;
 use super::invocation::PLAIN_USER;
 use super::paranoid::Paranoid;
@@ -40,7 +42,7 @@ fn plain_at_2(test: &Context<'_>) -> Verdict {
         expect_share(function, found, wanted, recorded.profile.count())?;
     }
     let kernel = recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.address >= 0);
-    expect(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
+    expect_measured(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
     expect_contains("stderr", &recorded.finished.stderr.to_lowercase(), "kernel")
 }
 
@@ -75,9 +77,12 @@ fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
     let truth = recorded.truth()?;
     let wanted = truth.system / truth.cpu;
-    expect(in_kernel > wanted - 0.08, format_args!("kernel share {in_kernel:.3}, accounted {wanted:.3}"))?;
+    expect_measured(
+        in_kernel > wanted - 0.08,
+        format_args!("kernel share {in_kernel:.3}, accounted {wanted:.3}"),
+    )?;
     let hidden = recorded.profile.total_share("[kernel: not permitted]");
-    expect(hidden < 0.02, format_args!("{hidden:.3} of the samples are said to be hidden"))?;
+    expect_measured(hidden < 0.02, format_args!("{hidden:.3} of the samples are said to be hidden"))?;
     if kernel_addresses_shown()? { expect_kernel_frames(&recorded) } else { Ok(()) }
 }
 
@@ -109,7 +114,10 @@ fn locked_memory(test: &Context<'_>) -> Verdict {
     let wanted = recorded.true_share("alpha")?;
     expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())?;
     // At the mercy of other recordings' use of the per-user budget, but never nothing.
-    expect(recorded.profile.count() > 400.0, format_args!("only {} samples", recorded.profile.count()))
+    expect_measured(
+        recorded.profile.count() > 400.0,
+        format_args!("only {} samples", recorded.profile.count()),
+    )
 }
 
 /// As sudo leaves it: root, and who typed it in the environment.
@@ -132,11 +140,11 @@ fn sudo(test: &Context<'_>) -> Verdict {
     let file = fs::metadata(&recorded.path)?;
     expect_eq("the profile's user and group", (file.uid(), file.gid()), (PLAIN_USER, PLAIN_USER))?;
     expect_eq("the profile's mode", file.mode() & 0o7777, 0o600)?;
-    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
+    expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
 }
 
 fn sudo_as_root(test: &Context<'_>) -> Verdict {
     let (recorded, told) = under_sudo(test, &["--as-root"])?;
     expect_eq("the command's user", told, "0 root".to_owned())?;
-    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
+    expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")
 }

@@ -5,13 +5,15 @@ use std::path::Path;
 
 use super::context::Context;
 use super::expect::{
-    Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
+    need_root,
 };
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::rules;
+use super::targets::{process_cpu_ms, working};
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
@@ -39,6 +41,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("vfork_and_short_processes_are_counted", short_processes),
     Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
     Test::new("an_attached_process_may_end", attached_ends),
+    Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
     Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
     Test::new("a_setuid_program_is_warned_about", setuid).parallel(),
@@ -88,7 +91,7 @@ fn other_refusals(test: &Context<'_>) -> Verdict {
         let recorded =
             test.record(&["shares", "300"]).with(move |call| call.under(&[&filter, &error])).run_well()?;
         expect_contains("stderr", &recorded.finished.stderr, "by ptrace")?;
-        expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
+        expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
     }
     Ok(())
 }
@@ -96,7 +99,7 @@ fn other_refusals(test: &Context<'_>) -> Verdict {
 fn chosen_backend(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["shares", "300"]).options(&["--backend", "ptrace"]).run_well()?;
     expect_contains("stderr", &recorded.finished.stderr, "by ptrace")?;
-    expect(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
+    expect_measured(recorded.profile.total_share("alpha") > 0.3, "alpha is missing")?;
     let ran = test.path("it-ran");
     let command = ["touch", &ran.display().to_string()];
     let refused =
@@ -158,7 +161,7 @@ fn stacks(test: &Context<'_>) -> Verdict {
     for (workload, function) in [("shares", "middle"), ("shares-fp", "middle"), ("shares-static", "middle")] {
         let recorded = record(test, &[workload, "500"]).run_well()?;
         let whole = whole_share(&recorded.profile, function);
-        expect(
+        expect_measured(
             whole > 0.97,
             format_args!("{workload}: {whole:.3} of the stacks are whole: {:?}", recorded.profile.roots()),
         )?;
@@ -168,7 +171,7 @@ fn stacks(test: &Context<'_>) -> Verdict {
     let roots = recorded.profile.roots();
     let cut: f64 =
         roots.iter().filter(|(root, _)| root.contains("truncated")).map(|(_, weight)| weight).sum();
-    expect(cut < 0.02 * recorded.profile.total(), format_args!("cut stacks: {roots:?}"))
+    expect_measured(cut < 0.02 * recorded.profile.total(), format_args!("cut stacks: {roots:?}"))
 }
 
 fn late_library(test: &Context<'_>) -> Verdict {
@@ -181,7 +184,7 @@ fn late_library(test: &Context<'_>) -> Verdict {
         expect_share("plugin_inner", found, wanted, recorded.profile.equal_count())?;
         let whole = whole_share(&recorded.profile, "plugin_inner");
         let roots = recorded.profile.roots();
-        expect(whole > 0.95, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
+        expect_measured(whole > 0.95, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
     }
     Ok(())
 }
@@ -234,7 +237,7 @@ fn disturbed(test: &Context<'_>) -> Verdict {
     for by in ["signals", "births"] {
         let recorded = record(test, &["disturbed", "1000", by]).options(&["-r", "4000"]).run_well()?;
         let found = recorded.profile.total_share(&format!("work_beside_{by}"));
-        expect(found > 0.8, format_args!("{found:.3} of the time is in the work beside {by}"))?;
+        expect_measured(found > 0.8, format_args!("{found:.3} of the time is in the work beside {by}"))?;
     }
     Ok(())
 }
@@ -252,7 +255,7 @@ fn stops(test: &Context<'_>) -> Verdict {
         };
         let working: f64 = worker.stacks().filter(|(stack, _)| works(stack)).map(|(_, weight)| weight).sum();
         // The time is made up for at the end of a thread that was forgotten, but then it has no stacks.
-        expect(
+        expect_measured(
             working > 0.7 * worker.total(),
             format_args!("{working} of a worker's {} samples are in its work", worker.total()),
         )?;
@@ -285,7 +288,10 @@ fn exit_statuses(test: &Context<'_>) -> Verdict {
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
         let recorded = record(test, &["ending", "30", "signal", &signal.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), 128 + signal)?;
-        expect(recorded.profile.total_share("last_words") > 0.5, "what ran before the signal is missing")?;
+        expect_measured(
+            recorded.profile.total_share("last_words") > 0.5,
+            "what ran before the signal is missing",
+        )?;
     }
     Ok(())
 }
@@ -308,7 +314,10 @@ fn ctrl_c(test: &Context<'_>) -> Verdict {
     running.press_ctrl_c()?;
     expect_eq("the status, the handler's own", running.wait()?.code(), 3)?;
     expect_eq("what the handler saved", fs::read_to_string(&saved)?, "saved\n".to_owned())?;
-    expect(Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8, "before_waiting is missing")
+    expect_measured(
+        Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8,
+        "before_waiting is missing",
+    )
 }
 
 fn terminated(test: &Context<'_>) -> Verdict {
@@ -318,7 +327,10 @@ fn terminated(test: &Context<'_>) -> Verdict {
     running.wait_for_file(&ready)?;
     running.signal(libc::SIGTERM)?;
     expect_eq("the status", running.wait()?.code(), 128 + libc::SIGTERM)?;
-    expect(Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8, "before_waiting is missing")
+    expect_measured(
+        Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8,
+        "before_waiting is missing",
+    )
 }
 
 /// The state of a process by its `stat`: T and t are stopped.
@@ -393,7 +405,7 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     let used = recorded.truth_of("shares")?.cpu;
     expect_within("with exec by another thread", recorded.profile.total(), used * 1000.0, 0.04)?;
     for function in ["before_exec", "alpha"] {
-        expect(recorded.profile.total_share(function) > 0.2, format_args!("{function} is missing"))?;
+        expect_measured(recorded.profile.total_share(function) > 0.2, format_args!("{function} is missing"))?;
     }
     Ok(())
 }
@@ -448,11 +460,14 @@ fn attach(test: &Context<'_>) -> Verdict {
     let profile = Profile::read(&output)?;
     for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
         let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
-        expect(weight > 20.0, format_args!("{name} has {weight} samples: {:?}", profile.thread_names()))?;
-        expect(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
+        expect_measured(
+            weight > 20.0,
+            format_args!("{name} has {weight} samples: {:?}", profile.thread_names()),
+        )?;
+        expect_measured(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
     }
     let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
-    expect(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
+    expect_measured(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
 }
 
 fn attached_ends(test: &Context<'_>) -> Verdict {
@@ -464,7 +479,7 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     let recorder = attached(test, target.pid(), &output).start()?;
     expect_eq("the program's own status", target.wait()?.code(), 0)?;
     expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
-    expect(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")?;
+    expect_measured(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")?;
     // A number that nobody has any more.
     let child = test.program("true").start()?;
     let pid = child.pid();
@@ -472,6 +487,33 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     let finished = attached(test, pid, &test.path("nothing.json.gz")).run()?;
     expect_eq("the status", finished.code(), 1)?;
     expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
+}
+
+/// By ptrace and without, for the same is to come of it.
+fn leaderless(test: &Context<'_>) -> Verdict {
+    for by_ptrace in [true, false] {
+        let target = working(test, &["leaderless"])?;
+        let (output, pid) = (test.fresh("attached.json.gz"), target.pid());
+        let call = test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(&output);
+        let recorder = if by_ptrace { attached(test, pid, &output) } else { call }.start()?;
+        recorder.wait_until_recording()?;
+        let before = process_cpu_ms(pid)?;
+        recorder.wait_until("the last thread to run", || {
+            process_cpu_ms(pid).is_ok_and(|used| used > before + 300.0)
+        })?;
+        target.signal(libc::SIGKILL)?;
+        target.wait()?;
+        // With the last thread, the recording ends.
+        recorder.wait()?.succeeded()?;
+        let profile = Profile::read(&output)?;
+        let weight: f64 = profile.threads_named("survivor").map(Thread::total).sum();
+        expect(weight > 250.0, format_args!("{weight} samples of 300 ms: {:?}", profile.thread_names()))?;
+        let whole = whole_share(&profile, "survivor_loop");
+        expect(whole > 0.9, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))?;
+        let named = profile.threads.iter().all(|thread| thread.process == "leaderless");
+        expect(named, format_args!("it has another name: {:?}", profile.thread_names()))?;
+    }
+    Ok(())
 }
 
 fn traced_already(test: &Context<'_>) -> Verdict {
@@ -494,7 +536,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     let profile = &recorded.profile;
     expect_within("all weight", profile.total(), recorded.truth()?.cpu * 1000.0, 0.03)?;
     let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
-    expect(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
+    expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
     expect_contains("stderr", &recorded.finished.stderr, "a second)")
 }
 

@@ -2,7 +2,8 @@
 
 use super::context::Context;
 use super::expect::{
-    Stop, Verdict, expect, expect_contains, expect_eq, expect_share, expect_within, need_root, skip,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
+    need_root, skip,
 };
 use super::harness::Test;
 use super::profile::Profile;
@@ -153,7 +154,10 @@ fn short_lived(test: &Context<'_>) -> Verdict {
     let children = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
     let weight: f64 = children.map(super::profile::Thread::total).sum();
     let all = recorded.profile.total();
-    expect(weight > 0.1 * all, format_args!("{weight} of {all} samples are of the 600 short processes"))
+    expect_measured(
+        weight > 0.1 * all,
+        format_args!("{weight} of {all} samples are of the 600 short processes"),
+    )
 }
 
 fn ticks(test: &Context<'_>) -> Verdict {
@@ -217,7 +221,7 @@ fn rate_too_high(test: &Context<'_>) -> Verdict {
         test.record(&["shares", "200"]).options(&["--rate", &(limit * 10).to_string()]).run_well()?;
     // Beyond 20 kHz the clock's interrupts leave a program no time to run.
     expect_contains("the warning", &recorded.finished.stderr, &format!("{} Hz", limit.min(20_000)))?;
-    expect(recorded.profile.count() > 100.0, "there are hardly any samples")
+    expect_measured(recorded.profile.count() > 100.0, "there are hardly any samples")
 }
 
 fn affinity(test: &Context<'_>) -> Verdict {
@@ -288,7 +292,7 @@ fn meta(test: &Context<'_>) -> Verdict {
     expect_contains("meta.CPUName", meta["CPUName"].as_str().unwrap_or_default(), model.trim())?;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     expect_contains("meta, anywhere", &meta.to_string(), kernel.trim())?;
-    let cpus = std::thread::available_parallelism()?.get() as u64;
+    let cpus = cpu.lines().filter(|line| line.starts_with("processor\t")).count() as u64;
     expect_eq("meta.logicalCPUs", meta["logicalCPUs"].as_u64(), Some(cpus))?;
     let lib = recorded.profile.lib("shares")?;
     let id = crate::workloads::build_id(&test.workload("shares"))?;

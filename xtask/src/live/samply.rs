@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
@@ -42,7 +42,7 @@ fn records(test: &Context<'_>) -> Verdict {
     call.args(&["--", "MARK=1", &work, "50", "exit", "0"]).run()?.succeeded()?;
     let profile = Profile::read(&output)?;
     expect_eq("the version", profile.version(), 49)?;
-    expect(profile.total() > 20.0, "there are hardly any samples")?;
+    expect_measured(profile.total() > 20.0, "there are hardly any samples")?;
     let version = test.program(link(test)?).args(&["--version"]).run()?.succeeded()?;
     expect_contains("--version", &version.stdout_text(), "samply 0.13.1")
 }
@@ -185,7 +185,7 @@ fn cargo_samply(test: &Context<'_>) -> Verdict {
     with_cargo(test, call).env("PATH", path).run()?.succeeded()?;
     let profile = Profile::read(&test.path("cs.json.gz"))?;
     expect_eq("the version", profile.version(), 49)?;
-    expect(profile.total_share("demo::work") > 0.8, "the program was not recorded")
+    expect_measured(profile.total_share("demo::work") > 0.8, "the program was not recorded")
 }
 
 /// What hotpath says of a program's CPU time, with the recorder under samply's name and by the variable.

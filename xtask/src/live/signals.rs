@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq};
+use super::expect::{Verdict, expect_eq, expect_measured};
 use super::harness::Test;
 use super::invocation::Running;
 use super::profile::Profile;
@@ -42,7 +42,7 @@ fn waiting<'a>(
 
 fn expect_saved(profile: &std::path::Path) -> Verdict {
     let share = Profile::read(profile)?.total_share("before_waiting");
-    expect(share > 0.8, format_args!("before_waiting has a share of {share:.3}"))
+    expect_measured(share > 0.8, format_args!("before_waiting has a share of {share:.3}"))
 }
 
 fn handler_saves(test: &Context<'_>) -> Verdict {
@@ -120,7 +120,7 @@ fn during_symbolication(test: &Context<'_>) -> Verdict {
     let finished = running.wait()?;
     expect_eq("the status, the command's own", finished.code(), 0)?;
     let profile = Profile::read(&prepared.profile)?;
-    expect(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
+    expect_measured(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
 /// The recording ends with the command, not with what it left behind.
@@ -128,5 +128,5 @@ fn background_child(test: &Context<'_>) -> Verdict {
     let recorded = test.record_command(&["sh", "-c", "sleep 1000 >/dev/null 2>&1 & exit 7"]).run()?;
     expect_eq("the status", recorded.finished.code(), 7)?;
     let seconds = recorded.finished.took.as_secs_f64();
-    expect(seconds < 20.0, format_args!("it took {seconds:.1} s"))
+    expect_measured(seconds < 20.0, format_args!("it took {seconds:.1} s"))
 }

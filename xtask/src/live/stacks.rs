@@ -1,7 +1,7 @@
 //! Complete stacks: roots, recursion, frames of odd shapes, signal frames, the kernel's part.
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, expect_share, need_root, with_note};
+use super::expect::{Verdict, expect, expect_eq, expect_measured, expect_share, need_root, with_note};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -63,7 +63,7 @@ fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict 
         other <= EDGE_SAMPLES,
         format_args!("{other} of {} samples begin elsewhere: {roots:?}", profile.total()),
     )?;
-    expect(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
+    expect_measured(profile.total() > 100.0, format_args!("only {} samples", profile.total()))
 }
 
 fn roots(test: &Context<'_>, workload: &str) -> Verdict {
@@ -118,7 +118,7 @@ fn thread_roots(test: &Context<'_>, workload: &str) -> Verdict {
                 thread.stacks().filter(|(stack, _)| !whole(stack)).map(|(_, weight)| weight).sum();
             let example = thread.stacks().find(|(stack, _)| !whole(stack)).map(|(stack, _)| describe(&stack));
             let total = thread.total();
-            expect(
+            expect_measured(
                 other <= EDGE_SAMPLES && total > 100.0,
                 format_args!(
                     "{other} of {total} samples of {name} do not begin at the thread's start: {example:?}"
@@ -241,10 +241,13 @@ fn vdso(test: &Context<'_>) -> Verdict {
     expect_roots(&recorded.profile, begins_at_start)?;
     let in_vdso = |frame: &Frame| frame.lib.as_deref().is_some_and(|lib| lib.contains("vdso"));
     let share = recorded.profile.share_with(in_vdso);
-    expect(share > 0.2, format_args!("only {share:.3} of the samples are in the vdso"))?;
+    expect_measured(share > 0.2, format_args!("only {share:.3} of the samples are in the vdso"))?;
     let named =
         recorded.profile.share_with(|frame| in_vdso(frame) && frame.function.contains("clock_gettime"));
-    expect(named > share * 0.9, format_args!("{named:.3} of {share:.3} in the vdso have its function's name"))
+    expect_measured(
+        named > share * 0.9,
+        format_args!("{named:.3} of {share:.3} in the vdso have its function's name"),
+    )
 }
 
 fn plugin(test: &Context<'_>) -> Verdict {
@@ -282,14 +285,20 @@ pub(super) fn expect_kernel_frames(recorded: &Recorded) -> Verdict {
     // The truth is the kernel's accounting by ticks, so half a tenth more than the binomial is honest.
     let found = profile.share_of_stacks(kernel);
     let wanted = truth.system / truth.cpu;
-    expect(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))?;
+    expect_measured(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))?;
     let above = profile.share_of_stacks(|stack| {
         let first = stack.iter().position(|frame| frame.category == "Kernel");
         let user = stack.iter().rposition(|frame| frame.function == "read_zeroes");
         first.is_some() && user < first && user.is_some()
     });
-    expect(above > found * 0.95, format_args!("{above:.3} of {found:.3} kernel stacks lie on read_zeroes"))?;
+    expect_measured(
+        above > found * 0.95,
+        format_args!("{above:.3} of {found:.3} kernel stacks lie on read_zeroes"),
+    )?;
     let named = profile
         .share_with(|frame| frame.category == "Kernel" && ZERO_READERS.contains(&frame.function.as_str()));
-    expect(named > 0.8 * found, format_args!("{named:.3} of {found:.3} have a name of {ZERO_READERS:?}"))
+    expect_measured(
+        named > 0.8 * found,
+        format_args!("{named:.3} of {found:.3} have a name of {ZERO_READERS:?}"),
+    )
 }

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, expect_share, expect_within, need_root, skip};
+use super::expect::{
+    Verdict, expect, expect_eq, expect_measured, expect_share, expect_within, need_root, skip,
+};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
@@ -42,7 +44,7 @@ fn storm(test: &Context<'_>, words: &[&str]) -> Verdict {
     let nameless = recorded.profile.threads.iter().find(|thread| thread.process != "storm");
     expect(nameless.is_none(), format_args!("a process is named {:?}", nameless.map(|it| &it.process)))?;
     let work = recorded.profile.total_share("storm_work");
-    expect(work > 0.2, format_args!("storm_work has a share of {work:.3}"))
+    expect_measured(work > 0.2, format_args!("storm_work has a share of {work:.3}"))
 }
 
 /// Records a command between which and the recorder another program measures it.
@@ -71,7 +73,7 @@ fn shell_loop(test: &Context<'_>) -> Verdict {
     let commands = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
     let weight: f64 = commands.map(Thread::total).sum();
     let all = recorded.profile.total();
-    expect(weight > 0.4 * all, format_args!("{weight} of {all} samples are those of true"))
+    expect_measured(weight > 0.4 * all, format_args!("{weight} of {all} samples are those of true"))
 }
 
 /// A source file that keeps a compiler busy for some tenths of a second.
@@ -133,7 +135,7 @@ fn unprivileged(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["storm", "vfork", "1500"]).by_plain_user().run_well()?;
     expect_time(&recorded.profile, recorded.truth()?.part("all")?)?;
     let share = recorded.profile.total_share("[not sampled]");
-    expect(share > 0.1, format_args!("[not sampled] has a share of {share:.3}"))?;
+    expect_measured(share > 0.1, format_args!("[not sampled] has a share of {share:.3}"))?;
     let text = &recorded.finished.stderr;
     expect(text.contains("not sampled"), format_args!("the summary does not say so: {text}"))
 }
@@ -144,7 +146,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
         let recorded = test.record(&["pool", "6", "500"]).with(adapt).run_well()?;
         expect_time(&recorded.profile, recorded.truth()?.cpu)?;
         let sampled = recorded.profile.threads.iter().filter(|thread| thread.total() > 0.0).count();
-        expect(sampled >= 500, format_args!("only {sampled} of 500 threads have samples"))?;
+        expect_measured(sampled >= 500, format_args!("only {sampled} of 500 threads have samples"))?;
     }
     Ok(())
 }
@@ -163,7 +165,7 @@ fn pid_reuse(test: &Context<'_>) -> Verdict {
             all += weight;
             own += if stack.iter().any(|frame| frame.function == function) { weight } else { 0.0 };
         }
-        expect(own > 350.0, format_args!("{function} has {own} samples of {all} in process {pid}"))?;
+        expect_measured(own > 350.0, format_args!("{function} has {own} samples of {all} in process {pid}"))?;
     }
     Ok(())
 }

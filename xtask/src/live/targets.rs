@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_within, need_root, skip};
+use super::expect::{
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
+};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
@@ -256,7 +258,7 @@ fn running_children(test: &Context<'_>) -> Verdict {
     end(shell)?;
     expect_due("the grandchild", weight_of(&profile, grandchild), used[0])?;
     let share = profile.total_share("main_loop");
-    expect(share > 0.5, format_args!("main_loop has a share of {share:.3}"))
+    expect_measured(share > 0.5, format_args!("main_loop has a share of {share:.3}"))
 }
 
 /// A process that runs this program.
@@ -283,13 +285,16 @@ fn born_meanwhile(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &finished.stderr, "Attached to ")?;
     let profile = Profile::read(&output)?;
     let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
-    expect(profile.total() < used * 1.02, format_args!("{} samples for {used:.0} ms", profile.total()))?;
+    expect_measured(
+        profile.total() < used * 1.02,
+        format_args!("{} samples for {used:.0} ms", profile.total()),
+    )?;
     // Each thread works for 30 ms. How much of it comes before the recorder has begun is the machine's business.
     let totals = profile.threads.iter().filter(|thread| !thread.is_main).map(Thread::total);
     let most = totals.clone().fold(0.0, f64::max);
-    expect(most < 45.0, format_args!("a thread of 30 ms has {most} samples"))?;
+    expect_measured(most < 45.0, format_args!("a thread of 30 ms has {most} samples"))?;
     let sampled = totals.filter(|total| *total > 0.0).count();
-    expect(sampled > 400, format_args!("only {sampled} of 500 threads have samples"))
+    expect_measured(sampled > 400, format_args!("only {sampled} of 500 threads have samples"))
 }
 
 /// The CPU time of a process's thread of this name.
@@ -346,18 +351,18 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     let due = WORK * 0.85 - lost..used[0] * 1.15 + 5.0;
     expect(due.contains(&weight), format_args!("the busy process has {weight} samples, not {due:?}"))?;
     let share = profile.total_share("main_loop") * profile.total();
-    expect(share > 0.9 * weight, format_args!("main_loop has {share} of {weight} samples"))?;
+    expect_measured(share > 0.9 * weight, format_args!("main_loop has {share} of {weight} samples"))?;
     let idle =
         profile.threads.iter().any(|thread| thread.pid == "0" || thread.process.starts_with("swapper"));
     expect(!idle, "the idle CPUs are in it")?;
     // A name whose record was dropped is not known, which the summary says.
     let nameless = profile.threads.iter().any(|thread| thread.process.starts_with('<'));
     let names = profile.thread_names();
-    expect(!nameless || lost > 0.0, format_args!("processes without names: {names:?}"))?;
+    expect_measured(!nameless || lost > 0.0, format_args!("processes without names: {names:?}"))?;
     let cpus = std::thread::available_parallelism()?.get() as f64;
     let times = || profile.threads.iter().flat_map(|thread| thread.samples.iter().map(|sample| sample.time));
     let span = times().fold(0.0, f64::max) - times().fold(f64::INFINITY, f64::min);
-    expect(
+    expect_measured(
         profile.total() < (1.02 * span + 10.0) * cpus,
         format_args!("{} samples in {span:.0} ms on {cpus} CPUs", profile.total()),
     )
@@ -400,7 +405,7 @@ fn named_group(test: &Context<'_>) -> Verdict {
         expect_due(&format!("the process of the group {path}"), weight, used[0])?;
         expect_within("all samples", profile.total(), weight, 0.001)?;
         let share = profile.total_share("main_loop");
-        expect(share > 0.9, format_args!("main_loop has a share of {share:.3}"))?;
+        expect_measured(share > 0.9, format_args!("main_loop has a share of {share:.3}"))?;
     }
     end(inside)?;
     end(outside)?;
@@ -418,7 +423,7 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
         let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
         let weight: f64 = own.map(Thread::total).sum();
         let wanted = part * recorded.truth()?.cpu * 1000.0;
-        expect(
+        expect_measured(
             (weight - wanted).abs() < 30.0,
             format_args!("{weight} samples on CPU {cpu}, wanted {wanted}"),
         )?;
@@ -448,8 +453,8 @@ fn namespaces(test: &Context<'_>) -> Verdict {
 
 fn expect_inner(profile: &Profile) -> Verdict {
     let (inner, outer) = (profile.total_share("other_inner"), profile.total_share("plugin_inner"));
-    expect(inner > 0.5, format_args!("the library's function has a share of {inner:.3}"))?;
-    expect(outer == 0.0, format_args!("a function of the other library has a share of {outer:.3}"))
+    expect_measured(inner > 0.5, format_args!("the library's function has a share of {inner:.3}"))?;
+    expect_measured(outer == 0.0, format_args!("a function of the other library has a share of {outer:.3}"))
 }
 
 /// A rebuild while the program runs: another program has its path.
@@ -467,7 +472,10 @@ fn replaced(test: &Context<'_>) -> Verdict {
     end(target)?;
     let share = profile.total_share("main_loop");
     let functions = profile.functions();
-    expect(share > 0.9 || !crate::sys::is_root(), format_args!("main_loop has a share of {share:.3}"))?;
+    expect_measured(
+        share > 0.9 || !crate::sys::is_root(),
+        format_args!("main_loop has a share of {share:.3}"),
+    )?;
     expect(!functions.contains_key("alpha"), "names are those of the program that took its place")
 }
 
@@ -516,13 +524,16 @@ fn expect_own_names(profile: &Profile) -> Verdict {
     let sampled = 1.0 - profile.total_share("[not sampled]");
     for (function, file) in [("own_work", "program"), ("plugin_inner", "library.so")] {
         let share = profile.total_share(function);
-        expect(share > 0.3 * sampled, format_args!("{function} has a share of {share:.3}: {roots:?}"))?;
+        expect_measured(
+            share > 0.3 * sampled,
+            format_args!("{function} has a share of {share:.3}: {roots:?}"),
+        )?;
         let frame = profile.frame_of(|frame| frame.function == function);
         let lib = frame.and_then(|frame| frame.lib).unwrap_or_default();
         expect(lib.ends_with(file), format_args!("{function} is in {lib:?}, not in {file}"))?;
     }
     let whole = profile.share_of_stacks(|stack| stack.first().is_some_and(|root| root.function == "_start"));
-    expect(whole > 0.9 * sampled, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))
+    expect_measured(whole > 0.9 * sampled, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))
 }
 
 /// One sentence, a hint or two, and no profile; a command is not started.

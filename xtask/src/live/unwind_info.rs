@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_share, skip};
+use super::expect::{Stop, Verdict, expect_measured, expect_share, skip};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::stacks::is_truncated;
@@ -88,10 +88,13 @@ fn go(test: &Context<'_>, flags: &str, mode: &str) -> Verdict {
     };
     let complete = profile.share_of_stacks(|stack| stack.first().is_some_and(|root| is_root(root)));
     println!("        go {flags} {mode}: {complete:.4} complete of {}; {}", profile.total(), ends(profile));
-    expect(profile.total() > 500.0, format_args!("only {} samples", profile.total()))?;
-    expect(complete > 0.97, format_args!("{complete} of the stacks end where Go begins: {}", ends(profile)))?;
+    expect_measured(profile.total() > 500.0, format_args!("only {} samples", profile.total()))?;
+    expect_measured(
+        complete > 0.97,
+        format_args!("{complete} of the stacks end where Go begins: {}", ends(profile)),
+    )?;
     let deep = profile.share_of_stacks(|stack| stack.len() > 5);
-    expect(deep > 0.3, format_args!("only {deep} of the stacks have more than five frames"))
+    expect_measured(deep > 0.3, format_args!("only {deep} of the stacks have more than five frames"))
 }
 
 /// The roots that stand for what is missing, and how often each is one.

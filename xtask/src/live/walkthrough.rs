@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::cargo::with_tool_chain;
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, skip};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 
@@ -93,9 +93,9 @@ fn the_list_is_found(test: &Context<'_>) -> Verdict {
     expect_contains("the first function", first["function"].as_str().unwrap_or_default(), "memcmp")?;
     let slow = profile(test, SLOW)?;
     let share = slow.share_with(|frame| frame.function.ends_with("contains"));
-    expect(share > 0.4, format_args!("`contains` has {share:.3}"))?;
+    expect_measured(share > 0.4, format_args!("`contains` has {share:.3}"))?;
     let share = slow.total_share("word_count::count_words");
-    expect(share > 0.9, format_args!("`count_words` has {share:.3}"))?;
+    expect_measured(share > 0.9, format_args!("`count_words` has {share:.3}"))?;
     // The file is another by now, but the profile has the numbers of the lines.
     let annotated = ask(test, &["annotate", "count_words", "--source"], &[SLOW])?;
     let own = annotated["files"].as_array().into_iter().flatten();
@@ -124,7 +124,10 @@ fn the_hashing_is_found(test: &Context<'_>) -> Verdict {
         Ok(profile(test, name)?.share_with(|frame| frame.function.contains("sip::")))
     };
     let (before, after) = (hashing(SET)?, hashing(QUICK_HASH)?);
-    expect(before > 0.12 && after == 0.0, format_args!("SipHash had {before:.3} and has {after:.3}"))?;
+    expect_measured(
+        before > 0.12 && after == 0.0,
+        format_args!("SipHash had {before:.3} and has {after:.3}"),
+    )?;
     let picture = fs::read_to_string(file(test, "flamegraph.svg"))?;
     expect_contains("the flame graph", &picture, "hash_one")
 }
@@ -138,7 +141,10 @@ fn the_memory_is_found(test: &Context<'_>) -> Verdict {
         Ok(profile(test, name)?.share_of_stacks(fits))
     };
     let (before, after) = (memory(QUICK_HASH)?, memory(ONE_BUFFER)?);
-    expect(before > 0.08 && after < before / 4.0, format_args!("memory had {before:.3} and has {after:.3}"))
+    expect_measured(
+        before > 0.08 && after < before / 4.0,
+        format_args!("memory had {before:.3} and has {after:.3}"),
+    )
 }
 
 /// The same program twice differs by noise, and the page's table marks it so.

@@ -28,7 +28,7 @@ use crate::track::{Thread, Tracker, with_arguments};
 use crate::waits::Waits;
 use complete::Calls;
 use notes::Reason;
-use nyquist_profile::{ExtraInfo, LibId, Meta, ProfileBuilder};
+use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::name_process;
 use rustc_hash::FxHashMap;
@@ -76,6 +76,8 @@ pub(crate) struct Stages {
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
+    /// The frames of those of its places that its thread's last sample did not have; kept to save its memory.
+    new_frames: Vec<FrameId>,
     /// The last stacks of threads, by the threads' numbers.
     paths: [Path; PATHS],
     last_time: Timestamp,
@@ -113,6 +115,7 @@ impl Stages {
             calls: Calls::default(),
             frames: Vec::new(),
             places: Vec::new(),
+            new_frames: Vec::new(),
             paths: Default::default(),
         }
     }

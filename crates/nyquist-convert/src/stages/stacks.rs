@@ -109,19 +109,20 @@ impl Stages {
         let is_same = |(place, (known, _)): &(&Place, &(Place, StackId))| *place == known;
         let same = self.places.iter().zip(&*path).take_while(is_same).count();
         path.truncate(same);
+        // All frames are looked up before the first stack is: the processor then waits for several of them at once.
+        let new = &self.places[same..];
+        self.new_frames.clear();
+        let interner = &mut self.interner;
+        self.new_frames.extend(new.iter().map(|place| match place {
+            Place::Truncated(truncation) => interner.truncated(&mut self.builder, *truncation),
+            Place::Named(name) => interner.named(&mut self.builder, name),
+            Place::Code(range, address, mode) => {
+                interner.frame(&mut self.builder, &self.modules, (range.as_ref(), *address), *mode)
+            }
+        }));
         let mut stack = path.last().map(|(_, stack)| *stack);
-        for place in &self.places[same..] {
-            let next = match place {
-                Place::Truncated(truncation) => self.interner.truncated(&mut self.builder, *truncation),
-                Place::Named(name) => {
-                    let category = self.interner.category(Mode::User);
-                    self.builder.intern_label(stack, name, Some(category))
-                }
-                Place::Code(range, address, mode) => {
-                    let place = (range.as_ref(), *address);
-                    self.interner.push(&mut self.builder, &self.modules, stack, place, *mode)
-                }
-            };
+        for (place, frame) in new.iter().zip(&self.new_frames) {
+            let next = self.builder.intern_stack(stack, *frame);
             path.push((*place, next));
             stack = Some(next);
         }

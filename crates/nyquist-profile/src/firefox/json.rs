@@ -101,7 +101,24 @@ impl<W: Write> JsonWriter<W> {
 
     /// Writes a member that is an array with `null` in every place.
     pub(super) fn null_column(&mut self, key: &str, length: usize) {
-        self.column(key, 0..length, |json, _| json.null());
+        self.constant_column(key, b",null", length);
+    }
+
+    /// Writes a member that is an array with the same literal in every place, which is given with the comma before it.
+    pub(super) fn constant_column(&mut self, key: &str, with_comma: &[u8], length: usize) {
+        /// How many are written at once.
+        const AT_ONCE: usize = 1024;
+        self.key(key).open(b'[');
+        let block = with_comma.repeat(length.min(AT_ONCE));
+        // No comma stands before the first one.
+        let mut skipped = 1;
+        for at in (0..length).step_by(AT_ONCE) {
+            let bytes = with_comma.len() * (length - at).min(AT_ONCE);
+            self.buffer.extend_from_slice(&block[skipped..bytes]);
+            skipped = 0;
+            self.value_ends();
+        }
+        self.close(b']');
     }
 
     /// Writes a string.
@@ -135,18 +152,16 @@ impl<W: Write> JsonWriter<W> {
 
     /// Writes an integer; one that JavaScript cannot hold exactly becomes the largest that it can.
     pub(super) fn integer(&mut self, value: u64) {
-        self.value_begins();
-        self.digits(value.min(MAX_SAFE_INTEGER));
+        let comma = if self.needs_comma { Some(b',') } else { None };
+        self.digits(comma, value.min(MAX_SAFE_INTEGER));
         self.value_ends();
     }
 
     /// Writes a signed integer, limited as [`integer`](Self::integer).
     pub(super) fn signed(&mut self, value: i64) {
         self.value_begins();
-        if value < 0 {
-            self.buffer.push(b'-');
-        }
-        self.digits(value.unsigned_abs().min(MAX_SAFE_INTEGER));
+        let sign = if value < 0 { Some(b'-') } else { None };
+        self.digits(sign, value.unsigned_abs().min(MAX_SAFE_INTEGER));
         self.value_ends();
     }
 
@@ -168,10 +183,8 @@ impl<W: Write> JsonWriter<W> {
         self.value_begins();
         let value = if value.is_finite() { value } else { 0.0 };
         if value.fract() == 0.0 && value.abs() <= MAX_SAFE_INTEGER as f64 {
-            if value < 0.0 {
-                self.buffer.push(b'-');
-            }
-            self.digits(value.abs() as u64);
+            let sign = if value < 0.0 { Some(b'-') } else { None };
+            self.digits(sign, value.abs() as u64);
         } else {
             // The shortest digits that give the same number again; `Display` never writes an exponent.
             self.buffer.extend_from_slice(format!("{value}").as_bytes());
@@ -186,8 +199,8 @@ impl<W: Write> JsonWriter<W> {
 
     /// Writes `whole` + `millionths` / 10^6 with as few digits as it takes.
     fn decimal(&mut self, whole: u64, mut millionths: u32) {
-        self.value_begins();
-        self.digits(whole);
+        let comma = if self.needs_comma { Some(b',') } else { None };
+        self.digits(comma, whole);
         if millionths > 0 {
             let mut digits = [b'.', 0, 0, 0, 0, 0, 0];
             for digit in digits[1..].iter_mut().rev() {
@@ -202,23 +215,30 @@ impl<W: Write> JsonWriter<W> {
 
     /// Writes `true` or `false`.
     pub(super) fn boolean(&mut self, value: bool) {
-        self.literal(if value { "true" } else { "false" });
+        if value { self.literal(b",true") } else { self.literal(b",false") }
     }
 
     /// Writes `null`.
     pub(super) fn null(&mut self) {
-        self.literal("null");
+        self.literal(b",null");
     }
 
-    fn literal(&mut self, literal: &str) {
-        self.value_begins();
-        self.buffer.extend_from_slice(literal.as_bytes());
+    /// Writes a literal, which is given with the comma before it: of a known length, copying is a few instructions.
+    fn literal<const LENGTH: usize>(&mut self, with_comma: &[u8; LENGTH]) {
+        if self.needs_comma {
+            self.buffer.extend_from_slice(with_comma);
+        } else {
+            self.buffer.extend_from_slice(&with_comma[1..]);
+        }
         self.value_ends();
     }
 
-    fn digits(&mut self, mut value: u64) {
-        let mut digits = [0; 20];
-        let mut start = digits.len();
+    /// Writes a number, and what stands before it.
+    fn digits(&mut self, before: Option<u8>, mut value: u64) {
+        /// The digits of the largest number, and what stands before them.
+        const LENGTH: usize = 21;
+        let mut digits = [0; 2 * LENGTH];
+        let mut start = LENGTH;
         while value >= 10 {
             let pair = 2 * (value % 100) as usize;
             start -= 2;
@@ -226,11 +246,18 @@ impl<W: Write> JsonWriter<W> {
             value /= 100;
         }
         // What is left is one digit; or nothing, behind a pair that begins the number.
-        if value > 0 || start == digits.len() {
+        if value > 0 || start == LENGTH {
             start -= 1;
             digits[start] = b'0' + value as u8;
         }
-        self.buffer.extend_from_slice(&digits[start..]);
+        if let Some(before) = before {
+            start -= 1;
+            digits[start] = before;
+        }
+        // A length that is known beforehand is copied in a few instructions; what is too much is cut off again.
+        let end = self.buffer.len() + LENGTH - start;
+        self.buffer.extend_from_slice(&digits[start..start + LENGTH]);
+        self.buffer.truncate(end);
     }
 }
 
@@ -313,6 +340,20 @@ mod tests {
         let numbers = (0..1100).chain(powers.flat_map(|power| [power - 1, power, power + 1, 7 * power]));
         for number in numbers.filter(|number| *number <= MAX_SAFE_INTEGER) {
             check(|json| json.integer(number), &number.to_string());
+        }
+    }
+
+    #[test]
+    fn a_constant_column_has_as_many_places_as_any_other() {
+        for length in [0, 1, 2, 1023, 1024, 1025, 4096, 100_000] {
+            let expected = format!("{{\"a\":[{}],\"b\":1}}", vec!["null"; length].join(","));
+            let write = |json: &mut JsonWriter<Vec<u8>>| {
+                json.object(|json| {
+                    json.null_column("a", length);
+                    json.key("b").integer(1);
+                });
+            };
+            check(write, &expected);
         }
     }
 

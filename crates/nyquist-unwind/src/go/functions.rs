@@ -1,28 +1,14 @@
-//! `.gopclntab`: the header, the table of functions, and their tables of numbers by instruction (Go's `runtime/symtab.go`: `pcHeader`, `functab`,
-//! `step`; `runtime/runtime2.go`: `_func`), as Go 1.18 and later write them.
+//! The functions of Go's own table, each with how deep its stack is at each instruction, as Go 1.18 and later write them.
 
+use nyquist_object::go::{Header, ListEntry, Record, Values, Version};
 use std::ops::Range;
-
-/// The header's magic numbers, of Go 1.18 and 1.20.
-const MAGIC_18: u32 = 0xffff_fff0;
-const MAGIC_20: u32 = 0xffff_fff1;
-
-/// Flags of a function (`funcFlag`).
-const TOP_FRAME: u8 = 1;
-const WRITES_STACK_POINTER: u8 = 2;
 
 /// The table of functions.
 pub(super) struct Functions<'a> {
     /// Where the code of all functions begins; 0 where the loader says so.
     pub(super) text: u64,
-    /// Pairs of numbers: where a function begins from there on, and where its description is from this table on. Behind the last one is where
-    /// its code ends.
+    header: Header,
     table: &'a [u8],
-    count: usize,
-    /// The tables of numbers by instruction.
-    numbers: &'a [u8],
-    /// Where a description's flags are.
-    flags: usize,
 }
 
 /// What is said of a function.
@@ -33,94 +19,68 @@ pub(super) struct Entry<'a> {
     pub(super) is_top: bool,
     /// Whether it makes the stack pointer point elsewhere than to its own frame.
     pub(super) writes_stack_pointer: bool,
-    /// The table of how many bytes the stack pointer is below the return address.
-    depths: &'a [u8],
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<usize> {
-    usize::try_from(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
+    /// The values of how many bytes the stack pointer is below the return address.
+    depths: Values<'a>,
 }
 
 impl<'a> Functions<'a> {
     /// Reads the header; `None` for one that is of another form.
-    pub(super) fn new(section: &'a [u8]) -> Option<Self> {
-        let flags = match word(section, 0)? {
-            MAGIC_18 => 37,
-            // The line that a function begins at stands before them.
-            MAGIC_20 => 41,
-            _ => return None,
-        };
+    pub(super) fn new(table: &'a [u8]) -> Option<Self> {
+        let header = Header::parse(table)?;
         // Instructions of one byte and pointers of eight: 64-bit x86.
-        if section.get(4..8)? != [0, 0, 1, 8] {
-            return None;
-        }
-        let (count, text) = (long(section, 8)?, long(section, 24)? as u64);
-        let (numbers, table) = (section.get(long(section, 56)?..)?, section.get(long(section, 64)?..)?);
-        Some(Self { text, table, count: count.min(table.len() / 8), numbers, flags })
+        let is_known = header.version >= Version::Eighteen && (header.quantum, header.pointer_size) == (1, 8);
+        (is_known && header.little_endian).then_some(Self { text: header.text, header, table })
     }
 
     /// The functions by address. One whose description is not there is left out.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + '_ {
-        (0..self.count).filter_map(|number| self.entry(number))
+        let list = self.list().unwrap_or_default();
+        let ends = self.header.entries(list).skip(1);
+        self.header.entries(list).zip(ends).filter_map(|(function, next)| self.entry(function, next))
     }
 
-    fn entry(&self, number: usize) -> Option<Entry<'a>> {
-        let at = number * 8;
-        let (start, end) = (word(self.table, at)?, word(self.table, at + 8)?);
-        let description = self.table.get(word(self.table, at + 4)? as usize..)?;
-        let flags = *description.get(self.flags)?;
-        let depths = self.numbers.get(word(description, 16)? as usize..)?;
+    /// The bytes of the list of functions.
+    fn list(&self) -> Option<&'a [u8]> {
+        let start = self.header.list;
+        let end = start.checked_add(self.header.list_size()?)?;
+        self.table.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    fn entry(&self, function: ListEntry, next: ListEntry) -> Option<Entry<'a>> {
+        let record = Record::parse(self.from(function.record?)?, &self.header)?;
+        let more = record.more?;
+        let depths = self.from(self.header.values.checked_add(record.depths.into())?)?;
         Some(Entry {
-            range: start..end,
-            is_top: flags & TOP_FRAME != 0,
-            writes_stack_pointer: flags & WRITES_STACK_POINTER != 0,
-            depths,
+            range: u32::try_from(function.start).ok()?..u32::try_from(next.start).ok()?,
+            is_top: more.is_top,
+            writes_stack_pointer: more.writes_stack_pointer,
+            depths: Values::new(depths, self.header.quantum),
         })
+    }
+
+    fn from(&self, position: u64) -> Option<&'a [u8]> {
+        self.table.get(usize::try_from(position).ok()?..)
     }
 }
 
 impl Entry<'_> {
     /// How far into the function each depth begins to hold, and the depth; `None` for one that cannot be.
     pub(super) fn depths(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
-        let mut bytes = self.depths.iter().copied();
-        let len = self.range.end.saturating_sub(self.range.start);
-        let (mut at, mut depth) = (0_u32, -1_i32);
-        std::iter::from_fn(move || {
-            let change = number(&mut bytes)?;
-            if at >= len || (change == 0 && at > 0) {
-                return None;
-            }
-            // The lowest bit is the sign.
-            depth = depth.wrapping_add((change >> 1) as i32 ^ -((change & 1) as i32));
-            let start = at;
-            at = at.checked_add(number(&mut bytes)?).filter(|end| *end > start)?;
-            Some((start, u32::try_from(depth).ok()))
-        })
+        let len = u64::from(self.range.end.saturating_sub(self.range.start));
+        let held = self.depths.clone().take_while(move |value| value.start < len);
+        held.map(|value| (value.start as u32, u32::try_from(value.value).ok()))
     }
-}
-
-/// A number of seven bits a byte, the lowest ones first.
-fn number(bytes: &mut impl Iterator<Item = u8>) -> Option<u32> {
-    let mut value = 0_u32;
-    for shift in (0..32).step_by(7) {
-        let byte = bytes.next()?;
-        value |= u32::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
+    const MAGIC_18: u32 = 0xffff_fff0;
+    const MAGIC_20: u32 = 0xffff_fff1;
+
     fn entry(len: u32, depths: &[u8]) -> Vec<(u32, Option<u32>)> {
+        let depths = Values::new(depths, 1);
         Entry { range: 0..len, is_top: false, writes_stack_pointer: false, depths }.depths().collect()
     }
 
