@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
             };
             if let Some(varying) = varying {
                 at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
-                depth = depth.wrapping_add_signed(passage.deeper.into());
+                depth = depth.checked_add_signed(passage.deeper.into())?;
                 if depth <= floor {
                     (self.at, self.depth) = (at, depth);
                     return Some(Stop::Left);
@@ -286,5 +286,6 @@ mod tests {
             assert_eq!(stops(&all, &entries[..len], true), [], "{len}");
         }
         assert_eq!(stops(&all, &[1, 9, 0], true), []);
+        assert_eq!(stops(&all, &[0, 1, 0], true), []);
     }
 }
