@@ -46,6 +46,14 @@ impl ByteSource for [u8] {
         buffer.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
         Ok(())
     }
+
+    /// As the provided one, without zeros in between.
+    fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
+        let start = usize::try_from(offset).ok();
+        let range = start.and_then(|start| Some(start..start.checked_add(usize::try_from(len).ok()?)?));
+        let bytes = range.and_then(|range| self.get(range)).map(<[u8]>::to_vec);
+        bytes.ok_or_else(|| ObjectError::Read { offset, len, source: io::ErrorKind::UnexpectedEof.into() })
+    }
 }
 
 impl ByteSource for Vec<u8> {
@@ -55,6 +63,10 @@ impl ByteSource for Vec<u8> {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.as_slice().read_exact_at(offset, buffer)
+    }
+
+    fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
+        self.as_slice().read_range(offset, len)
     }
 }
 
@@ -66,6 +78,10 @@ impl<S: ByteSource + ?Sized> ByteSource for &S {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_exact_at(offset, buffer)
     }
+
+    fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
+        (**self).read_range(offset, len)
+    }
 }
 
 impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
@@ -75,6 +91,10 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_exact_at(offset, buffer)
+    }
+
+    fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
+        (**self).read_range(offset, len)
     }
 }
 

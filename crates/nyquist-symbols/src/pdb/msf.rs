@@ -104,7 +104,7 @@ impl Msf {
         let blocks = self.streams.get(stream)?.blocks.get((at / self.block_size) as usize..)?;
         let (first, within) = (*blocks.first()?, at % self.block_size);
         let together =
-            (first..).zip(blocks).take_while(|(expected, block)| expected == *block).count() as u32;
+            (first..=u32::MAX).zip(blocks).take_while(|(expected, block)| expected == *block).count() as u32;
         let len = together.saturating_mul(self.block_size).saturating_sub(within).min(end - at);
         let offset = u64::from(first) * u64::from(self.block_size) + u64::from(within);
         (len > 0).then_some(Run { offset, len })
@@ -115,4 +115,16 @@ impl Msf {
 struct Run {
     offset: u64,
     len: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_number_that_a_block_can_have_is_cut_off() {
+        let streams = vec![Stream { len: 1024, blocks: vec![u32::MAX, 0] }];
+        let msf = Msf { source: std::sync::Arc::new(vec![0; 4096]), block_size: 512, streams };
+        assert!(msf.read(0).is_err());
+    }
 }
