@@ -1,7 +1,7 @@
 //! Parameters of generic types and functions, what is required of them, and which types conform to which protocols.
 
 use super::Reader;
-use super::stack::{Kind, Node};
+use super::stack::{Kind, Node, joined_by};
 
 impl Reader<'_> {
     /// The name of a parameter: a letter, and from the second level on its number.
@@ -68,7 +68,7 @@ impl Reader<'_> {
             }
             b'C' | b'T' | b'M' | b'P' => {
                 let base = self.parameter_name()?;
-                let of = self.associated_path(base)?;
+                let of = self.associated_path(&base)?;
                 self.substitutable(&of)?;
             }
             b'B' | b'S' | b'L' | b'Q' => {
@@ -110,7 +110,7 @@ impl Reader<'_> {
         self.node(Kind::Type, format!("{base}.{}", name.text))
     }
 
-    fn associated_path(&mut self, base: String) -> Option<Node> {
+    fn associated_path(&mut self, base: &str) -> Option<Node> {
         let mut names = Vec::new();
         loop {
             let is_first = self.pop(Kind::First).is_some();
@@ -119,7 +119,7 @@ impl Reader<'_> {
                 break;
             }
         }
-        let path = names.iter().rev().fold(base, |path, name| format!("{path}.{}", name.text));
+        let path = format!("{base}.{}", joined_by(names.iter().rev(), ".", ""));
         self.node(Kind::Type, path)
     }
 
@@ -133,8 +133,7 @@ impl Reader<'_> {
             }
             letter @ (b'x' | b'X') => {
                 // The type stands below the names.
-                let node =
-                    if letter == b'x' { self.associated("")? } else { self.associated_path(String::new())? };
+                let node = if letter == b'x' { self.associated("")? } else { self.associated_path("")? };
                 let of = self.pop_type()?;
                 self.node(Kind::Type, format!("{}{}", of.text, node.text))?
             }
@@ -144,10 +143,10 @@ impl Reader<'_> {
             }
             b'Y' => {
                 let base = self.parameter_name()?;
-                self.associated_path(base)?
+                self.associated_path(&base)?
             }
             b'z' => self.associated("A")?,
-            b'Z' => self.associated_path("A".to_owned())?,
+            b'Z' => self.associated_path("A")?,
             b'O' => {
                 let of = self.pop_context()?;
                 return self.entity(format!("opaque return type of {}", of.text));

@@ -277,6 +277,10 @@ mod tests {
         let _ = demangle(&format!("$s1aV{}", "AASg".repeat(4000)));
         let _ = demangle(&format!("$s{}", "A2047a".repeat(2600)));
         let _ = demangle(&format!("$s4main1aV{}", "S2047i".repeat(2600)));
+        // Copies of a long name cost nothing until they are written one behind the other.
+        let copies = "A2047C".repeat(30);
+        let many = demangle(&format!("$s4main9000{}V_{copies}t4nameyyF", "x".repeat(9000)));
+        assert!(many.is_none_or(|many| many.len() < 10_000));
         let doubling = "_ADt".repeat(3000);
         let _ = demangle(&format!("$s4main1aVAC{doubling}"));
         let whole = "$sSUss17FixedWidthIntegerRzrlEyxqd__cSzRd__lufCSu_SiTgm5";

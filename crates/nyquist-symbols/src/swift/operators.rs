@@ -1,7 +1,7 @@
 //! What each operator does, and what declarations are shown as.
 
 use super::Reader;
-use super::stack::{Kind, Node, Trait, joined};
+use super::stack::{Kind, Node, Trait, joined, joined_by};
 
 impl Reader<'_> {
     /// The next operator or identifier: what it leaves on the stack.
@@ -106,9 +106,9 @@ impl Reader<'_> {
         let mut labels = Vec::new();
         for _ in 0..count.unwrap_or(0) {
             let label = self.stack.pop_if(|node| matches!(node.kind, Kind::Identifier | Kind::First))?;
-            labels.push(if label.kind == Kind::First { "_:".to_owned() } else { format!("{}:", label.text) });
+            labels.push(if label.kind == Kind::First { Node::new(Kind::First, "_".into()) } else { label });
         }
-        Some(labels.into_iter().rev().collect())
+        Some(joined_by(labels.iter().rev(), "", ":"))
     }
 
     fn function(&mut self) -> Option<Node> {

@@ -1,6 +1,6 @@
 //! What is on the stack of a mangled name.
 
-use super::{MAX_NODES, Reader};
+use super::{MAX_MADE, MAX_NODES, Reader};
 use std::rc::Rc;
 
 /// What something on the stack can be used for.
@@ -137,7 +137,22 @@ impl Reader<'_> {
     }
 }
 
-/// Texts with commas between them.
+/// Texts with commas between them. It ends where it is longer than any name may be: copies cost nothing on the stack.
 pub(super) fn joined(nodes: &[Node]) -> String {
-    nodes.iter().map(|node| &*node.text).collect::<Vec<_>>().join(", ")
+    joined_by(nodes.iter(), ", ", "")
+}
+
+/// Texts with something between them, and something behind each; as far as [`joined`] goes.
+pub(super) fn joined_by<'a>(nodes: impl Iterator<Item = &'a Node>, between: &str, behind: &str) -> String {
+    let mut text = String::new();
+    for node in nodes {
+        if text.len() > MAX_MADE {
+            break;
+        }
+        if !text.is_empty() {
+            text.push_str(between);
+        }
+        text.extend([&*node.text, behind]);
+    }
+    text
 }

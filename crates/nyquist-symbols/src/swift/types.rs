@@ -1,7 +1,7 @@
 //! Types.
 
 use super::Reader;
-use super::stack::{Kind, Node, Trait, joined};
+use super::stack::{Kind, Node, Trait, joined, joined_by};
 
 impl Reader<'_> {
     /// `S`: names of Swift's own types, and of the modules that C's declarations are in.
@@ -216,8 +216,8 @@ impl Reader<'_> {
     /// A type that conforms to some protocols.
     pub(super) fn protocols(&mut self) -> Option<Node> {
         let protocols = self.pop_list(Self::pop_protocol)?;
-        let names: Vec<&str> = protocols.iter().map(|protocol| &*protocol.text).collect();
-        let text = if names.is_empty() { "Any".to_owned() } else { names.join(" & ") };
+        let text =
+            if protocols.is_empty() { "Any".to_owned() } else { joined_by(protocols.iter(), " & ", "") };
         self.node(Kind::Type, text)
     }
 
