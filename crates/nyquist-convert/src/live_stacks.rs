@@ -20,8 +20,9 @@ const MOST_RUN: u64 = 8_000_000;
 /// For how long, in nanoseconds, a thread's outer frames are not looked at after two readings that fit the same sample have
 /// told of different ones: at first, and at most when it happens again and again. They change faster than they are read.
 const DISTRUST: [u64; 2] = [100_000_000, 5_000_000_000];
-/// So many readings must have agreed with those before them until they are believed.
-const AGREEMENTS: u32 = 6;
+/// So many readings must have agreed with those before them until they are believed: at first, and at most. After each
+/// contradiction it is twice as many, for what changes as often agrees by chance every now and then.
+const AGREEMENTS: [u32; 2] = [8, 128];
 /// After so many, former contradictions are forgotten.
 const MANY_AGREEMENTS: u32 = 200;
 /// What is older than this is forgotten.
@@ -41,6 +42,8 @@ struct Thread {
     read: VecDeque<(LiveStack, u64)>,
     /// How many readings have agreed with those before them since the last contradiction.
     agreements: u32,
+    /// How many are needed, where there was a contradiction.
+    needed: u32,
     /// When the last of these was read.
     agreed_at: Timestamp,
     distrusted_until: Timestamp,
@@ -99,21 +102,25 @@ impl LiveStacks {
             thread.distrust = (thread.distrust * 2).clamp(least, most);
             thread.distrusted_until = Timestamp(time.0.saturating_add(thread.distrust));
             thread.agreements = 0;
+            let [first, most] = AGREEMENTS;
+            thread.needed = (thread.needed.max(first) * 2).min(most);
         }
     }
 
     /// Readings that fit the same sample, the last one of this time, have told of the same frames. Says whether enough have
-    /// by now to believe them.
-    pub(crate) fn agree(&mut self, tid: Tid, read_at: Timestamp) -> bool {
+    /// by now to believe them. One counts where the thread has run since the one that was counted before: while it waits for
+    /// a CPU, all that is read of it is the same.
+    pub(crate) fn agree(&mut self, tid: Tid, sampled_at: Timestamp, read_at: Timestamp) -> bool {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        if read_at > thread.agreed_at {
+        if thread.agreed_at < sampled_at && sampled_at < read_at {
             thread.agreed_at = read_at;
             thread.agreements = thread.agreements.saturating_add(1);
         }
         if thread.agreements >= MANY_AGREEMENTS {
             thread.distrust = 0;
+            thread.needed = 0;
         }
-        thread.agreements >= AGREEMENTS
+        thread.agreements >= thread.needed.max(AGREEMENTS[0])
     }
 
     /// A thread has ended.
@@ -209,13 +216,33 @@ mod tests {
     fn trust_is_earned_reading_by_reading_and_lost_at_once() {
         let mut stacks = LiveStacks::default();
         stacks.add(live(1, 100));
-        let agree = |stacks: &mut LiveStacks, ms: u64| stacks.agree(Tid(1), Timestamp(ms * MS));
+        let agree = |stacks: &mut LiveStacks, ms: u64| {
+            stacks.agree(Tid(1), Timestamp(ms * MS - 1), Timestamp(ms * MS))
+        };
         assert!(!(0..100).any(|_| agree(&mut stacks, 100)), "one reading is one");
-        assert_eq!((101..107).map(|ms| agree(&mut stacks, ms)).filter(|trusted| *trusted).count(), 2);
+        let trusted_after =
+            |stacks: &mut LiveStacks, from: u64| (1..200).find(|more| agree(stacks, from + more)).unwrap();
+        assert_eq!(trusted_after(&mut stacks, 100), 7, "with the one before");
         assert!(agree(&mut stacks, 107));
-        stacks.contradict(Tid(1), Timestamp(108 * MS));
-        assert!(!agree(&mut stacks, 300));
-        assert!(!stacks.agree(Tid(2), Timestamp(1)), "nothing was read of it");
+        for (ms, expected) in [(1000, 16), (2000, 32), (3000, 64), (4000, 128), (5000, 128)] {
+            stacks.contradict(Tid(1), Timestamp(ms * MS));
+            assert_eq!(trusted_after(&mut stacks, ms), expected, "a contradiction at {ms} ms");
+        }
+        assert_eq!((1..=100).filter(|more| agree(&mut stacks, 6000 + more)).count(), 100);
+        stacks.contradict(Tid(1), Timestamp(7000 * MS));
+        assert_eq!(trusted_after(&mut stacks, 7000), 16, "it is long ago that there was one");
+        assert!(!stacks.agree(Tid(2), Timestamp(0), Timestamp(1)), "nothing was read of it");
+    }
+
+    #[test]
+    fn readings_of_a_thread_that_waits_are_one() {
+        let mut stacks = LiveStacks::default();
+        stacks.add(live(1, 100));
+        let mut agree =
+            |sampled: u64, read: u64| stacks.agree(Tid(1), Timestamp(sampled * MS), Timestamp(read * MS));
+        assert!(!(101..200).any(|read| agree(100, read)), "it was sampled once");
+        assert!(!(201..300).any(|read| agree(read + 1, read)), "nothing was read after the sample");
+        assert_eq!((0..10).filter(|more| agree(300 + 2 * more, 301 + 2 * more)).count(), 4);
     }
 
     #[test]

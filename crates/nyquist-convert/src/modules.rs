@@ -98,20 +98,37 @@ type Key = (MappedFile, String);
 /// The modules that several stores share.
 #[derive(Debug, Default)]
 struct Opened {
-    modules: Mutex<FxHashMap<Key, Arc<Module>>>,
+    modules: Mutex<Modules>,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
+
+/// Modules by what the kernel says of them, and by the files that they were read from: of one file it may say this or that.
+#[derive(Debug, Default)]
+struct Modules {
+    by_key: FxHashMap<Key, Arc<Module>>,
+    by_file: FxHashMap<(FileState, String), Arc<Module>>,
+}
+
+/// A file as it was when it was opened: device, inode, size, and when it was changed last, in seconds and nanoseconds.
+type FileState = (u64, u64, u64, i64, i64);
 
 impl Opened {
     /// The module of a mapping, which is opened if none of the stores has done that yet.
     fn module(&self, key: &Key, open: impl FnOnce() -> Module) -> Arc<Module> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.get(key) {
+        if let Some(module) = modules.by_key.get(key) {
             return Arc::clone(module);
         }
-        let module = Arc::new(open());
-        modules.insert(key.clone(), Arc::clone(&module));
+        let opened = Arc::new(open());
+        let module = match opened.file_state() {
+            Some(state) => {
+                let same = modules.by_file.entry((state, opened.path.clone())).or_insert(opened);
+                Arc::clone(same)
+            }
+            None => opened,
+        };
+        modules.by_key.insert(key.clone(), Arc::clone(&module));
         module
     }
 }
@@ -363,6 +380,13 @@ impl Module {
         })
     }
 
+    /// The file that the module was read from, as it is now.
+    fn file_state(&self) -> Option<FileState> {
+        let Bytes::File(source) = &self.bytes else { return None };
+        let file = source.file().metadata().ok()?;
+        Some((file.dev(), file.ino(), file.size(), file.ctime(), file.ctime_nsec()))
+    }
+
     /// Where the image base is, given a mapping of the module.
     pub(crate) fn base(&self, mapping: &Mapping) -> Avma {
         let start = mapping.start;
@@ -558,6 +582,18 @@ mod tests {
         assert_eq!(lib.breakpad_id.len(), 33);
         assert_eq!(lib.arch.as_deref(), Some("x86_64"));
         assert!(store.get(first).unwind().is_some());
+    }
+
+    #[test]
+    fn a_file_of_which_the_kernel_says_now_this_now_that_is_opened_once() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        // What is mapped before a recording begins is said without the inode's generation.
+        let [first, second] = [0, 7].map(|generation| {
+            let identity = MappedFile::Inode { major: 0, minor: 0, inode: number, generation };
+            store.of_mapping(&mapping(&path, identity)).unwrap()
+        });
+        assert!(std::ptr::eq(store.get(first), store.get(second)));
     }
 
     #[test]

@@ -8,7 +8,9 @@ use nyquist_profile::{
     CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, Profile, ProfileBuilder, Source, Stack,
     StackId,
 };
-use nyquist_symbols::{AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols};
+use nyquist_symbols::{
+    AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
+};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -124,7 +126,7 @@ impl<'a> Symbolicator<'a> {
         if let Kernel::Read(kernel) = &self.kernel {
             add_kernel_infos(&mut self.infos, sources, &addresses, kernel, threads);
             let kernels = sources.iter().filter(|source| reads_kernel && has_kernel(source));
-            libs.extend(kernels.filter_map(|(lib, _)| kernel_report(*lib, kernel)));
+            libs.extend(kernels.filter_map(|(lib, source)| kernel_report(*lib, source, kernel)));
         }
         let profile = self.rebuild(profile, sources, !progress.cancel.load(Ordering::Relaxed));
         Symbolicated { profile, libs, kernel_error }
@@ -329,10 +331,15 @@ fn named_by(gone: &PerfMap, address: Avma, info: AddressInfo) -> AddressInfo {
     }
 }
 
-/// Where the kernel's debug info was found.
-fn kernel_report(lib: LibId, kernel: &KernelSymbols) -> Option<LibReport> {
-    let found = kernel.debug_info()?;
-    let file = found.debug_file.as_ref().or(found.binary.as_ref())?;
+/// Where the debug info of the kernel, or of one of its modules, was found.
+fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Option<LibReport> {
+    let LibSource::Kernel { base, .. } = source else { return None };
+    let found = kernel.debug_info_at(*base)?;
+    let is_used = |attempt: &&Attempt| {
+        attempt.outcome == Outcome::Used && matches!(attempt.wanted, Wanted::Binary | Wanted::DebugFile)
+    };
+    // A debug file is looked for after the binary, and what is unpacked comes last.
+    let file = found.tried.iter().rfind(is_used)?;
     Some(LibReport { lib, symbols_from: Some(file.path.clone()), tried: found.tried.clone() })
 }
 

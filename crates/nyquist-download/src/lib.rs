@@ -7,11 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod cabinet;
 mod cache_file;
 mod debuginfod;
 mod downloads;
 mod observer;
 mod perf_archive;
+mod pointer;
 mod request;
 mod symbol_path;
 mod symbol_store;

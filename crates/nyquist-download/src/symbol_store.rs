@@ -2,12 +2,15 @@
 //! (<https://learn.microsoft.com/windows-hardware/drivers/debugger/symstore-folder-tree>; Breakpad's
 //! `docs/symbol_files.md` and `SimpleSymbolSupplier`).
 
+use crate::cabinet::{self, CabinetError};
 use crate::cache_file::{Owner, PendingFile, entries, is_abandoned, remove, remove_empty_folders, renew};
 use crate::debuginfod::encoded;
+use crate::pointer::{self, Pointer};
 use crate::transfer::{Address, Client};
 use crate::{Limits, Observer, PathElement};
 use nyquist_symbols::{Fetched, Outcome, RemoteFile};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 /// The bytes that downloads have by default, all together.
@@ -15,6 +18,9 @@ const DEFAULT_QUOTA: u64 = 4 << 30;
 
 /// How deep the files of a store are: `NAME/ID/FILE`, and one more in a store of two tiers.
 const DEPTH: usize = 3;
+
+/// What stands in the place of a file that is elsewhere.
+const POINTER: &str = "file.ptr";
 
 /// How often a connection that broke is tried again.
 const RETRIES: u32 = 1;
@@ -54,6 +60,17 @@ pub struct SymbolStores {
     owner: Owner,
     own_folder: Option<PathBuf>,
     quota: u64,
+    max_bytes: u64,
+    /// Where files of folders that are compressed are expanded to.
+    expanded: Option<PathBuf>,
+}
+
+/// What one file is fetched with: how to look into it, whom to tell, and what was tried.
+struct Asking<'a> {
+    stored: &'a StoredFile,
+    check: &'a dyn Fn(&Path) -> Outcome,
+    observer: &'a dyn Observer,
+    tried: Vec<(PathBuf, Outcome)>,
 }
 
 /// One place, in the order in which they are asked.
@@ -77,7 +94,8 @@ impl SymbolStores {
         let quota = if config.quota > 0 { config.quota } else { DEFAULT_QUOTA };
         let client = Client::new(config.limits, Vec::new(), RETRIES);
         let own_folder = config.own_folder.clone();
-        Some(Self { windows, breakpad, client, owner: config.owner, own_folder, quota })
+        let (max_bytes, expanded) = (config.limits.max_bytes, config.windows_cache.clone());
+        Some(Self { windows, breakpad, client, owner: config.owner, own_folder, quota, max_bytes, expanded })
     }
 
     /// Gets a file. Those of debuginfod are not there.
@@ -87,86 +105,212 @@ impl SymbolStores {
         check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
     ) -> Fetched {
-        let mut fetched = Fetched::default();
-        let Some(stored) = StoredFile::of(file) else { return fetched };
+        let Some(stored) = StoredFile::of(file) else { return Fetched::default() };
         let places = if stored.is_breakpad { &self.breakpad } else { &self.windows };
-        for place in places {
-            let found = match place {
-                Place::Folder(folder) => in_folder(folder, &stored, check, &mut fetched),
-                Place::Server { url, caches } => {
-                    self.on_server(url, caches, &stored, check, observer, &mut fetched)
-                }
-            };
-            if found.is_some() {
-                fetched.path = found;
-                return fetched;
-            }
-        }
-        fetched
+        let mut asking = Asking { stored: &stored, check, observer, tried: Vec::new() };
+        let path = places.iter().find_map(|place| match place {
+            Place::Folder(folder) => self.in_folder(folder, self.expanded.as_deref(), &mut asking),
+            Place::Server { url, caches } => self.on_server(url, caches, &mut asking),
+        });
+        Fetched { path, tried: asking.tried }
     }
 
-    fn on_server(
-        &self,
-        server: &str,
-        caches: &[PathBuf],
-        stored: &StoredFile,
-        check: &dyn Fn(&Path) -> Outcome,
-        observer: &dyn Observer,
-        fetched: &mut Fetched,
-    ) -> Option<PathBuf> {
-        for cache in caches {
-            if let Some(path) = in_folder(cache, stored, check, fetched) {
-                return Some(path);
-            }
+    /// Looks for a file in a folder: as a store has it, as one of two tiers has it, and by its name alone; then for its
+    /// compressed form, which is expanded into the folder `expanded`, and for what says where it is.
+    fn in_folder(&self, folder: &Path, expanded: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
+        let stored = asking.stored;
+        let mut in_store = vec![folder.join(&stored.path)];
+        if folder.join("index2.txt").exists() {
+            in_store.extend(stored.in_two_tiers().map(|path| folder.join(path)));
         }
-        let cache = caches.first()?;
-        let target = cache.join(&stored.path);
-        let url = format!("{server}/{}", encoded(&stored.path));
-        let result = self.download(server, url.clone(), &target, check, observer);
-        let (outcome, path) = match result {
-            Ok(outcome) => (outcome.clone(), (outcome == Outcome::Used).then_some(target)),
-            Err(error) => (Outcome::Unreadable(format!("cannot be kept: {error}")), None),
+        let by_name = folder.join(&stored.name);
+        if let Some(path) = in_store.iter().chain([&by_name]).find_map(|path| asking.look(path)) {
+            return Some(path);
+        }
+        if stored.is_breakpad {
+            return None;
+        }
+        let packed = in_store.iter().chain([&by_name]).filter_map(|path| compressed(path));
+        let packed: Vec<_> = packed.filter(|path| path.is_file()).collect();
+        if let Some(path) = packed.iter().find_map(|packed| self.expand(packed, expanded, asking)) {
+            return Some(path);
+        }
+        let pointer = in_store.iter().map(|path| path.with_file_name(POINTER)).find(|path| path.is_file())?;
+        let text = read_pointer(&File::open(&pointer).ok()?);
+        asking.follow(pointer, &text)
+    }
+
+    /// Expands a compressed file into a cache, unless it is there already.
+    fn expand(&self, packed: &Path, cache: Option<&Path>, asking: &mut Asking<'_>) -> Option<PathBuf> {
+        let Some(cache) = cache else {
+            let text = "it is compressed, and there is no folder to expand it to (--windows-symbol-cache)";
+            asking.tried.push((packed.to_owned(), Outcome::Unreadable(text.to_owned())));
+            return None;
         };
-        fetched.tried.push((PathBuf::from(url), outcome));
-        let is_own = self.own_folder.as_ref().is_some_and(|own| cache.starts_with(own));
-        if is_own && path.is_some() {
+        let target = cache.join(&asking.stored.path);
+        if target.is_file() && (asking.check)(&target) == Outcome::Used {
+            return asking.look(&target);
+        }
+        let opened = File::open(packed).map_err(|error| Outcome::Unreadable(error.to_string()));
+        let expanded = opened.and_then(|packed| self.expanded(&packed, &target));
+        let outcome = expanded.map_or_else(|outcome| outcome, |pending| asking.keep(pending));
+        self.settle(packed.to_owned(), outcome, &target, cache, asking)
+    }
+
+    /// Notes what came of a file that was to become `target` in a cache, and makes room there. Gives `target` if it is
+    /// there.
+    fn settle(
+        &self,
+        from: PathBuf,
+        outcome: Outcome,
+        target: &Path,
+        cache: &Path,
+        asking: &mut Asking<'_>,
+    ) -> Option<PathBuf> {
+        let is_used = outcome == Outcome::Used;
+        asking.tried.push((from, outcome));
+        if !is_used {
+            // The folders that were made for it are not left behind.
+            remove_empty_folders(target, cache);
+            return None;
+        }
+        if self.own_folder.as_ref().is_some_and(|own| cache.starts_with(own)) {
             // A cache that cannot be kept small can still be used.
             let _ = make_room(cache, self.quota);
         }
-        path
+        Some(target.to_owned())
     }
 
+    fn on_server(&self, server: &str, caches: &[PathBuf], asking: &mut Asking<'_>) -> Option<PathBuf> {
+        let found = caches.iter().find_map(|cache| self.in_folder(cache, Some(cache), asking));
+        if found.is_some() {
+            return found;
+        }
+        let cache = caches.first()?;
+        let stored = asking.stored;
+        let target = cache.join(&stored.path);
+        let mut forms = vec![(stored.path.clone(), Form::Plain)];
+        if !stored.is_breakpad {
+            forms.extend(stored.compressed().map(|path| (path, Form::Compressed)));
+            forms.push((stored.pointer(), Form::Pointer));
+        }
+        for (path, form) in forms {
+            let url = format!("{server}/{}", encoded(&path));
+            let pending = match self.download(server, url.clone(), &target, asking.observer) {
+                Ok(pending) => pending,
+                // Only a server that has nothing under one name is asked for another.
+                Err(Outcome::Missing) => {
+                    self.settle(url.into(), Outcome::Missing, &target, cache, asking);
+                    continue;
+                }
+                Err(outcome) => return self.settle(url.into(), outcome, &target, cache, asking),
+            };
+            if form == Form::Pointer {
+                let text = read_pointer(&pending.file);
+                drop(pending);
+                remove_empty_folders(&target, cache);
+                return asking.follow(url.into(), &text);
+            }
+            let whole = match form {
+                Form::Compressed => {
+                    let whole = self.expanded(&pending.file, &target);
+                    drop(pending);
+                    whole
+                }
+                _ => Ok(pending),
+            };
+            let outcome = whole.map_or_else(|outcome| outcome, |whole| asking.keep(whole));
+            return self.settle(url.into(), outcome, &target, cache, asking);
+        }
+        None
+    }
+
+    /// What a compressed file has in it, to become `target`.
+    fn expanded(&self, mut packed: &File, target: &Path) -> Result<PendingFile, Outcome> {
+        let mut expand = || -> Result<PendingFile, CabinetError> {
+            let pending = PendingFile::create(target, self.owner)?;
+            packed.rewind()?;
+            cabinet::expand(packed, &pending.file, self.max_bytes)?;
+            Ok(pending)
+        };
+        expand().map_err(|error| Outcome::Unreadable(error.to_string()))
+    }
+
+    /// Downloads what is to become `target`.
     fn download(
         &self,
         server: &str,
         url: String,
         target: &Path,
-        check: &dyn Fn(&Path) -> Outcome,
         observer: &dyn Observer,
-    ) -> io::Result<Outcome> {
-        let mut pending = PendingFile::create(target, self.owner)?;
+    ) -> Result<PendingFile, Outcome> {
+        let mut pending = PendingFile::create(target, self.owner)
+            .map_err(|error| Outcome::Unreadable(format!("cannot be kept: {error}")))?;
         let address = Address { server: server.to_owned(), url };
         let race = self.client.get(&[address], &mut pending.file, observer);
-        if let Some((_, failure)) = race.failures.into_iter().next_back().filter(|_| race.winner.is_none()) {
-            drop(pending);
-            // The folders that were made for it are not left behind.
-            remove_empty_folders(target, top_of(target));
-            return Ok(crate::debuginfod::outcome_of(&failure));
+        match race.failures.into_iter().next_back().filter(|_| race.winner.is_none()) {
+            Some((_, failure)) => Err(crate::debuginfod::outcome_of(&failure)),
+            None => Ok(pending),
         }
-        let outcome = check(&pending.path);
-        if outcome == Outcome::Used {
-            pending.keep(0o644)?;
-        } else {
-            drop(pending);
-            remove_empty_folders(target, top_of(target));
-        }
-        Ok(outcome)
     }
 }
 
-/// The cache's folder above a file `NAME/ID/FILE`.
-fn top_of(target: &Path) -> &Path {
-    target.ancestors().nth(DEPTH).unwrap_or(target)
+impl Asking<'_> {
+    /// Looks into a file, if there is one, and notes what it is.
+    fn look(&mut self, path: &Path) -> Option<PathBuf> {
+        let outcome = if path.is_file() { (self.check)(path) } else { Outcome::Missing };
+        let is_used = outcome == Outcome::Used;
+        self.tried.push((path.to_owned(), outcome));
+        if is_used {
+            renew(path);
+        }
+        is_used.then(|| path.to_owned())
+    }
+
+    /// Looks into a file that was got, and keeps it if it is the right one.
+    fn keep(&self, pending: PendingFile) -> Outcome {
+        match (self.check)(&pending.path) {
+            Outcome::Used => match pending.keep(0o644) {
+                Ok(()) => Outcome::Used,
+                Err(error) => Outcome::Unreadable(format!("cannot be kept: {error}")),
+            },
+            outcome => outcome,
+        }
+    }
+
+    /// Goes where a pointer leads.
+    fn follow(&mut self, pointer: PathBuf, text: &[u8]) -> Option<PathBuf> {
+        match Pointer::parse(text) {
+            Pointer::Path(path) => self.look(&path),
+            Pointer::Nowhere(reason) => {
+                self.tried.push((pointer, Outcome::Unreadable(reason)));
+                None
+            }
+        }
+    }
+}
+
+/// The forms in which a server may have a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Compressed,
+    Pointer,
+}
+
+fn read_pointer(mut file: &File) -> Vec<u8> {
+    let mut text = Vec::new();
+    // What cannot be read says nothing.
+    let _ = file.rewind().and_then(|()| file.take(pointer::MAX_SIZE).read_to_end(&mut text));
+    text
+}
+
+/// The path of the compressed form: the last letter is an underscore.
+fn compressed(path: &Path) -> Option<PathBuf> {
+    let mut path = path.to_str()?.to_owned();
+    path.pop()?;
+    path.push('_');
+    Some(PathBuf::from(path))
 }
 
 fn windows_places(config: &StoreConfig) -> Vec<Place> {
@@ -245,41 +389,16 @@ impl StoredFile {
         Some(format!("{first}/{}", self.path))
     }
 
-    /// The name of the compressed form: the last letter is an underscore.
+    /// The path of the compressed form.
     fn compressed(&self) -> Option<String> {
-        let mut path = self.path.clone();
-        path.pop()?;
-        path.push('_');
-        Some(path)
+        compressed(Path::new(&self.path)).map(|path| path.to_string_lossy().into_owned())
     }
-}
 
-/// Looks for a file in a folder: as a store has it, as one of two tiers has it, and by its name alone.
-fn in_folder(
-    folder: &Path,
-    stored: &StoredFile,
-    check: &dyn Fn(&Path) -> Outcome,
-    fetched: &mut Fetched,
-) -> Option<PathBuf> {
-    let mut paths = vec![folder.join(&stored.path)];
-    if folder.join("index2.txt").exists() {
-        paths.extend(stored.in_two_tiers().map(|path| folder.join(path)));
+    /// The path of what says where the file is.
+    fn pointer(&self) -> String {
+        let folder = self.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        format!("{folder}/{POINTER}")
     }
-    paths.push(folder.join(&stored.name));
-    for path in paths {
-        let outcome = if path.is_file() { check(&path) } else { Outcome::Missing };
-        let is_used = outcome == Outcome::Used;
-        fetched.tried.push((path.clone(), outcome));
-        if is_used {
-            renew(&path);
-            return Some(path);
-        }
-    }
-    if let Some(path) = stored.compressed().map(|path| folder.join(path)).filter(|path| path.is_file()) {
-        let text = "compressed symbol files cannot be read: expand it with `expand` or `cabextract`";
-        fetched.tried.push((path, Outcome::Unreadable(text.to_owned())));
-    }
-    None
 }
 
 /// Removes what was not used for longest until the rest has at most `quota` bytes.

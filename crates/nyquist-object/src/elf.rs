@@ -43,12 +43,19 @@ pub struct Section {
     pub size: u64,
     /// `sh_link`: the index of a related section, as a symbol table's strings.
     pub link: u32,
+    /// `sh_info`: of relocations the index of the section that they are for.
+    pub info: u32,
 }
 
 impl Section {
     /// Whether the section is code.
     pub fn is_code(&self) -> bool {
         self.flags & elf::SHF_EXECINSTR.0 != 0
+    }
+
+    /// Whether the section is loaded into memory.
+    pub fn is_loaded(&self) -> bool {
+        self.flags & elf::SHF_ALLOC.0 != 0
     }
 
     /// Whether the file holds bytes for the section.
@@ -344,6 +351,7 @@ fn read_section<H: FileHeader<Endian = Endianness>>(
         offset: FileOffset(header.sh_offset(endian).into()),
         size: header.sh_size(endian).into(),
         link: header.sh_link(endian),
+        info: header.sh_info(endian),
     }
 }
 

@@ -16,10 +16,12 @@ mod debug_link;
 mod dynamic;
 pub mod elf;
 mod error;
+pub mod go;
 mod id;
 pub mod macho;
 mod mapping;
 pub mod pe;
+mod placed;
 mod source;
 mod text_hash;
 
@@ -34,4 +36,5 @@ pub use id::{BuildId, DebugId, FileIdentity, MachUuid, ModuleId, PeCodeId, PeId}
 pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use pe::Pe;
+pub use placed::placed;
 pub use source::{ByteSource, FileSource};

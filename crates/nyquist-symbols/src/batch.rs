@@ -1,9 +1,9 @@
 //! Many addresses of many modules at once, every unit of debug info a job of its own.
 
-use crate::dwarf::{self, Scratch};
+use crate::dwarf::Scratch;
 use crate::symbol_table::Function;
 use crate::{AddressInfo, ModuleSymbols, Origin, Reason};
-use nyquist_object::RelativeAddress;
+use nyquist_object::{RelativeAddress, Svma};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::sync::OnceLock;
@@ -18,6 +18,9 @@ pub struct Batch<'a> {
     pub addresses: &'a [RelativeAddress],
 }
 
+/// How many addresses in no unit are a job.
+const UNCOVERED_A_JOB: usize = 1024;
+
 /// Answers for the addresses of many modules, all units of all modules sharing the threads. `done` counts the
 /// different addresses that have been answered.
 ///
@@ -29,39 +32,42 @@ pub fn symbolicate(
     done: &AtomicUsize,
 ) -> Vec<Vec<AddressInfo>> {
     let prepared = in_parallel(batches.len(), threads, |index, _| Prepared::new(batches[index]));
+    // The symbol tables of a module are read beside the list of its units.
+    in_parallel(prepared.len() * 2, threads, |index, _| match index % 2 {
+        0 => prepared[index / 2].find_units(),
+        _ => prepared[index / 2].read_tables(),
+    });
     let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(Prepared::jobs).collect();
     // The largest jobs come first, so that no thread is left alone with one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
     in_parallel(jobs.len(), threads, |index, scratch| {
-        let Job { module, unit } = jobs[index];
-        if !cancel.load(Ordering::Relaxed) {
-            let _ = unit.found.set(module.debug_info(unit.offset, &unit.wanted, scratch));
-        }
-        done.fetch_add(unit.wanted.len(), Ordering::Relaxed);
+        jobs[index].run(cancel, scratch);
+        done.fetch_add(jobs[index].unit.wanted.len(), Ordering::Relaxed);
     });
     let known = prepared.iter().flat_map(|prepared| &prepared.known).flatten().count();
     done.fetch_add(known, Ordering::Relaxed);
-    let answers = prepared.into_iter().zip(batches);
-    answers.map(|(prepared, batch)| prepared.into_answers(batch.addresses)).collect()
+    prepared.into_iter().map(Prepared::into_answers).collect()
 }
 
-/// A module's addresses, sorted, with what the symbol tables say, and cut by unit.
+/// A module's addresses, sorted and cut by unit.
 struct Prepared<'a> {
     module: &'a ModuleSymbols,
+    /// Each once, ascending.
     addresses: Vec<RelativeAddress>,
-    /// The answers that were kept from earlier; nothing else is known of these addresses.
+    /// For each address that is asked for, its number among `addresses`.
+    numbers: Vec<u32>,
+    /// The answers that were kept from earlier; nothing else is looked up of these addresses.
     known: Vec<Option<AddressInfo>>,
-    functions: Vec<Option<(usize, usize)>>,
-    units: Vec<UnitWork>,
+    units: OnceLock<Vec<UnitWork>>,
 }
 
-/// The addresses of one unit.
+/// The addresses of one unit, or some that are in none.
 struct UnitWork {
-    offset: u64,
+    unit: Option<u64>,
     /// Their numbers among the module's addresses.
     numbers: Vec<usize>,
     wanted: Vec<u64>,
-    found: OnceLock<Vec<dwarf::Found>>,
+    answers: OnceLock<Vec<AddressInfo>>,
 }
 
 #[derive(Clone, Copy)]
@@ -70,98 +76,141 @@ struct Job<'a> {
     unit: &'a UnitWork,
 }
 
+impl Job<'_> {
+    fn run(&self, cancel: &AtomicBool, scratch: &mut Scratch) {
+        let Self { module, unit } = *self;
+        if unit.unit.is_none() || !cancel.load(Ordering::Relaxed) {
+            let _ = unit.answers.set(answers(module, unit.unit, &unit.wanted, scratch));
+        }
+    }
+}
+
 impl<'a> Prepared<'a> {
     fn new(batch: Batch<'a>) -> Self {
-        let mut addresses = batch.addresses.to_vec();
-        addresses.sort_unstable();
-        addresses.dedup();
-        let module = batch.module;
-        let mut units: FxHashMap<u64, UnitWork> = FxHashMap::default();
-        let mut functions = Vec::with_capacity(addresses.len());
-        let known = module.known(&addresses);
-        for (number, &address) in addresses.iter().enumerate() {
-            if known[number].is_some() {
-                functions.push(None);
-                continue;
+        let mut asked: Vec<_> = batch.addresses.iter().copied().zip(0_u32..).collect();
+        asked.sort_unstable();
+        let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(asked.len());
+        let mut numbers = vec![0; asked.len()];
+        for (address, position) in asked {
+            if addresses.last() != Some(&address) {
+                addresses.push(address);
             }
-            let svma = module.svma(address);
-            functions.push(module.find_function(svma));
-            if let Some(offset) = module.unit_of(svma) {
-                let unit = units.entry(offset).or_insert_with(|| UnitWork::new(offset));
-                unit.numbers.push(number);
-                unit.wanted.push(svma.0);
+            numbers[position as usize] = addresses.len() as u32 - 1;
+        }
+        let known = batch.module.known(&addresses);
+        Self { module: batch.module, addresses, numbers, known, units: OnceLock::new() }
+    }
+
+    /// The addresses that are not known, with their numbers.
+    fn open(&self) -> impl Iterator<Item = (usize, RelativeAddress)> {
+        let all = self.addresses.iter().copied().enumerate();
+        all.filter(|&(number, _)| self.known[number].is_none())
+    }
+
+    fn read_tables(&self) {
+        if let Some((_, address)) = self.open().next() {
+            self.module.find_function(self.module.svma(address));
+        }
+    }
+
+    fn find_units(&self) {
+        let mut units: FxHashMap<u64, UnitWork> = FxHashMap::default();
+        let mut uncovered: Vec<UnitWork> = Vec::new();
+        for (number, address) in self.open() {
+            let svma = self.module.svma(address);
+            match self.module.unit_of(svma) {
+                Some(unit) => {
+                    units.entry(unit).or_insert_with(|| UnitWork::new(Some(unit))).push(number, svma);
+                }
+                None => {
+                    if uncovered.last().is_none_or(|work| work.wanted.len() == UNCOVERED_A_JOB) {
+                        uncovered.push(UnitWork::new(None));
+                    }
+                    if let Some(work) = uncovered.last_mut() {
+                        work.push(number, svma);
+                    }
+                }
             }
         }
-        Self { module, addresses, known, functions, units: units.into_values().collect() }
+        let _ = self.units.set(units.into_values().chain(uncovered).collect());
     }
 
     fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
-        self.units.iter().map(|unit| Job { module: self.module, unit })
+        self.units.get().into_iter().flatten().map(|unit| Job { module: self.module, unit })
     }
 
-    fn into_answers(self, wanted: &[RelativeAddress]) -> Vec<AddressInfo> {
-        let mut found: Vec<Option<dwarf::Found>> = Vec::new();
-        found.resize_with(self.addresses.len(), || None);
-        let mut cancelled = Vec::new();
-        for unit in self.units {
-            match unit.found.into_inner() {
-                Some(of_unit) => {
-                    let answers = unit.numbers.into_iter().zip(of_unit);
-                    answers.for_each(|(number, of)| found[number] = Some(of));
-                }
-                None => cancelled.extend(unit.numbers),
-            }
-        }
-        let mut last: Option<((usize, usize), Option<Function>)> = None;
+    fn into_answers(self) -> Vec<AddressInfo> {
         let mut is_new: Vec<bool> = self.known.iter().map(Option::is_none).collect();
-        let looked_up = self.functions.iter().zip(found).zip(self.known);
-        let answers = looked_up.map(|((&at, found), known)| {
-            if let Some(known) = known {
-                return known;
-            }
-            let function = at.and_then(|at| match &last {
-                Some((known, function)) if *known == at => function.clone(),
-                _ => last.insert((at, self.module.function_at(at))).1.clone(),
+        let mut answers = self.known;
+        for work in self.units.into_inner().unwrap_or_default() {
+            let of_unit = work.answers.into_inner().unwrap_or_else(|| {
+                work.numbers.iter().for_each(|&number| is_new[number] = false);
+                cancelled(self.module, &work.wanted)
             });
-            self.module.answer(function, found)
-        });
-        let mut answers: Vec<AddressInfo> = answers.collect();
-        for number in cancelled {
-            is_new[number] = false;
-            if let Origin::Unknown(reason) = &mut answers[number].origin {
-                *reason = Reason::Cancelled;
+            for (number, answer) in work.numbers.into_iter().zip(of_unit) {
+                answers[number] = Some(answer);
             }
         }
         let new = self.addresses.iter().zip(&answers).zip(is_new).filter(|(_, is_new)| *is_new);
-        self.module.keep(new.map(|((address, info), _)| (*address, info)));
-        in_order_of(wanted, &self.addresses, answers)
+        self.module.keep(new.filter_map(|((address, info), _)| Some((*address, info.as_ref()?))));
+        in_order_of(&self.numbers, answers)
     }
 }
 
-/// Hands the answers for `addresses`, which are sorted, to all that asked for them. Each is moved to where it is
-/// used last, and copied elsewhere.
-fn in_order_of(
-    wanted: &[RelativeAddress],
-    addresses: &[RelativeAddress],
-    answers: Vec<AddressInfo>,
+/// Answers for `wanted`, sorted addresses of the unit or of none.
+fn answers(
+    module: &ModuleSymbols,
+    unit: Option<u64>,
+    wanted: &[u64],
+    scratch: &mut Scratch,
 ) -> Vec<AddressInfo> {
-    let number = |address| addresses.binary_search(address).ok();
-    let numbers: Vec<usize> = wanted.iter().filter_map(number).collect();
-    let mut uses = vec![0_usize; answers.len()];
-    for &number in &numbers {
-        uses[number] += 1;
+    let found = unit.map(|unit| module.debug_info(unit, wanted, scratch));
+    let mut found = found.unwrap_or_default().into_iter();
+    let mut last: Option<((usize, usize), Option<Function>)> = None;
+    let answers = wanted.iter().map(|&address| {
+        let function = module.find_function(Svma(address)).and_then(|at| match &last {
+            Some((known, function)) if *known == at => function.clone(),
+            _ => last.insert((at, module.function_at(at))).1.clone(),
+        });
+        module.answer(function, found.next())
+    });
+    answers.collect()
+}
+
+/// What is known without debug info of addresses whose turn has not come.
+fn cancelled(module: &ModuleSymbols, wanted: &[u64]) -> Vec<AddressInfo> {
+    let mut answers = answers(module, None, wanted, &mut Scratch::default());
+    for answer in &mut answers {
+        if let Origin::Unknown(reason) = &mut answer.origin {
+            *reason = Reason::Cancelled;
+        }
     }
-    let mut answers: Vec<Option<AddressInfo>> = answers.into_iter().map(Some).collect();
-    let give = |number: usize| {
+    answers
+}
+
+/// Hands the answers to all that asked for them, by their numbers. Each is moved to where it is used last, and copied
+/// elsewhere.
+fn in_order_of(numbers: &[u32], mut answers: Vec<Option<AddressInfo>>) -> Vec<AddressInfo> {
+    let mut uses = vec![0_u32; answers.len()];
+    for &number in numbers {
+        uses[number as usize] += 1;
+    }
+    let give = |&number: &u32| {
+        let number = number as usize;
         uses[number] -= 1;
         if uses[number] == 0 { answers[number].take() } else { answers[number].clone() }
     };
-    numbers.into_iter().filter_map(give).collect()
+    numbers.iter().filter_map(give).collect()
 }
 
 impl UnitWork {
-    fn new(offset: u64) -> Self {
-        Self { offset, numbers: Vec::new(), wanted: Vec::new(), found: OnceLock::new() }
+    fn new(unit: Option<u64>) -> Self {
+        Self { unit, numbers: Vec::new(), wanted: Vec::new(), answers: OnceLock::new() }
+    }
+
+    fn push(&mut self, number: usize, address: Svma) {
+        self.numbers.push(number);
+        self.wanted.push(address.0);
     }
 }
 

@@ -2,34 +2,45 @@
 //! inlined calls of its debug info where that is here.
 
 use crate::kernel_image::{Anchors, KernelImage};
+use crate::kernel_modules::{ModuleFiles, PlacedModule};
+use crate::kernel_running::Unkept;
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
 /// The name that the kernel itself goes by.
-const KERNEL: &str = "vmlinux";
+pub(crate) const KERNEL: &str = "vmlinux";
 
 /// The longest line that is read; symbol names are shorter than 512 bytes.
 const MAX_LINE: u64 = 64 << 10;
 
 /// The functions of the running kernel and its modules.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct KernelSymbols {
     /// By address.
-    functions: Vec<Function>,
-    /// All names, one after the other.
-    names: String,
+    pub(crate) functions: Vec<Function>,
+    /// Bytes with all names in them.
+    pub(crate) names: Vec<u8>,
+    /// The names of the functions' modules, by their numbers.
+    pub(crate) module_names: Vec<Arc<str>>,
     /// By the start of their code.
-    modules: Vec<KernelModule>,
-    build_id: Option<BuildId>,
+    pub(crate) modules: Vec<KernelModule>,
+    pub(crate) build_id: Option<BuildId>,
     /// Where its code begins in memory.
-    anchors: Anchors,
-    image: Option<KernelImage>,
+    pub(crate) anchors: Anchors,
+    pub(crate) image: Option<KernelImage>,
+    pub(crate) module_files: Option<ModuleFiles>,
+    /// The file of each module, once one of its addresses has been asked for.
+    pub(crate) placed: Vec<OnceLock<Option<PlacedModule>>>,
+    /// The way to all symbols, where these are those that are kept.
+    pub(crate) unkept: Option<Unkept>,
 }
 
 /// A part of the kernel that was linked on its own.
@@ -56,12 +67,12 @@ pub enum KernelError {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Function {
-    start: u64,
+pub(crate) struct Function {
+    pub(crate) start: u64,
     /// Where its name begins in all names, and its length.
-    name: (u32, u16),
+    pub(crate) name: (u32, u16),
     /// Its module's number.
-    module: u16,
+    pub(crate) module: u16,
 }
 
 /// One line of `/proc/kallsyms`: an address, a type as nm prints it, a name, and a module in brackets.
@@ -99,34 +110,85 @@ impl KernelSymbols {
         Self { image, ..self }
     }
 
-    /// What was found of the debug info.
+    /// Looks for the debug info of modules, too, each when one of its addresses is asked for: in the packages and folders of
+    /// this release below `root` (`/`), and where `finder` looks. A module's build id and where its sections are loaded
+    /// are taken from `/sys/module` there; without them its file is not used. Nothing is downloaded.
+    #[must_use]
+    pub fn with_module_files(self, finder: &Finder, root: &Path, release: &str) -> Self {
+        let placed = self.modules.iter().map(|_| OnceLock::new()).collect();
+        Self { module_files: Some(ModuleFiles::new(finder, root, release)), placed, ..self }
+    }
+
+    /// What was found of the kernel's own debug info.
     pub fn debug_info(&self) -> Option<&Found> {
         self.image.as_ref().map(KernelImage::found)
+    }
+
+    /// What was found of the debug info of the module that an address is in, or of the kernel itself, as far as it has been
+    /// asked for.
+    pub fn debug_info_at(&self, address: Avma) -> Option<&Found> {
+        match self.module_number(address) {
+            Some(number) if !self.is_kernel(number) => {
+                Some(self.placed.get(number)?.get()?.as_ref()?.found())
+            }
+            _ => self.debug_info(),
+        }
     }
 
     /// What is known of each of `addresses`, in their order: as of [`KernelSymbols::lookup`], and the files, lines and
     /// inlined calls of the debug info.
     pub fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         let mut infos: Vec<_> = addresses.iter().map(|&address| self.lookup(address)).collect();
-        let Some(image) = &self.image else { return infos };
-        let is_own = |address| self.module_of(address).is_some_and(|module| *module.name == *KERNEL);
-        let own = infos.iter_mut().zip(addresses).filter(|(_, address)| is_own(**address));
-        let (infos_of_own, wanted): (Vec<_>, Vec<_>) = own.unzip();
-        for (info, lines) in infos_of_own.into_iter().zip(image.symbolicate(&wanted, threads)) {
-            if lines.origin == Origin::DebugInfo {
-                info.frames = lines.frames;
-                info.origin = lines.origin;
+        let mut by_module: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
+        for (index, &address) in addresses.iter().enumerate() {
+            if let Some(number) = self.module_number(address) {
+                by_module.entry(number).or_default().push(index);
+            }
+        }
+        for (number, indexes) in by_module {
+            let wanted: Vec<_> = indexes.iter().map(|&index| addresses[index]).collect();
+            for (index, lines) in indexes.into_iter().zip(self.lines(number, &wanted, threads)) {
+                if lines.origin == Origin::DebugInfo {
+                    infos[index].frames = lines.frames;
+                    infos[index].origin = lines.origin;
+                }
             }
         }
         infos
     }
 
+    /// What the debug info of a module says of addresses in it, in their order; nothing where there is none.
+    fn lines(&self, number: usize, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
+        if self.is_kernel(number) {
+            return self
+                .image
+                .as_ref()
+                .map(|image| image.symbolicate(addresses, threads))
+                .unwrap_or_default();
+        }
+        let name = self.modules.get(number).map(|module| &module.name);
+        let open = || self.module_files.as_ref()?.open(name?);
+        let placed = self.placed.get(number).and_then(|placed| placed.get_or_init(open).as_ref());
+        placed.map(|placed| placed.symbolicate(addresses, threads)).unwrap_or_default()
+    }
+
+    fn is_kernel(&self, number: usize) -> bool {
+        self.modules.get(number).is_some_and(|module| *module.name == *KERNEL)
+    }
+
     /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
     pub fn lookup(&self, address: Avma) -> AddressInfo {
+        match self.unkept.as_ref().filter(|_| !self.is_inside_module(address)) {
+            Some(unkept) => unkept.lookup(address),
+            None => self.lookup_here(address),
+        }
+    }
+
+    fn lookup_here(&self, address: Avma) -> AddressInfo {
         let Some((module, function, end)) = self.find(address) else {
             return AddressInfo::unknown(Reason::NotCovered);
         };
-        let name: Arc<str> = demangle(self.name(function)).into();
+        let name: Arc<str> = demangle(&self.name(function)).into();
         let relative = RelativeAddress::from_avma(Avma(function.start), module.range.start);
         let symbol = relative.map(|address| Symbol {
             name: name.clone(),
@@ -139,9 +201,12 @@ impl KernelSymbols {
 
     /// The module that an address is in.
     pub fn module_of(&self, address: Avma) -> Option<&KernelModule> {
+        self.module_number(address).and_then(|number| self.modules.get(number))
+    }
+
+    fn module_number(&self, address: Avma) -> Option<usize> {
         let after = self.modules.partition_point(|module| module.range.start <= address);
-        let before = self.modules[..after].iter().rev();
-        before.into_iter().find(|module| address < module.range.end)
+        self.modules[..after].iter().rposition(|module| address < module.range.end)
     }
 
     /// All modules, the kernel itself among them, by address.
@@ -166,9 +231,17 @@ impl KernelSymbols {
         Some((module, function, next.min(module.range.end.0)))
     }
 
-    fn name(&self, function: &Function) -> &str {
+    /// Whether functions of one module are on both sides of an address, so that nothing else can be there.
+    fn is_inside_module(&self, address: Avma) -> bool {
+        let after = self.functions.partition_point(|function| function.start <= address.0);
+        let before = after.checked_sub(1).and_then(|before| self.functions.get(before));
+        before.zip(self.functions.get(after)).is_some_and(|(before, after)| before.module == after.module)
+    }
+
+    pub(crate) fn name(&self, function: &Function) -> Cow<'_, str> {
         let start = function.name.0 as usize;
-        self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
+        let name = self.names.get(start..start + usize::from(function.name.1));
+        String::from_utf8_lossy(name.unwrap_or_default())
     }
 }
 
@@ -176,7 +249,7 @@ impl KernelSymbols {
 #[derive(Default)]
 struct Reading {
     functions: Vec<Function>,
-    names: String,
+    names: Vec<u8>,
     numbers: FxHashMap<String, u16>,
     module_names: Vec<Arc<str>>,
     /// Where the kernel's own code ends (`_etext`).
@@ -199,7 +272,7 @@ impl Reading {
         let Some(module) = self.module(line.module) else { return };
         let Ok(len) = u16::try_from(line.name.len()) else { return };
         let name = (self.names.len() as u32, len);
-        self.names.push_str(line.name);
+        self.names.extend_from_slice(line.name.as_bytes());
         self.functions.push(Function { start: line.address, name, module });
     }
 
@@ -232,8 +305,16 @@ impl Reading {
         });
         let mut modules: Vec<_> = modules.collect();
         modules.sort_by_key(|module| module.range.start);
-        let Self { functions, names, anchors, .. } = self;
-        KernelSymbols { functions, names, modules, build_id, anchors, image: None }
+        let Self { functions, names, module_names, anchors, .. } = self;
+        KernelSymbols {
+            functions,
+            names,
+            module_names,
+            modules,
+            build_id,
+            anchors,
+            ..KernelSymbols::default()
+        }
     }
 }
 
@@ -249,7 +330,7 @@ impl<'a> Line<'a> {
 }
 
 /// A line of `/proc/modules`: name, size, users, their names, state, address.
-fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
+pub(crate) fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
     let words: Vec<&str> = line.split_ascii_whitespace().take(6).collect();
     let &[name, size, .., address] = words.as_slice() else { return None };
     let start = u64::from_str_radix(address.strip_prefix("0x")?, 16).ok().filter(|&start| start != 0)?;
@@ -258,7 +339,7 @@ fn parse_module(line: &str) -> Option<(String, Range<Avma>)> {
 }
 
 /// Calls `take` with each line that is UTF-8 and not absurdly long.
-fn for_each_line(mut text: impl BufRead, mut take: impl FnMut(&str)) -> io::Result<()> {
+pub(crate) fn for_each_line(mut text: impl BufRead, mut take: impl FnMut(&str)) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
         line.clear();

@@ -91,9 +91,9 @@ impl KernelImage {
     }
 
     /// What the image says of addresses in memory, in their order.
-    pub(crate) fn symbolicate(&self, addresses: &[&Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
+    pub(crate) fn symbolicate(&self, addresses: &[Avma], threads: NonZeroUsize) -> Vec<AddressInfo> {
         // An address that is not in the image is given as one that has no answer.
-        let relative = |address: &&Avma| {
+        let relative = |address: &Avma| {
             let stated = Svma(address.0.wrapping_sub(self.slide));
             RelativeAddress::from_svma(stated, self.symbols.image_base()).unwrap_or(RelativeAddress(u32::MAX))
         };

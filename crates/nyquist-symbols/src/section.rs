@@ -4,6 +4,8 @@ use nyquist_object::elf::Section as Header;
 use nyquist_object::macho::FileRange;
 use nyquist_object::{ByteSource, Elf, MachO, ObjectError, Pe};
 use std::borrow::Cow;
+use std::ffi::CStr;
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,13 +14,13 @@ use std::sync::{Arc, OnceLock};
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
 /// How much of a file is fetched at once where single strings and lists are wanted.
-const BLOCK: u64 = 16 << 10;
+const BLOCK: u64 = 64 << 10;
 
 /// The longest string that is believed.
 const MAX_STRING: u64 = 256 << 10;
 
 /// How many strings are read one by one for each block of a section before blocks are read.
-const SINGLES_A_BLOCK: usize = 3;
+const SINGLES_A_BLOCK: usize = 12;
 
 /// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
 /// touched; reading them takes no lock once they are there.
@@ -119,6 +121,11 @@ impl Section {
         }
     }
 
+    /// As [`Section::slice`]: the bytes from `offset` on, `want` of them, or fewer where the section ends earlier.
+    pub(crate) fn head<'a>(&'a self, offset: u64, want: u64, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+        self.slice(offset..offset.checked_add(want)?.min(self.len()), scratch)
+    }
+
     /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. They are kept for
     /// whoever comes next.
     pub(crate) fn window(&self, offset: u64, want: u64) -> Option<Cow<'_, [u8]>> {
@@ -169,22 +176,79 @@ impl Section {
             let mut bytes = [0; 256];
             let bytes = &mut bytes[..usize::try_from(len.checked_sub(offset)?).ok()?.min(256)];
             source.read_exact_at(start + offset, bytes).ok()?;
-            if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
-                return Some(Cow::Owned(bytes[..end].to_vec()));
+            if let Some(string) = up_to_zero(bytes) {
+                return Some(Cow::Owned(string.to_vec()));
             }
         }
         let first = self.chunk(offset)?;
-        if let Some(end) = first.iter().position(|&byte| byte == 0) {
-            return Some(Cow::Borrowed(&first[..end]));
+        match up_to_zero(first) {
+            Some(string) => Some(Cow::Borrowed(string)),
+            None => self.long_string(offset, first).map(Cow::Owned),
         }
-        let mut bytes = self.window(offset, MAX_STRING)?.into_owned();
-        bytes.truncate(bytes.iter().position(|&byte| byte == 0)?);
-        Some(Cow::Owned(bytes))
+    }
+
+    /// A string that goes on in other chunks than the one at `offset`, `first`, which has no zero.
+    fn long_string(&self, offset: u64, first: &[u8]) -> Option<Vec<u8>> {
+        let mut bytes = first.to_vec();
+        while (bytes.len() as u64) < MAX_STRING {
+            let chunk = self.chunk(offset + bytes.len() as u64).filter(|chunk| !chunk.is_empty())?;
+            if let Some(end) = up_to_zero(chunk) {
+                bytes.extend_from_slice(end);
+                return Some(bytes);
+            }
+            bytes.extend_from_slice(chunk);
+        }
+        None
+    }
+}
+
+/// The bytes before the first zero.
+fn up_to_zero(bytes: &[u8]) -> Option<&[u8]> {
+    CStr::from_bytes_until_nul(bytes).ok().map(CStr::to_bytes)
+}
+
+impl ByteSource for Section {
+    fn len(&self) -> u64 {
+        self.len()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let bytes = self.window(offset, buffer.len() as u64);
+        let whole = bytes.filter(|bytes| bytes.len() == buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(&whole);
+        Ok(())
     }
 }
 
 impl std::fmt::Debug for Section {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Section({} bytes)", self.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_may_reach_over_blocks_and_ends_within_the_section() {
+        let block = BLOCK as usize;
+        let mut bytes = vec![b'x'; 3 * block];
+        bytes[block - 301] = 0;
+        bytes[block + 5] = 0;
+        bytes[2 * block] = 0;
+        let source: Source = Arc::new(bytes);
+        let section = Section::at(&source, 0, 3 * BLOCK);
+        for (offset, expected) in [
+            (block - 300, Some(305)),
+            (block + 5, Some(0)),
+            (block + 6, Some(block - 6)),
+            (2 * block + 1, None),
+            (3 * block, None),
+            (3 * block + 1, None),
+        ] {
+            let string = section.string(offset as u64);
+            assert_eq!(string.map(|string| string.len()), expected, "{offset}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::Damage;
 use crate::architecture::Architecture;
-use crate::cfi::{Entries, Fde, FrameSection, Interpreter, SectionKind};
+use crate::cfi::{Entries, Fde, FrameSection, Interpreter, Rows, SectionKind};
 use crate::code::AllCode;
 use crate::rule::Rule;
 use crate::table::{Table, TableBuilder};
@@ -184,20 +184,34 @@ impl Compiler<'_> {
         interpreter: &mut Interpreter<'s, A>,
         builder: &mut TableBuilder,
     ) {
-        let base = self.image_base;
-        let (start, end) = (u64::from(piece.start), u64::from(piece.end));
-        let mut add = |address: u64, rule| {
-            // The piece can be the rest of an FDE after another one within it: rows before it follow each
-            // other at its start, where the last one counts.
-            let address = address.wrapping_sub(base).max(start);
-            if address < end {
-                builder.row(address as u32, rule);
-            }
+        let mut rows = PieceRows { piece, base: self.image_base, builder };
+        let uncovered = match entries.at(piece.fde.offset()) {
+            Some((fde, cie)) => interpreter.rows(&fde, cie, &mut rows).err(),
+            None => return rows.row(self.image_base, Rule::UNCOVERED),
         };
-        let Some((fde, cie)) = entries.at(piece.fde.offset()) else { return add(base, Rule::UNCOVERED) };
-        if let Err(address) = interpreter.rows(&fde, cie, &mut add) {
-            add(address, Rule::UNCOVERED);
+        if let Some(address) = uncovered {
+            rows.row(address, Rule::UNCOVERED);
             self.damage.add(|| format!("damaged instructions in the FDE at {:#x}", piece.fde.offset()));
+        }
+    }
+}
+
+/// Rows of an FDE on their way to the table.
+struct PieceRows<'a> {
+    piece: &'a Piece,
+    base: u64,
+    builder: &'a mut TableBuilder,
+}
+
+impl Rows for PieceRows<'_> {
+    /// The piece can be the rest of an FDE after another one within it: rows before it follow each other at its start,
+    /// where the last one counts.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call a row is a tenth of the cost of a table")]
+    fn row(&mut self, address: u64, rule: Rule) {
+        let address = address.wrapping_sub(self.base).max(self.piece.start.into());
+        if address < self.piece.end.into() {
+            self.builder.row(address as u32, rule);
         }
     }
 }
@@ -259,6 +273,9 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
         return pieces;
     }
     sort_by_start(&mut pieces);
+    if pieces.is_sorted_by(|a, b| a.end <= b.start) {
+        return pieces;
+    }
     let mut flat: Vec<Piece> = Vec::with_capacity(pieces.len());
     let mut interrupted: Vec<Piece> = Vec::new();
     for piece in pieces {

@@ -9,8 +9,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbols};
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelSymbols};
-use std::fs::File;
-use std::io::BufReader;
 use std::num::NonZeroUsize;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -28,7 +26,7 @@ pub(crate) fn symbolicate(
     let progress = std::sync::Arc::new(Progress::default());
     control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
     let finder = finder(args, Watch::new(printer, Some(std::sync::Arc::clone(&progress))));
-    let symbolicated = look_up(profile, libs.sources(), &finder, running_kernel, printer, &progress);
+    let symbolicated = look_up(profile, libs.sources(), &finder, KernelSymbols::running, printer, &progress);
     if progress.cancel.load(Ordering::Relaxed) {
         printer.warn("the lookup of names was ended early: some functions have none");
     }
@@ -61,16 +59,6 @@ pub(crate) fn look_up(
     });
     explain(&symbolicated, finder, printer);
     symbolicated
-}
-
-/// The symbols of the kernel that runs, with its debug info where that is on this machine.
-pub(crate) fn running_kernel(finder: &Finder) -> Result<KernelSymbols, KernelError> {
-    let kallsyms = BufReader::new(File::open("/proc/kallsyms")?);
-    let modules = std::fs::read("/proc/modules").unwrap_or_default();
-    let notes = std::fs::read("/sys/kernel/notes").unwrap_or_default();
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let symbols = KernelSymbols::parse(kallsyms, modules.as_slice(), &notes)?;
-    Ok(symbols.with_debug_info(finder, release.trim()))
 }
 
 fn show(progress: &Progress, finished: &mpsc::Receiver<()>) {

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::context::Context;
@@ -42,8 +43,8 @@ const KB_EACH: u64 = 4;
 /// What a process holds at a moment.
 #[derive(Clone, Copy)]
 struct Held {
-    /// How many descriptors it has besides one for each file: all but one of its events count, and a file that was
-    /// opened twice.
+    /// How many descriptors it has besides one for each file on a disk: events, pipes and the like count, and a file that
+    /// was opened twice.
     descriptors: usize,
     /// Kilobytes of memory of its own; the kernel's rings are not.
     memory_kb: u64,
@@ -54,12 +55,14 @@ struct Held {
 impl Held {
     fn by(pid: u32) -> Option<Self> {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-        let files: Vec<_> = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()).collect();
-        let distinct = files.iter().collect::<BTreeSet<_>>().len();
+        let all: Vec<_> = descriptors.filter_map(|entry| fs::metadata(entry.path()).ok()).collect();
+        // The same path is another file for a process that has another root.
+        let files = all.iter().filter(|open| open.is_file()).map(|open| (open.dev(), open.ino()));
+        let distinct = files.collect::<BTreeSet<_>>().len();
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let memory = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         Some(Self {
-            descriptors: files.len() - distinct,
+            descriptors: all.len() - distinct,
             memory_kb: memory.trim().trim_end_matches(" kB").parse().ok()?,
             ended_children: children(pid).into_iter().filter(|child| has_ended(*child)).count(),
         })

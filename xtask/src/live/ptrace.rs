@@ -13,6 +13,7 @@ use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::rules;
+use super::targets::{process_cpu_ms, working};
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
@@ -40,6 +41,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("vfork_and_short_processes_are_counted", short_processes),
     Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
     Test::new("an_attached_process_may_end", attached_ends),
+    Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
     Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
     Test::new("a_setuid_program_is_warned_about", setuid).parallel(),
@@ -280,11 +282,11 @@ fn attach_to_churn(test: &Context<'_>) -> Verdict {
 
 fn exit_statuses(test: &Context<'_>) -> Verdict {
     for code in [0, 1, 255] {
-        let recorded = record(test, &["ending", "30", "exit", &code.to_string()]).run()?;
+        let recorded = record(test, &["ending", "200", "exit", &code.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), code)?;
     }
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
-        let recorded = record(test, &["ending", "30", "signal", &signal.to_string()]).run()?;
+        let recorded = record(test, &["ending", "200", "signal", &signal.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), 128 + signal)?;
         expect_measured(
             recorded.profile.total_share("last_words") > 0.5,
@@ -485,6 +487,33 @@ fn attached_ends(test: &Context<'_>) -> Verdict {
     let finished = attached(test, pid, &test.path("nothing.json.gz")).run()?;
     expect_eq("the status", finished.code(), 1)?;
     expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
+}
+
+/// By ptrace and without, for the same is to come of it.
+fn leaderless(test: &Context<'_>) -> Verdict {
+    for by_ptrace in [true, false] {
+        let target = working(test, &["leaderless"])?;
+        let (output, pid) = (test.fresh("attached.json.gz"), target.pid());
+        let call = test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(&output);
+        let recorder = if by_ptrace { attached(test, pid, &output) } else { call }.start()?;
+        recorder.wait_until_recording()?;
+        let before = process_cpu_ms(pid)?;
+        recorder.wait_until("the last thread to run", || {
+            process_cpu_ms(pid).is_ok_and(|used| used > before + 300.0)
+        })?;
+        target.signal(libc::SIGKILL)?;
+        target.wait()?;
+        // With the last thread, the recording ends.
+        recorder.wait()?.succeeded()?;
+        let profile = Profile::read(&output)?;
+        let weight: f64 = profile.threads_named("survivor").map(Thread::total).sum();
+        expect(weight > 250.0, format_args!("{weight} samples of 300 ms: {:?}", profile.thread_names()))?;
+        let whole = whole_share(&profile, "survivor_loop");
+        expect(whole > 0.9, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))?;
+        let named = profile.threads.iter().all(|thread| thread.process == "leaderless");
+        expect(named, format_args!("it has another name: {:?}", profile.thread_names()))?;
+    }
+    Ok(())
 }
 
 fn traced_already(test: &Context<'_>) -> Verdict {

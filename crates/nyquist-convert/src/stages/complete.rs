@@ -109,7 +109,7 @@ impl Stages {
             return Err(Incomplete::Contradicted);
         }
         let last = all.first().map(|last| last.read_at).filter(|_| all.len() > 1);
-        let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, read_at));
+        let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, time, read_at));
         before.and(after)?;
         let last = all.into_iter().next().filter(|_| is_tested).ok_or(Incomplete::Untested)?;
         if last.is_joined { Ok(last.frames) } else { Err(Incomplete::Unjoined) }

@@ -122,14 +122,113 @@ fn wrong_and_missing_files_leave_nothing_and_remove_nothing() {
     }
 }
 
+const PACKED: &str = "app.pdb/0123456789ABCDEF0123456789ABCDEF1/app.pd_";
+const POINTER: &str = "app.pdb/0123456789ABCDEF0123456789ABCDEF1/file.ptr";
+
+/// A cabinet with one file, not compressed (`[MS-CAB]`): header, folder, file, data.
+fn cabinet(contents: &[u8]) -> Vec<u8> {
+    let (short, long) = (|n: usize| (n as u16).to_le_bytes(), |n: usize| (n as u32).to_le_bytes());
+    let mut bytes =
+        [&b"MSCF"[..], &[0; 12], &long(44), &[0, 0, 0, 0, 3, 1, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0]].concat();
+    bytes.extend([&long(62)[..], &short(1), &short(0)].concat());
+    bytes.extend([&long(contents.len())[..], &[0; 12], b"a\0"].concat());
+    bytes.extend([&long(0)[..], &short(contents.len()), &short(contents.len()), contents].concat());
+    bytes
+}
+
+fn of_server(server: &Server, cache: &Path) -> StoreConfig {
+    let path = format!("srv*{}*{}", cache.display(), server.url);
+    StoreConfig { symbol_path: parse_symbol_path(&path), ..StoreConfig::default() }
+}
+
 #[test]
-fn a_compressed_file_is_said_to_be_one() {
-    let folder = Folder::new("compressed");
-    write(&folder.0.join(PDB).with_extension("pd_"), "MSCF");
-    let config =
-        StoreConfig { symbol_path: parse_symbol_path(folder.0.to_str().unwrap()), ..StoreConfig::default() };
-    let fetched = fetch(&config, &pdb());
-    assert!(fetched.tried.last().unwrap().1.to_string().contains("compressed"), "{fetched:?}");
+fn a_compressed_file_of_a_server_is_kept_expanded() {
+    let folder = Folder::new("packed");
+    let server = Server::with(&format!("/{PACKED}"), Answer::File(cabinet(b"right pdb")));
+    let config = of_server(&server, &folder.0);
+    assert_eq!(fetch(&config, &pdb()).path, Some(folder.0.join(PDB)));
+    assert_eq!(fs::read(folder.0.join(PDB)).unwrap(), b"right pdb");
+    assert_eq!(folder.files(), [PDB]);
+    assert_eq!(fetch(&config, &pdb()).path, Some(folder.0.join(PDB)));
+    assert_eq!(server.requests(), [format!("/{PDB}"), format!("/{PACKED}")]);
+}
+
+#[test]
+fn a_compressed_file_that_is_wrong_damaged_or_too_large_leaves_nothing() {
+    let folder = Folder::new("packed-wrong");
+    let cut = cabinet(b"right pdb");
+    for (answer, reason) in [
+        (cabinet(b"wrong"), "wrong"),
+        (cut[..cut.len() - 1].to_vec(), "damaged"),
+        (b"MS".to_vec(), "no cabinet"),
+        (cabinet(&[b"right".as_slice(), &[0; 3000]].concat()), "larger than 3000 bytes"),
+    ] {
+        let server = Server::with(&format!("/{PACKED}"), Answer::File(answer));
+        let mut config = of_server(&server, &folder.0);
+        config.limits.max_bytes = 3000;
+        let fetched = fetch(&config, &pdb());
+        assert_eq!(fetched.path, None);
+        assert!(fetched.tried.last().unwrap().1.to_string().contains(reason), "{reason}: {fetched:?}");
+        assert!(fs::read_dir(&folder.0).unwrap().next().is_none(), "{reason}");
+    }
+}
+
+#[test]
+fn a_compressed_file_of_a_folder_is_expanded_into_the_cache() {
+    let (store, cache) = (Folder::new("store"), Folder::new("expanded"));
+    for (place, two_tiers) in
+        [(PACKED.to_owned(), false), (format!("ap/{PACKED}"), true), ("app.pd_".to_owned(), false)]
+    {
+        let store = store.0.join(if two_tiers { "tiers" } else { place.split('/').next().unwrap() });
+        let packed = store.join(&place);
+        fs::create_dir_all(packed.parent().unwrap()).unwrap();
+        fs::write(packed, cabinet(b"right pdb")).unwrap();
+        if two_tiers {
+            write(&store.join("index2.txt"), "");
+        }
+        let symbol_path = parse_symbol_path(store.to_str().unwrap());
+        let config = StoreConfig { symbol_path: symbol_path.clone(), ..StoreConfig::default() };
+        let fetched = fetch(&config, &pdb());
+        assert!(
+            fetched.tried.last().unwrap().1.to_string().contains("no folder to expand it to"),
+            "{fetched:?}"
+        );
+        let config =
+            StoreConfig { symbol_path, windows_cache: Some(cache.0.clone()), ..StoreConfig::default() };
+        for _ in 0..2 {
+            assert_eq!(fetch(&config, &pdb()).path, Some(cache.0.join(PDB)), "{place}");
+        }
+        fs::remove_file(cache.0.join(PDB)).unwrap();
+    }
+}
+
+#[test]
+fn a_pointer_leads_to_the_file_or_says_why_not() {
+    let folder = Folder::new("pointer");
+    let target = folder.0.join("builds/app.pdb");
+    write(&target, "right pdb");
+    let cache = folder.0.join("cache");
+    for (text, expected, reason) in [
+        (format!("PATH:{}\r\n", target.display()), Some(target.clone()), "used"),
+        (format!("PATH:{}", folder.0.display()), None, "no such file"),
+        ("MSG: it was withdrawn".to_owned(), None, "the store says: it was withdrawn"),
+        ("PATH:\\\\builds\\app.pdb".to_owned(), None, "no path of this system"),
+    ] {
+        let store = folder.0.join("store");
+        write(&store.join(POINTER), &text);
+        let local = parse_symbol_path(store.to_str().unwrap());
+        let server = Server::with(&format!("/{POINTER}"), Answer::File(text.clone().into_bytes()));
+        for config in
+            [StoreConfig { symbol_path: local, ..StoreConfig::default() }, of_server(&server, &cache)]
+        {
+            let fetched = fetch(&config, &pdb());
+            assert_eq!(fetched.path, expected, "{text}");
+            assert!(fetched.tried.last().unwrap().1.to_string().contains(reason), "{text}: {fetched:?}");
+        }
+        let asked = [PDB, PACKED, POINTER].map(|path| format!("/{path}"));
+        assert_eq!(server.requests(), asked);
+        assert!(!cache.exists() || fs::read_dir(&cache).unwrap().next().is_none());
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ const OFF_CPU: &str = "off_cpu";
 mod tests {
     use super::{read, write};
     use crate::test_profile::{profile, stacks_of, waits_of};
+    use nyquist_profile::{Frame, Func, Meta, Process, ProfileBuilder, Sample, Source, Thread};
 
     fn written() -> Vec<u8> {
         let mut out = Vec::new();
@@ -59,6 +60,40 @@ mod tests {
         assert_eq!(frame("inlined; x"), (Some(0x1010), 1, Some(3), app));
         assert_eq!(frame("write"), (Some(0x20_0004), 0, None, libc));
         assert_eq!(frame("worker"), (None, 0, None, None));
+    }
+
+    #[test]
+    fn a_line_in_another_file_than_its_functions_keeps_both() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let [own, included] = ["/own.c", "/included.inc"].map(|path| {
+            let filename = builder.intern_string(path);
+            builder.intern_source(Source { filename })
+        });
+        let name = builder.intern_string("function");
+        let func =
+            builder.intern_func(Func { name, lib: None, source: Some(own), line: Some(4), column: None });
+        for (time, source) in [(0, Some(included)), (1_000_000, None)] {
+            let frame = builder.intern_frame(Frame { source, line: Some(5), ..Frame::label(func) });
+            let stack = builder.intern_stack(None, frame);
+            builder.add_sample(thread, Sample { weight: 1, ..Sample::new(time, Some(stack), 0) });
+        }
+        let mut out = Vec::new();
+        write(&builder.finish(), &mut out).unwrap();
+        let read = read(&out).unwrap().profile;
+        let mut places: Vec<_> = (read.frames().iter().filter(|frame| frame.line.is_some()))
+            .map(|frame| {
+                let source = read.source(read.frame_source(frame).unwrap());
+                let begins = read.func(frame.func).line;
+                (read.func_name(frame.func), read.string(source.filename), begins, frame.line)
+            })
+            .collect();
+        places.sort_unstable();
+        // Where the function begins is said of its own file alone.
+        let expected =
+            [("function", "/included.inc", None, Some(5)), ("function", "/own.c", Some(4), Some(5))];
+        assert_eq!(places, expected);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use nyquist_profile::{FrameId, FuncId, Profile, StackId, ThreadIndex};
+use nyquist_profile::{FrameId, FuncId, Profile, SourceId, StackId, ThreadIndex};
 use prost::Message as _;
 use rustc_hash::FxHashMap;
 
@@ -75,7 +75,7 @@ struct Writer<'a> {
     steps: Vec<Option<Step>>,
     strings: FxHashMap<String, i64>,
     locations: Numbers<Vec<FrameId>>,
-    functions: Numbers<FuncId>,
+    functions: Numbers<(FuncId, Option<SourceId>)>,
     has_off_cpu: bool,
 }
 
@@ -266,24 +266,26 @@ impl<'a> Writer<'a> {
 
     fn line(&mut self, frame: FrameId) -> message::Line {
         let frame = self.profile.frame(frame);
-        // pprof takes a line for one of the function's file.
-        let own = |number: Option<u32>| number.filter(|_| frame.source.is_none()).unwrap_or(0);
         message::Line {
-            function_id: self.function(frame.func),
-            number: own(frame.line).into(),
-            column: own(frame.column).into(),
+            function_id: self.function(frame.func, frame.source),
+            number: frame.line.unwrap_or(0).into(),
+            column: frame.column.unwrap_or(0).into(),
         }
     }
 
-    fn function(&mut self, func: FuncId) -> u64 {
-        let (id, is_new) = self.functions.number(func);
+    /// The number of a function, given the other file that it has a line in. pprof takes a line for one of the function's
+    /// file, so there is one for each file; by their name, its readers take them for one.
+    fn function(&mut self, func: FuncId, elsewhere: Option<SourceId>) -> u64 {
+        let (id, is_new) = self.functions.number((func, elsewhere));
         if is_new {
             let func = self.profile.func(func);
+            let source = elsewhere.or(func.source);
             let source =
-                func.source.map_or("", |source| self.profile.string(self.profile.source(source).filename));
+                source.map_or("", |source| self.profile.string(self.profile.source(source).filename));
             let name = self.string(self.profile.string(func.name));
             let filename = self.string(source);
-            let start_line = func.line.unwrap_or(0).into();
+            // Where it begins is a line of its own file.
+            let start_line = func.line.filter(|_| elsewhere.is_none()).unwrap_or(0).into();
             self.message.function.push(message::Function {
                 id,
                 name,

@@ -3,6 +3,7 @@
 //! Version 66 has one set of tables for all threads, version 49 one set a thread; rows that no sample and no
 //! marker reaches are left out of both.
 
+use super::FormatVersion;
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, NativeSymbol, Source};
 use crate::id::{FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
@@ -98,14 +99,19 @@ impl Iterator for Rows<'_> {
 
 impl ExactSizeIterator for Rows<'_> {}
 
+/// Whether a frame is written with an address.
+type HasAddress = bool;
+
 /// The part of a profile's tables that some of its threads need.
 pub(super) struct Subset<'a> {
     profile: &'a Profile,
     strings: Renumbering,
     sources: Renumbering,
     libs: Renumbering,
-    /// Two rows a function: see [`func_row`].
+    /// Two rows a function, then those of `included`: see [`Subset::func_row`].
     funcs: Renumbering,
+    /// Functions in other files than their own, of which frames have lines, in order: where a function has one file.
+    included: Vec<(FuncId, SourceId, HasAddress)>,
     native_symbols: Renumbering,
     frames: Renumbering,
     stacks: Renumbering,
@@ -125,14 +131,19 @@ macro_rules! numbered {
 }
 
 impl<'a> Subset<'a> {
-    /// An empty part of `profile`.
-    pub(super) fn new(profile: &'a Profile) -> Self {
+    /// An empty part of `profile`, as a version of the format wants it.
+    pub(super) fn new(profile: &'a Profile, version: FormatVersion) -> Self {
+        let included = match version {
+            FormatVersion::V49 => included(profile),
+            FormatVersion::V66 => Vec::new(),
+        };
         Self {
             profile,
             strings: Renumbering::new(profile.strings().len()),
             sources: Renumbering::new(profile.sources().len()),
             libs: Renumbering::new(profile.libs().len()),
-            funcs: Renumbering::new(2 * profile.funcs().len()),
+            funcs: Renumbering::new(2 * profile.funcs().len() + included.len()),
+            included,
             native_symbols: Renumbering::new(profile.native_symbols().len()),
             frames: Renumbering::new(profile.frames().len()),
             stacks: Renumbering::new(profile.stacks().len()),
@@ -150,13 +161,33 @@ impl<'a> Subset<'a> {
 
     /// The number of a frame's function.
     pub(super) fn func(&self, frame: &Frame) -> u32 {
-        self.funcs.number(func_row(self.profile, frame))
+        self.funcs.number(self.func_row(frame))
     }
 
     /// The functions in the order of their numbers. Those that have frames with and without a written address
-    /// are there twice.
-    pub(super) fn funcs(&self) -> impl ExactSizeIterator<Item = FuncId> {
-        self.funcs.rows().map(|row| FuncId::from_index(row / 2))
+    /// are there twice, and in version 49 once more for each other file that they have lines in: such a one has that file
+    /// and, as nobody knows where in it the function begins, no line.
+    pub(super) fn funcs(&self) -> impl ExactSizeIterator<Item = Func> {
+        self.funcs.rows().map(|row| {
+            let own = 2 * self.profile.funcs().len();
+            match row.checked_sub(own).and_then(|row| self.included.get(row)) {
+                Some(&(func, source, _)) => {
+                    Func { source: Some(source), line: None, column: None, ..*self.profile.func(func) }
+                }
+                None => *self.profile.func(FuncId::from_index(row / 2)),
+            }
+        })
+    }
+
+    /// The row of a frame's function. Frames that are written with an address and those without have one each, as
+    /// the format wants it: the front end, when it symbolicates the former, would rename the latter too. In version 49 a
+    /// line is one of the function's file, so that a function has one more row for each other file.
+    fn func_row(&self, frame: &Frame) -> usize {
+        let has_address = written_address(self.profile, frame).is_some();
+        let own = 2 * frame.func.index() + usize::from(!has_address);
+        let Some(source) = frame.source else { return own };
+        let included = self.included.binary_search(&(frame.func, source, has_address));
+        included.map_or(own, |row| 2 * self.profile.funcs().len() + row)
     }
 
     /// Makes this the part that `threads` need.
@@ -213,7 +244,8 @@ impl<'a> Subset<'a> {
     }
 
     fn mark_func(&mut self, frame: &Frame) {
-        if !self.funcs.mark(func_row(self.profile, frame)) {
+        let row = self.func_row(frame);
+        if !self.funcs.mark(row) {
             return;
         }
         let &Func { name, lib, source, .. } = self.profile.func(frame.func);
@@ -267,10 +299,13 @@ pub(super) fn is_interned(format: MarkerFormat) -> bool {
     matches!(format, MarkerFormat::UniqueString | MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId)
 }
 
-/// The row of a frame's function. Frames that are written with an address and those without have one each, as
-/// the format wants it: the front end, when it symbolicates the former, would rename the latter too.
-fn func_row(profile: &Profile, frame: &Frame) -> usize {
-    2 * frame.func.index() + usize::from(written_address(profile, frame).is_none())
+/// The functions of frames whose line is in another file.
+fn included(profile: &Profile) -> Vec<(FuncId, SourceId, HasAddress)> {
+    let place = |frame: &Frame| Some((frame.func, frame.source?, written_address(profile, frame).is_some()));
+    let mut included: Vec<_> = profile.frames().iter().filter_map(place).collect();
+    included.sort_unstable();
+    included.dedup();
+    included
 }
 
 /// The address of a frame if it can be written. An address is relative to a lib: without one there is nothing

@@ -44,7 +44,7 @@ pub fn write(profile: &Profile, options: WriteOptions, output: impl Write) -> io
 
 fn write_document<W: Write>(profile: &Profile, version: FormatVersion, output: W) -> io::Result<W> {
     let mut json = JsonWriter::new(output);
-    let mut subset = Subset::new(profile);
+    let mut subset = Subset::new(profile, version);
     json.object(|json| {
         json.key("meta");
         write_meta(json, profile, version);

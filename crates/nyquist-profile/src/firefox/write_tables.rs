@@ -89,8 +89,9 @@ fn write_frames<W: Write>(
             json.optional(written_symbol(profile, frame).map(|id| subset.native_symbol(id)));
         });
         json.null_column("innerWindowID", length);
-        // A line of another file would be taken for one of the function's.
-        let own = |frame: &Frame, number| int32(number).filter(|_| frame.source.is_none());
+        // A line is one of the function's file; version 49 has a function for each file.
+        let is_v49 = version == FormatVersion::V49;
+        let own = |frame: &Frame, number| int32(number).filter(|_| is_v49 || frame.source.is_none());
         json.column("line", frames(), |json, frame| json.optional(own(frame, frame.line)));
         json.column("column", frames(), |json, frame| json.optional(own(frame, frame.column)));
         match version {
@@ -117,7 +118,7 @@ fn write_funcs<W: Write>(
     version: FormatVersion,
 ) {
     let length = subset.funcs().len();
-    let funcs = || subset.funcs().map(|id| profile.func(id));
+    let funcs = || subset.funcs();
     json.object(|json| {
         json.column("name", funcs(), |json, func| json.integer(subset.string(func.name).into()));
         json.constant_column("isJS", b",false", length);

@@ -39,8 +39,14 @@ pub(crate) struct RingPlan {
     pub(crate) deep_stack_bytes: Option<u32>,
 }
 
-/// The ring of a CPU for samples where nothing limits it.
+/// The largest ring of a CPU for samples.
 const LARGEST_RING: u64 = 32 << 20;
+/// The smallest one where nothing limits it.
+const SMALLEST_WANTED: u64 = 2 << 20;
+/// How many samples of the largest size a ring holds where nothing limits it, by the time they take to come. Its reader
+/// comes before others then; and the kernel clears each page of a ring before anything is recorded, 10 ms of CPU time
+/// for 64 MB.
+const HELD_MS: u64 = 250;
 /// All rings for samples together where nothing limits them, for machines with many CPUs.
 const LARGEST_TOTAL: u64 = 1 << 30;
 /// A CPU's ring for mappings, names and tasks where there is room.
@@ -71,7 +77,7 @@ impl Allowance {
         let cpus = self.cpus.max(1) as u64;
         let totals = (TOTALS_PAGES as u64 + 1) * page;
         let each = self.bytes.map_or(u64::MAX, |bytes| (bytes / cpus).saturating_sub(totals));
-        let largest = LARGEST_RING.min(LARGEST_TOTAL / cpus);
+        let largest = self.wanted_ring().min(LARGEST_TOTAL / cpus);
         // Each ring has a control page besides its records.
         let room = each.saturating_sub(SMALLEST_SIDEBAND + 2 * page);
         let sample = power_of_two_within(room, SMALLEST_RING, largest);
@@ -83,6 +89,17 @@ impl Allowance {
             stack_bytes: 0,
             deep_stack_bytes: None,
         })
+    }
+
+    /// The ring of a CPU for samples where nothing limits it.
+    fn wanted_ring(&self) -> u64 {
+        let record = match self.copies {
+            Copies::Fixed(bytes) => u64::from(bytes.min(LARGEST_STACK)) + SAMPLE_OVERHEAD,
+            Copies::Growing => LARGEST_RECORD,
+            Copies::None => SAMPLE_OVERHEAD,
+        };
+        let held = record * u64::from(self.rate_hz) * HELD_MS / 1000;
+        held.next_power_of_two().clamp(SMALLEST_WANTED, LARGEST_RING)
     }
 
     /// The next smaller plan, for a machine that allows less than it said: rings of half the size, in the end
@@ -101,12 +118,12 @@ impl Allowance {
         Some(self.with_stack(next))
     }
 
-    /// Up to full copies where the ring holds half a second of them, smaller ones otherwise, smaller still where it
+    /// Up to full copies where the ring holds a quarter of a second of them, smaller ones otherwise, smaller still where it
     /// would be full of them before its reader can be there, and never more than an eighth of the ring each.
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
         let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
-        let wanted = if holds_ms(LARGEST_RECORD) >= 500 {
+        let wanted = if holds_ms(LARGEST_RECORD) >= HELD_MS {
             LARGEST_STACK
         } else if holds_ms(u64::from(SMALLER_STACK) + SAMPLE_OVERHEAD) >= 20 {
             SMALLER_STACK
@@ -195,9 +212,9 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_the_rings_hold_half_a_second_of_full_stacks_at_1000_hz() {
+    fn without_limits_the_rings_hold_a_quarter_of_a_second_of_full_stacks_at_1000_hz() {
         let plan = allowance(2, None, 1000).plan();
-        assert_eq!(plan.sample_pages * 4096, 32 << 20);
+        assert_eq!(plan.sample_pages * 4096, 16 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
         let copies = |cpus, bytes, rate_hz| {
             let plan = allowance(cpus, bytes, rate_hz).plan();

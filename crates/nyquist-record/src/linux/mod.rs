@@ -16,6 +16,7 @@ mod privileges;
 mod proc;
 pub mod process;
 pub mod ptrace;
+mod random;
 pub mod signals;
 mod sudo;
 mod sys;

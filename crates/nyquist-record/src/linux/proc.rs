@@ -113,13 +113,22 @@ pub(crate) fn thread_has_ended(tid: u32) -> bool {
     matches!(after_name(&stat), Some([b'Z' | b'X', ..]))
 }
 
+/// The thread by which a process's memory can be had: its main one, unless that has ended before others.
+pub(crate) fn living_thread(pid: Pid) -> u32 {
+    if !thread_has_ended(pid.0) {
+        return pid.0;
+    }
+    let others = threads(pid).unwrap_or_default();
+    others.into_iter().find(|tid| !thread_has_ended(*tid)).unwrap_or(pid.0)
+}
+
 /// The names of a process's threads and its executable mappings, as far as they can be read.
 pub(crate) fn describe(pid: Pid) -> Vec<EventKind> {
     let mut kinds = Vec::new();
     for tid in threads(pid).unwrap_or_default() {
         kinds.extend(name(pid, Tid(tid)));
     }
-    let maps = fs::read(format!("/proc/{}/maps", pid.0)).unwrap_or_default();
+    let maps = fs::read(format!("/proc/{}/maps", living_thread(pid))).unwrap_or_default();
     let mappings = maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(pid, line));
     kinds.extend(mappings.map(EventKind::Map));
     kinds

@@ -10,10 +10,13 @@ use std::time::{Duration, SystemTime};
 /// What a file's name ends in.
 const EXTENSION: &str = "answers";
 
+/// The file with the symbols of the kernel that runs.
+pub(crate) const KERNEL: &str = "running.kernel";
+
 /// A file that is still being written is younger than this.
 const ABANDONED_AFTER: Duration = Duration::from_hours(1);
 
-/// A file of answers.
+/// A file of the cache.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) path: PathBuf,
@@ -37,9 +40,14 @@ pub(super) fn create(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()>
     }
 }
 
-/// The files of answers, in no order. None where there is no folder.
+/// The files of answers and of the kernel's symbols, in no order. None where there is no folder.
 pub(super) fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
-    Ok(files(folder)?.into_iter().filter(|entry| has_extension(&entry.path, EXTENSION)).collect())
+    Ok(files(folder)?.into_iter().filter(|entry| !has_extension(&entry.path, "tmp")).collect())
+}
+
+/// Whether this is the file with the symbols of the kernel.
+pub(super) fn is_kernel(path: &Path) -> bool {
+    path.file_name() == Some(OsStr::new(KERNEL))
 }
 
 /// The number in a file's name, which its blocks carry.
@@ -90,7 +98,7 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        let is_own = has_extension(&path, EXTENSION) || has_extension(&path, "tmp");
+        let is_own = has_extension(&path, EXTENSION) || has_extension(&path, "tmp") || is_kernel(&path);
         // A file that goes away meanwhile is none.
         if let (true, Ok(metadata)) = (is_own, entry.metadata())
             && metadata.is_file()

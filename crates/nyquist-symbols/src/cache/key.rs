@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The code that makes the answers. Another version of it, or a changed one, may answer otherwise.
-const MAKER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NYQUIST_SYMBOLS_SOURCES"));
+pub(crate) const MAKER: &str = concat!(env!("CARGO_PKG_VERSION"), " ", env!("NYQUIST_SYMBOLS_SOURCES"));
 
 /// The identity of the answers of one module: of its binary and of everything that its names and lines come from.
 /// Installing debug info changes it, and so does any change of any of the files.

@@ -11,8 +11,11 @@ mod folder;
 mod key;
 
 pub use block::sealed_block;
+pub(crate) use checksum::checksum;
 pub use file::read_answers;
+pub(crate) use key::MAKER;
 
+use crate::kernel_kept::{KALLSYMS, count_functions};
 use crate::{AddressInfo, Found};
 use file::{AnswerFile, MAX_FILE, block};
 use key::Key;
@@ -99,6 +102,13 @@ impl AnswerCache {
     pub fn modules(&self) -> io::Result<Vec<CachedModule>> {
         let mut modules = Vec::new();
         for entry in folder::entries(&self.folder)? {
+            if folder::is_kernel(&entry.path) {
+                let answers = count_functions(&read(&entry.path).unwrap_or_default());
+                let path = answers.map(|_| KALLSYMS.into());
+                let answers = answers.unwrap_or_default();
+                modules.push(CachedModule { path, bytes: entry.bytes, answers, used: entry.used });
+                continue;
+            }
             let seed = folder::seed(&entry.path).unwrap_or(0);
             let file = AnswerFile::parse(read(&entry.path).unwrap_or_default(), seed);
             let path = file.path().map(Path::to_owned);
@@ -127,6 +137,40 @@ impl AnswerCache {
             renew(&path);
         }
         Some(KeptAnswers { cache: self.clone(), path, key, file })
+    }
+
+    /// The symbols of the kernel that are kept, with what they were kept with.
+    pub(crate) fn kernel(&self) -> Option<Vec<u8>> {
+        let path = self.folder.join(folder::KERNEL);
+        let bytes = read(&path).ok()?;
+        renew(&path);
+        Some(bytes)
+    }
+
+    /// Keeps symbols of the kernel, in the place of those that were kept before.
+    pub(crate) fn keep_kernel(&self, bytes: &[u8]) {
+        let path = self.folder.join(folder::KERNEL);
+        let kept = folder::create(&self.folder, self.owner).and_then(|()| self.replace(&path, bytes));
+        match kept {
+            Ok(()) => self.written(bytes.len()),
+            Err(error) => self.note("cannot keep the kernel's symbols in", &path, &error),
+        }
+    }
+
+    /// Puts a whole file in the place of another.
+    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+        let write = || {
+            let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
+            self.give(&file)?;
+            file.write_all(bytes)?;
+            fs::rename(&temporary, path)
+        };
+        write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+    }
+
+    fn give(&self, file: &File) -> io::Result<()> {
+        self.owner.map_or(Ok(()), |(uid, gid)| fchown(file, Some(uid), Some(gid)))
     }
 
     fn note(&self, what: &str, path: &Path, error: &io::Error) {
@@ -185,7 +229,8 @@ impl KeptAnswers {
             }
             None => {
                 let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
-                self.replace(&bytes)?;
+                // The file that is locked goes with this.
+                self.cache.replace(&self.path, &bytes)?;
                 Ok(bytes.len())
             }
         }
@@ -197,7 +242,7 @@ impl KeptAnswers {
             let file = options().read(true).append(true).create(true).open(&self.path)?;
             match file.try_lock() {
                 Ok(()) => {
-                    self.give(&file)?;
+                    self.cache.give(&file)?;
                     let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path));
                     if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
                         return Ok(file);
@@ -208,22 +253,6 @@ impl KeptAnswers {
             }
         }
         Err(io::Error::new(io::ErrorKind::WouldBlock, "another process has it locked"))
-    }
-
-    /// Puts a whole file in the place of the one that is locked.
-    fn replace(&self, bytes: &[u8]) -> io::Result<()> {
-        let temporary = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let write = || {
-            let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
-            self.give(&file)?;
-            file.write_all(bytes)?;
-            fs::rename(&temporary, &self.path)
-        };
-        write().inspect_err(|_| drop(fs::remove_file(&temporary)))
-    }
-
-    fn give(&self, file: &File) -> io::Result<()> {
-        self.cache.owner.map_or(Ok(()), |(uid, gid)| fchown(file, Some(uid), Some(gid)))
     }
 }
 
@@ -240,7 +269,9 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 
 /// The bytes of a file as far as one may reach.
 fn read_open(mut file: &File) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let size = file.metadata()?.len().min(MAX_FILE as u64);
+    // One byte more is where reading sees that the file has ended.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
     file.rewind()?;
     file.take(MAX_FILE as u64).read_to_end(&mut bytes)?;
     Ok(bytes)

@@ -1,6 +1,8 @@
 //! Abbreviations, compiled to what scanning needs: how to pass over an entry, and where its attributes are.
 
 use super::attribute::Encoding;
+use super::passages::Passages;
+use super::scope_layout::ScopeLayout;
 use crate::cursor::Cursor;
 use gimli::constants::{self, DwAt, DwForm, DwTag};
 use rustc_hash::FxHashMap;
@@ -53,6 +55,8 @@ pub(crate) struct Abbreviation {
     /// The size of an entry's attributes where it is always the same; [`VARIES`] otherwise.
     size: u32,
     steps: (u32, u32),
+    /// The number of its layout, where it is a function or an inlined call that has one.
+    layout: Option<u32>,
 }
 
 /// Stands for the size of attributes that only their steps tell.
@@ -67,6 +71,9 @@ pub(crate) struct Abbreviations {
     sparse: FxHashMap<u64, Abbreviation>,
     attributes: Vec<Specification>,
     steps: Vec<Step>,
+    layouts: Vec<ScopeLayout>,
+    /// How entries of the dense abbreviations are passed over, by their code.
+    pub(crate) passages: Passages,
 }
 
 impl Abbreviations {
@@ -81,6 +88,7 @@ impl Abbreviations {
             let abbreviation = all.parse_one(cursor, encoding)?;
             if code == all.dense.len() as u64 + 1 {
                 all.dense.push(abbreviation);
+                all.passages.push(&abbreviation, &all.steps[abbreviation.steps.0 as usize..]);
             } else {
                 all.sparse.entry(code).or_insert(abbreviation);
             }
@@ -114,12 +122,19 @@ impl Abbreviations {
             constants::DW_TAG_inlined_subroutine => Role::Inlined,
             _ => Role::Other,
         };
+        let layout =
+            (role != Role::Other).then(|| ScopeLayout::of(&self.attributes[first..], role, encoding));
+        let layout = layout.flatten().map(|layout| {
+            self.layouts.push(layout);
+            self.layouts.len() as u32 - 1
+        });
         Some(Abbreviation {
             role,
             has_children,
             size,
             attributes: (first as u32, self.attributes.len() as u32),
             steps: (first_step as u32, self.steps.len() as u32),
+            layout,
         })
     }
 
@@ -156,10 +171,17 @@ impl Abbreviations {
         if of.size != VARIES {
             return cursor.skip(u64::from(of.size));
         }
-        for step in &self.steps[of.steps.0 as usize..of.steps.1 as usize] {
-            step.pass(cursor, encoding)?;
-        }
-        Some(())
+        self.steps_of(of).iter().try_for_each(|step| step.pass(cursor, encoding))
+    }
+
+    fn steps_of(&self, of: &Abbreviation) -> &[Step] {
+        &self.steps[of.steps.0 as usize..of.steps.1 as usize]
+    }
+
+    /// Where the attributes of a function or an inlined call are, if that is the same in every entry.
+    #[inline]
+    pub(crate) fn layout(&self, of: &Abbreviation) -> Option<&ScopeLayout> {
+        self.layouts.get(of.layout? as usize)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::abbreviations::Abbreviations;
 use super::attribute::{Encoding, StringRef, Value};
+use super::names::FunctionName;
+use super::shared_map::SharedMap;
 use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use crate::demangle::readable;
@@ -51,7 +53,9 @@ pub(crate) struct DwarfFile {
     abbreviations: Mutex<AbbreviationCache>,
     units: OnceLock<Vec<UnitHeader>>,
     /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
-    names: Mutex<FxHashMap<u64, Arc<str>>>,
+    names: SharedMap<Arc<str>>,
+    /// The names of functions by their entry in `.debug_info`, of those that other units refer to.
+    pub(super) origins: SharedMap<Option<FunctionName>>,
 }
 
 impl DwarfFile {
@@ -116,11 +120,11 @@ impl DwarfFile {
     /// The headers of all units, by offset. Reads them at the first call: one small read a unit.
     pub(crate) fn units(&self) -> &[UnitHeader] {
         self.units.get_or_init(|| {
-            let mut units = Vec::new();
+            let (mut units, mut scratch) = (Vec::new(), Vec::new());
             let mut offset = 0;
             while units.len() < MAX_UNITS
                 && offset < self.info.len()
-                && let Some(header) = UnitHeader::read(self, offset)
+                && let Some(header) = UnitHeader::read(self, offset, &mut scratch)
                 && header.end > offset
             {
                 offset = header.end;
@@ -210,12 +214,10 @@ impl DwarfFile {
             StringRef::Index(index) => self.string_offset(unit, index)?,
             _ => return self.string(unit, string, entries, supplementary).map(|name| shown(&name)),
         };
-        let lock = || self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = lock().get(&offset) {
-            return Some(known.clone());
+        if let Some(known) = self.names.get(offset) {
+            return Some(known);
         }
-        let name = shown(&self.str.string(offset)?);
-        Some(lock().entry(offset).or_insert(name).clone())
+        Some(self.names.keep(offset, shown(&self.str.string(offset)?)))
     }
 
     /// The position in `.debug_str` of the unit's string number `index`.
@@ -259,7 +261,11 @@ impl DwarfFile {
 }
 
 fn shown(name: &[u8]) -> Arc<str> {
-    readable(&String::from_utf8_lossy(name)).into()
+    // Much faster than the check for what is to be replaced.
+    match str::from_utf8(name) {
+        Ok(name) => readable(name).into(),
+        Err(_) => readable(&String::from_utf8_lossy(name)).into(),
+    }
 }
 
 /// Element `index`, of `size` bytes, of the array that begins at `base`.

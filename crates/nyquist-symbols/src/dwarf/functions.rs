@@ -2,10 +2,10 @@
 
 use super::abbreviations::{Abbreviation, Role};
 use super::attribute::Value;
+use super::passages::{Stop, Walk};
 use super::ranges::UnitView;
+use super::scope_layout::CallSite;
 use super::unit::Pc;
-use crate::cursor::Cursor;
-use gimli::constants;
 use std::iter::successors;
 use std::num::NonZeroU32;
 use std::ops::{ControlFlow, Range};
@@ -19,9 +19,9 @@ const SPARE_WORK: usize = 1 << 24;
 /// A function, or a call that was inlined into one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope {
-    /// The entry that its name is looked for at, by its distance from the unit's start: its own, or, for an
-    /// inlined call, the one of the function in the same unit that was inlined.
-    pub(crate) entry: usize,
+    /// The entry that its name is looked for at, by its offset in `.debug_info`: its own, or, for an inlined call,
+    /// the one of the function that was inlined.
+    pub(crate) entry: u64,
     /// `None` for a function.
     pub(crate) call: Option<Call>,
     /// The part of it that holds the address.
@@ -34,6 +34,13 @@ pub(crate) struct Call {
     pub(crate) file: u64,
     pub(crate) line: u64,
     pub(crate) column: u64,
+}
+
+impl From<CallSite> for Call {
+    fn from(site: CallSite) -> Self {
+        let number = |value: Option<Value>| value.and_then(Value::number).unwrap_or(0);
+        Self { file: number(site.file), line: number(site.line), column: number(site.column) }
+    }
 }
 
 /// For each wanted address, the scopes around it.
@@ -68,7 +75,7 @@ impl Scopes {
     }
 
     /// The scopes around wanted address number `index`, from the innermost inlined call to the function.
-    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> {
+    pub(crate) fn around(&self, index: usize) -> impl Iterator<Item = &Scope> + Clone {
         let innermost = self.chains.get(index).and_then(|chain| chain.innermost);
         let hits = successors(innermost.map(|number| self.hit(number)), |hit| {
             hit.outer.map(|number| self.hit(number))
@@ -117,13 +124,22 @@ pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -
     let work_left = wanted.len().saturating_mul(MAX_SCOPES as usize).saturating_add(SPARE_WORK);
     let found = Scopes::new(wanted.len());
     let ranges_left = view.range_budget();
-    let mut scan = Scan { view, wanted, found, enclosing: Vec::new(), ranges_left, work_left };
-    let _ = scan.run(entries);
+    let unit = view.unit;
+    let walk = Walk {
+        entries,
+        abbreviations: &unit.abbreviations,
+        encoding: unit.header.encoding,
+        at: unit.header.root as usize,
+        depth: 0,
+    };
+    let mut scan = Scan { view, walk, wanted, found, enclosing: Vec::new(), ranges_left, work_left };
+    let _ = scan.run();
     scan.found
 }
 
 struct Scan<'a> {
     view: &'a UnitView<'a>,
+    walk: Walk<'a>,
     wanted: &'a [u64],
     found: Scopes,
     /// The functions and inlined calls around the entry at hand, from outside to inside.
@@ -136,108 +152,112 @@ struct Scan<'a> {
 /// A function or an inlined call around the entry at hand.
 struct Enclosing {
     depth: usize,
-    /// The numbers of its parts that hold wanted addresses. Where there are none, what is inlined into it need
-    /// not be looked at.
+    held: Held,
+}
+
+/// Which wanted addresses a scope holds.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    /// The numbers of its parts that hold any. Where there are none, what is inlined into it need not be looked at.
     parts: Range<u32>,
+    /// The first of the addresses and the one behind the last; others may be between them.
+    wanted: Range<usize>,
 }
 
 impl Scan<'_> {
-    fn run(&mut self, entries: &[u8]) -> Option<()> {
-        let unit = self.view.unit;
-        let encoding = unit.header.encoding;
-        let abbreviations = &*unit.abbreviations;
-        let mut cursor = Cursor::new(entries, unit.header.root as usize, encoding.little_endian);
-        let mut depth = 0_usize;
+    fn run(&mut self) -> Option<()> {
         loop {
-            let entry = cursor.position();
-            let code = cursor.uleb()?;
-            if code == 0 {
-                depth = depth.checked_sub(1).filter(|&depth| depth > 0)?;
-                self.enclosing.pop_if(|scope| scope.depth == depth);
-                continue;
-            }
-            let abbreviation = abbreviations.get(code)?;
-            match abbreviation.role {
-                Role::Inlined if self.is_barren() => {
-                    abbreviations.pass(abbreviation, &mut cursor, encoding)?;
-                }
-                Role::Function | Role::Inlined => {
-                    let parts = self.read_scope(&mut cursor, entry, abbreviation)?;
-                    if abbreviation.has_children {
-                        self.enclosing.push(Enclosing { depth, parts });
+            let around = self.enclosing.last();
+            let is_fertile = around.is_some_and(|scope| !scope.held.parts.is_empty());
+            let floor = around.map_or(0, |scope| scope.depth);
+            match self.walk.next_stop(is_fertile, floor)? {
+                Stop::Scope(of) => {
+                    let held = self.read_scope(of)?;
+                    if of.has_children {
+                        self.enclosing.push(Enclosing { depth: self.walk.depth, held });
                     }
+                    self.walk.pass(of)?;
                 }
-                Role::Other => abbreviations.pass(abbreviation, &mut cursor, encoding)?,
+                Stop::Left => drop(self.enclosing.pop()),
             }
-            if abbreviation.has_children {
-                depth += 1;
-            } else if depth == 0 {
+            if self.walk.depth == 0 {
                 return Some(());
             }
         }
     }
 
-    /// Whether an inlined call at the cursor is in nothing that holds a wanted address.
-    fn is_barren(&self) -> bool {
-        self.enclosing.last().is_none_or(|scope| scope.parts.is_empty())
-    }
-
-    /// Reads the attributes of a function or an inlined call; the numbers of its parts that hold wanted addresses.
-    #[inline(never)]
-    fn read_scope(
-        &mut self,
-        cursor: &mut Cursor<'_>,
-        mut entry: usize,
-        of: &Abbreviation,
-    ) -> Option<Range<u32>> {
+    /// Reads the attributes of the function or inlined call that is next; which wanted addresses it holds.
+    fn read_scope(&mut self, of: &Abbreviation) -> Option<Held> {
         let unit = self.view.unit;
-        let mut pc = Pc::default();
-        let mut call = Call::default();
-        for attribute in unit.abbreviations.attributes(of) {
-            let value = Value::read(cursor, attribute, unit.header.encoding)?;
-            match attribute.name {
-                constants::DW_AT_low_pc => pc.low = Some(value),
-                constants::DW_AT_high_pc => pc.high = Some(value),
-                constants::DW_AT_ranges => pc.ranges = Some(value),
-                // Many calls share one function, so its name is found once.
-                constants::DW_AT_abstract_origin if of.role == Role::Inlined => {
-                    if let Value::UnitRef(origin) = value {
-                        entry = usize::try_from(origin).ok()?;
-                    }
-                }
-                constants::DW_AT_call_file => call.file = value.number().unwrap_or(0),
-                constants::DW_AT_call_line => call.line = value.number().unwrap_or(0),
-                constants::DW_AT_call_column => call.column = value.number().unwrap_or(0),
-                _ => {}
+        let encoding = unit.header.encoding;
+        let mut cursor = self.walk.cursor()?;
+        if let Some(layout) = unit.abbreviations.layout(of) {
+            let held = self.hold(of.role, &layout.pc(cursor, encoding))?;
+            if !held.parts.is_empty() {
+                self.describe(&held.parts, of.role, layout.call_site(cursor, encoding));
             }
+            return Some(held);
         }
-        let call = (of.role == Role::Inlined).then_some(call);
-        self.add(Scope { entry, call, range: (0, 0) }, &pc)
+        let (mut pc, mut site) = (Pc::default(), CallSite::default());
+        for attribute in unit.abbreviations.attributes(of) {
+            let value = Value::read(&mut cursor, attribute, encoding)?;
+            pc.take(attribute.name, value);
+            site.take(attribute.name, value);
+        }
+        let held = self.hold(of.role, &pc)?;
+        self.describe(&held.parts, of.role, site);
+        Some(held)
     }
 
-    /// Notes which addresses each part of the scope contains; the numbers of the parts that contain any. `None`
-    /// when the unit has asked for more work than any real one does.
-    fn add(&mut self, scope: Scope, pc: &Pc) -> Option<Range<u32>> {
-        let Self { view, wanted, found, enclosing, ranges_left, work_left } = self;
-        let parent = enclosing.last().filter(|_| scope.call.is_some()).map(|parent| &parent.parts);
+    /// Adds to the parts of the next entry's scope what it is.
+    fn describe(&mut self, parts: &Range<u32>, role: Role, site: CallSite) {
+        let start = self.view.unit.header.offset;
+        let own = start + self.walk.at as u64;
+        let (entry, call) = match (role, site.origin) {
+            // Many calls share one function, so its name is found once.
+            (Role::Inlined, Some(Value::UnitRef(origin))) => {
+                (start.saturating_add(origin), Some(site.into()))
+            }
+            (Role::Inlined, Some(Value::InfoRef(origin))) => (origin, Some(site.into())),
+            (Role::Inlined, _) => (own, Some(site.into())),
+            _ => (own, None),
+        };
+        for part in &mut self.found.parts[parts.start as usize..parts.end as usize] {
+            *part = Scope { entry, call, ..*part };
+        }
+    }
+
+    /// Notes which addresses each part of the scope contains. `None` when the unit has asked for more work than any
+    /// real one does.
+    fn hold(&mut self, role: Role, pc: &Pc) -> Option<Held> {
+        let Self { view, wanted, found, enclosing, ranges_left, work_left, .. } = self;
+        let parent = enclosing.last().map(|parent| &parent.held).filter(|_| role == Role::Inlined);
+        let among = parent.map_or(0..wanted.len(), |parent| parent.wanted.clone());
+        let parent = parent.map(|parent| &parent.parts);
         let first = found.parts.len() as u32;
+        let mut held: Option<Range<usize>> = None;
         view.for_each_range(pc, ranges_left, |range| {
-            let start = wanted.partition_point(|&address| address < range.start);
+            let candidates = &wanted[among.clone()];
+            let start = among.start + candidates.partition_point(|&address| address < range.start);
+            let inside = wanted[start..among.end].iter().take_while(|&&address| address < range.end);
             let mut any = false;
-            for (index, _) in
-                (start..).zip(wanted[start..].iter().take_while(|&&address| address < range.end))
-            {
+            for (index, _) in (start..).zip(inside) {
                 if *work_left == 0 {
                     return ControlFlow::Break(());
                 }
                 *work_left -= 1;
-                any |= found.extend(index, first, parent, work_left);
+                if found.extend(index, first, parent, work_left) {
+                    let held = held.get_or_insert(index..index + 1);
+                    *held = held.start.min(index)..held.end.max(index + 1);
+                    any = true;
+                }
             }
             if any {
-                found.parts.push(Scope { range: (range.start, range.end), ..scope });
+                found.parts.push(Scope { entry: 0, call: None, range: (range.start, range.end) });
             }
             ControlFlow::Continue(())
         });
-        (*work_left > 0).then_some(first..found.parts.len() as u32)
+        let parts = first..found.parts.len() as u32;
+        (*work_left > 0).then(|| Held { parts, wanted: held.unwrap_or_default() })
     }
 }

@@ -118,13 +118,13 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
     let mut found = Vec::new();
     let mut budget = None;
     let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
-    for offset in units.map(|unit| unit.offset) {
-        let Some(unit) = Unit::read(file, offset) else { continue };
+    for header in units {
+        let Some(unit) = Unit::of(file, *header) else { continue };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
         let budget = budget.get_or_insert_with(|| view.range_budget());
         view.for_each_range(&unit.pc, budget, |range| {
             if range.start >= first_code {
-                found.push(Covered { start: range.start, end: range.end, unit: offset });
+                found.push(Covered { start: range.start, end: range.end, unit: header.offset });
             }
             ControlFlow::Continue(())
         });

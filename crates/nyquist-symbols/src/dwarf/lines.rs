@@ -6,7 +6,6 @@ use crate::cursor::Cursor;
 use crate::section::Section;
 use gimli::constants;
 use gimli::{AttributeValue, DebugLineOffset, EndianSlice, RunTimeEndian};
-use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -28,7 +27,8 @@ pub(crate) struct Row {
 pub(crate) struct LineProgram<'a> {
     view: UnitView<'a>,
     header: gimli::LineProgramHeader<Slice<'a>>,
-    paths: FxHashMap<u64, Option<Arc<str>>>,
+    /// The paths that were asked for, by their number; an empty one where there is none.
+    paths: Vec<Option<Arc<str>>>,
 }
 
 /// The bytes of the line program that begins at `offset` of `.debug_line`.
@@ -52,7 +52,9 @@ impl<'a> LineProgram<'a> {
         let address_size = view.unit.header.encoding.address_size;
         let section = gimli::DebugLine::new(bytes, endian);
         let program = section.program(DebugLineOffset(0), address_size, None, None).ok()?;
-        Some(Self { view, header: program.header().clone(), paths: FxHashMap::default() })
+        let header = program.header().clone();
+        let paths = vec![None; header.file_names().len() + 1];
+        Some(Self { view, header, paths })
     }
 
     /// Runs the program for `wanted`, which is sorted: the row of each address that a sequence covers. Rows from
@@ -66,12 +68,11 @@ impl<'a> LineProgram<'a> {
 
     /// The path of file number `index`, absolute where the table and the unit allow it.
     pub(crate) fn path(&mut self, index: u64) -> Option<Arc<str>> {
-        if let Some(known) = self.paths.get(&index) {
-            return known.clone();
+        let at = usize::try_from(index).ok().filter(|&at| at < self.paths.len())?;
+        if self.paths[at].is_none() {
+            self.paths[at] = Some(self.build_path(index).unwrap_or_default());
         }
-        let path = self.build_path(index);
-        self.paths.insert(index, path.clone());
-        path
+        self.paths[at].clone().filter(|path| !path.is_empty())
     }
 
     /// Whether `path` is the path of a file of the table. Paths are made one at a time: all together they can be
@@ -135,8 +136,9 @@ fn join(path: &mut Vec<u8>, next: &[u8]) {
 struct Machine<'a> {
     wanted: &'a [u64],
     found: Vec<Option<Row>>,
-    /// The first wanted address that the running sequence has not reached.
+    /// The number of the first wanted address that the running sequence has not reached, and that address.
     next: usize,
+    reaches: u64,
     /// The last row of the running sequence.
     last: Option<Row>,
     row: Row,
@@ -145,18 +147,27 @@ struct Machine<'a> {
     address_size: u8,
     min_length: u64,
     max_ops: u64,
-    line_base: i64,
-    line_range: u8,
     opcode_base: u8,
+    /// What each opcode adds when it is a special one.
+    special: [Advance; 256],
     lengths: &'a [u8],
+}
+
+/// What a special opcode adds to the operations and to the line.
+#[derive(Clone, Copy, Default)]
+struct Advance {
+    operations: u8,
+    line: i16,
 }
 
 impl<'a> Machine<'a> {
     fn new(header: &'a gimli::LineProgramHeader<Slice<'_>>, little_endian: bool, wanted: &'a [u64]) -> Self {
+        let opcode_base = header.opcode_base();
         Self {
             wanted,
             found: vec![None; wanted.len()],
             next: 0,
+            reaches: 0,
             last: None,
             row: Self::FIRST,
             op_index: 0,
@@ -164,9 +175,8 @@ impl<'a> Machine<'a> {
             address_size: header.address_size(),
             min_length: u64::from(header.minimum_instruction_length()),
             max_ops: u64::from(header.maximum_operations_per_instruction()).max(1),
-            line_base: i64::from(header.line_base()),
-            line_range: header.line_range().max(1),
-            opcode_base: header.opcode_base(),
+            opcode_base,
+            special: specials(header.line_base(), header.line_range().max(1), opcode_base),
             lengths: header.standard_opcode_lengths().slice(),
         }
     }
@@ -178,7 +188,7 @@ impl<'a> Machine<'a> {
         while cursor.position() < program.len() {
             let opcode = cursor.u8()?;
             if opcode >= self.opcode_base {
-                self.special(opcode - self.opcode_base);
+                self.special(opcode);
             } else if opcode == 0 {
                 self.extended(&mut cursor)?;
             } else {
@@ -190,9 +200,9 @@ impl<'a> Machine<'a> {
 
     #[inline]
     fn special(&mut self, opcode: u8) {
-        self.advance(u64::from(opcode / self.line_range));
-        let line = self.line_base + i64::from(opcode % self.line_range);
-        self.row.line = self.row.line.wrapping_add_signed(line);
+        let Advance { operations, line } = self.special[usize::from(opcode)];
+        self.advance(u64::from(operations));
+        self.row.line = self.row.line.wrapping_add_signed(i64::from(line));
         self.emit();
     }
 
@@ -209,7 +219,7 @@ impl<'a> Machine<'a> {
             constants::DW_LNS_set_file => self.row.file = cursor.uleb()?,
             constants::DW_LNS_set_column => self.row.column = cursor.uleb()?,
             constants::DW_LNS_const_add_pc => {
-                self.advance(u64::from((255 - self.opcode_base) / self.line_range));
+                self.advance(u64::from(self.special[255].operations));
             }
             constants::DW_LNS_fixed_advance_pc => {
                 self.row.address = self.row.address.wrapping_add(u64::from(cursor.u16()?));
@@ -270,18 +280,41 @@ impl<'a> Machine<'a> {
         let address = self.row.address;
         match self.last {
             Some(last) if last.address <= address => {
-                while let Some(&wanted) = self.wanted.get(self.next)
-                    && wanted < address
-                {
-                    if let Some(found) = self.found.get_mut(self.next) {
-                        found.get_or_insert(last);
-                    }
-                    self.next += 1;
+                if address > self.reaches {
+                    self.note(last, address);
                 }
             }
             // The first row of a sequence, or one that goes back, which only damaged tables have.
-            _ => self.next = self.wanted.partition_point(|&wanted| wanted < address),
+            _ => self.go_to(self.wanted.partition_point(|&wanted| wanted < address)),
         }
         self.last = Some(self.row);
     }
+
+    /// Notes the row of the wanted addresses before `end`.
+    fn note(&mut self, row: Row, end: u64) {
+        let mut next = self.next;
+        while self.wanted.get(next).is_some_and(|&wanted| wanted < end) {
+            if let Some(found) = self.found.get_mut(next) {
+                found.get_or_insert(row);
+            }
+            next += 1;
+        }
+        self.go_to(next);
+    }
+
+    fn go_to(&mut self, next: usize) {
+        self.next = next;
+        self.reaches = self.wanted.get(next).copied().unwrap_or(u64::MAX);
+    }
+}
+
+/// What each special opcode adds (DWARF 5, 6.2.5.1).
+fn specials(line_base: i8, line_range: u8, opcode_base: u8) -> [Advance; 256] {
+    let mut specials = [Advance::default(); 256];
+    for (opcode, advance) in (opcode_base..=255).zip(&mut specials[usize::from(opcode_base)..]) {
+        let adjusted = opcode - opcode_base;
+        advance.operations = adjusted / line_range;
+        advance.line = i16::from(line_base) + i16::from(adjusted % line_range);
+    }
+    specials
 }

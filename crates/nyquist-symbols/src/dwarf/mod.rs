@@ -10,7 +10,10 @@ mod functions;
 mod index;
 mod lines;
 mod names;
+mod passages;
 mod ranges;
+mod scope_layout;
+mod shared_map;
 mod split;
 mod unit;
 
@@ -127,12 +130,12 @@ impl Dwarf {
 /// The frames of one address, from inside to outside: each scope's function, at the place that the line table
 /// gives for the innermost, and that the call in it gives for all others.
 fn chain<'a>(
-    scopes: impl Iterator<Item = &'a Scope>,
+    scopes: impl Iterator<Item = &'a Scope> + Clone,
     row: Option<Row>,
     names: &mut Names<'_>,
     mut program: Option<&mut LineProgram<'_>>,
 ) -> Found {
-    let mut found = Found::default();
+    let mut found = Found { frames: Vec::with_capacity(scopes.clone().count().max(1)), ..Found::default() };
     let mut place = row.map(|row| Call { file: row.file, line: row.line, column: row.column });
     let mut frame = |name: Option<FunctionName>, place: Option<Call>| {
         let declared_in = name.as_ref().and_then(|name| name.file);

@@ -31,6 +31,15 @@ enum Place {
     Supplementary,
 }
 
+impl Place {
+    fn file<'a>(self, view: &UnitView<'a>) -> Option<&'a DwarfFile> {
+        match self {
+            Self::Own => Some(view.file),
+            Self::Supplementary => view.supplementary,
+        }
+    }
+}
+
 /// What one entry says of its name.
 #[derive(Default)]
 struct Said {
@@ -60,43 +69,56 @@ pub(crate) struct Names<'a> {
     view: UnitView<'a>,
     /// The unit's bytes.
     entries: &'a [u8],
-    known: FxHashMap<usize, Option<FunctionName>>,
+    known: FxHashMap<u64, Option<FunctionName>>,
     /// Other units that names were found in.
     units: FxHashMap<(Place, u64), Option<Arc<Unit>>>,
+    scratch: Vec<u8>,
 }
 
 impl<'a> Names<'a> {
     pub(crate) fn new(view: UnitView<'a>, entries: &'a [u8]) -> Self {
-        Self { view, entries, known: FxHashMap::default(), units: FxHashMap::default() }
+        Self { view, entries, known: FxHashMap::default(), units: FxHashMap::default(), scratch: Vec::new() }
     }
 
-    /// The name of the function or inlined call whose entry is at `entry` from the unit's start.
-    pub(crate) fn name(&mut self, entry: usize) -> Option<FunctionName> {
+    /// The name of the function or inlined call whose entry is at `entry` of `.debug_info`.
+    pub(crate) fn name(&mut self, entry: u64) -> Option<FunctionName> {
         if let Some(known) = self.known.get(&entry) {
             return known.clone();
         }
-        let name = self.find(entry);
+        let header = self.view.unit.header;
+        let name = if (header.offset..header.end).contains(&entry) {
+            self.find(entry).0
+        } else {
+            self.origin(entry)
+        };
         self.known.insert(entry, name.clone());
         name
     }
 
-    fn find(&mut self, entry: usize) -> Option<FunctionName> {
-        let own = self.view.unit;
-        let mut said = read_names(own, self.entries, entry)?;
-        let mut name = self.text(Place::Own, own, self.entries, &said);
-        let mut at = (Place::Own, own.header.offset);
-        let mut file = said.file;
-        for _ in 0..MAX_HOPS {
-            let is_known = file.is_some() || at != (Place::Own, own.header.offset);
-            if is_known && name.as_ref().is_some_and(|name| name.is_complete) {
-                break;
-            }
-            let Some((place, offset)) = said.origin.and_then(|origin| target(at, origin)) else { break };
-            let found = self.visit(place, offset);
-            let Some((unit, next, found)) = found else { break };
-            at = (place, unit);
-            said = next;
-            let is_own = at == (Place::Own, own.header.offset);
+    /// The name of an entry of another unit, to which many units may refer.
+    fn origin(&mut self, entry: u64) -> Option<FunctionName> {
+        let origins = &self.view.file.origins;
+        if let Some(known) = origins.get(entry) {
+            return known;
+        }
+        match self.find(entry) {
+            (name, true) => origins.keep(entry, name),
+            (name, false) => name,
+        }
+    }
+
+    /// The name of an entry, and whether its unit alone was asked, so that it is the same for all that refer to it.
+    fn find(&mut self, entry: u64) -> (Option<FunctionName>, bool) {
+        let own = self.view.unit.header;
+        let mut name: Option<FunctionName> = None;
+        let mut file = None;
+        let mut next = Some((Place::Own, entry));
+        let (mut first, mut is_of_one) = (None, true);
+        for _ in 0..=MAX_HOPS {
+            let Some((place, offset)) = next else { break };
+            let Some((unit, said, found)) = self.visit(place, offset) else { break };
+            is_of_one &= *first.get_or_insert((place, unit)) == (place, unit);
+            let is_own = (place, unit) == (Place::Own, own.offset);
             file = file.or(said.file.filter(|_| is_own));
             match found {
                 Some(found) if name.as_ref().is_none_or(|name| found.is_complete && !name.is_complete) => {
@@ -104,10 +126,15 @@ impl<'a> Names<'a> {
                 }
                 _ => {}
             }
+            let knows_file = file.is_some() || !is_own;
+            if knows_file && name.as_ref().is_some_and(|name| name.is_complete) {
+                break;
+            }
+            next = said.origin.and_then(|origin| target((place, unit), origin));
         }
         // Before DWARF 5, 0 says that no file is known.
-        let file = file.filter(|&file| file > 0 || own.header.encoding.version >= 5);
-        name.map(|name| FunctionName { file, ..name })
+        let file = file.filter(|&file| file > 0 || own.encoding.version >= 5);
+        (name.map(|name| FunctionName { file, ..name }), is_of_one)
     }
 
     /// Reads the entry at `offset` of a file: its unit's offset, what it says, and the name made of that.
@@ -115,39 +142,34 @@ impl<'a> Names<'a> {
         let own = self.view.unit.header;
         if place == Place::Own && (own.offset..own.end).contains(&offset) {
             let said = read_names(self.view.unit, self.entries, (offset - own.offset) as usize)?;
-            let name = self.text(place, self.view.unit, self.entries, &said);
+            let name = text(&self.view, place, self.view.unit, self.entries, &said);
             return Some((own.offset, said, name));
         }
         let unit = self.unit_around(place, offset)?;
-        // Most entries are short; the window grows for those that are not.
+        let file = place.file(&self.view)?;
+        // Most entries are short; more is read of those that are not.
         [128, 4 << 10, 256 << 10].into_iter().find_map(|want| {
-            let entries = self.file(place)?.info.window(offset, want)?;
-            let said = read_names(&unit, &entries, 0)?;
-            let name = self.text(place, &unit, &entries, &said);
+            let entries = file.info.head(offset, want, &mut self.scratch)?;
+            let said = read_names(&unit, entries, 0)?;
+            let name = text(&self.view, place, &unit, entries, &said);
             Some((unit.header.offset, said, name))
         })
     }
 
-    fn file(&self, place: Place) -> Option<&'a DwarfFile> {
-        match place {
-            Place::Own => Some(self.view.file),
-            Place::Supplementary => self.view.supplementary,
-        }
-    }
-
     fn unit_around(&mut self, place: Place, offset: u64) -> Option<Arc<Unit>> {
-        let file = self.file(place)?;
-        let start = file.unit_around(offset)?.offset;
-        let unit = self.units.entry((place, start));
-        unit.or_insert_with(|| Unit::read(file, start).map(Arc::new)).clone()
+        let file = place.file(&self.view)?;
+        let header = file.unit_around(offset)?;
+        let unit = self.units.entry((place, header.offset));
+        unit.or_insert_with(|| Unit::of(file, *header).map(Arc::new)).clone()
     }
+}
 
-    fn text(&self, place: Place, unit: &Unit, entries: &[u8], said: &Said) -> Option<FunctionName> {
-        let string = said.linkage.or(said.name)?;
-        let supplementary = if place == Place::Own { self.view.supplementary } else { None };
-        let text = self.file(place)?.function_name(unit, string, entries, supplementary)?;
-        Some(FunctionName { text, is_complete: said.linkage.is_some(), file: None })
-    }
+/// The name that an entry of `unit` states, whose strings may be in `entries`.
+fn text(view: &UnitView<'_>, place: Place, unit: &Unit, entries: &[u8], said: &Said) -> Option<FunctionName> {
+    let string = said.linkage.or(said.name)?;
+    let supplementary = if place == Place::Own { view.supplementary } else { None };
+    let text = place.file(view)?.function_name(unit, string, entries, supplementary)?;
+    Some(FunctionName { text, is_complete: said.linkage.is_some(), file: None })
 }
 
 /// The file and the offset in it that a reference leads to from a unit.

@@ -103,7 +103,7 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         &mut self,
         section: &Section,
         mut offset: u64,
-        entry: fn(&mut Self, &mut Cursor<'_>) -> Option<bool>,
+        entry: impl Fn(&mut Self, &mut Cursor<'_>) -> Option<bool>,
     ) -> Option<()> {
         const WINDOW: u64 = 512;
         loop {

@@ -29,10 +29,10 @@ pub(crate) struct UnitHeader {
 }
 
 impl UnitHeader {
-    /// Reads the header at `offset` of `.debug_info`.
-    pub(crate) fn read(file: &DwarfFile, offset: u64) -> Option<Self> {
-        let bytes = file.info.window(offset, MAX_HEADER)?;
-        let mut cursor = Cursor::new(&bytes, 0, file.little_endian);
+    /// Reads the header at `offset` of `.debug_info`. Of each unit no more is read than that: most are passed over.
+    pub(crate) fn read(file: &DwarfFile, offset: u64, scratch: &mut Vec<u8>) -> Option<Self> {
+        let bytes = file.info.head(offset, MAX_HEADER, scratch)?;
+        let mut cursor = Cursor::new(bytes, 0, file.little_endian);
         let (length, offset_size) = cursor.initial_length()?;
         let end = offset.checked_add(cursor.position() as u64)?.checked_add(length)?.min(file.info.len());
         let version = cursor.u16()?;
@@ -78,6 +78,18 @@ pub(crate) struct Pc {
     pub(crate) ranges: Option<Value>,
 }
 
+impl Pc {
+    /// Takes note of an attribute.
+    pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
+        match name {
+            constants::DW_AT_low_pc => self.low = Some(value),
+            constants::DW_AT_high_pc => self.high = Some(value),
+            constants::DW_AT_ranges => self.ranges = Some(value),
+            _ => {}
+        }
+    }
+}
+
 /// A unit: its header, its abbreviations, and its root entry's attributes.
 #[derive(Debug)]
 pub(crate) struct Unit {
@@ -111,13 +123,22 @@ impl Unit {
 
     /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
     pub(crate) fn read_part(file: &DwarfFile, offset: u64, parts: Contributions) -> Option<Self> {
-        let mut header = UnitHeader::read(file, offset)?;
+        Self::read_behind(file, UnitHeader::read(file, offset, &mut Vec::new())?, parts)
+    }
+
+    /// Reads the root entry of the unit with that header.
+    pub(crate) fn of(file: &DwarfFile, header: UnitHeader) -> Option<Self> {
+        Self::read_behind(file, header, Contributions::default())
+    }
+
+    fn read_behind(file: &DwarfFile, mut header: UnitHeader, parts: Contributions) -> Option<Self> {
         header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
         let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
         [512, 8 << 10, size].into_iter().find_map(|want| {
-            let head = file.info.window(offset, want.min(size))?.into_owned();
+            let mut scratch = Vec::new();
+            let head = file.info.head(header.offset, want.min(size), &mut scratch)?.to_vec();
             Self::read_root(file, header, parts, &abbreviations, head)
         })
     }
@@ -168,10 +189,8 @@ impl Unit {
     }
 
     fn take_attribute(&mut self, name: constants::DwAt, value: Value) {
+        self.pc.take(name, value);
         match (name, value) {
-            (constants::DW_AT_low_pc, _) => self.pc.low = Some(value),
-            (constants::DW_AT_high_pc, _) => self.pc.high = Some(value),
-            (constants::DW_AT_ranges, _) => self.pc.ranges = Some(value),
             (constants::DW_AT_stmt_list, _) => self.lines = value.number(),
             (constants::DW_AT_name, Value::String(string)) => self.name = Some(string),
             (constants::DW_AT_comp_dir, Value::String(string)) => self.comp_dir = Some(string),

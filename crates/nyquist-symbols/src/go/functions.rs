@@ -1,9 +1,9 @@
 //! The list of functions, and what is recorded of each.
 
-use super::header::{Header, Version};
 use super::memory::Memory;
 use crate::cursor::Cursor;
 use crate::section::Section;
+use nyquist_object::go::{Header, More, Record, Version};
 
 /// Which of a function's tables says the inlined call of each address, and which of its additional data lists these
 /// calls (`runtime/funcdata.h`), since Go 1.16.
@@ -19,14 +19,10 @@ pub(super) struct Function {
     record: u64,
 }
 
-/// What is recorded of a function (`runtime/runtime2.go`, `_func`). Positions count from where their part begins.
+/// What is recorded of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Record {
-    pub(super) name: u32,
-    pub(super) files: u32,
-    pub(super) lines: u32,
-    /// The number of its compilation unit's first file.
-    pub(super) unit: u32,
+pub(super) struct Described {
+    pub(super) record: Record,
     pub(super) inlined: Option<Inlined>,
 }
 
@@ -76,17 +72,13 @@ impl List<'_> {
     /// Where each function begins, and its record; the last one without a record is where the code ends.
     fn read(&self) -> Option<Vec<(u64, Option<u64>)>> {
         let header = self.header;
-        let field = header.field_size();
         let end = header.list.checked_add(header.list_size()?)?;
         let mut scratch = Vec::new();
         let bytes = self.table.slice(header.list..end, &mut scratch)?;
         let mut starts = Vec::new();
-        for (number, entry) in bytes.chunks(2 * usize::from(field)).enumerate() {
-            let mut cursor = Cursor::new(entry, 0, header.little_endian);
-            let stated = cursor.sized(field)?;
-            let record = cursor.sized(field).and_then(|record| record.checked_add(header.records));
-            let position = header.list + number as u64 * 2 * u64::from(field);
-            starts.push((self.start(stated, position)?, record));
+        for (number, entry) in header.entries(bytes).enumerate() {
+            let position = header.list + number as u64 * 2 * u64::from(header.field_size());
+            starts.push((self.start(entry.start, position)?, entry.record));
         }
         Some(starts)
     }
@@ -101,8 +93,8 @@ impl List<'_> {
     }
 }
 
-impl Record {
-    /// Reads the record of a function. `function_data` is what the positions of additional data count from.
+impl Described {
+    /// Reads what is recorded of a function. `function_data` is what the positions of additional data count from.
     pub(super) fn read(
         function: &Function,
         table: &Section,
@@ -110,26 +102,11 @@ impl Record {
         memory: &Memory,
         (address, function_data): (u64, Option<u64>),
     ) -> Option<Self> {
-        const LONGEST: u64 = 8 + 10 * 4;
-        let bytes = table.window(function.record, LONGEST)?;
-        let start = if header.version >= Version::Eighteen { 4 } else { header.pointer_size };
-        let mut cursor = Cursor::new(&bytes, start.into(), header.little_endian);
-        let name = cursor.u32()?;
-        let (_arguments, _frame, _stack) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let (files, lines, pc_tables) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-        let mut record = Self { name, files, lines, unit: 0, inlined: None };
+        let record = Record::parse(&table.window(function.record, Record::MAX_SIZE)?, header)?;
         // What is additional before Go 1.16 is numbered differently by each version, and nothing tells which it is.
-        if header.version >= Version::Sixteen {
-            record.unit = cursor.u32()?;
-            if header.version >= Version::Twenty {
-                let _first_line = cursor.u32()?;
-            }
-            let (_kind, _flags, _, data) = (cursor.u8()?, cursor.u8()?, cursor.u8()?, cursor.u8()?);
-            let tables = function.record.checked_add(cursor.position() as u64)?;
-            let additional = Additional { table, header, memory, address, function_data };
-            record.inlined = additional.inlined(tables, pc_tables.into(), data.into());
-        }
-        Some(record)
+        let additional = Additional { table, header, memory, address, function_data };
+        let inlined = record.more.and_then(|more| additional.inlined(function.record, more));
+        Some(Self { record, inlined })
     }
 }
 
@@ -143,10 +120,12 @@ struct Additional<'a> {
 }
 
 impl Additional<'_> {
-    fn inlined(&self, tables: u64, table_count: u64, data_count: u64) -> Option<Inlined> {
-        if table_count <= PCDATA_INLINED || data_count <= FUNCDATA_INLINED {
+    fn inlined(&self, record: u64, more: More) -> Option<Inlined> {
+        let table_count = u64::from(more.tables);
+        if table_count <= PCDATA_INLINED || u64::from(more.data) <= FUNCDATA_INLINED {
             return None;
         }
+        let tables = record.checked_add(more.size)?;
         let numbers = self.number(tables.checked_add(PCDATA_INLINED * 4)?)?;
         let data = tables.checked_add(table_count * 4)?;
         let calls = self.calls(data)?;

@@ -1,9 +1,9 @@
 //! Finding Go's function tables in a file: by the name of their section, or, where a file has no sections or its linker
 //! has merged them, by how the tables begin.
 
-use super::header::{Header, Version};
 use super::memory::for_each_chunk;
 use crate::section::{Section, Source};
+use nyquist_object::go::{Header, Version};
 use nyquist_object::{ByteSource, Elf};
 
 /// The tables' own section; in position-independent programs, whose pointers are filled when they are loaded, the second.

@@ -1,11 +1,9 @@
 //! Go's own function tables (`.gopclntab`), which every Go program carries for its runtime, stripped or not: from
 //! addresses to functions, files, lines and inlined calls.
 //!
-//! The layout is that of Go's `runtime/symtab.go` and `debug/gosym` and of "Go 1.2 Runtime Symbol Information"
-//! (golang.org/s/go12symtab), in the versions of Go 1.2, 1.16, 1.18 and 1.20. Inlined calls are known since Go 1.16.
+//! The tables themselves are read by [`nyquist_object::go`]. Inlined calls are known since Go 1.16.
 
 mod functions;
-mod header;
 mod locate;
 mod memory;
 mod module_data;
@@ -14,12 +12,12 @@ mod pc_values;
 use crate::Frame;
 use crate::dwarf::Found;
 use crate::section::{Section, Source};
-use functions::{Function, Inlined, Record, functions};
-use header::{Header, Version};
+use functions::{Described, Function, Inlined, functions};
 use locate::{Located, locate};
 pub(crate) use locate::{has_tables, is_go};
 use memory::Memory;
 use module_data::ModuleData;
+use nyquist_object::go::{Header, Version};
 use nyquist_object::{Elf, Svma};
 use pc_values::PcValues;
 use rustc_hash::FxHashMap;
@@ -95,7 +93,7 @@ impl GoTables {
     /// Each function's code and the position of its name in the tables.
     pub(crate) fn names(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         self.layout().functions.iter().filter_map(|function| {
-            let name = self.header.names.checked_add(self.record(function)?.name.into())?;
+            let name = self.header.names.checked_add(self.record(function)?.record.name.into())?;
             Some((function.start, function.end, name))
         })
     }
@@ -105,30 +103,30 @@ impl GoTables {
         self.table.unread()
     }
 
-    fn record(&self, function: &Function) -> Option<Record> {
+    fn record(&self, function: &Function) -> Option<Described> {
         let bases = (self.address, self.layout().function_data);
-        Record::read(function, &self.table, &self.header, &self.memory, bases)
+        Described::read(function, &self.table, &self.header, &self.memory, bases)
     }
 
     fn body(&self, number: u64) -> Option<Body<'_>> {
         let function = *self.layout().functions.get(usize::try_from(number).ok()?)?;
-        let record = self.record(&function)?;
+        let Described { record, inlined } = self.record(&function)?;
         let values = |position: u32| {
             let header = &self.header;
             let Some(offset) = header.values.checked_add(position.into()).filter(|_| position != 0) else {
                 return PcValues::default();
             };
             let size = function.end - function.start;
-            PcValues::read(&self.table, offset, header.little_endian, header.quantum, size)
+            PcValues::read(&self.table, offset, header.quantum, size)
         };
         Some(Body {
             tables: self,
             function,
             name: self.name(record.name),
-            unit: record.unit,
+            unit: record.more.map_or(0, |more| more.unit),
             files: values(record.files),
             lines: values(record.lines),
-            inlined: record.inlined.map(|inlined| (inlined, values(inlined.numbers))),
+            inlined: inlined.map(|inlined| (inlined, values(inlined.numbers))),
             paths: FxHashMap::default(),
         })
     }

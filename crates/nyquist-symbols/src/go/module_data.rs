@@ -1,8 +1,8 @@
 //! What the runtime knows of the program as a whole (`moduledata`), which no symbol leads to in a stripped file: it is
 //! found by its pointers to the function tables.
 
-use super::header::{Header, Version};
 use super::memory::Memory;
+use nyquist_object::go::{Header, Version};
 
 /// The parts of the module data that are of use here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,52 +1,37 @@
 //! Tables of values by address: which file, line or inlined call each instruction of a function is of.
 
-use crate::cursor::Cursor;
 use crate::section::Section;
+use nyquist_object::go::Values;
 
 /// The values of one function: up to which distance from its start each reaches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PcValues(Vec<(u64, i32)>);
 
 impl PcValues {
-    /// Reads the table at `offset`, as far as a function of `size` bytes needs it. What is damaged ends it
-    /// ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding").
-    pub(super) fn read(table: &Section, offset: u64, little_endian: bool, quantum: u64, size: u64) -> Self {
+    /// Reads the table at `offset`, as far as a function of `size` bytes needs it. What is damaged ends it.
+    pub(super) fn read(table: &Section, offset: u64, quantum: u8, size: u64) -> Self {
         let rest = table.len().saturating_sub(offset);
         // Where it ends is known only when it has been read.
         let mut want = 1 << 10;
         loop {
             let Some(bytes) = table.window(offset, want) else { return Self::default() };
+            let mut list = Values::new(&bytes, quantum);
             let mut values = Self::default();
-            let is_whole = values.decode(&mut Cursor::new(&bytes, 0, little_endian), quantum, size);
-            if is_whole.is_some() || want >= rest {
+            while values.end() < size
+                && let Some(value) = list.next()
+            {
+                values.0.push((value.end, value.value));
+            }
+            if list.is_whole() || values.end() >= size || want >= rest {
                 return values;
             }
             want *= 4;
         }
     }
 
-    /// Pairs of differences, of the value and of the address, each as a LEB128; `None` where the bytes end before
-    /// the table does.
-    fn decode(&mut self, cursor: &mut Cursor<'_>, quantum: u64, size: u64) -> Option<()> {
-        let (mut end, mut value) = (0_u64, -1_i32);
-        loop {
-            let difference = cursor.uleb()? as u32;
-            if difference == 0 && end != 0 {
-                return Some(());
-            }
-            // The lowest bit is the sign.
-            let sign = -((difference & 1) as i32);
-            value = value.wrapping_add((difference >> 1) as i32 ^ sign);
-            let advance = u64::from(cursor.uleb()? as u32) * quantum;
-            if advance == 0 {
-                return Some(());
-            }
-            end += advance;
-            self.0.push((end, value));
-            if end >= size {
-                return Some(());
-            }
-        }
+    /// Where the last value ends to hold.
+    fn end(&self) -> u64 {
+        self.0.last().map_or(0, |&(end, _)| end)
     }
 
     /// The value at a distance from the function's start; `None` where there is none, or it is negative.
@@ -65,9 +50,9 @@ impl PcValues {
 mod tests {
     use super::*;
 
-    fn read(bytes: &[u8], quantum: u64, size: u64) -> PcValues {
+    fn read(bytes: &[u8], quantum: u8, size: u64) -> PcValues {
         let table = Section::Memory([&[0xee; 3], bytes].concat());
-        PcValues::read(&table, 3, true, quantum, size)
+        PcValues::read(&table, 3, quantum, size)
     }
 
     #[test]
@@ -94,6 +79,6 @@ mod tests {
         assert_eq!(read(&long, 1, u64::MAX).all().count(), 1000, "beyond the first window");
         assert_eq!(read(&[2, 0, 2, 0, 2, 0], 1, 10), PcValues::default(), "no progress");
         assert_eq!(read(&[2, 4, 2], 1, 10).at(0), Some(0));
-        assert_eq!(PcValues::read(&Section::default(), u64::MAX, true, 1, 10), PcValues::default());
+        assert_eq!(PcValues::read(&Section::default(), u64::MAX, 1, 10), PcValues::default());
     }
 }

@@ -1,8 +1,8 @@
 //! The entries of a section: common information (CIE) and frame descriptions (FDE).
 
 use super::FrameSection;
+use super::by_offset::ByOffset;
 use super::reader::{Bases, Reader};
-use std::collections::HashMap;
 
 /// The encoding of addresses that all compilers use: four bytes, signed, from where they stand on.
 const RELATIVE: u8 = 0x1b;
@@ -64,10 +64,8 @@ pub(crate) struct BadEntry {
 pub(crate) struct Entries<'a> {
     section: &'a FrameSection,
     position: usize,
-    /// The CIEs seen so far, by offset.
-    cies: HashMap<usize, Result<Cie<'a>, &'static str>>,
-    /// The one seen last, which is nearly always the next one too.
-    last_cie: (usize, Result<Cie<'a>, &'static str>),
+    /// CIEs seen before.
+    cies: ByOffset<Result<Cie<'a>, &'static str>>,
 }
 
 /// The bounds of one entry and the number that tells CIE from FDE.
@@ -88,7 +86,25 @@ impl FrameSection {
     }
 
     /// Reads the length and the id of the entry at `offset`; `Ok(None)` for a terminator.
+    #[inline]
     fn header(&self, offset: usize) -> Result<Option<Header>, &'static str> {
+        self.short_header(offset).map_or_else(|| self.any_header(offset), |header| Ok(Some(header)))
+    }
+
+    /// The header of an entry in good order whose length has four bytes, as all have in practice.
+    #[inline]
+    fn short_header(&self, offset: usize) -> Option<Header> {
+        let [length, id] = *self.bytes.get(offset..)?.first_chunk::<8>()?.as_chunks().0 else { return None };
+        let (length, id) = (u32::from_le_bytes(length), u32::from_le_bytes(id));
+        let (id_offset, body) = (offset + 4, offset + 8);
+        // A length of four ones announces one of eight bytes.
+        let end = id_offset.checked_add(length as usize).filter(|&end| end <= self.bytes.len())?;
+        let is_short = end >= body && length != u32::MAX;
+        is_short.then_some(Header { body, end, id: id.into(), id_offset, is_64: false })
+    }
+
+    #[cold]
+    fn any_header(&self, offset: usize) -> Result<Option<Header>, &'static str> {
         const CUT: &str = "the section ends within an entry";
         let mut reader = Reader::new(&self.bytes, offset, self.bytes.len()).ok_or(CUT)?;
         let short = reader.u32().ok_or(CUT)?;
@@ -196,40 +212,44 @@ impl FrameSection {
         Some((start, len))
     }
 
-    fn parse_fde<'a>(&'a self, offset: usize, header: &Header, cie: &Cie<'a>) -> Option<Fde<'a>> {
+    #[inline]
+    fn parse_fde<'a>(
+        &'a self,
+        offset: usize,
+        header: &Header,
+        cie_offset: usize,
+        cie: &Cie<'a>,
+    ) -> Option<Fde<'a>> {
         let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
         let (start, len) = self.start_and_len(cie.pointer_encoding, &mut reader)?;
         if cie.has_augmentation {
             let len = reader.uleb()?;
             reader.skip(len)?;
         }
-        let cie_offset = self.cie_offset(header)?;
         Some(Fde { offset, start, end: start.checked_add(len)?, cie_offset, instructions: reader })
     }
 }
 
 impl<'a> Entries<'a> {
     pub(crate) fn new(section: &'a FrameSection) -> Self {
-        Self { section, position: 0, cies: HashMap::new(), last_cie: (usize::MAX, Err("no CIE")) }
+        Self { section, position: 0, cies: ByOffset::new(Err("no CIE")) }
     }
 
     /// The FDE at `offset`, which is one that has been found before, and its CIE.
+    #[inline]
     pub(crate) fn at(&mut self, offset: usize) -> Option<(Fde<'a>, &Cie<'a>)> {
         let header = self.section.header(offset).ok()??;
-        let fde = self.read(offset, &header).ok()?;
-        Some((fde, self.last_cie.1.as_ref().ok()?))
+        self.read(offset, &header).ok()
     }
 
     #[inline]
-    fn read(&mut self, offset: usize, header: &Header) -> Result<Fde<'a>, &'static str> {
+    fn read(&mut self, offset: usize, header: &Header) -> Result<(Fde<'a>, &Cie<'a>), &'static str> {
         let section = self.section;
         let cie_offset = section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
-        if self.last_cie.0 != cie_offset {
-            let cie = self.cies.entry(cie_offset).or_insert_with(|| section.cie(cie_offset));
-            self.last_cie = (cie_offset, *cie);
-        }
-        let cie = self.last_cie.1.as_ref().map_err(|reason| *reason)?;
-        section.parse_fde(offset, header, cie).ok_or("a damaged FDE")
+        let cie = self.cies.get_or_make(cie_offset, || section.cie(cie_offset));
+        let cie = cie.as_ref().map_err(|reason| *reason)?;
+        let fde = section.parse_fde(offset, header, cie_offset, cie).ok_or("a damaged FDE")?;
+        Ok((fde, cie))
     }
 }
 
@@ -250,7 +270,7 @@ impl<'a> Iterator for Entries<'a> {
                     self.position = header.end;
                     if !self.section.is_cie(&header) {
                         let entry = self.read(offset, &header);
-                        return Some(entry.map_err(|reason| BadEntry { offset, reason }));
+                        return Some(entry.map(|(fde, _)| fde).map_err(|reason| BadEntry { offset, reason }));
                     }
                 }
                 Err(reason) => {

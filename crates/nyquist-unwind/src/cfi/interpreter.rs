@@ -2,6 +2,7 @@
 //! frame pointer and the return address. Everything else is read over.
 
 use super::FrameSection;
+use super::by_offset::ByOffset;
 use super::entry::{Cie, Fde};
 use super::reader::Reader;
 use crate::architecture::Architecture;
@@ -77,18 +78,31 @@ impl State<'_> {
     }
 }
 
+/// Takes the rows that instructions describe.
+pub(crate) trait Rows {
+    /// Takes a row: the address at which it begins, and its rule.
+    fn row(&mut self, address: u64, rule: Rule);
+}
+
+/// Takes none: a CIE's initial instructions describe no rows.
+struct NoRows;
+
+impl Rows for NoRows {
+    fn row(&mut self, _: u64, _: Rule) {}
+}
+
 /// Runs instructions of one section.
 #[derive(Debug)]
 pub(crate) struct Interpreter<'a, A> {
     section: &'a FrameSection,
     architecture: PhantomData<A>,
-    /// The state after a CIE's initial instructions, and where that CIE is.
-    initial: Option<(usize, State<'a>)>,
+    /// States after CIEs' initial instructions, and where those CIEs are.
+    initial: ByOffset<Option<State<'a>>>,
     remembered: Vec<State<'a>>,
 }
 
 /// A run over the instructions of one entry.
-struct Run<'a, 's, A, F> {
+struct Run<'a, 's, A, R> {
     architecture: PhantomData<A>,
     cie: &'s Cie<'a>,
     section: &'a FrameSection,
@@ -97,25 +111,19 @@ struct Run<'a, 's, A, F> {
     remembered: &'s mut Vec<State<'a>>,
     function: u64,
     location: u64,
-    emit: &'s mut F,
+    rows: &'s mut R,
 }
 
 impl<'a, A: Architecture> Interpreter<'a, A> {
     pub(crate) fn new(section: &'a FrameSection) -> Self {
-        Self { section, architecture: PhantomData, initial: None, remembered: Vec::new() }
+        Self { section, architecture: PhantomData, initial: ByOffset::new(None), remembered: Vec::new() }
     }
 
-    /// Calls `emit` with the address at which each row begins, in ascending order, and its rule. Rows may
-    /// repeat the rule before them. Where the instructions are damaged, rows before the damage have been
-    /// emitted, and the error is the address up to which they hold.
-    pub(crate) fn rows(
-        &mut self,
-        fde: &Fde<'a>,
-        cie: &Cie<'a>,
-        emit: &mut impl FnMut(u64, Rule),
-    ) -> Result<(), u64> {
+    /// Gives all rows to `rows`, by address. Rows may repeat the rule before them. Where the instructions are
+    /// damaged, rows before the damage have been given, and the error is the address up to which they hold.
+    pub(crate) fn rows(&mut self, fde: &Fde<'a>, cie: &Cie<'a>, rows: &mut impl Rows) -> Result<(), u64> {
         if cie.return_register != A::RETURN_ADDRESS as u64 {
-            emit(fde.start, Rule::SLOW);
+            rows.row(fde.start, Rule::SLOW);
             return Ok(());
         }
         let initial = self.initial_state(fde.cie_offset, cie).ok_or(fde.start)?;
@@ -129,74 +137,81 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
             remembered: &mut self.remembered,
             function: fde.start,
             location: fde.start,
-            emit: &mut *emit,
+            rows: &mut *rows,
         };
         let done = run.all(fde.instructions);
         let (location, rule) = (run.location, run.state.rule);
         done.ok_or(location)?;
         if location < fde.end {
-            emit(location, rule);
+            rows.row(location, rule);
         }
         Ok(())
     }
 
+    /// The state after the initial instructions of the CIE at the offset.
     fn initial_state(&mut self, offset: usize, cie: &Cie<'a>) -> Option<State<'a>> {
-        if let Some((known, state)) = self.initial
-            && known == offset
-        {
-            return Some(state);
-        }
-        self.remembered.clear();
-        let mut run = Run {
-            architecture: self.architecture,
-            cie,
-            section: self.section,
-            initial: State::initial::<A>(),
-            state: State::initial::<A>(),
-            remembered: &mut self.remembered,
-            function: 0,
-            location: 0,
-            emit: &mut |_, _| (),
-        };
-        run.all(cie.instructions)?;
-        let state = run.state;
-        self.initial = Some((offset, state));
-        Some(state)
+        let Self { section, architecture, remembered, .. } = self;
+        *self.initial.get_or_make(offset, || {
+            remembered.clear();
+            let mut run = Run {
+                architecture: *architecture,
+                cie,
+                section,
+                initial: State::initial::<A>(),
+                state: State::initial::<A>(),
+                remembered,
+                function: 0,
+                location: 0,
+                rows: &mut NoRows,
+            };
+            run.all(cie.instructions)?;
+            Some(run.state)
+        })
     }
 }
 
-impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
+impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
         while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
-            match op >> 6 {
-                1 => {
-                    self.advance(low)?;
-                    // Nearly half of all instructions are such a pair.
-                    if let Some(offset) = reader.short_after(DEFINE_CFA_OFFSET) {
-                        self.state.set_cfa_offset::<A>(offset.into(), self.cie.is_signal);
-                    }
-                }
+            let location = match op >> 6 {
+                1 => self.after(low)?,
                 2 => {
                     let offset = reader.uleb()?;
                     self.set_offset(low, offset as i64);
+                    continue;
                 }
-                3 => self.restore(low),
-                _ => self.extended(op, &mut reader)?,
+                3 => {
+                    self.restore(low);
+                    continue;
+                }
+                _ => match op {
+                    0x02 => self.after(reader.u8()?.into())?,
+                    0x03 => self.after(reader.u16()?.into())?,
+                    0x04 => self.after(reader.u32()?.into())?,
+                    _ => {
+                        reader = self.extended(op, reader)?;
+                        continue;
+                    }
+                },
+            };
+            self.advance_to(location);
+            // Nearly half of all instructions are such a pair.
+            if reader.step_over(DEFINE_CFA_OFFSET) {
+                let offset = reader.uleb()?;
+                self.state.set_cfa_offset::<A>(offset as i64, self.cie.is_signal);
             }
         }
         Some(())
     }
 
-    /// The instructions whose operands all follow the opcode.
-    #[inline]
-    fn extended(&mut self, op: u8, reader: &mut Reader<'a>) -> Option<()> {
+    /// The other instructions, whose operands all follow the opcode. The cursor comes and goes as a value, so that it
+    /// stays in registers for the ones above.
+    #[inline(never)]
+    fn extended(&mut self, op: u8, mut reader: Reader<'a>) -> Option<Reader<'a>> {
         match op {
             0x00 => {}
-            0x01 => self.set_location(reader)?,
-            0x02 => self.advance(reader.u8()?.into())?,
-            0x03 => self.advance(reader.u16()?.into())?,
-            0x04 => self.advance(reader.u32()?.into())?,
+            0x01 => self.set_location(&mut reader)?,
             0x06 => {
                 let register = reader.uleb()?;
                 self.restore(register);
@@ -208,17 +223,17 @@ impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
                 let offset = self.factored(reader.sleb()?);
                 self.state.set_cfa_offset::<A>(offset, self.cie.is_signal);
             }
-            0x0c | 0x0d | 0x0f | 0x12 => self.define_cfa(op, reader)?,
+            0x0c | 0x0d | 0x0f | 0x12 => self.define_cfa(op, &mut reader)?,
             // That the return address is signed from here on, or no more: what signs it is taken off in any case.
             0x2c | 0x2d if A::VENDOR == gimli::Vendor::AArch64 => {}
             0x2e => drop(reader.uleb()?),
             _ => {
                 let register = reader.uleb()?;
-                let saved = self.saved(op, reader)?;
+                let saved = self.saved(op, &mut reader)?;
                 self.set(register, saved);
             }
         }
-        Some(())
+        Some(reader)
     }
 
     /// The instructions that define the CFA by a register or an expression.
@@ -311,28 +326,31 @@ impl<'a, A: Architecture, F: FnMut(u64, Rule)> Run<'a, '_, A, F> {
         Some(())
     }
 
+    /// The location that is so many units of code further on.
     #[inline]
-    fn advance(&mut self, delta: u64) -> Option<()> {
-        let delta = delta.wrapping_mul(self.cie.code_factor);
-        self.advance_to(self.location.checked_add(delta)?)
+    fn after(&self, delta: u64) -> Option<u64> {
+        self.location.checked_add(delta.wrapping_mul(self.cie.code_factor))
     }
 
+    /// `DW_CFA_set_loc`, which may not go back.
     fn set_location(&mut self, reader: &mut Reader<'a>) -> Option<()> {
         let bases = super::reader::Bases { function: Some(self.function), ..self.section.bases() };
         let location = reader.pointer(self.cie.pointer_encoding, &bases)?;
-        self.advance_to(location)
-    }
-
-    #[inline]
-    fn advance_to(&mut self, location: u64) -> Option<()> {
         if location < self.location {
             return None;
         }
+        self.advance_to(location);
+        Some(())
+    }
+
+    /// Ends the row before a location that is not before the present one.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call a row is a tenth of the cost of a table")]
+    fn advance_to(&mut self, location: u64) {
         if location > self.location {
-            (self.emit)(self.location, self.state.rule);
+            self.rows.row(self.location, self.state.rule);
             self.location = location;
         }
-        Some(())
     }
 }
 

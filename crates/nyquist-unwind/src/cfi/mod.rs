@@ -1,6 +1,7 @@
 //! Call frame information (DWARF 5, section 6.4; Linux Standard Base 5, chapter 10.6): from the bytes of
 //! `.eh_frame` and `.debug_frame` to rows of rules.
 
+mod by_offset;
 mod entry;
 mod expression;
 mod header;
@@ -10,7 +11,7 @@ mod reader;
 pub(crate) use entry::{Entries, Fde, SectionKind};
 pub(crate) use expression::Form;
 pub(crate) use header::find_eh_frame;
-pub(crate) use interpreter::{Interpreter, Saved, State};
+pub(crate) use interpreter::{Interpreter, Rows, Saved, State};
 
 /// The bytes of one section of call frame information, and what its encoded pointers are relative to.
 #[derive(Debug)]

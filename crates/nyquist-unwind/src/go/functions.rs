@@ -1,28 +1,33 @@
-//! `.gopclntab`: the header, the table of functions, and their tables of numbers by instruction (Go's `runtime/symtab.go`: `pcHeader`, `functab`,
-//! `step`; `runtime/runtime2.go`: `_func`), as Go 1.18 and later write them.
+//! The functions of Go's own table, each with how deep its stack is at each instruction.
 
+use nyquist_object::go::{Header, ListEntry, Record, Values, Version};
 use std::ops::Range;
 
-/// The header's magic numbers, of Go 1.18 and 1.20.
-const MAGIC_18: u32 = 0xffff_fff0;
-const MAGIC_20: u32 = 0xffff_fff1;
+/// The functions that Go's own unwinder ends at, of versions whose tables do not say it (`topofstack` in `runtime/traceback.go` of Go 1.15).
+const OUTERMOST: [&[u8]; 6] = [
+    b"runtime.goexit",
+    b"runtime.mstart",
+    b"runtime.mcall",
+    b"runtime.morestack",
+    b"runtime.rt0_go",
+    b"_rt0_go",
+];
 
-/// Flags of a function (`funcFlag`).
-const TOP_FRAME: u8 = 1;
-const WRITES_STACK_POINTER: u8 = 2;
+/// The functions that go to another stack and return to the one before, of versions whose tables do not say it
+/// (`runtime/asm_amd64.s` of Go 1.15).
+const STACK_SWITCHES: [&[u8]; 3] =
+    [b"runtime.asmcgocall", b"runtime.systemstack", b"runtime.cgocallback_gofunc"];
 
 /// The table of functions.
 pub(super) struct Functions<'a> {
     /// Where the code of all functions begins; 0 where the loader says so.
     pub(super) text: u64,
-    /// Pairs of numbers: where a function begins from there on, and where its description is from this table on. Behind the last one is where
-    /// its code ends.
+    /// What the list says of the first function's start: 0 where it counts from there on.
+    first: u64,
+    /// Whether records say which functions are outermost ones.
+    has_flags: bool,
+    header: Header,
     table: &'a [u8],
-    count: usize,
-    /// The tables of numbers by instruction.
-    numbers: &'a [u8],
-    /// Where a description's flags are.
-    flags: usize,
 }
 
 /// What is said of a function.
@@ -33,94 +38,101 @@ pub(super) struct Entry<'a> {
     pub(super) is_top: bool,
     /// Whether it makes the stack pointer point elsewhere than to its own frame.
     pub(super) writes_stack_pointer: bool,
-    /// The table of how many bytes the stack pointer is below the return address.
-    depths: &'a [u8],
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<usize> {
-    usize::try_from(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?)).ok()
+    /// The values of how many bytes the stack pointer is below the return address.
+    depths: Values<'a>,
 }
 
 impl<'a> Functions<'a> {
     /// Reads the header; `None` for one that is of another form.
-    pub(super) fn new(section: &'a [u8]) -> Option<Self> {
-        let flags = match word(section, 0)? {
-            MAGIC_18 => 37,
-            // The line that a function begins at stands before them.
-            MAGIC_20 => 41,
-            _ => return None,
-        };
+    pub(super) fn new(table: &'a [u8]) -> Option<Self> {
+        let header = Header::parse(table)?;
         // Instructions of one byte and pointers of eight: 64-bit x86.
-        if section.get(4..8)? != [0, 0, 1, 8] {
+        if (header.quantum, header.pointer_size, header.little_endian) != (1, 8, true) {
             return None;
         }
-        let (count, text) = (long(section, 8)?, long(section, 24)? as u64);
-        let (numbers, table) = (section.get(long(section, 56)?..)?, section.get(long(section, 64)?..)?);
-        Some(Self { text, table, count: count.min(table.len() / 8), numbers, flags })
+        let counts_from_text = header.version >= Version::Eighteen;
+        let mut functions = Self { text: header.text, first: 0, has_flags: counts_from_text, header, table };
+        if !counts_from_text {
+            let start = functions.header.entries(functions.list()?).next()?.start;
+            (functions.text, functions.first) = (start, start);
+            // Go 1.16 and 1.17 have the same header, and only the latter's linker knows of outermost functions.
+            let has_flags = functions.records().any(|record| record.more.is_some_and(|more| more.is_top));
+            functions.has_flags = has_flags;
+        }
+        Some(functions)
     }
 
     /// The functions by address. One whose description is not there is left out.
     pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> + '_ {
-        (0..self.count).filter_map(|number| self.entry(number))
+        let list = self.list().unwrap_or_default();
+        let ends = self.header.entries(list).skip(1);
+        self.header.entries(list).zip(ends).filter_map(|(function, next)| self.entry(function, next))
     }
 
-    fn entry(&self, number: usize) -> Option<Entry<'a>> {
-        let at = number * 8;
-        let (start, end) = (word(self.table, at)?, word(self.table, at + 8)?);
-        let description = self.table.get(word(self.table, at + 4)? as usize..)?;
-        let flags = *description.get(self.flags)?;
-        let depths = self.numbers.get(word(description, 16)? as usize..)?;
+    fn records(&self) -> impl Iterator<Item = Record> + '_ {
+        let functions = self.header.entries(self.list().unwrap_or_default());
+        functions.filter_map(|function| self.record(function))
+    }
+
+    fn record(&self, function: ListEntry) -> Option<Record> {
+        Record::parse(self.from(function.record?)?, &self.header)
+    }
+
+    /// The bytes of the list of functions.
+    fn list(&self) -> Option<&'a [u8]> {
+        let start = self.header.list;
+        let end = start.checked_add(self.header.list_size()?)?;
+        self.table.get(usize::try_from(start).ok()?..usize::try_from(end).ok()?)
+    }
+
+    fn entry(&self, function: ListEntry, next: ListEntry) -> Option<Entry<'a>> {
+        let record = self.record(function)?;
+        let depths = self.from(self.header.values.checked_add(record.depths.into())?)?;
+        let (is_top, writes_stack_pointer) = match record.more {
+            Some(more) if self.has_flags => (more.is_top, more.writes_stack_pointer),
+            _ => self.by_name(record.name),
+        };
+        let start = |entry: ListEntry| u32::try_from(entry.start.checked_sub(self.first)?).ok();
         Some(Entry {
-            range: start..end,
-            is_top: flags & TOP_FRAME != 0,
-            writes_stack_pointer: flags & WRITES_STACK_POINTER != 0,
-            depths,
+            range: start(function)?..start(next)?,
+            is_top,
+            writes_stack_pointer,
+            depths: Values::new(depths, self.header.quantum),
         })
+    }
+
+    /// Whether the function of that name is an outermost one, and whether it goes to another stack.
+    fn by_name(&self, position: u32) -> (bool, bool) {
+        let name = self.header.names.checked_add(position.into()).and_then(|position| self.from(position));
+        let is = |known: &&[u8]| {
+            name.and_then(|name| name.strip_prefix(*known)).is_some_and(|rest| rest.first() == Some(&0))
+        };
+        (OUTERMOST.iter().any(is), STACK_SWITCHES.iter().any(is))
+    }
+
+    fn from(&self, position: u64) -> Option<&'a [u8]> {
+        self.table.get(usize::try_from(position).ok()?..)
     }
 }
 
 impl Entry<'_> {
     /// How far into the function each depth begins to hold, and the depth; `None` for one that cannot be.
     pub(super) fn depths(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
-        let mut bytes = self.depths.iter().copied();
-        let len = self.range.end.saturating_sub(self.range.start);
-        let (mut at, mut depth) = (0_u32, -1_i32);
-        std::iter::from_fn(move || {
-            let change = number(&mut bytes)?;
-            if at >= len || (change == 0 && at > 0) {
-                return None;
-            }
-            // The lowest bit is the sign.
-            depth = depth.wrapping_add((change >> 1) as i32 ^ -((change & 1) as i32));
-            let start = at;
-            at = at.checked_add(number(&mut bytes)?).filter(|end| *end > start)?;
-            Some((start, u32::try_from(depth).ok()))
-        })
+        let len = u64::from(self.range.end.saturating_sub(self.range.start));
+        let held = self.depths.clone().take_while(move |value| value.start < len);
+        held.map(|value| (value.start as u32, u32::try_from(value.value).ok()))
     }
-}
-
-/// A number of seven bits a byte, the lowest ones first.
-fn number(bytes: &mut impl Iterator<Item = u8>) -> Option<u32> {
-    let mut value = 0_u32;
-    for shift in (0..32).step_by(7) {
-        let byte = bytes.next()?;
-        value |= u32::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
 
+    const MAGIC_18: u32 = 0xffff_fff0;
+    const MAGIC_20: u32 = 0xffff_fff1;
+
     fn entry(len: u32, depths: &[u8]) -> Vec<(u32, Option<u32>)> {
+        let depths = Values::new(depths, 1);
         Entry { range: 0..len, is_top: false, writes_stack_pointer: false, depths }.depths().collect()
     }
 
@@ -154,7 +166,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn both_forms_are_read_and_others_are_not() {
+    fn both_forms_are_read() {
         for magic in [MAGIC_18, MAGIC_20] {
             let bytes = table(magic, 3, &[2, 4, 0]);
             let functions = Functions::new(&bytes).unwrap();
@@ -167,6 +179,75 @@ pub(super) mod tests {
                 let _ = Functions::new(&bytes[..len]).map(|functions| functions.entries().count());
             }
         }
-        assert!(Functions::new(&table(0xffff_fffa, 0, &[2, 4, 0])).is_none());
+    }
+
+    /// The list of these functions (a name and flags each, 16 bytes of code from 0x40_1000 on, nothing on the stack) as Go 1.2 or 1.16 write it.
+    fn old_table(version: Version, functions: &[(&str, u8)]) -> Vec<u8> {
+        let is_two = version == Version::Two;
+        let header = if is_two { 16 } else { 64 };
+        let records = header + 16 * functions.len() + if is_two { 12 } else { 8 };
+        let names = records + 48 * functions.len();
+        let mut text = vec![2, 16, 0];
+        let positions: Vec<usize> = functions
+            .iter()
+            .map(|(name, _)| {
+                let position = text.len();
+                text.extend(name.bytes().chain([0]));
+                position
+            })
+            .collect();
+        let (magic, base) = if is_two { (0xffff_fffb_u32, 0) } else { (0xffff_fffa, names) };
+        let mut bytes = [magic, 0x0801_0000].map(u32::to_le_bytes).concat();
+        bytes.extend((functions.len() as u64).to_le_bytes());
+        if !is_two {
+            for part in [0, names, names, names, names, header] {
+                bytes.extend((part as u64).to_le_bytes());
+            }
+        }
+        let origin = if is_two { 0 } else { header };
+        for number in 0..functions.len() {
+            let record = records + 48 * number - origin;
+            bytes.extend([0x40_1000 + 16 * number as u64, record as u64].map(u64::to_le_bytes).concat());
+        }
+        bytes.extend((0x40_1000 + 16 * functions.len() as u64).to_le_bytes());
+        bytes.resize(records, 0);
+        for ((_, flags), position) in functions.iter().zip(positions) {
+            let numbers = [names + position - base, 0, 0, names - base];
+            bytes.extend([0; 8]);
+            bytes.extend(numbers.map(|number| (number as u32).to_le_bytes()).concat());
+            bytes.extend([0; 17]);
+            bytes.push(*flags);
+            bytes.extend([0; 6]);
+        }
+        bytes.extend(text);
+        bytes
+    }
+
+    #[test]
+    fn names_say_what_old_tables_do_not() {
+        let check = |version, functions: &[(&str, u8)], expected: &[(bool, bool)]| {
+            let bytes = old_table(version, functions);
+            let table = Functions::new(&bytes).unwrap();
+            assert_eq!(table.text, 0x40_1000);
+            let entries: Vec<_> = table.entries().collect();
+            let found: Vec<_> =
+                entries.iter().map(|entry| (entry.is_top, entry.writes_stack_pointer)).collect();
+            assert_eq!(found, expected, "{version:?} {functions:?}");
+            for (number, entry) in entries.iter().enumerate() {
+                assert_eq!(entry.range, 16 * number as u32..16 * number as u32 + 16);
+                assert_eq!(entry.depths().collect::<Vec<_>>(), [(0, Some(0))]);
+            }
+            for len in 0..bytes.len() {
+                let _ = Functions::new(&bytes[..len]).map(|functions| functions.entries().count());
+            }
+        };
+        let functions =
+            [("main.main", 0), ("runtime.goexit", 0), ("runtime.goexit1", 0), ("runtime.systemstack", 0)];
+        for version in [Version::Two, Version::Sixteen] {
+            check(version, &functions, &[(false, false), (true, false), (false, false), (false, true)]);
+        }
+        // Of Go 1.17: flags say it.
+        let functions = [("main.main", 0), ("runtime.goexit", 1), ("runtime.mcall", 2)];
+        check(Version::Sixteen, &functions, &[(false, false), (true, false), (false, true)]);
     }
 }

@@ -7,7 +7,6 @@ use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::finder;
 use crate::record::{command_of, launch_failure, open_failure};
-use crate::symbolicate::running_kernel;
 use nyquist_convert::event::Pid;
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
@@ -16,7 +15,7 @@ use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspen
 use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{Preference, invoking_user, now};
-use nyquist_symbols::Finder;
+use nyquist_symbols::{Finder, KernelSymbols};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
@@ -268,7 +267,7 @@ impl Refresher {
         let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
         let finder = std::mem::take(&mut self.finder);
         let mut symbolicator =
-            Symbolicator::new(Symbols { finder: &finder, kernel: running_kernel, threads });
+            Symbolicator::new(Symbols { finder: &finder, kernel: KernelSymbols::running, threads });
         let mut wait = self.interval.min(HAND_OVER_EVERY * 5);
         loop {
             let is_last = self.is_finished_within(wait);

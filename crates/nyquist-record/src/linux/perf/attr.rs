@@ -223,9 +223,9 @@ pub(crate) fn totals(common: Common, wake_at: u32) -> perf_event_attr {
     attr
 }
 
-/// The event that counts nothing and tells of mappings, names and tasks. Every record of it wakes its reader, so
-/// that files can be opened while the process that maps them lives.
-pub(crate) fn sideband(common: Common) -> perf_event_attr {
+/// The event that counts nothing and tells of mappings, names and tasks. `wake_at` is 1 where every record is to wake its
+/// reader, so that files can be opened while the process that maps them lives.
+pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
     let mut attr = begin(common);
     attr.type_ = PERF_TYPE_SOFTWARE;
     attr.config = u64::from(PERF_COUNT_SW_DUMMY);
@@ -240,7 +240,7 @@ pub(crate) fn sideband(common: Common) -> perf_event_attr {
     attr.set_build_id(u64::from(common.features.build_id));
     // Compiled BPF programs that are gone at the end have their names from here. What knows build ids knows this, too.
     attr.set_ksymbol(u64::from(common.features.build_id && common.features.kernel));
-    attr.__bindgen_anon_2.wakeup_watermark = 1;
+    attr.__bindgen_anon_2.wakeup_watermark = wake_at;
     attr
 }
 

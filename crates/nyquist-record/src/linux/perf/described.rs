@@ -21,7 +21,10 @@ impl Described {
     /// The events, with the numbers of all that were opened. Asks the kernel for each.
     pub(crate) fn events(&self, events: &Events) -> io::Result<Vec<WrittenEvent>> {
         let mut written = Vec::new();
-        for role in [Role::Sampling, Role::DeepSampling, Role::Clock, Role::Totals, Role::Sideband] {
+        let sidebands = [Role::Sideband, Role::LazySideband];
+        for role in
+            [Role::Sampling, Role::DeepSampling, Role::Clock, Role::Totals].into_iter().chain(sidebands)
+        {
             let numbers = events.ids(role)?;
             if numbers.is_empty() {
                 continue;
@@ -58,7 +61,7 @@ impl Described {
             }
             Role::Clock => (clock(common), 0),
             Role::Totals => (totals(common, 1), 0),
-            Role::Sideband => (sideband(common), 0),
+            Role::Sideband | Role::LazySideband => (sideband(common, 1), 0),
         })
     }
 }

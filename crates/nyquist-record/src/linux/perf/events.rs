@@ -49,6 +49,8 @@ pub(crate) enum Role {
     Totals,
     /// It tells of mappings, names and tasks.
     Sideband,
+    /// It tells of the same in the former's place while much of it comes.
+    LazySideband,
 }
 
 /// An event that counts a thread's CPU time on a CPU, with that of all threads and processes born from it.
@@ -135,7 +137,8 @@ impl Events {
 
     /// Lets all events count, but for those that take over later.
     pub(crate) fn enable(&self) -> io::Result<()> {
-        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| **role != Role::DeepSampling);
+        let is_later = |role| matches!(role, Role::DeepSampling | Role::LazySideband);
+        let now = self.fds.iter().zip(&self.roles).filter(|(_, role)| !is_later(**role));
         now.map(|(fd, _)| fd).try_for_each(|fd| event::enable(fd.as_fd()))
     }
 
@@ -163,6 +166,14 @@ impl Events {
             }
         }
         self.deep.store(true, Ordering::Release);
+    }
+
+    /// Switches an event on, then another one off; by their places.
+    pub(crate) fn switch(&self, on: usize, off: usize) {
+        if let Some((on, off)) = self.get(on).zip(self.get(off)) {
+            // Where the first cannot be switched on, the second stays.
+            let _ = event::enable(on.as_fd()).and_then(|()| event::disable(off.as_fd()));
+        }
     }
 
     /// Lets no event count any longer. An event whose threads have ended counts nothing anyway.

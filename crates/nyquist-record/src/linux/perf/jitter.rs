@@ -3,6 +3,7 @@
 use std::os::fd::AsFd as _;
 
 use super::events::Events;
+use crate::linux::random::Random;
 use crate::linux::sys::event;
 
 /// How many intervals are of the same length, one after the other.
@@ -14,7 +15,7 @@ const SWING: f64 = 0.1;
 #[derive(Debug)]
 pub(crate) struct Jitter {
     period_ns: u64,
-    random: u64,
+    random: Random,
     next_ns: u64,
     /// For each CPU, by how much the rate is higher or lower now, as a part of it.
     swings: Vec<f64>,
@@ -23,7 +24,7 @@ pub(crate) struct Jitter {
 impl Jitter {
     /// As many samples as with intervals of `period_ns`; `seed` is any number.
     pub(crate) fn new(period_ns: u64, seed: u64) -> Self {
-        Self { period_ns, random: seed | 1, next_ns: 0, swings: Vec::new() }
+        Self { period_ns, random: Random::new(seed), next_ns: 0, swings: Vec::new() }
     }
 
     /// When the intervals are to change next, in nanoseconds of the monotonic clock.
@@ -60,20 +61,12 @@ impl Jitter {
             *swing = -*swing;
             return *swing;
         }
-        let swing = SWING * (0.3 + 0.7 * self.random());
+        let swing = SWING * (0.3 + 0.7 * self.random.fraction());
         self.swings.resize(self.swings.len().max(cpu + 1), 0.0);
         if let Some(place) = self.swings.get_mut(cpu) {
             *place = swing;
         }
         swing
-    }
-
-    /// A number from 0 to 1: Marsaglia's xorshift64 (Journal of Statistical Software 8, 14).
-    fn random(&mut self) -> f64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        (self.random >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 

@@ -14,6 +14,7 @@ use nyquist_object::Avma;
 
 use super::cut::{Attention, Cut};
 use crate::linux::proc;
+use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::read_memory;
@@ -41,6 +42,9 @@ const MOST_READ: usize = 2 << 20;
 const ATTENTION_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
 const REST: u64 = 15;
+/// A reading waits for up to so long, at random: a program that calls now this, now that, in step with the readings would be
+/// found at the same place again and again.
+const MOST_WAIT_NS: u64 = 2_000_000;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
 /// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
@@ -60,6 +64,7 @@ pub(crate) struct LiveReader {
     /// Where memory is read into.
     scratch: Vec<u8>,
     rest_until: u64,
+    random: Random,
 }
 
 /// What is known of a thread.
@@ -116,6 +121,7 @@ impl LiveReader {
             wanted: HashMap::new(),
             scratch: Vec::new(),
             rest_until: 0,
+            random: Random::new(monotonic_ns()),
         }
     }
 
@@ -141,12 +147,16 @@ impl LiveReader {
         let first = if !self.wanted.is_empty() {
             self.cuts.recv_timeout(Duration::from_nanos(rest))
         } else if self.threads.values().any(|thread| thread.warm_until > now) {
-            self.cuts.recv_timeout(Duration::from_nanos(rest.max(BETWEEN_READINGS_NS)))
+            let wait = BETWEEN_READINGS_NS + self.random.below(MOST_WAIT_NS);
+            self.cuts.recv_timeout(Duration::from_nanos(rest.max(wait)))
         } else {
             self.cuts.recv().map_err(|_| RecvTimeoutError::Disconnected)
         };
         if first == Err(RecvTimeoutError::Disconnected) {
             return false;
+        }
+        if first.is_ok() && self.wanted.is_empty() {
+            self.rest_until = self.rest_until.max(monotonic_ns() + self.random.below(MOST_WAIT_NS));
         }
         for cut in first.into_iter().chain(self.cuts.try_iter()) {
             add(&mut self.wanted, cut);

@@ -21,6 +21,7 @@
 //! ```
 
 mod attr;
+mod batch;
 mod cut;
 mod deepen;
 mod described;

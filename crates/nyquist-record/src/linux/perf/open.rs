@@ -14,6 +14,7 @@ use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
 
 use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
+use super::batch::Batching;
 use super::cut::{Attention, CutTeller};
 use super::deepen::Deepening;
 use super::described::Described;
@@ -201,6 +202,8 @@ impl Perf {
         };
         let (out, chunks) = sync_channel(BUFFERS);
         let (cuts, live) = self.live_stacks()?.unzip();
+        let pairs = self.opened.sidebands;
+        let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
         let events = Arc::new(self.opened.events);
         let reader = Reader {
             events: Arc::clone(&events),
@@ -215,6 +218,7 @@ impl Perf {
             totals,
             jitter,
             lineage,
+            batching,
             cuts,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());

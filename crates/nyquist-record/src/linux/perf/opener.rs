@@ -9,6 +9,7 @@ use std::time::Instant;
 use nyquist_convert::event::Pid;
 
 use super::attr::{CallGraph, Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
+use super::batch::SidebandPair;
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pool::Need;
@@ -42,10 +43,10 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// What the events with the rings count.
-    fn first(self) -> Subject<'a> {
+    /// What the events with the rings count: of processes that run, this thread of the first.
+    fn first(self, thread: u32) -> Subject<'a> {
         match self {
-            Self::Child(_) | Self::Running(_) => Subject::Thread(self.pid().0),
+            Self::Child(_) | Self::Running(_) => Subject::Thread(thread),
             Self::Group(folder) => Subject::Group(folder),
             Self::Everyone => Subject::Everyone,
         }
@@ -66,6 +67,8 @@ impl<'a> Scope<'a> {
 pub(crate) struct Opened {
     pub(crate) events: Events,
     pub(crate) rings: Vec<RingSource>,
+    /// The events of the sideband that can take turns.
+    pub(crate) sidebands: Vec<SidebandPair>,
     /// What the kernel granted.
     pub(crate) common: Common,
     pub(crate) plan: RingPlan,
@@ -103,6 +106,8 @@ const WAKE_WITHOUT_COPIES: usize = 256 << 10;
 /// Opens events with the features that the kernel grants.
 pub(crate) struct Opener<'a> {
     scope: Scope<'a>,
+    /// The thread whose events have the rings, where it is threads that are recorded.
+    first: u32,
     common: Common,
     rate_hz: u32,
     cpus: &'a [u32],
@@ -118,8 +123,13 @@ impl<'a> Opener<'a> {
         cpus: &'a [u32],
         rate_hz: u32,
     ) -> Result<Self, OpenError> {
-        let mut opener =
-            Self { scope, common, rate_hz, cpus, units: CoreUnits::of_machine(), may_deepen: true };
+        let first = match scope {
+            // A process can live on when its main thread has ended.
+            Scope::Running(_) => proc::living_thread(scope.pid()),
+            _ => scope.pid().0,
+        };
+        let units = CoreUnits::of_machine();
+        let mut opener = Self { scope, first, common, rate_hz, cpus, units, may_deepen: true };
         loop {
             let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
                 return Ok(opener);
@@ -143,7 +153,7 @@ impl<'a> Opener<'a> {
     fn try_cpu(&self, cpu: u32) -> io::Result<()> {
         let smallest =
             RingPlan { sample_pages: 8, sideband_pages: None, stack_bytes: 1024, deep_stack_bytes: None };
-        let subject = self.scope.first();
+        let subject = self.scope.first(self.first);
         self.open_sampler(subject, cpu, smallest)?;
         self.open_totals(subject, cpu)?;
         self.open_sideband(subject, cpu).map(drop)
@@ -154,7 +164,7 @@ impl<'a> Opener<'a> {
         let mut plan = allowance.plan();
         loop {
             plan.deep_stack_bytes = plan.deep_stack_bytes.filter(|_| self.may_deepen);
-            match self.open_with(plan) {
+            match self.open_with(plan, allowance.bytes.is_none()) {
                 Err(OpenError::Rings { source, cpus }) => match allowance.smaller(plan) {
                     Some(smaller) => plan = smaller,
                     None => return Err(OpenError::Rings { source, cpus }),
@@ -164,19 +174,23 @@ impl<'a> Opener<'a> {
         }
     }
 
-    fn open_with(&self, plan: RingPlan) -> Result<Opened, OpenError> {
+    /// `is_unlimited` says that there is memory for as many rings as there are uses for.
+    fn open_with(&self, plan: RingPlan, is_unlimited: bool) -> Result<Opened, OpenError> {
         let events = Events::new(self.common.clock_beside());
         let mut opened = Opened {
             events,
             rings: Vec::new(),
+            sidebands: Vec::new(),
             common: self.common,
             plan,
             attached: None,
             late_threads: false,
         };
         let mut rings = Vec::new();
+        // Events of threads may be many: to switch them would take long.
+        let batches = is_unlimited && self.common.reach == Reach::Cpu;
         for cpu in self.cpus {
-            rings.push(self.open_cpu(&mut opened, *cpu, plan)?);
+            rings.push(self.open_cpu(&mut opened, *cpu, plan, batches)?);
         }
         if let Scope::Running(pids) = self.scope {
             self.open_threads(&mut opened, pids, &rings)?;
@@ -185,9 +199,15 @@ impl<'a> Opener<'a> {
     }
 
     /// Opens the first events on a CPU, and maps that CPU's rings.
-    fn open_cpu(&self, opened: &mut Opened, cpu: u32, plan: RingPlan) -> Result<CpuRings, OpenError> {
+    fn open_cpu(
+        &self,
+        opened: &mut Opened,
+        cpu: u32,
+        plan: RingPlan,
+        batches: bool,
+    ) -> Result<CpuRings, OpenError> {
         let fail = |source| open_error(source, self.scope);
-        let subject = self.scope.first();
+        let subject = self.scope.first(self.first);
         let sampling = self.open_sampler(subject, cpu, plan).map_err(fail)?;
         let deep = self.open_deep_sampler(subject, cpu, plan).map_err(fail)?;
         let totals = self.open_totals(subject, cpu).map_err(fail)?;
@@ -206,7 +226,7 @@ impl<'a> Opener<'a> {
         for other in deeper.chain([sampling.clock.as_ref()]).flatten() {
             event::set_output(other.as_fd(), sampling.event.as_fd()).map_err(fail)?;
         }
-        let added = opened.events.add_thread(sampling, deep, totals, (self.scope.pid().0, cpu));
+        let added = opened.events.add_thread(sampling, deep, totals, (self.first, cpu));
         let ThreadEvents { sampling, totals } = added.map_err(fail)?;
         let sideband = opened.events.add(sideband, Role::Sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
@@ -214,6 +234,9 @@ impl<'a> Opener<'a> {
             opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
             opened.rings.len() - 1
         });
+        if let Some(pages) = plan.sideband_pages.filter(|_| batches) {
+            self.open_lazy_sideband(opened, (sideband, cpu), pages)?;
+        }
         let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
         opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
         let sample_at = opened.rings.len() - 1;
@@ -222,11 +245,29 @@ impl<'a> Opener<'a> {
         Ok(CpuRings { cpu, sample_at, totals_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
     }
 
+    /// Opens the event that takes the place of a CPU's sideband while much comes, with a ring of its own.
+    fn open_lazy_sideband(
+        &self,
+        opened: &mut Opened,
+        (eager, cpu): (usize, u32),
+        pages: usize,
+    ) -> Result<(), OpenError> {
+        let attr = sideband(self.common, (pages * page_size() / 4) as u32);
+        let lazy = event::open(attr, self.scope.first(self.first), cpu, None);
+        let lazy = lazy.map_err(|source| open_error(source, self.scope))?;
+        let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
+        let ring = Ring::map(lazy.as_fd(), pages).map_err(no_ring)?;
+        let lazy = opened.events.add(lazy, Role::LazySideband);
+        opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![lazy] });
+        opened.sidebands.push(SidebandPair { eager, lazy });
+        Ok(())
+    }
+
     /// Opens the events of all other threads, of those of all that descend from the processes, and of those that are
     /// born meanwhile, until a look at the threads finds no new one. Their records go into the rings that are there.
     fn open_threads(&self, opened: &mut Opened, pids: &[Pid], rings: &[CpuRings]) -> Result<(), OpenError> {
         let began = Instant::now();
-        let mut known = HashSet::from([self.scope.pid().0]);
+        let mut known = HashSet::from([self.first]);
         // The events of the first thread are open already.
         let mut rounds = 1;
         loop {
@@ -336,7 +377,7 @@ impl<'a> Opener<'a> {
     }
 
     fn open_sideband(&self, subject: Subject<'_>, cpu: u32) -> io::Result<OwnedFd> {
-        event::open(sideband(self.common), subject, cpu, None)
+        event::open(sideband(self.common, 1), subject, cpu, None)
     }
 
     fn thread_error(&self, source: io::Error, opened: &Opened) -> OpenError {
@@ -384,12 +425,12 @@ const NOTHING: Features =
 fn own_events_are_allowed() -> bool {
     let reach = Reach::Thread { from_exec: false };
     let common = Common { features: NOTHING, reach, switches: false, call_graph: CallGraph::Auto };
-    event::open(sideband(common), Subject::Thread(0), 0, None).is_ok()
+    event::open(sideband(common, 1), Subject::Thread(0), 0, None).is_ok()
 }
 
 /// Whether this process may see what others do on a CPU.
 pub(crate) fn cpus_may_be_watched(cpu: u32) -> bool {
     let features = Features { kernel: true, ..NOTHING };
     let common = Common { features, reach: Reach::Cpu, switches: false, call_graph: CallGraph::Auto };
-    event::open(sideband(common), Subject::Everyone, cpu, None).is_ok()
+    event::open(sideband(common, 1), Subject::Everyone, cpu, None).is_ok()
 }

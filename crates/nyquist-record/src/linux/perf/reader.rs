@@ -10,6 +10,7 @@ use nyquist_convert::event::{Event, Timestamp};
 use nyquist_perf::Header;
 use nyquist_perf::abi::record;
 
+use super::batch::Batching;
 use super::cut::CutTeller;
 use super::events::Events;
 use super::jitter::Jitter;
@@ -83,6 +84,8 @@ pub(crate) struct Reader {
     pub(crate) totals: ThreadTotals,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) lineage: Option<Lineage>,
+    /// Where the sideband can be taken in batches.
+    pub(crate) batching: Option<Batching>,
     /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
     pub(crate) cuts: Option<CutTeller>,
 }
@@ -161,7 +164,8 @@ impl Reader {
             let change = self.jitter.as_ref().map(Jitter::next_ns);
             let often = self.cuts.as_ref().and_then(|cuts| cuts.attention.look_every_ms(monotonic_ns()));
             let timeout = waiting.timeout_ms([deadline, change], progress.blocked);
-            let timeout = [timeout, often].into_iter().flatten().min();
+            let batch = self.batching.as_ref().and_then(Batching::look_every_ms);
+            let timeout = [timeout, often, batch].into_iter().flatten().min();
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -171,6 +175,9 @@ impl Reader {
                 jitter.change(&self.events, monotonic_ns());
             }
             let ended = end_reason(&mut waiting, deadline);
+            if let Some(batching) = &mut self.batching {
+                batching.note_round(batching.is_in(&self.rings), monotonic_ns(), &self.events);
+            }
             self.drain(&mut progress);
             self.replace_ended_wakers(&mut waiting);
             if let Some(reason) = ended {

@@ -192,9 +192,11 @@ impl Tracer {
 
     /// A thread has ended. Its status is for its parent, and for us where we have launched it.
     fn end(&mut self, tid: u32) {
-        let is_target = tid == self.target.pid().0;
+        let target = self.target.pid().0;
+        let is_of_target = tid == target || self.tasks.get(tid).is_some_and(|task| task.pid == target);
         self.forget(tid, monotonic_ns());
-        if is_target {
+        // A main thread ends when all others have. One that had ended before it was attached to is not heard of.
+        if is_of_target && !self.tasks.any_of(target) {
             self.has_ended = true;
         }
         if self.target != Subject::Child(Pid(tid)) {

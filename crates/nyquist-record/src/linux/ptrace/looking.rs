@@ -124,7 +124,7 @@ impl Tracer {
         }
         let (window, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
         let room = self.scratch.get_mut(..window).unwrap_or_default();
-        let len = ptrace::read_memory(pid, waiting.stack_pointer, room);
+        let len = ptrace::read_memory(tid, waiting.stack_pointer, room);
         let stack = Bytes::copy_from_slice(self.scratch.get(..len).unwrap_or_default());
         let (values, known) = waiting.registers();
         let stack = UserStack::Copied {
@@ -172,7 +172,7 @@ impl Tracer {
             let pointer = stopped.stack_pointer();
             let (window, rest) = self.window(pid, pointer, LARGEST_HELD_COPY);
             let room = self.out.room().get_mut(..window).unwrap_or_default();
-            len = ptrace::read_memory(pid, pointer, room);
+            len = ptrace::read_memory(tid, pointer, room);
             limited = len == window && rest;
             if stopped.interrupted_call().is_some() {
                 // Asked for while it ran, it has begun to wait just then.

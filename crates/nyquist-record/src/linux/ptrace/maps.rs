@@ -27,6 +27,8 @@ pub(crate) struct Maps {
     data: Vec<Range<u64>>,
     /// The size of the address space in pages at the last look.
     size: Option<u64>,
+    /// The thread that all this was seen by, where that is not the main one.
+    shown_by: Option<u32>,
 }
 
 impl Maps {
@@ -45,15 +47,19 @@ impl Maps {
 
     /// Looks again where the size of the address space has changed; says what has changed in executable memory.
     pub(crate) fn refresh_if_resized(&mut self, pid: u32) -> Changes {
-        let size = address_space_size(pid);
+        let size = address_space_size(self.shown_by.unwrap_or(pid));
         if size == self.size { Changes::default() } else { self.refresh(pid) }
     }
 
-    /// Looks again, and says what has changed in executable memory.
+    /// Looks again, and says what has changed in executable memory. A main thread that has ended has none, although other
+    /// threads of its process may live on in it.
     pub(crate) fn refresh(&mut self, pid: u32) -> Changes {
+        let has_memory = |tid: &u32| address_space_size(*tid).is_some_and(|size| size > 0);
+        let shown_by = self.shown_by.filter(has_memory).unwrap_or_else(|| proc::living_thread(Pid(pid)));
+        self.shown_by = (shown_by != pid).then_some(shown_by);
         // The size first: what is mapped in between is found at the next look.
-        let size = address_space_size(pid);
-        let Ok(text) = fs::read(format!("/proc/{pid}/maps")) else { return Changes::default() };
+        let size = address_space_size(shown_by);
+        let Ok(text) = fs::read(format!("/proc/{shown_by}/maps")) else { return Changes::default() };
         if text.is_empty() {
             // Its address space is gone.
             return Changes::default();

@@ -1,5 +1,7 @@
 //! How often threads are looked at, and how long they may be held for it together.
 
+use crate::linux::random::Random;
+
 /// The share of its time that a running thread may be held.
 const SHARE_OF_A_THREAD: f64 = 0.05;
 /// The share of all time in which one thread or another may be held: the recorder is busy meanwhile.
@@ -49,14 +51,13 @@ impl Budget {
 pub(crate) struct Ticks {
     interval_ns: u64,
     next_ns: u64,
-    /// The state of a linear congruential generator (Knuth, The Art of Computer Programming, 3.3.4: MMIX).
-    random: u64,
+    random: Random,
 }
 
 impl Ticks {
     /// Ticks from a time on.
     pub(crate) fn new(interval_ns: u64, now: u64) -> Self {
-        Self { interval_ns: interval_ns.max(1), next_ns: now, random: now | 1 }
+        Self { interval_ns: interval_ns.max(1), next_ns: now, random: Random::new(now) }
     }
 
     /// When the next one is.
@@ -66,10 +67,8 @@ impl Ticks {
 
     /// Goes on to the next one; those that a busy machine has missed are left out.
     pub(crate) fn advance(&mut self, now: u64) {
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // Between a half and one and a half of the interval.
-        let step = self.interval_ns / 2 + (self.random >> 32) * self.interval_ns / (1 << 32);
+        let step = self.interval_ns / 2 + self.random.below(self.interval_ns);
         self.next_ns = (self.next_ns + step).max(now);
     }
 }

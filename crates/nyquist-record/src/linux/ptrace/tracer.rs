@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-use nyquist_convert::event::{EventKind, Pid};
+use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::maps::Maps;
 use super::out::Out;
@@ -152,9 +152,9 @@ impl Tracer {
                         found = true;
                         self.begin(pid.0, tid);
                     }
-                    // A thread that has ended meanwhile is none to record; nor is one that is traced by now, for it
+                    // A thread that has ended meanwhile, or a main thread before the others, is none to record; nor is one that is traced by now, for it
                     // was born from one that is.
-                    Err(_) if tid != pid.0 && proc::thread_has_ended(tid) => {}
+                    Err(_) if proc::thread_has_ended(tid) && !proc::has_ended(pid.0) => {}
                     Err(_) if is_traced_by_us(tid) => {}
                     Err(error) => return Err(OpenError::of_seizing(pid, error)),
                 }
@@ -164,6 +164,9 @@ impl Tracer {
             }
             // Who is born meanwhile does not wait until all others are found.
             self.handle_all();
+        }
+        if self.tasks.all().is_empty() {
+            return Err(OpenError::NoSuchProcess { pid });
         }
         self.processes.entry(pid.0).or_default();
         if let Some(task) = self.tasks.get_mut(pid.0).filter(|_| self.awaits_exec) {
@@ -264,6 +267,12 @@ impl Tracer {
         for tid in tids {
             self.refresh_name(tid, now);
         }
+        if self.tasks.get(pid.0).is_none() {
+            // Its main thread has ended, by whose name it still goes.
+            if let Some(name) = proc::name(pid, Tid(pid.0)) {
+                self.out.push(now, name);
+            }
+        }
         self.refresh_maps(pid.0, true);
     }
 
@@ -317,7 +326,7 @@ impl Tracer {
     pub(super) fn refresh_name(&mut self, tid: u32, now: u64) {
         let Some(task) = self.tasks.get_mut(tid) else { return };
         task.has_run = false;
-        let named = proc::name(Pid(task.pid), nyquist_convert::event::Tid(tid));
+        let named = proc::name(Pid(task.pid), Tid(tid));
         if let Some(EventKind::Name { name, .. }) = &named
             && *name != task.name
         {

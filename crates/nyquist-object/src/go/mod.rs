@@ -1,0 +1,17 @@
+//! Go's own table of functions (`.gopclntab`), which every Go program carries for its runtime, stripped or not: its
+//! header, the list of functions, the record of each, and the lists of values by instruction.
+//!
+//! The layout is that of Go's `runtime/symtab.go` (`pcHeader`, `functab`, `step`), `runtime/runtime2.go` (`_func`) and
+//! "Go 1.2 Runtime Symbol Information" (golang.org/s/go12symtab), in the versions of Go 1.2, 1.16, 1.18 and 1.20, of
+//! either byte order and size of pointers.
+
+mod fields;
+mod header;
+mod record;
+#[cfg(test)]
+mod tests;
+mod values;
+
+pub use header::{Header, ListEntry, Version};
+pub use record::{More, Record};
+pub use values::{Value, Values};

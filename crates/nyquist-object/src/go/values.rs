@@ -1,0 +1,74 @@
+//! Lists of values by instruction: which line each is of, or how deep its stack is.
+
+/// A value, and the instructions that it holds for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// How many bytes behind the function's first instruction it begins to hold.
+    pub start: u64,
+    /// How many bytes behind it another one does.
+    pub end: u64,
+    /// The value.
+    pub value: i32,
+}
+
+/// Reads the list that its bytes begin with ("Go 1.2 Runtime Symbol Information", "PC-Value Table Encoding"; `step`):
+/// pairs of differences, of the value and of the address, each as a LEB128.
+///
+/// It ends with the list or, if that does not end, with the bytes.
+#[derive(Clone, Debug)]
+pub struct Values<'a> {
+    bytes: &'a [u8],
+    quantum: u8,
+    end: u64,
+    value: i32,
+    is_whole: bool,
+}
+
+impl<'a> Values<'a> {
+    /// The values of a list. `quantum` is [`super::Header::quantum`].
+    pub fn new(bytes: &'a [u8], quantum: u8) -> Self {
+        Self { bytes, quantum, end: 0, value: -1, is_whole: false }
+    }
+
+    /// Whether the list has been read to its end, and not only to that of the bytes.
+    pub fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// A LEB128; bits beyond the 32nd are dropped, which none needs.
+    fn number(&mut self) -> Option<u32> {
+        let mut value = 0;
+        let mut shift = 0_u32;
+        loop {
+            let (&byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            value |= u32::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
+            if byte < 0x80 {
+                return Some(value);
+            }
+            shift = shift.saturating_add(7);
+        }
+    }
+}
+
+impl Iterator for Values<'_> {
+    type Item = Value;
+
+    fn next(&mut self) -> Option<Value> {
+        if self.is_whole {
+            return None;
+        }
+        let difference = self.number()?;
+        let advance = if difference == 0 && self.end != 0 { 0 } else { self.number()? };
+        if advance == 0 {
+            self.is_whole = true;
+            return None;
+        }
+        // The lowest bit is the sign.
+        let sign = -((difference & 1) as i32);
+        self.value = self.value.wrapping_add((difference >> 1) as i32 ^ sign);
+        let start = self.end;
+        self.end += u64::from(advance) * u64::from(self.quantum);
+        Some(Value { start, end: self.end, value: self.value })
+    }
+}

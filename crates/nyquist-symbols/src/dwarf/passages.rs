@@ -1,0 +1,291 @@
+//! Passing over entries: how long an entry is, in as few bytes as can be. This is looked up for every entry of a unit,
+//! and most entries are of no interest, so that the whole search is about as fast as this.
+
+use super::abbreviations::{Abbreviation, Abbreviations, Role, Step};
+use super::attribute::Encoding;
+use crate::cursor::Cursor;
+
+/// What is to be done with an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// It has a length.
+    Fixed,
+    /// One number in it varies, a LEB128: it is a value, or the length of a block behind it.
+    Varies,
+    /// It is to be looked at, or only its steps tell its length.
+    Stop,
+}
+
+/// How to pass over an entry.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(8))]
+struct Passage {
+    /// The bytes of the entry with a code of one byte, without the block in it.
+    length: u16,
+    /// The bytes before the number that varies.
+    before: u16,
+    /// The bits of that number which say the length of a block.
+    mask: u8,
+    kind: Kind,
+    /// 1 where children follow, -1 where the entries beside each other end.
+    deeper: i8,
+}
+
+impl Passage {
+    const STOP: Self = Self { length: 0, before: 0, mask: 0, kind: Kind::Stop, deeper: 0 };
+
+    /// What follows the last of the entries beside each other.
+    const END: Self = Self { length: 1, kind: Kind::Fixed, deeper: -1, ..Self::STOP };
+
+    fn of(steps: &[Step], has_children: bool) -> Self {
+        let (kind, before, mask, after) = match *steps {
+            [] => (Kind::Fixed, 0, 0, 0),
+            [Step::Bytes(bytes)] => (Kind::Fixed, bytes, 0, 0),
+            [Step::Leb] => (Kind::Varies, 0, 0, 1),
+            [Step::Leb, Step::Bytes(after)] => (Kind::Varies, 0, 0, 1 + after),
+            [Step::Bytes(before), Step::Leb] => (Kind::Varies, before, 0, 1),
+            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (Kind::Varies, before, 0, 1 + after),
+            [Step::Block(0)] => (Kind::Varies, 0, 0x7f, 1),
+            [Step::Block(0), Step::Bytes(after)] => (Kind::Varies, 0, 0x7f, 1 + after),
+            [Step::Bytes(before), Step::Block(0)] => (Kind::Varies, before, 0x7f, 1),
+            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => {
+                (Kind::Varies, before, 0x7f, 1 + after)
+            }
+            _ => return Self::STOP,
+        };
+        match ((1 + before + after).try_into(), (1 + before).try_into()) {
+            (Ok(length), Ok(before)) => Self { length, before, mask, kind, deeper: has_children.into() },
+            _ => Self::STOP,
+        }
+    }
+}
+
+/// How to pass over the entries of a unit, by their abbreviation code.
+#[derive(Debug)]
+pub(crate) struct Passages {
+    /// Stops at functions and inlined calls.
+    at_calls: Vec<Passage>,
+    /// Stops at functions alone.
+    at_functions: Vec<Passage>,
+}
+
+impl Default for Passages {
+    fn default() -> Self {
+        Self { at_calls: vec![Passage::END], at_functions: vec![Passage::END] }
+    }
+}
+
+impl Passages {
+    /// Adds the abbreviation with the next code.
+    pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
+        let plain = Passage::of(steps, abbreviation.has_children);
+        self.at_calls.push(if abbreviation.role == Role::Other { plain } else { Passage::STOP });
+        self.at_functions.push(if abbreviation.role == Role::Function { Passage::STOP } else { plain });
+    }
+}
+
+/// A position among a unit's entries.
+pub(crate) struct Walk<'a> {
+    pub(crate) entries: &'a [u8],
+    pub(crate) abbreviations: &'a Abbreviations,
+    pub(crate) encoding: Encoding,
+    /// Where the next entry begins.
+    pub(crate) at: usize,
+    /// How many entries that one is in.
+    pub(crate) depth: usize,
+}
+
+/// Why a walk has stopped.
+pub(crate) enum Stop<'a> {
+    /// The next entry is a function or an inlined call.
+    Scope(&'a Abbreviation),
+    /// The walk is no longer deeper than it was asked to stay.
+    Left,
+}
+
+impl<'a> Walk<'a> {
+    /// Goes on to the next function, or, if asked for, inlined call, or to where it is no longer deeper than `floor`.
+    /// `None` where the entries cannot be read further.
+    pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
+        let passages = &self.abbreviations.passages;
+        let passages = if also_calls { &passages.at_calls } else { &passages.at_functions };
+        let (mut at, mut depth) = (self.at, self.depth);
+        loop {
+            let (code, start) = self.code(at)?;
+            let passage = passages.get(code).unwrap_or(&Passage::STOP);
+            let varying = match passage.kind {
+                Kind::Fixed => Some(0),
+                Kind::Varies => self.short(start + usize::from(passage.before)),
+                Kind::Stop => None,
+            };
+            if let Some(varying) = varying {
+                at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
+                depth = depth.checked_add_signed(passage.deeper.into())?;
+                if depth <= floor {
+                    (self.at, self.depth) = (at, depth);
+                    return Some(Stop::Left);
+                }
+                continue;
+            }
+            (self.at, self.depth) = (at, depth);
+            let of = self.abbreviation()?;
+            if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
+                return Some(Stop::Scope(of));
+            }
+            self.pass(of)?;
+            (at, depth) = (self.at, self.depth);
+        }
+    }
+
+    /// Goes on to the entry behind the next one, which has the abbreviation `of`.
+    pub(crate) fn pass(&mut self, of: &Abbreviation) -> Option<()> {
+        let mut cursor = self.cursor()?;
+        self.abbreviations.pass(of, &mut cursor, self.encoding)?;
+        self.at = cursor.position();
+        self.depth += usize::from(of.has_children);
+        Some(())
+    }
+
+    /// The attributes of the next entry.
+    pub(crate) fn cursor(&self) -> Option<Cursor<'a>> {
+        let mut cursor = Cursor::new(self.entries, self.at, self.encoding.little_endian);
+        cursor.skip_leb()?;
+        Some(cursor)
+    }
+
+    /// The code of the entry at `at`, and where the entry begins if the code is taken for one byte. Of a longer code
+    /// than compilers use, a number that no passage has.
+    #[inline]
+    fn code(&self, at: usize) -> Option<(usize, usize)> {
+        let first = usize::from(*self.entries.get(at)?);
+        if first < 0x80 {
+            return Some((first, at));
+        }
+        let second = self.short(at + 1);
+        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 1))
+    }
+
+    /// The number at `at`, if it is one of a single byte.
+    #[inline]
+    fn short(&self, at: usize) -> Option<usize> {
+        self.entries.get(at).filter(|&&byte| byte < 0x80).map(|&byte| byte.into())
+    }
+
+    /// The abbreviation of the next entry.
+    fn abbreviation(&self) -> Option<&'a Abbreviation> {
+        let code = Cursor::new(self.entries, self.at, self.encoding.little_endian).uleb()?;
+        self.abbreviations.get(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENCODING: Encoding = Encoding { version: 4, address_size: 8, offset_size: 4, little_endian: true };
+
+    /// Tags and forms (DWARF 5, 7.5.3 and 7.5.6).
+    const SUBPROGRAM: u8 = 0x2e;
+    const INLINED: u8 = 0x1d;
+    const VARIABLE: u8 = 0x34;
+    const DATA1: u8 = 0x0b;
+    const DATA4: u8 = 0x06;
+    const UDATA: u8 = 0x0f;
+    const STRING: u8 = 0x08;
+    const EXPRLOC: u8 = 0x18;
+
+    /// Abbreviations of these codes, tags and forms, and whether their entries have children.
+    fn abbreviations(declared: &[(u64, u8, bool, &[u8])]) -> Abbreviations {
+        let mut bytes = Vec::new();
+        for (code, tag, has_children, forms) in declared {
+            bytes.extend(leb(*code));
+            bytes.extend([*tag, u8::from(*has_children)]);
+            bytes.extend(forms.iter().flat_map(|form| [0x3a, *form]));
+            bytes.extend([0, 0]);
+        }
+        bytes.push(0);
+        Abbreviations::parse(&mut Cursor::new(&bytes, 0, true), ENCODING).unwrap()
+    }
+
+    fn leb(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    /// Where a walk stops, each place with its depth, and passes over what it stops at.
+    fn stops(abbreviations: &Abbreviations, entries: &[u8], also_calls: bool) -> Vec<(usize, usize)> {
+        let mut walk = Walk { entries, abbreviations, encoding: ENCODING, at: 0, depth: 0 };
+        let mut stops = Vec::new();
+        while let Some(stop) = walk.next_stop(also_calls, 0) {
+            stops.push((walk.at, walk.depth));
+            match stop {
+                Stop::Scope(of) => walk.pass(of).unwrap(),
+                Stop::Left => return stops,
+            }
+        }
+        stops
+    }
+
+    #[test]
+    fn functions_and_calls_are_found_behind_entries_of_any_length() {
+        let long = vec![0x55; 200];
+        for (forms, attributes) in [
+            (&[][..], vec![]),
+            (&[DATA1, DATA4], vec![9; 5]),
+            (&[UDATA], vec![0x7f]),
+            (&[UDATA], vec![0xff, 0xff, 0x01]),
+            (&[DATA4, UDATA, DATA1], vec![4, 4, 4, 4, 0x80, 0x01, 1]),
+            (&[EXPRLOC, DATA4], [vec![3, 0x91, 0x80, 0x7f], vec![4; 4]].concat()),
+            (&[DATA1, EXPRLOC], [vec![1], leb(200), long.clone()].concat()),
+            (&[STRING, DATA1], b"name\0\x01".to_vec()),
+            (&[UDATA, UDATA], vec![1, 0x81, 0]),
+        ] {
+            for code in [2, 3, 300] {
+                let unit: (u64, u8, bool, &[u8]) = (1, 0x11, true, &[]);
+                let others = (2..=code).map(|code| (code, VARIABLE, false, forms));
+                let scopes: [(u64, u8, bool, &[u8]); 2] =
+                    [(code + 1, SUBPROGRAM, true, &[DATA1]), (code + 2, INLINED, false, &[DATA4])];
+                let all: Vec<_> = [unit].into_iter().chain(others).chain(scopes).collect();
+                let other = [leb(code), attributes.clone()].concat();
+                let head = [vec![1], other.clone(), other.clone()].concat();
+                let function = [leb(code + 1), vec![7], other.clone()].concat();
+                let call = [leb(code + 2), vec![8; 4], other].concat();
+                let entries = [&head[..], &function, &call, &[0, 0]].concat();
+                let at_function = (head.len(), 1);
+                let at_call = (head.len() + function.len(), 2);
+                let end = (entries.len(), 0);
+                let all = abbreviations(&all);
+                assert_eq!(stops(&all, &entries, true), [at_function, at_call, end], "{forms:?} {code}");
+                assert_eq!(stops(&all, &entries, false), [at_function, end], "{forms:?} {code}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_that_no_compiler_numbers_so_are_taken_too() {
+        let all = abbreviations(&[
+            (1, 0x11, true, &[]),
+            (5000, VARIABLE, false, &[DATA1]),
+            (90_000, SUBPROGRAM, false, &[]),
+        ]);
+        let entries = [vec![1], leb(5000), vec![1], leb(90_000), vec![0]].concat();
+        assert_eq!(stops(&all, &entries, true), [(4, 1), (entries.len(), 0)]);
+    }
+
+    #[test]
+    fn what_is_cut_or_unknown_ends_the_walk() {
+        let all = abbreviations(&[(1, 0x11, true, &[]), (2, VARIABLE, false, &[DATA4, EXPRLOC])]);
+        let entries = [1, 2, 4, 4, 4, 4, 3, 0, 0, 0, 0];
+        assert_eq!(stops(&all, &entries, true), [(entries.len(), 0)]);
+        for len in 0..entries.len() {
+            assert_eq!(stops(&all, &entries[..len], true), [], "{len}");
+        }
+        assert_eq!(stops(&all, &[1, 9, 0], true), []);
+        assert_eq!(stops(&all, &[0, 1, 0], true), []);
+    }
+}

@@ -1,0 +1,105 @@
+//! Where the attributes of a function or an inlined call are in its entry. Most compilers write them so that they are at
+//! the same place in each; then the few that decide whether an address is inside are read without the others.
+
+use super::abbreviations::{Role, Specification, Step, step};
+use super::attribute::{Encoding, Value};
+use super::unit::Pc;
+use crate::cursor::Cursor;
+use gimli::constants;
+
+/// An attribute, and its distance from the entry's first one.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    distance: usize,
+    of: Specification,
+}
+
+/// The attributes of a function or an inlined call that the search for scopes reads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ScopeLayout {
+    low_pc: Option<Field>,
+    high_pc: Option<Field>,
+    ranges: Option<Field>,
+    origin: Option<Field>,
+    call_file: Option<Field>,
+    call_line: Option<Field>,
+    call_column: Option<Field>,
+}
+
+/// What an inlined call says beside the code that it covers.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CallSite {
+    pub(crate) origin: Option<Value>,
+    pub(crate) file: Option<Value>,
+    pub(crate) line: Option<Value>,
+    pub(crate) column: Option<Value>,
+}
+
+impl ScopeLayout {
+    /// The layout of entries with these attributes; `None` where one of those that matter is behind one whose size
+    /// differs.
+    pub(crate) fn of(attributes: &[Specification], role: Role, encoding: Encoding) -> Option<Self> {
+        let mut layout = Self::default();
+        let mut distance = Some(0_usize);
+        for &of in attributes {
+            if let Some(field) = layout.field(of.name, role) {
+                *field = Some(Field { distance: distance?, of });
+            }
+            distance = match step(of.form, encoding)? {
+                Step::Bytes(bytes) => distance.and_then(|distance| distance.checked_add(bytes as usize)),
+                _ => None,
+            };
+        }
+        Some(layout)
+    }
+
+    /// The field for an attribute, if it matters to entries of that role.
+    fn field(&mut self, name: constants::DwAt, role: Role) -> Option<&mut Option<Field>> {
+        Some(match name {
+            constants::DW_AT_low_pc => &mut self.low_pc,
+            constants::DW_AT_high_pc => &mut self.high_pc,
+            constants::DW_AT_ranges => &mut self.ranges,
+            _ if role != Role::Inlined => return None,
+            constants::DW_AT_abstract_origin => &mut self.origin,
+            constants::DW_AT_call_file => &mut self.call_file,
+            constants::DW_AT_call_line => &mut self.call_line,
+            constants::DW_AT_call_column => &mut self.call_column,
+            _ => return None,
+        })
+    }
+
+    /// The code that the entry with the attributes at `cursor` covers.
+    pub(crate) fn pc(&self, cursor: Cursor<'_>, encoding: Encoding) -> Pc {
+        let read = |field: Option<Field>| read(field?, cursor, encoding);
+        Pc { low: read(self.low_pc), high: read(self.high_pc), ranges: read(self.ranges) }
+    }
+
+    /// The call that the entry with the attributes at `cursor` stands for.
+    pub(crate) fn call_site(&self, cursor: Cursor<'_>, encoding: Encoding) -> CallSite {
+        let read = |field: Option<Field>| read(field?, cursor, encoding);
+        CallSite {
+            origin: read(self.origin),
+            file: read(self.call_file),
+            line: read(self.call_line),
+            column: read(self.call_column),
+        }
+    }
+}
+
+fn read(field: Field, mut cursor: Cursor<'_>, encoding: Encoding) -> Option<Value> {
+    cursor.seek(cursor.position() + field.distance);
+    Value::read(&mut cursor, &field.of, encoding)
+}
+
+impl CallSite {
+    /// Takes note of an attribute that was read in its turn.
+    pub(crate) fn take(&mut self, name: constants::DwAt, value: Value) {
+        match name {
+            constants::DW_AT_abstract_origin => self.origin = Some(value),
+            constants::DW_AT_call_file => self.file = Some(value),
+            constants::DW_AT_call_line => self.line = Some(value),
+            constants::DW_AT_call_column => self.column = Some(value),
+            _ => {}
+        }
+    }
+}

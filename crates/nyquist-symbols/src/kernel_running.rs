@@ -1,0 +1,260 @@
+//! The symbols of the kernel that runs. Printing the hundred thousand lines of `/proc/kallsyms` costs it 30 ms, so they
+//! are kept for as long as it runs with the same modules.
+
+use crate::cache::{AnswerCache, MAKER};
+use crate::kernel::{KERNEL, KernelError, KernelSymbols, for_each_line, parse_module};
+use crate::kernel_kept::{Places, decode, encode};
+use crate::{AddressInfo, Finder, Reason};
+use nyquist_object::Avma;
+use nyquist_object::elf::build_id_in_notes;
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// How far into the list of all symbols the kernel's first code is looked for: before it, some kernels have the variables
+/// of each CPU.
+const HEAD: u64 = 64 << 10;
+
+/// The way to all symbols, where those that are kept do not tell: of what comes and goes while the kernel runs, such as
+/// compiled BPF programs and trampolines.
+#[derive(Debug)]
+pub(crate) struct Unkept {
+    kernel: RunningKernel,
+    all: OnceLock<Option<Box<KernelSymbols>>>,
+}
+
+impl Unkept {
+    pub(crate) fn lookup(&self, address: Avma) -> AddressInfo {
+        let all = self.all.get_or_init(|| self.kernel.read().ok().map(Box::new));
+        all.as_ref().map_or_else(|| AddressInfo::unknown(Reason::NotCovered), |all| all.lookup(address))
+    }
+}
+
+impl KernelSymbols {
+    /// The symbols of the kernel that runs, with its debug info and that of its modules where they are on this machine. They are kept in the finder's
+    /// cache for as long as the kernel runs and no module comes or goes.
+    pub fn running(finder: &Finder) -> Result<Self, KernelError> {
+        let kernel = RunningKernel { root: "/".into() };
+        let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let release = release.trim();
+        let symbols = kernel.symbols(finder.cache())?.with_debug_info(finder, release);
+        Ok(symbols.with_module_files(finder, Path::new("/"), release))
+    }
+}
+
+/// The kernel that runs, as its files tell of it.
+#[derive(Debug)]
+struct RunningKernel {
+    /// The folder that `proc` and `sys` are in.
+    root: PathBuf,
+}
+
+/// Which kernel runs with which modules, and where these are.
+struct State {
+    identity: String,
+    places: Places,
+}
+
+impl RunningKernel {
+    fn symbols(self, cache: Option<&AnswerCache>) -> Result<KernelSymbols, KernelError> {
+        let Some((cache, state)) = cache.zip(self.state()) else { return self.read() };
+        let kept = cache.kernel().and_then(|bytes| decode(bytes, &state.places, &state.identity));
+        if let Some(kept) = kept {
+            let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
+            let unkept = Some(Unkept { kernel: self, all: OnceLock::new() });
+            return Ok(KernelSymbols { build_id, unkept, ..kept });
+        }
+        let symbols = self.read()?;
+        // Modules that came or went meanwhile are in neither state.
+        let is_same = self.state().is_some_and(|now| now.identity == state.identity);
+        if let Some(bytes) = encode(&symbols, &state.places, &state.identity).filter(|_| is_same) {
+            cache.keep_kernel(&bytes);
+        }
+        Ok(symbols)
+    }
+
+    fn read(&self) -> Result<KernelSymbols, KernelError> {
+        let kallsyms = BufReader::new(File::open(self.path("proc/kallsyms"))?);
+        let modules = fs::read(self.path("proc/modules")).unwrap_or_default();
+        KernelSymbols::parse(kallsyms, modules.as_slice(), &self.notes())
+    }
+
+    fn notes(&self) -> Vec<u8> {
+        fs::read(self.path("sys/kernel/notes")).unwrap_or_default()
+    }
+
+    /// `None` where the kernel hides something of it.
+    fn state(&self) -> Option<State> {
+        let boot = fs::read_to_string(self.path("proc/sys/kernel/random/boot_id")).ok()?;
+        let mut identity = format!("{MAKER}\nboot {}\n", boot.trim());
+        let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
+        build_id.map(|id| writeln!(identity, "kernel {id}")).transpose().ok()?;
+        let first_code = Avma(self.first_code()?);
+        let mut places = Places::from_iter([(KERNEL.to_owned(), first_code..first_code)]);
+        let modules = fs::read(self.path("proc/modules")).unwrap_or_default();
+        let mut is_known = true;
+        for_each_line(modules.as_slice(), |line| {
+            is_known &= self.add_module(line, &mut identity, &mut places).is_some();
+        })
+        .ok()?;
+        is_known.then_some(State { identity, places })
+    }
+
+    /// The folder of a module that is loaded again has another number, although all else may be as before.
+    fn add_module(&self, line: &str, identity: &mut String, places: &mut Places) -> Option<()> {
+        let (name, range) = parse_module(line)?;
+        let folder = fs::symlink_metadata(self.path("sys/module").join(&name)).ok()?;
+        writeln!(identity, "module {name} {} {}", range.end.0.wrapping_sub(range.start.0), folder.ino())
+            .ok()?;
+        places.insert(name, range);
+        Some(())
+    }
+
+    /// Where the kernel's code begins: one of the first symbols, for they are in the order of their addresses.
+    fn first_code(&self) -> Option<u64> {
+        let head = BufReader::new(File::open(self.path("proc/kallsyms")).ok()?.take(HEAD));
+        let mut lines = head.lines().map_while(Result::ok);
+        let address = lines.find_map(|line| Some(line.strip_suffix(" T _stext")?.to_owned()))?;
+        u64::from_str_radix(&address, 16).ok().filter(|address| *address != 0)
+    }
+
+    fn path(&self, below: impl AsRef<Path>) -> PathBuf {
+        self.root.join(below)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    const BOOT: &str = "proc/sys/kernel/random/boot_id";
+    const KALLSYMS: &str = "\
+ffffffff81000000 T _stext
+ffffffff81000100 t do_syscall_64
+ffffffff81000180 T _etext
+ffffffffc0100000 t ext4_read\t[ext4]
+ffffffffc0100040 t ext4_write\t[ext4]
+ffffffffc0100080 t ext4_last\t[ext4]
+ffffffffc0101000 t bpf_prog_one\t[bpf]
+ffffffffc0101800 t bpf_prog_one_more\t[bpf]
+";
+
+    /// A machine whose files are in a folder of their own, with an empty cache.
+    struct Machine(PathBuf);
+
+    impl Machine {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("nyquist-kernel-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&root);
+            for folder in ["proc/sys/kernel/random", "sys/kernel", "sys/module/ext4"] {
+                fs::create_dir_all(root.join(folder)).unwrap();
+            }
+            let machine = Self(root);
+            machine.write("proc/kallsyms", KALLSYMS);
+            machine.write(BOOT, "5f8b7c1e\n");
+            machine.write("proc/modules", "ext4 8192 1 - Live 0xffffffffc0100000\n");
+            machine
+        }
+
+        fn write(&self, path: &str, text: &str) {
+            fs::write(self.0.join(path), text).unwrap();
+        }
+
+        /// Gives all functions other names, at the same places.
+        fn rename_functions(&self) {
+            self.write(
+                "proc/kallsyms",
+                &KALLSYMS.replace("do_", "new_").replace("ext4_", "new_").replace("one", "two"),
+            );
+        }
+
+        fn kept(&self) -> PathBuf {
+            self.0.join("cache/running.kernel")
+        }
+
+        fn name(&self, address: u64) -> String {
+            let cache = AnswerCache::new(self.0.join("cache"));
+            let symbols = RunningKernel { root: self.0.clone() }.symbols(Some(&cache)).unwrap();
+            assert_eq!(cache.problem(), None);
+            let info = symbols.lookup(Avma(address));
+            info.symbol.map_or_else(|| "?".into(), |symbol| symbol.name.to_string())
+        }
+
+        /// What is at an address before and after all names have changed, with something done in between.
+        fn check(&self, address: u64, between: impl FnOnce(&Self), expected: [&str; 2]) {
+            let before = self.name(address);
+            self.rename_functions();
+            between(self);
+            assert_eq!([before.as_str(), &self.name(address)], expected, "{address:#x}");
+        }
+    }
+
+    impl Drop for Machine {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    fn symbols_are_kept_while_the_kernel_runs() {
+        let kept = |name, address, function| Machine::new(name).check(address, |_| {}, [function, function]);
+        kept("image", 0xffff_ffff_8100_0104, "do_syscall_64");
+        kept("module", 0xffff_ffff_c010_0044, "ext4_write");
+    }
+
+    #[test]
+    fn another_boot_or_another_module_has_its_own() {
+        let anew = |name, between: fn(&Machine)| {
+            Machine::new(name).check(0xffff_ffff_8100_0104, between, ["do_syscall_64", "new_syscall_64"]);
+        };
+        anew("boot", |machine| machine.write(BOOT, "00c0ffee\n"));
+        anew("unloaded", |machine| machine.write("proc/modules", ""));
+        anew("reloaded", |machine| {
+            let folder = machine.0.join("sys/module");
+            fs::create_dir(folder.join("new")).unwrap();
+            fs::remove_dir(folder.join("ext4")).unwrap();
+            fs::rename(folder.join("new"), folder.join("ext4")).unwrap();
+        });
+        anew("damaged", |machine| {
+            let mut bytes = fs::read(machine.kept()).unwrap();
+            *bytes.last_mut().unwrap() ^= 1;
+            fs::write(machine.kept(), bytes).unwrap();
+        });
+    }
+
+    #[test]
+    fn what_comes_and_goes_is_never_kept() {
+        let anew = |name, address, names| Machine::new(name).check(address, |_| {}, names);
+        anew("bpf", 0xffff_ffff_c010_1010, ["bpf_prog_one", "bpf_prog_two"]);
+        // Where a module's last function ends is not known: something else may be behind it.
+        anew("last", 0xffff_ffff_c010_0084, ["ext4_last", "new_last"]);
+    }
+
+    #[test]
+    fn the_file_is_private_and_tells_no_address() {
+        let machine = Machine::new("private");
+        machine.name(0xffff_ffff_8100_0104);
+        let mode = fs::metadata(machine.kept()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let bytes = fs::read(machine.kept()).unwrap();
+        let upper = |at: &[u8]| at == [0xff; 4];
+        assert!(!bytes[8..].windows(4).any(upper), "the upper half of an address of the kernel");
+        let modules = AnswerCache::new(machine.0.join("cache")).modules().unwrap();
+        assert_eq!((modules.len(), modules[0].answers), (1, 6));
+        assert_eq!(modules[0].path.as_deref(), Some(Path::new("/proc/kallsyms")));
+    }
+
+    #[test]
+    fn hidden_addresses_are_not_made_up() {
+        let machine = Machine::new("hidden");
+        machine.name(0xffff_ffff_8100_0104);
+        machine.write("proc/kallsyms", "0000000000000000 T _stext\n0000000000000000 t do_idle\n");
+        let cache = AnswerCache::new(machine.0.join("cache"));
+        let symbols = RunningKernel { root: machine.0.clone() }.symbols(Some(&cache));
+        assert!(matches!(symbols, Err(KernelError::Hidden)));
+    }
+}
