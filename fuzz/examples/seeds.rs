@@ -142,9 +142,8 @@ fn write_macos_seeds(scratch: &Path) -> io::Result<()> {
         }
         let image = without_times(fs::read(scratch.join("image"))?);
         let object = fs::read(&object)?;
-        let with_length = |image: &[u8], object: &[u8]| {
-            [&(image.len() as u32).to_le_bytes()[..], image, object].concat()
-        };
+        let with_length =
+            |image: &[u8], object: &[u8]| [&(image.len() as u32).to_le_bytes()[..], image, object].concat();
         write("macho_symbols", 3 * number, &with_length(&image, &object))?;
         write("macho_symbols", 3 * number + 1, &with_length(&object, &[]))?;
         write("macho", number, &image)?;

@@ -6,8 +6,8 @@ use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use nyquist_convert::event::{
-    Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker, MarkerCategory,
-    MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
+    Counter, CounterKind, Event, EventKind, FieldValue, LiveStack, MappedFile, Mapping, Marker,
+    MarkerCategory, MarkerTiming, Pid, Registers, Sample, Tid, Timestamp, Track, UserStack,
 };
 use nyquist_convert::{Converter, Options};
 use nyquist_fuzz::sample_profile::check_rewritten;

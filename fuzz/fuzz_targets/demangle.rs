@@ -6,7 +6,7 @@ use nyquist_symbols::demangle;
 
 fuzz_target!(|name: &str| {
     demangle(name);
-    for beginning in ["_Z", "_R", "_ZN"] {
+    for beginning in ["_Z", "_R", "_ZN", "$s", "$s4main3FooC"] {
         demangle(&format!("{beginning}{name}"));
     }
 });

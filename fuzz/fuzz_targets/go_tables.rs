@@ -12,8 +12,7 @@ use nyquist_symbols::ModuleSymbols;
 
 /// A made-up program, then changes: a position, a length, the bytes.
 fn image(input: &mut Unstructured<'_>) -> Result<Vec<u8>> {
-    let version =
-        *input.choose(&[Version::Two, Version::Sixteen, Version::Eighteen, Version::Twenty])?;
+    let version = *input.choose(&[Version::Two, Version::Sixteen, Version::Eighteen, Version::Twenty])?;
     let place = *input.choose(&[Place::Section, Place::Segment, Place::Relocated])?;
     let mut image = build(version, place);
     while input.len() > 3 {

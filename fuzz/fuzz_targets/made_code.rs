@@ -14,7 +14,8 @@ fuzz_target!(|bytes: &[u8]| {
         rest = &rest[record.size as usize..];
     }
     let map = PerfMap::parse(bytes);
-    let (all, found) = (map.len(), map.entries().filter(|entry| map.find(entry.start) == Some(*entry)).count());
+    let (all, found) =
+        (map.len(), map.entries().filter(|entry| map.find(entry.start) == Some(*entry)).count());
     assert_eq!(all, found, "an entry is not found by its own first address");
 });
 

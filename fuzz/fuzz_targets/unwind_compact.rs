@@ -20,7 +20,8 @@ fn compile_and_walk(input: &mut Unstructured<'_>) -> Result<()> {
         input.bytes(len).map(<[u8]>::to_vec)
     };
     let (walk_bytes, code, info, frames) = (part(input)?, part(input)?, part(input)?, part(input)?);
-    let image = macho_image::build(is_arm, &[("__text", &code), ("__unwind_info", &info), ("__eh_frame", &frames)]);
+    let image =
+        macho_image::build(is_arm, &[("__text", &code), ("__unwind_info", &info), ("__eh_frame", &frames)]);
     let file = MachO::open(image.as_slice()).expect("a well-formed file");
     if let Ok(module) = Module::from_macho(&file) {
         let size = image.len() as u64;

@@ -15,5 +15,10 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = module.rule(RelativeAddress(address));
     }
     let tail = &bytes[bytes.len().saturating_sub(512)..];
-    let _ = nyquist_fuzz::walk::walk(elf.architecture(), &Arc::new(module), 0x10_0000, &mut Unstructured::new(tail));
+    let _ = nyquist_fuzz::walk::walk(
+        elf.architecture(),
+        &Arc::new(module),
+        0x10_0000,
+        &mut Unstructured::new(tail),
+    );
 });

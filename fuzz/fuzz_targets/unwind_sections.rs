@@ -19,7 +19,12 @@ fn compile_and_walk(input: &mut Unstructured<'_>) -> Result<()> {
     let image = elf_image::build(&elf_image::decode(input)?);
     let elf = Elf::open(image.as_slice()).expect("a well-formed file");
     if let Ok(module) = Module::from_elf(&elf) {
-        walk::walk(elf.architecture(), &Arc::new(module), image.len() as u64, &mut Unstructured::new(walk_bytes))?;
+        walk::walk(
+            elf.architecture(),
+            &Arc::new(module),
+            image.len() as u64,
+            &mut Unstructured::new(walk_bytes),
+        )?;
     }
     Ok(())
 }

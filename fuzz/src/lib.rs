@@ -8,4 +8,6 @@ pub mod go_image;
 pub mod loopback;
 pub mod macho_image;
 pub mod sample_profile;
+#[path = "../../crates/nyquist-symbols/tests/shared_cache_image/mod.rs"]
+pub mod shared_cache_image;
 pub mod walk;

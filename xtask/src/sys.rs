@@ -13,6 +13,12 @@ pub(crate) fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// How many CPUs the machine has. What this process may use of them, by a quota for one, may be less.
+pub(crate) fn cpu_count() -> usize {
+    // SAFETY: sysconf takes a plain number.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
+}
+
 /// Sends a signal to one process.
 pub(crate) fn signal_process(pid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: kill takes plain numbers; the pid is positive, so no group is meant.

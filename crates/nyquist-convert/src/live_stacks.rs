@@ -22,7 +22,7 @@ const MOST_RUN: u64 = 8_000_000;
 const DISTRUST: [u64; 2] = [100_000_000, 5_000_000_000];
 /// So many readings must have agreed with those before them until they are believed: at first, and at most. After each
 /// contradiction it is twice as many, for what changes as often agrees by chance every now and then.
-const AGREEMENTS: [u32; 2] = [8, 128];
+const AGREEMENTS: [u32; 2] = [16, 128];
 /// After so many, former contradictions are forgotten.
 const MANY_AGREEMENTS: u32 = 200;
 /// What is older than this is forgotten.
@@ -222,15 +222,15 @@ mod tests {
         assert!(!(0..100).any(|_| agree(&mut stacks, 100)), "one reading is one");
         let trusted_after =
             |stacks: &mut LiveStacks, from: u64| (1..200).find(|more| agree(stacks, from + more)).unwrap();
-        assert_eq!(trusted_after(&mut stacks, 100), 7, "with the one before");
-        assert!(agree(&mut stacks, 107));
-        for (ms, expected) in [(1000, 16), (2000, 32), (3000, 64), (4000, 128), (5000, 128)] {
+        assert_eq!(trusted_after(&mut stacks, 100), 15, "with the one before");
+        assert!(agree(&mut stacks, 116));
+        for (ms, expected) in [(1000, 32), (2000, 64), (3000, 128), (4000, 128), (5000, 128)] {
             stacks.contradict(Tid(1), Timestamp(ms * MS));
             assert_eq!(trusted_after(&mut stacks, ms), expected, "a contradiction at {ms} ms");
         }
         assert_eq!((1..=100).filter(|more| agree(&mut stacks, 6000 + more)).count(), 100);
         stacks.contradict(Tid(1), Timestamp(7000 * MS));
-        assert_eq!(trusted_after(&mut stacks, 7000), 16, "it is long ago that there was one");
+        assert_eq!(trusted_after(&mut stacks, 7000), 32, "it is long ago that there was one");
         assert!(!stacks.agree(Tid(2), Timestamp(0), Timestamp(1)), "nothing was read of it");
     }
 
@@ -242,7 +242,7 @@ mod tests {
             |sampled: u64, read: u64| stacks.agree(Tid(1), Timestamp(sampled * MS), Timestamp(read * MS));
         assert!(!(101..200).any(|read| agree(100, read)), "it was sampled once");
         assert!(!(201..300).any(|read| agree(read + 1, read)), "nothing was read after the sample");
-        assert_eq!((0..10).filter(|more| agree(300 + 2 * more, 301 + 2 * more)).count(), 4);
+        assert_eq!((0..20).filter(|more| agree(300 + 2 * more, 301 + 2 * more)).count(), 6);
     }
 
     #[test]

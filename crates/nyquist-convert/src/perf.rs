@@ -277,10 +277,14 @@ fn in_order<const N: usize>(registers: &nyquist_perf::Registers<'_>, order: [u32
 fn part_of_chain(chain: Words<'_>, wanted: u64) -> Vec<Avma> {
     let mut part = Vec::new();
     let mut current = None;
-    for word in chain.iter() {
+    for (place, word) in chain.iter().enumerate() {
         if word >= context::MAX {
             current = Some(word);
         } else if current == Some(wanted) {
+            // Mostly it goes on to the end.
+            if part.is_empty() {
+                part.reserve_exact(chain.len() - place);
+            }
             part.push(Avma(word));
         }
     }

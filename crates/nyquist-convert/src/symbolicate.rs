@@ -346,7 +346,9 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
 /// Makes every stack again, of the frames that each of its frames has become. Gives back the new id of each.
 fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<'_>) -> Vec<StackId> {
     let chains = Chains::of(builder, &code, names);
-    let CodeTables { stacks, .. } = code;
+    // Of the old tables, only this one is still needed.
+    let stacks = code.stacks;
+    drop((code.funcs, code.native_symbols, code.frames));
     let mut map: Vec<StackId> = Vec::with_capacity(stacks.len());
     let are_distinct = chains.begin_apart(builder.profile().frames().len());
     for stack in stacks {

@@ -1,6 +1,6 @@
 //! Names as the programmer wrote them.
 
-use crate::rust_legacy;
+use crate::{rust_legacy, swift};
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
@@ -20,10 +20,13 @@ const MAX_MSVC_NESTING: usize = 512;
 const MAX_MSVC_FUNCTION_TYPES: usize = 2;
 
 /// Demangles a linker symbol: Rust (v0, and legacy without its hash), Itanium C++, also with the suffixes that compilers
-/// append, such as `.cold` or `.llvm.123`, and Microsoft's C++. Any other name is left whole.
+/// append, such as `.cold` or `.llvm.123`, Microsoft's C++, and Swift. Any other name is left whole.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.starts_with('?') {
         return demangle_msvc(name).map_or(Cow::Borrowed(name), Cow::Owned);
+    }
+    if name.starts_with('$') || name.starts_with("_$") {
+        return swift::demangle(name).map_or(Cow::Borrowed(name), Cow::Owned);
     }
     if !name.starts_with('_') || name.len() > MAX_MANGLED {
         return Cow::Borrowed(name);
@@ -118,6 +121,9 @@ mod tests {
                 "??0Polygon@shapes@@QEAA@PEBUPoint@1@H@Z",
                 "shapes::Polygon::Polygon(shapes::Point const*, int)",
             ),
+            ("$s4main3FooV3bar2atySi_tF", "main.Foo.bar(at:)"),
+            ("_$s4main3FooV3bar2atySi_tF", "main.Foo.bar(at:)"),
+            ("$x.0", "$x.0"),
             ("?", "?"),
             ("main", "main"),
             ("camlStdlib__List__map_472", "camlStdlib__List__map_472"),

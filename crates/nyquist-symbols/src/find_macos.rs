@@ -3,7 +3,8 @@
 //! The order of the places:
 //!
 //! 1. the **image**: the alternatives, the recorded path, and its name in each of the user's folders; of a universal file
-//!    the one of its files that has the UUID;
+//!    the one of its files that has the UUID; then the **dyld shared cache**, in each of the user's folders and where the
+//!    system has it, of every architecture;
 //! 2. the **`.dSYM`** bundle, where the image holds no debug info: beside the image as `NAME.dSYM`, beside the bundles that
 //!    the image is in (`App.app.dSYM`, `Lib.framework.dSYM`), and in each of the user's folders as `NAME.dSYM`,
 //!    `App.app.dSYM` or `UUID.dSYM`; or a file without a bundle, as `dsymutil --flat` makes it: `NAME.dwarf`, or, in the
@@ -18,7 +19,7 @@
 
 use crate::file_kind::FileKind;
 use crate::find::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
-use crate::macho::{DebugMap, Image, choose, find_object, id_of, images};
+use crate::macho::{DebugMap, Image, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
 use crate::section::Source;
 use crate::{RemoteFile, breakpad, layouts};
 use nyquist_object::macho::FileKind as Kind;
@@ -30,6 +31,19 @@ use std::path::{Path, PathBuf};
 
 /// How the files begin: a Mach-O file of 64 bits, or a universal file.
 const MAGIC: [[u8; 4]; 3] = [[0xcf, 0xfa, 0xed, 0xfe], [0xca, 0xfe, 0xba, 0xbe], [0xca, 0xfe, 0xba, 0xbf]];
+
+/// Where the system has its shared cache, and the names that it may have.
+const CACHE_FOLDERS: [&str; 3] = [
+    "/System/Volumes/Preboot/Cryptexes/OS/System/Library/dyld",
+    "/System/Cryptexes/OS/System/Library/dyld",
+    "/System/Library/dyld",
+];
+const CACHE_NAMES: [&str; 4] = [
+    "dyld_shared_cache_arm64e",
+    "dyld_shared_cache_arm64",
+    "dyld_shared_cache_x86_64h",
+    "dyld_shared_cache_x86_64",
+];
 
 /// The most files of one bundle that are looked at.
 const MAX_IN_BUNDLE: usize = 16;
@@ -52,7 +66,60 @@ impl Search<'_> {
     fn has_macos_file(&self) -> bool {
         let binaries = self.macos_binary_places().into_iter();
         let mut places = binaries.chain(self.bundles().into_iter().flat_map(|bundle| files_of(&bundle)));
-        places.any(|path| begins_as_macho(&path))
+        places.any(|path| begins_as_macho(&path)) || self.library_in_cache(|_, _| {}).is_some()
+    }
+
+    /// The shared caches that are here.
+    fn shared_caches(&self) -> impl Iterator<Item = PathBuf> {
+        let folders = self.paths.symbol_dirs.iter().map(PathBuf::as_path);
+        let folders = folders.chain(CACHE_FOLDERS.iter().map(Path::new));
+        let caches = folders.flat_map(|folder| CACHE_NAMES.map(|name| folder.join(name)));
+        caches.filter(|path| path.is_file())
+    }
+
+    /// The shared cache that has the library: by its UUID or, where none is known, by its path. `tried` is told what is
+    /// wrong with others.
+    fn library_in_cache(&self, mut tried: impl FnMut(PathBuf, Outcome)) -> Option<(OpenFile, DebugId)> {
+        let wanted = self.wanted_macos_id();
+        let own = self.request.path.to_string_lossy();
+        self.shared_caches().find_map(|path| {
+            let ids = open_source(&path).and_then(|source| {
+                let ids = ids_in_cache(&(source.clone() as Source));
+                ids.map(|ids| (source, ids)).map_err(|error| Outcome::Unreadable(error.to_string()))
+            });
+            let (source, ids) = match ids {
+                Ok(opened) => opened,
+                Err(outcome) => {
+                    tried(path, outcome);
+                    return None;
+                }
+            };
+            let is_meant =
+                |(id, path): &&(DebugId, String)| wanted.map_or(*path == own, |wanted| *id == wanted);
+            let found = ids.iter().find(is_meant);
+            if found.is_none() {
+                tried(path.clone(), Outcome::OtherIdentity("libraries of other builds".to_owned()));
+            }
+            found.map(|(id, _)| (OpenFile { path, source }, *id))
+        })
+    }
+
+    /// Takes the image out of the shared cache.
+    fn image_of_cache(&mut self) -> Option<Image> {
+        let mut others = Vec::new();
+        let (file, id) = self.library_in_cache(|path, outcome| others.push((path, outcome))).unzip();
+        for (path, outcome) in others {
+            self.note::<()>(Wanted::Binary, path, Err(outcome));
+        }
+        let (file, id) = file.zip(id)?;
+        let missing = || Outcome::Unreadable("the library is not in it".to_owned());
+        let image = match image_in_cache(&file, id) {
+            Ok(image) => image.ok_or_else(missing),
+            Err(error) => Err(Outcome::Unreadable(error.to_string())),
+        };
+        let image = self.note(Wanted::Binary, file.path.clone(), image)?;
+        self.found.binary = Some(file);
+        Some(image)
     }
 
     /// The id that is asked for.
@@ -92,7 +159,7 @@ impl Search<'_> {
                 return Some(image);
             }
         }
-        None
+        self.image_of_cache()
     }
 
     fn macos_binary_places(&self) -> Vec<PathBuf> {

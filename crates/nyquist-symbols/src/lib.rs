@@ -59,6 +59,7 @@ mod pe_symbols;
 mod plt;
 mod rust_legacy;
 mod section;
+mod swift;
 mod symbol_table;
 mod unpack;
 mod windows_contents;

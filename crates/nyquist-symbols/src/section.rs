@@ -225,3 +225,30 @@ impl std::fmt::Debug for Section {
         write!(f, "Section({} bytes)", self.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_may_reach_over_blocks_and_ends_within_the_section() {
+        let block = BLOCK as usize;
+        let mut bytes = vec![b'x'; 3 * block];
+        bytes[block - 301] = 0;
+        bytes[block + 5] = 0;
+        bytes[2 * block] = 0;
+        let source: Source = Arc::new(bytes);
+        let section = Section::at(&source, 0, 3 * BLOCK);
+        for (offset, expected) in [
+            (block - 300, Some(305)),
+            (block + 5, Some(0)),
+            (block + 6, Some(block - 6)),
+            (2 * block + 1, None),
+            (3 * block, None),
+            (3 * block + 1, None),
+        ] {
+            let string = section.string(offset as u64);
+            assert_eq!(string.map(|string| string.len()), expected, "{offset}");
+        }
+    }
+}

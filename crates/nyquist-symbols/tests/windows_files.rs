@@ -129,6 +129,11 @@ fn subsection(kind: u32, body: &[u8]) -> Vec<u8> {
 /// A PDB with one object file, in which the function `work(int)` is at 0x1000, 0x40 bytes long. From 0x1010 up to 0x1018
 /// `tools::helper(char)` is inlined into it.
 fn pdb(age: u32) -> Vec<u8> {
+    pdb_with(age, 0x1001, &[])
+}
+
+/// The same, with `inlinee` as the number of the inlined function, and more that is said of the object file.
+fn pdb_with(age: u32, inlinee: u32, more: &[u8]) -> Vec<u8> {
     let names = b"\0/names\0";
     let info = [words(&[20_000_404, 0, 1]), GUID.to_vec(), words(&[8]), names.to_vec()].concat();
     let info = [info, words(&[1, 1, 1, 1, 0, 1, 8])].concat();
@@ -144,7 +149,7 @@ fn pdb(age: u32) -> Vec<u8> {
     ];
     let procedure = [words(&[0, 0, 0, 0x40, 0, 0, 0x1001, 0]), vec![1, 0, 0], b"work\0".to_vec()].concat();
     // Line + 1 at + 0x10, 4 bytes; line + 1 after those, 4 bytes.
-    let inlined = [words(&[0, 0, 0x1001]), vec![6, 2, 3, 0x10, 11, 0x24, 4, 4]].concat();
+    let inlined = [words(&[0, 0, inlinee]), vec![6, 2, 3, 0x10, 11, 0x24, 4, 4]].concat();
     let symbols = [
         words(&[4]),
         record(0x1110, &procedure),
@@ -164,7 +169,8 @@ fn pdb(age: u32) -> Vec<u8> {
     let lines = [
         subsection(0xf4, &[words(&[1]), vec![0, 0, 0, 0]].concat()),
         subsection(0xf2, &lines),
-        subsection(0xf6, &words(&[0, 0x1001, 0, 100])),
+        subsection(0xf6, &words(&[0, inlinee, 0, 100])),
+        more.to_vec(),
     ]
     .concat();
     let module = [
@@ -197,7 +203,7 @@ fn pdb(age: u32) -> Vec<u8> {
     .concat();
     let mut section = vec![0; 40];
     put(&mut section, 8, &words(&[0x200, 0x1000]));
-    let strings = b"\0C:\\src\\work.cc\0";
+    let strings = b"\0C:\\src\\work.cc\0A.OBJ\0";
     let names = [words(&[0xeffe_effe, 1, strings.len() as u32]), strings.to_vec()].concat();
     let stream_of = |records: &[Vec<u8>]| {
         let bytes = records.concat();
@@ -274,6 +280,33 @@ fn a_pdb_says_functions_lines_and_inlined_calls() {
     );
     assert!(symbols.names_source(file, RelativeAddress(0x1000)));
     assert!(!symbols.names_source("C:\\secret", RelativeAddress(0x1000)));
+}
+
+/// What the linker itself has made refers to functions of other object files by numbers of those.
+#[test]
+fn functions_of_other_object_files_have_names_where_they_are_inlined() {
+    let folder = Folder::new("ltcg");
+    let app = folder.write("app.exe", &image());
+    // The third number from the first object file of the list, whose name is in another case; there it is 0x5005.
+    let imports = subsection(0xf7, &words(&[16, 3, 7, 8, 0x5005]));
+    let exports = subsection(0xf8, &words(&[0x5004, 0x1000, 0x5005, 0x1001]));
+    let inner = |inlinee: u32, more: &[u8]| {
+        folder.write("app.pdb", &pdb_with(0xa, inlinee, more));
+        let symbols = ModuleSymbols::open(&folder.find(&app)).unwrap();
+        let info = symbols.lookup(RelativeAddress(0x1010));
+        assert_eq!(info.frames.len(), 2);
+        assert_eq!(info.frames[1].function.as_deref(), Some("work(int)"));
+        assert_eq!(info.frames[0].line, Some(101));
+        info.frames[0].function.as_deref().map(str::to_owned)
+    };
+    let both = [&imports[..], &exports].concat();
+    assert_eq!(inner(0x8000_0002, &both).as_deref(), Some("tools::helper(char)"));
+    // What is not in the lists has no name.
+    for (inlinee, more) in
+        [(0x8000_0003, &both[..]), (0x8010_0000, &both), (0x8000_0000, &both), (0x8000_0002, &imports)]
+    {
+        assert_eq!(inner(inlinee, more), None, "{inlinee:x}");
+    }
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod serve;
 mod setup;
 mod summary;
 mod symbolicate;
+mod sys;
 mod text;
 mod top;
 mod watch;

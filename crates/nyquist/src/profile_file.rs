@@ -4,6 +4,7 @@ use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
 use crate::perf_data;
 use crate::printer::Printer;
+use crate::sys;
 use nyquist_download::PerfArchive;
 use nyquist_formats::{Format, PREFIX_BYTES, detect};
 use nyquist_perf::file::{FileError, FileReader};
@@ -31,6 +32,7 @@ pub(crate) fn read(
     let source = Source::find(path).map_err(|error| cannot_read(path, &error))?;
     let format = source.format(path).map_err(|error| cannot_read(path, &error))?;
     if format == Some(Format::PerfData) {
+        sys::map_large_blocks();
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
         return perf_data::read(reader, path, recording, symbols, printer);
     }

@@ -19,7 +19,7 @@ const PACKAGE: &str = "@firefox-devtools/profiler-cli";
 const VERSION: &str = "0.10.0";
 
 /// How often loading a profile is tried.
-const LOADS: u32 = 10;
+const LOADS: u32 = 40;
 
 /// One installation at a time.
 static INSTALLING: Mutex<()> = Mutex::new(());

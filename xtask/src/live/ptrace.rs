@@ -282,11 +282,11 @@ fn attach_to_churn(test: &Context<'_>) -> Verdict {
 
 fn exit_statuses(test: &Context<'_>) -> Verdict {
     for code in [0, 1, 255] {
-        let recorded = record(test, &["ending", "30", "exit", &code.to_string()]).run()?;
+        let recorded = record(test, &["ending", "200", "exit", &code.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), code)?;
     }
     for signal in [libc::SIGSEGV, libc::SIGKILL, libc::SIGTERM, libc::SIGABRT] {
-        let recorded = record(test, &["ending", "30", "signal", &signal.to_string()]).run()?;
+        let recorded = record(test, &["ending", "200", "signal", &signal.to_string()]).run()?;
         expect_eq("the status", recorded.finished.code(), 128 + signal)?;
         expect_measured(
             recorded.profile.total_share("last_words") > 0.5,

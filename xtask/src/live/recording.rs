@@ -225,7 +225,7 @@ fn rate_too_high(test: &Context<'_>) -> Verdict {
 }
 
 fn affinity(test: &Context<'_>) -> Verdict {
-    let cpus = std::thread::available_parallelism()?.get();
+    let cpus = crate::sys::cpu_count();
     if cpus < 2 {
         return skip("the machine has one CPU");
     }
@@ -292,7 +292,7 @@ fn meta(test: &Context<'_>) -> Verdict {
     expect_contains("meta.CPUName", meta["CPUName"].as_str().unwrap_or_default(), model.trim())?;
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
     expect_contains("meta, anywhere", &meta.to_string(), kernel.trim())?;
-    let cpus = cpu.lines().filter(|line| line.starts_with("processor\t")).count() as u64;
+    let cpus = crate::sys::cpu_count() as u64;
     expect_eq("meta.logicalCPUs", meta["logicalCPUs"].as_u64(), Some(cpus))?;
     let lib = recorded.profile.lib("shares")?;
     let id = crate::workloads::build_id(&test.workload("shares"))?;

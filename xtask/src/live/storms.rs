@@ -9,8 +9,7 @@ use super::expect::{
 };
 use super::harness::Test;
 use super::invocation::Invocation;
-use super::profile::Profile;
-use super::profile::Thread;
+use super::profile::{Frame, Profile, Thread};
 use super::recorded::Recorded;
 
 pub(super) const TESTS: &[Test] = &[
@@ -215,7 +214,8 @@ fn bits32(test: &Context<'_>) -> Verdict {
         let in_user = |function: &str| function == "bits32_work" || function == "_start";
         let misread = own().flat_map(Thread::stacks).find(|(stack, _)| {
             let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
-            let user = stack.iter().filter(|frame| frame.category != "Kernel").count();
+            let is_user = |frame: &&&Frame| frame.category != "Kernel" && frame.inline_depth == 0;
+            let user = stack.iter().filter(is_user).count();
             // As the kernel begins it and ends it there is no user code; the rest of an interval has no stack.
             user > 0 && names != ["[not sampled]"] && !(user == 2 && named(names[0]) && in_user(names[1]))
         });

@@ -359,7 +359,7 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     let nameless = profile.threads.iter().any(|thread| thread.process.starts_with('<'));
     let names = profile.thread_names();
     expect_measured(!nameless || lost > 0.0, format_args!("processes without names: {names:?}"))?;
-    let cpus = std::thread::available_parallelism()?.get() as f64;
+    let cpus = crate::sys::cpu_count() as f64;
     let times = || profile.threads.iter().flat_map(|thread| thread.samples.iter().map(|sample| sample.time));
     let span = times().fold(0.0, f64::max) - times().fold(f64::INFINITY, f64::min);
     expect_measured(
@@ -413,7 +413,7 @@ fn named_group(test: &Context<'_>) -> Verdict {
 }
 
 fn chosen_cpus(test: &Context<'_>) -> Verdict {
-    if std::thread::available_parallelism()?.get() < 2 {
+    if crate::sys::cpu_count() < 2 {
         return skip("the machine has one CPU");
     }
     let program = test.workload("shares").display().to_string();

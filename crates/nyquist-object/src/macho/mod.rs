@@ -5,6 +5,7 @@
 
 mod commands;
 mod exports;
+pub mod shared_cache;
 mod symbols;
 mod universal;
 

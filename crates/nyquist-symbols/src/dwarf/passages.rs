@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
             };
             if let Some(varying) = varying {
                 at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
-                depth = depth.wrapping_add_signed(passage.deeper.into());
+                depth = depth.checked_add_signed(passage.deeper.into())?;
                 if depth <= floor {
                     (self.at, self.depth) = (at, depth);
                     return Some(Stop::Left);
@@ -175,5 +175,117 @@ impl<'a> Walk<'a> {
     fn abbreviation(&self) -> Option<&'a Abbreviation> {
         let code = Cursor::new(self.entries, self.at, self.encoding.little_endian).uleb()?;
         self.abbreviations.get(code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENCODING: Encoding = Encoding { version: 4, address_size: 8, offset_size: 4, little_endian: true };
+
+    /// Tags and forms (DWARF 5, 7.5.3 and 7.5.6).
+    const SUBPROGRAM: u8 = 0x2e;
+    const INLINED: u8 = 0x1d;
+    const VARIABLE: u8 = 0x34;
+    const DATA1: u8 = 0x0b;
+    const DATA4: u8 = 0x06;
+    const UDATA: u8 = 0x0f;
+    const STRING: u8 = 0x08;
+    const EXPRLOC: u8 = 0x18;
+
+    /// Abbreviations of these codes, tags and forms, and whether their entries have children.
+    fn abbreviations(declared: &[(u64, u8, bool, &[u8])]) -> Abbreviations {
+        let mut bytes = Vec::new();
+        for (code, tag, has_children, forms) in declared {
+            bytes.extend(leb(*code));
+            bytes.extend([*tag, u8::from(*has_children)]);
+            bytes.extend(forms.iter().flat_map(|form| [0x3a, *form]));
+            bytes.extend([0, 0]);
+        }
+        bytes.push(0);
+        Abbreviations::parse(&mut Cursor::new(&bytes, 0, true), ENCODING).unwrap()
+    }
+
+    fn leb(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    /// Where a walk stops, each place with its depth, and passes over what it stops at.
+    fn stops(abbreviations: &Abbreviations, entries: &[u8], also_calls: bool) -> Vec<(usize, usize)> {
+        let mut walk = Walk { entries, abbreviations, encoding: ENCODING, at: 0, depth: 0 };
+        let mut stops = Vec::new();
+        while let Some(stop) = walk.next_stop(also_calls, 0) {
+            stops.push((walk.at, walk.depth));
+            match stop {
+                Stop::Scope(of) => walk.pass(of).unwrap(),
+                Stop::Left => return stops,
+            }
+        }
+        stops
+    }
+
+    #[test]
+    fn functions_and_calls_are_found_behind_entries_of_any_length() {
+        let long = vec![0x55; 200];
+        for (forms, attributes) in [
+            (&[][..], vec![]),
+            (&[DATA1, DATA4], vec![9; 5]),
+            (&[UDATA], vec![0x7f]),
+            (&[UDATA], vec![0xff, 0xff, 0x01]),
+            (&[DATA4, UDATA, DATA1], vec![4, 4, 4, 4, 0x80, 0x01, 1]),
+            (&[EXPRLOC, DATA4], [vec![3, 0x91, 0x80, 0x7f], vec![4; 4]].concat()),
+            (&[DATA1, EXPRLOC], [vec![1], leb(200), long.clone()].concat()),
+            (&[STRING, DATA1], b"name\0\x01".to_vec()),
+            (&[UDATA, UDATA], vec![1, 0x81, 0]),
+        ] {
+            for code in [2, 3, 300] {
+                let unit: (u64, u8, bool, &[u8]) = (1, 0x11, true, &[]);
+                let others = (2..=code).map(|code| (code, VARIABLE, false, forms));
+                let scopes: [(u64, u8, bool, &[u8]); 2] =
+                    [(code + 1, SUBPROGRAM, true, &[DATA1]), (code + 2, INLINED, false, &[DATA4])];
+                let all: Vec<_> = [unit].into_iter().chain(others).chain(scopes).collect();
+                let other = [leb(code), attributes.clone()].concat();
+                let head = [vec![1], other.clone(), other.clone()].concat();
+                let function = [leb(code + 1), vec![7], other.clone()].concat();
+                let call = [leb(code + 2), vec![8; 4], other].concat();
+                let entries = [&head[..], &function, &call, &[0, 0]].concat();
+                let at_function = (head.len(), 1);
+                let at_call = (head.len() + function.len(), 2);
+                let end = (entries.len(), 0);
+                let all = abbreviations(&all);
+                assert_eq!(stops(&all, &entries, true), [at_function, at_call, end], "{forms:?} {code}");
+                assert_eq!(stops(&all, &entries, false), [at_function, end], "{forms:?} {code}");
+            }
+        }
+    }
+
+    #[test]
+    fn codes_that_no_compiler_numbers_so_are_taken_too() {
+        let all = abbreviations(&[
+            (1, 0x11, true, &[]),
+            (5000, VARIABLE, false, &[DATA1]),
+            (90_000, SUBPROGRAM, false, &[]),
+        ]);
+        let entries = [vec![1], leb(5000), vec![1], leb(90_000), vec![0]].concat();
+        assert_eq!(stops(&all, &entries, true), [(4, 1), (entries.len(), 0)]);
+    }
+
+    #[test]
+    fn what_is_cut_or_unknown_ends_the_walk() {
+        let all = abbreviations(&[(1, 0x11, true, &[]), (2, VARIABLE, false, &[DATA4, EXPRLOC])]);
+        let entries = [1, 2, 4, 4, 4, 4, 3, 0, 0, 0, 0];
+        assert_eq!(stops(&all, &entries, true), [(entries.len(), 0)]);
+        for len in 0..entries.len() {
+            assert_eq!(stops(&all, &entries[..len], true), [], "{len}");
+        }
+        assert_eq!(stops(&all, &[1, 9, 0], true), []);
+        assert_eq!(stops(&all, &[0, 1, 0], true), []);
     }
 }

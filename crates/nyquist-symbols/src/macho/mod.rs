@@ -3,12 +3,14 @@
 mod contents;
 mod debug_map;
 mod objects;
+mod shared_cache;
 mod symbols;
 
 pub use contents::MachoContents;
 pub(crate) use debug_map::{DebugMap, ObjectPath};
 pub(crate) use objects::ObjectFiles;
 pub(crate) use objects::find_object;
+pub(crate) use shared_cache::{begins_as_cache, ids_in_cache, image_in_cache};
 
 use crate::breakpad::Breakpad;
 use crate::debug_info::DebugInfo;
@@ -90,7 +92,12 @@ impl MachoModule {
     /// Opens what was found; `None` where it is not of macOS. What is damaged is left out.
     pub(crate) fn of(found: &Found) -> Option<Self> {
         let source = |file: &OpenFile| file.source.clone() as Source;
-        let open = |file: &OpenFile| choose(images(&source(file)).ok()?, found.slice);
+        let open = |file: &OpenFile| {
+            if begins_as_cache(&source(file)) {
+                return image_in_cache(file, found.slice?).ok().flatten();
+            }
+            choose(images(&source(file)).ok()?, found.slice)
+        };
         let binary = found.binary.as_ref().and_then(open);
         let debug = found.debug_file.as_ref().and_then(open);
         let image_base = binary.as_ref().map_or(Svma(0), MachO::image_base);

@@ -37,6 +37,15 @@ pub(super) struct Module {
     pub(super) lines_len: u32,
 }
 
+impl Module {
+    /// The part of its stream that lines are in.
+    pub(super) fn lines<'a>(&self, stream: &'a [u8]) -> &'a [u8] {
+        let start = (self.symbols_len as usize).saturating_add(self.old_lines_len as usize);
+        let lines = stream.get(start..).unwrap_or_default();
+        lines.get(..self.lines_len as usize).unwrap_or(lines)
+    }
+}
+
 /// A piece of code and the object file that it is from.
 #[derive(Clone, Copy, Debug)]
 struct Contribution {
@@ -219,6 +228,21 @@ fn module(bytes: &[u8]) -> Option<(Module, usize)> {
     // A stream that is not there has a number that no stream has.
     let module = Module { stream: stream.into(), symbols_len, old_lines_len, lines_len };
     Some((module, cursor.position().next_multiple_of(4)))
+}
+
+/// The names of the modules, in the order of [`Program::modules`].
+pub(super) fn module_names(msf: &Msf) -> Vec<Vec<u8>> {
+    let dbi = msf.read(DBI_STREAM).unwrap_or_default();
+    let range = Header::parse(&dbi).map(|header| header.modules).unwrap_or_default();
+    let mut bytes = dbi.get(range).unwrap_or_default();
+    let mut names = Vec::new();
+    while names.len() < MAX_MODULES
+        && let Some((_, len)) = module(bytes)
+    {
+        names.push(Cursor::new(bytes, 64, true).string().unwrap_or_default().to_vec());
+        bytes = bytes.get(len..).unwrap_or_default();
+    }
+    names
 }
 
 fn contributions(bytes: &[u8], sections: &[Range<u32>]) -> Vec<Contribution> {

@@ -9,6 +9,8 @@ use rustc_hash::FxHashMap;
 const LINES: u32 = 0xf2;
 const FILES: u32 = 0xf4;
 const INLINEE_LINES: u32 = 0xf6;
+const IMPORTS: u32 = 0xf7;
+const EXPORTS: u32 = 0xf8;
 
 /// Numbers from here on stand for code that no line is of.
 const FIRST_SPECIAL_LINE: u32 = 0x00f0_0000;
@@ -36,6 +38,9 @@ pub(super) struct Lines<'a> {
     files: &'a [u8],
     /// Where inlined functions begin, by their numbers among the ids.
     inlinees: FxHashMap<u32, Place>,
+    /// What is taken from other modules, and what is there for them.
+    imports: &'a [u8],
+    exports: &'a [u8],
 }
 
 /// The subsections of `bytes`: kind and contents.
@@ -52,10 +57,13 @@ fn subsections(bytes: &[u8]) -> impl Iterator<Item = (u32, &[u8])> {
 
 impl<'a> Lines<'a> {
     pub(super) fn parse(bytes: &'a [u8]) -> Self {
-        let mut lines = Self { bytes, files: &[], inlinees: FxHashMap::default() };
+        let mut lines =
+            Self { bytes, files: &[], inlinees: FxHashMap::default(), imports: &[], exports: &[] };
         for (kind, contents) in subsections(bytes) {
             match kind {
                 FILES => lines.files = contents,
+                IMPORTS => lines.imports = contents,
+                EXPORTS => lines.exports = contents,
                 INLINEE_LINES => {
                     lines.add_inlinees(contents);
                 }
@@ -81,6 +89,29 @@ impl<'a> Lines<'a> {
     /// Where an inlined function begins.
     pub(super) fn inlinee(&self, id: u32) -> Option<Place> {
         self.inlinees.get(&id).copied()
+    }
+
+    /// What a number stands for that is of another module: where in the program's strings the name of that module is, and the
+    /// number there (`CodeView`, `DEBUG_S_CROSSSCOPEIMPORTS`). Its bits say which module of the list it is of, and which of the
+    /// numbers that are taken from it.
+    pub(super) fn imported(&self, number: u32) -> Option<(u32, u32)> {
+        let (module, entry) = (number >> 20 & 0x7ff, number & 0xf_ffff);
+        let mut cursor = Cursor::new(self.imports, 0, true);
+        for _ in 0..module {
+            let (_, count) = (cursor.u32()?, cursor.u32()?);
+            cursor.skip(u64::from(count) * 4)?;
+        }
+        let (name, count) = (cursor.u32()?, cursor.u32()?);
+        cursor.skip(u64::from(Some(entry).filter(|entry| *entry < count)?) * 4)?;
+        Some((name, cursor.u32()?))
+    }
+
+    /// The numbers of this module that others take, and what they are in the program (`DEBUG_S_CROSSSCOPEEXPORTS`).
+    pub(super) fn exported(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let pair = |[a, b, c, d, rest @ ..]: &[u8; 8]| {
+            (u32::from_le_bytes([*a, *b, *c, *d]), u32::from_le_bytes(*rest))
+        };
+        self.exports.as_chunks().0.iter().map(pair)
     }
 
     /// Where in the program's strings the name of a file is.

@@ -4,6 +4,7 @@
 
 mod annotations;
 mod dbi;
+mod imports;
 mod lines;
 mod msf;
 mod symbols;
@@ -17,6 +18,7 @@ use crate::dwarf::Found;
 use crate::section::Source;
 use crate::symbol_table::NamedRange;
 use dbi::{Module, Program};
+use imports::Imports;
 use lines::{Lines, Place};
 use nyquist_object::{DebugId, ObjectError, Svma};
 use rustc_hash::FxHashMap;
@@ -40,6 +42,7 @@ pub(crate) struct Pdb {
     types: TypeNames,
     strings: OnceLock<Vec<u8>>,
     files: Mutex<FxHashMap<u32, Arc<str>>>,
+    imports: Imports,
 }
 
 /// The id of a PDB.
@@ -80,6 +83,7 @@ impl Pdb {
             types,
             strings: OnceLock::new(),
             files: Mutex::default(),
+            imports: Imports::default(),
         })
     }
 
@@ -140,9 +144,7 @@ impl Pdb {
 
     fn look_up_sorted(&self, module: &Module, stream: &[u8], wanted: &[u32]) -> Vec<Found> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
-        let lines_at = (module.symbols_len as usize).saturating_add(module.old_lines_len as usize);
-        let lines = stream.get(lines_at..).unwrap_or_default();
-        let lines = Lines::parse(lines.get(..module.lines_len as usize).unwrap_or(lines));
+        let lines = Lines::parse(module.lines(stream));
         let places = lines.find(&self.program, wanted);
         let mut found = vec![Found::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
@@ -207,7 +209,7 @@ impl Pdb {
         places: &[Option<Place>],
         found: &mut [Found],
     ) {
-        let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols).map(Arc::from);
+        let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols, lines).map(Arc::from);
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
         let mut chains: Vec<Vec<Frame>> = hit
@@ -242,8 +244,8 @@ impl Pdb {
             for chain in chains.get_mut(here).unwrap_or_default() {
                 // A site within another one is of no use for an address that the other one does not have.
                 if chain.len() == depth + 1 {
-                    let name: &Option<Arc<str>> = name
-                        .get_or_insert_with(|| self.types.inlinee(&self.msf, site.inlinee).map(Arc::from));
+                    let read = || self.types.inlinee(&self.msf, self.global(site.inlinee, lines)?);
+                    let name: &Option<Arc<str>> = name.get_or_insert_with(|| read().map(Arc::from));
                     chain.push(self.frame(name.clone(), Some(line.place), lines));
                 }
             }
@@ -256,10 +258,16 @@ impl Pdb {
         Some(Svma(start)..Svma(start.checked_add((range.end - range.start).into())?))
     }
 
-    fn procedure_name(&self, procedure: &Procedure<'_>, symbols: &[u8]) -> Option<String> {
-        match procedure.name {
-            ProcedureName::Typed(name, kind) => Some(self.types.function(&self.msf, &text(name), kind)),
+    fn procedure_name(&self, procedure: &Procedure<'_>, symbols: &[u8], lines: &Lines<'_>) -> Option<String> {
+        let stated = |name: ProcedureName<'_>| match name {
+            ProcedureName::Typed(name, kind) => {
+                let kind = self.global(kind, lines).unwrap_or(kind);
+                Some(self.types.function(&self.msf, &text(name), kind))
+            }
             ProcedureName::Plain(name) => Some(text(name)),
+            ProcedureName::PartOf(..) => None,
+        };
+        match procedure.name {
             ProcedureName::PartOf(section, offset) => {
                 let whole = records(symbols, 4).find_map(|record| match record.scope() {
                     Scope::Procedure(whole) if (whole.section, whole.offset) == (section, offset) => {
@@ -267,14 +275,9 @@ impl Pdb {
                     }
                     _ => None,
                 })?;
-                match whole.name {
-                    ProcedureName::Typed(name, kind) => {
-                        Some(self.types.function(&self.msf, &text(name), kind))
-                    }
-                    ProcedureName::Plain(name) => Some(text(name)),
-                    ProcedureName::PartOf(..) => None,
-                }
+                stated(whole.name)
             }
+            name => stated(name),
         }
     }
 
@@ -290,14 +293,19 @@ impl Pdb {
         if let Some(known) = lock().get(&name) {
             return Some(known.clone());
         }
+        let text: Arc<str> = self.string(name)?.into();
+        Some(lock().entry(name).or_insert(text).clone())
+    }
+
+    /// One of the program's strings, by where it begins among them.
+    fn string(&self, at: u32) -> Option<String> {
         let strings = self.strings.get_or_init(|| {
             let stream = self.program.names_stream;
             stream.and_then(|stream| self.msf.read(stream).ok()).unwrap_or_default()
         });
         // The strings begin behind a signature, a version and their length.
-        let rest = strings.get(12..)?.get(name as usize..)?;
-        let text: Arc<str> = text(&rest[..rest.iter().position(|byte| *byte == 0)?]).into();
-        Some(lock().entry(name).or_insert(text).clone())
+        let rest = strings.get(12..)?.get(at as usize..)?;
+        Some(text(&rest[..rest.iter().position(|byte| *byte == 0)?]))
     }
 
     /// Whether a source file is named by the program.
@@ -305,8 +313,7 @@ impl Pdb {
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let Some(stream) = module.and_then(|module| self.msf.read(module.stream).ok()) else { return false };
         let Some(module) = module else { return false };
-        let lines_at = (module.symbols_len as usize).saturating_add(module.old_lines_len as usize);
-        let lines = Lines::parse(stream.get(lines_at..).unwrap_or_default());
+        let lines = Lines::parse(module.lines(&stream));
         lines.files().any(|name| self.file(name).is_some_and(|named| &*named == file))
     }
 }

@@ -1,0 +1,222 @@
+//! The dyld shared cache: one file, or several, into which macOS has linked its libraries, which are nowhere else
+//! (Apple's `dyld_cache_format.h`).
+//!
+//! The libraries' segments lie apart from each other, and their names are in tables that all share; the names that no other
+//! library needs are in a file of their own. [`SharedCache::extract`] makes of one library a Mach-O file again.
+
+mod extract;
+mod space;
+
+pub use extract::Extracted;
+
+use crate::{ByteSource, FileOffset, MachUuid, ObjectError, Svma};
+use space::{Mapping, Space};
+
+/// How a cache begins; the architecture follows.
+pub const MAGIC: &[u8; 7] = b"dyld_v1";
+
+/// The most of each table that is read; real caches have some thousand libraries and a hundred files.
+const MAX_ENTRIES: u32 = 1 << 16;
+
+/// The longest path that is believed.
+const MAX_PATH: u64 = 4 << 10;
+
+/// Where things are in the header.
+const MAPPINGS: u64 = 16;
+const LOCAL_SYMBOLS: u64 = 72;
+const UUID: u64 = 88;
+const IMAGES_TEXT: u64 = 136;
+const SUB_CACHES: u64 = 392;
+const SYMBOLS_UUID: u64 = 400;
+const SUB_TYPE: u64 = 456;
+/// The header is this long, or longer in new caches: what is beyond the first mapping is not there.
+const SMALLEST: u64 = 0x90;
+
+/// A library in a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CachedImage {
+    /// Its UUID.
+    pub uuid: MachUuid,
+    /// Where its header is when the cache is loaded where it wants to be.
+    pub address: Svma,
+    /// Its path, as `/usr/lib/libSystem.B.dylib`.
+    pub path: String,
+}
+
+/// A cache. Opening it reads the headers of its files and the list of libraries only.
+#[derive(Debug)]
+pub struct SharedCache<S> {
+    space: Space<S>,
+    images: Vec<CachedImage>,
+    symbols: Option<LocalSymbols<S>>,
+}
+
+/// Another file of a cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct SubCache {
+    uuid: MachUuid,
+    /// What its name has behind that of the cache, as `.1` or `.25.dylddata`.
+    suffix: String,
+}
+
+/// Where the symbols are that no other library needs.
+#[derive(Debug)]
+struct LocalSymbols<S> {
+    source: S,
+    start: u64,
+    /// Whether libraries are found by where they are in memory, as in caches of several files.
+    by_address: bool,
+}
+
+impl<S: ByteSource> SharedCache<S> {
+    /// The libraries of a cache, by its first file alone.
+    ///
+    /// # Errors
+    /// For what is no cache, and for one that is shorter than it claims.
+    pub fn images_of(main: &S) -> Result<Vec<CachedImage>, ObjectError> {
+        let header = Header::read(main)?;
+        let count = u32::try_from(header.u64(main, IMAGES_TEXT + 8)?).unwrap_or(u32::MAX);
+        let list = table(main, header.u64(main, IMAGES_TEXT)?, count, 32)?;
+        let image = |entry: &[u8; 32]| {
+            let uuid = MachUuid(*entry.first_chunk()?);
+            let (address, path) = (Svma(u64_at(entry, 16)), u32_at(entry, 28));
+            Some(CachedImage { uuid, address, path: string(main, path.into())? })
+        };
+        Ok(list.as_chunks().0.iter().filter_map(image).collect())
+    }
+
+    /// Opens a cache. `other` opens the file whose name is that of the first one with something added, as `.1`. Files that
+    /// are missing, or of another cache, are left out; what is in them is not known then.
+    ///
+    /// # Errors
+    /// For what is no cache, and for one that is shorter than it claims.
+    pub fn open(main: S, mut other: impl FnMut(&str) -> Option<S>) -> Result<Self, ObjectError> {
+        let header = Header::read(&main)?;
+        let images = Self::images_of(&main)?;
+        let symbols_uuid = header.uuid(&main, SYMBOLS_UUID).filter(|uuid| uuid.0 != [0; 16]);
+        let of_id = |source: &S, uuid: MachUuid| {
+            Header::read(source).ok().and_then(|header| header.uuid(source, UUID)) == Some(uuid)
+        };
+        let symbols = match symbols_uuid {
+            Some(uuid) => other(".symbols").filter(|file| of_id(file, uuid)),
+            None => None,
+        };
+        let symbols = symbols.and_then(|file| LocalSymbols::of(file).ok().flatten());
+        let sub_caches = header.sub_caches(&main)?;
+        let mut space = Space::default();
+        space.add(mappings(&main)?, main);
+        for SubCache { uuid, suffix } in sub_caches {
+            let Some(file) = other(&suffix).filter(|file| of_id(file, uuid)) else { continue };
+            space.add(mappings(&file).unwrap_or_default(), file);
+        }
+        Ok(Self { space, images, symbols })
+    }
+
+    /// The libraries in the cache.
+    pub fn images(&self) -> &[CachedImage] {
+        &self.images
+    }
+}
+
+impl<S: ByteSource> LocalSymbols<S> {
+    /// Those of a file, if it has any.
+    fn of(source: S) -> Result<Option<Self>, ObjectError> {
+        let header = Header::read(&source)?;
+        let (start, size) = (header.u64(&source, LOCAL_SYMBOLS)?, header.u64(&source, LOCAL_SYMBOLS + 8)?);
+        let by_address = header.size >= SYMBOLS_UUID;
+        Ok((start != 0 && size != 0).then_some(Self { source, start, by_address }))
+    }
+}
+
+/// The header of one of a cache's files.
+#[derive(Clone, Copy, Debug)]
+struct Header {
+    /// How long it is: the mappings follow.
+    size: u64,
+}
+
+impl Header {
+    fn read<S: ByteSource>(source: &S) -> Result<Self, ObjectError> {
+        let start = source.read_range(0, 24).map_err(|_| ObjectError::NotAnObject)?;
+        if !start.starts_with(MAGIC) {
+            return Err(ObjectError::NotAnObject);
+        }
+        let size = u64::from(u32_at(&start, MAPPINGS as usize));
+        if size < SMALLEST {
+            return Err(ObjectError::Unsupported("a shared cache of this age".to_owned()));
+        }
+        Ok(Self { size })
+    }
+
+    /// A number of the header; 0 where the header is older than it.
+    fn u64<S: ByteSource>(self, source: &S, at: u64) -> Result<u64, ObjectError> {
+        if at + 8 > self.size {
+            return Ok(0);
+        }
+        let bytes = source.read_range(at, 8)?;
+        Ok(bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+    }
+
+    fn uuid<S: ByteSource>(self, source: &S, at: u64) -> Option<MachUuid> {
+        let bytes = source.read_range(at, 16).ok().filter(|_| at + 16 <= self.size)?;
+        Some(MachUuid(*bytes.first_chunk()?))
+    }
+
+    /// The other files of the cache (`dyld_subcache_entry`); in older ones they are numbered.
+    fn sub_caches<S: ByteSource>(self, source: &S) -> Result<Vec<SubCache>, ObjectError> {
+        let counted = self.u64(source, SUB_CACHES)?;
+        let (at, count) = (counted & 0xffff_ffff, (counted >> 32) as u32);
+        let size = if self.size > SUB_TYPE { 56 } else { 24 };
+        let table = table(source, at, count, size)?;
+        let entries = table.chunks_exact(size as usize).zip(1..);
+        let sub_cache = |(entry, number): (&[u8], u32)| {
+            let suffix = match entry.get(24..56) {
+                Some(name) => text_of(name)?,
+                None => format!(".{number}"),
+            };
+            // It becomes a part of a path.
+            let is_plain = suffix.starts_with('.') && !suffix.contains('/');
+            is_plain.then_some(SubCache { uuid: MachUuid(*entry.first_chunk()?), suffix })
+        };
+        Ok(entries.filter_map(sub_cache).collect())
+    }
+}
+
+/// What of a file is mapped where (`dyld_cache_mapping_info`).
+fn mappings<S: ByteSource>(source: &S) -> Result<Vec<Mapping>, ObjectError> {
+    let counted = source.read_range(MAPPINGS, 8)?;
+    let table = table(source, u32_at(&counted, 0).into(), u32_at(&counted, 4), 32)?;
+    let mapping = |entry: &[u8; 32]| Mapping {
+        address: u64_at(entry, 0),
+        size: u64_at(entry, 8),
+        offset: FileOffset(u64_at(entry, 16)),
+    };
+    Ok(table.as_chunks().0.iter().map(mapping).collect())
+}
+
+/// The bytes of a table of `count` entries.
+fn table<S: ByteSource>(source: &S, at: u64, count: u32, size: u64) -> Result<Vec<u8>, ObjectError> {
+    if count > MAX_ENTRIES {
+        return Err(ObjectError::malformed("shared cache", format!("{count} entries of a table")));
+    }
+    source.read_range(at, u64::from(count) * size)
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(<[u8]>::first_chunk).map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+fn text_of(bytes: &[u8]) -> Option<String> {
+    let end = bytes.iter().position(|&byte| byte == 0)?;
+    String::from_utf8(bytes.get(..end)?.to_vec()).ok()
+}
+
+/// A path in the file.
+fn string<S: ByteSource>(source: &S, at: u64) -> Option<String> {
+    let len = source.len().checked_sub(at)?.min(MAX_PATH);
+    text_of(&source.read_range(at, len).ok()?)
+}

@@ -1,0 +1,101 @@
+//! The files of a cache as they are in memory.
+
+use crate::{ByteSource, FileOffset, ObjectError};
+use std::io;
+
+/// A range of a file that is mapped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) address: u64,
+    pub(super) size: u64,
+    pub(super) offset: FileOffset,
+}
+
+/// All files of a cache, by their addresses.
+#[derive(Debug)]
+pub(super) struct Space<S> {
+    files: Vec<S>,
+    /// Each with the number of its file.
+    mappings: Vec<(Mapping, usize)>,
+}
+
+impl<S> Default for Space<S> {
+    fn default() -> Self {
+        Self { files: Vec::new(), mappings: Vec::new() }
+    }
+}
+
+impl<S: ByteSource> Space<S> {
+    pub(super) fn add(&mut self, mappings: Vec<Mapping>, file: S) {
+        let number = self.files.len();
+        self.files.push(file);
+        self.mappings.extend(mappings.into_iter().map(|mapping| (mapping, number)));
+    }
+
+    /// Where the first file's first mapping is, from which libraries are counted.
+    pub(super) fn start(&self) -> u64 {
+        self.mappings.first().map_or(0, |(mapping, _)| mapping.address)
+    }
+
+    /// The file that an address is in, where in it, and how many bytes of the same mapping there are from there on.
+    pub(super) fn find(&self, address: u64) -> Option<(&S, u64, u64)> {
+        self.mappings.iter().find_map(|(mapping, file)| {
+            let inside = address.checked_sub(mapping.address)?;
+            let room = mapping.size.checked_sub(inside).filter(|room| *room > 0)?;
+            Some((self.files.get(*file)?, mapping.offset.0.checked_add(inside)?, room))
+        })
+    }
+
+    /// The bytes at an address, all of one mapping.
+    pub(super) fn read(&self, address: u64, size: u64) -> Result<Vec<u8>, ObjectError> {
+        let missing = || ObjectError::Read {
+            offset: address,
+            len: size,
+            source: io::Error::new(io::ErrorKind::NotFound, "a file of the shared cache is missing"),
+        };
+        let (file, offset, room) = self.find(address).ok_or_else(missing)?;
+        if room < size {
+            return Err(missing());
+        }
+        file.read_range(offset, size)
+    }
+
+    /// The string at an address, if it has no more than `most` bytes.
+    pub(super) fn string(&self, address: u64, most: u64) -> Option<Vec<u8>> {
+        let (file, offset, room) = self.find(address)?;
+        string(file, offset, room.min(most))
+    }
+}
+
+/// The string at a place of a file, which ends within `room`.
+pub(super) fn string<S: ByteSource>(file: &S, offset: u64, room: u64) -> Option<Vec<u8>> {
+    const FIRST: u64 = 256;
+    let room = room.min(file.len().checked_sub(offset)?);
+    for size in [room.min(FIRST), room] {
+        let mut bytes = file.read_range(offset, size).ok()?;
+        if let Some(end) = bytes.iter().position(|&byte| byte == 0) {
+            bytes.truncate(end);
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+/// A part of the memory as a file: what begins at an address is at 0.
+pub(super) struct From<'a, S> {
+    pub(super) space: &'a Space<S>,
+    pub(super) address: u64,
+}
+
+impl<S: ByteSource> ByteSource for From<'_, S> {
+    fn len(&self) -> u64 {
+        self.space.find(self.address).map_or(0, |(.., room)| room)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let end = offset.checked_add(buffer.len() as u64).filter(|end| *end <= self.len());
+        let found = end.and(self.space.find(self.address));
+        let (file, start, _) = found.ok_or(io::ErrorKind::UnexpectedEof)?;
+        file.read_exact_at(start.checked_add(offset).ok_or(io::ErrorKind::UnexpectedEof)?, buffer)
+    }
+}

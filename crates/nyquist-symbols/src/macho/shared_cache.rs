@@ -1,0 +1,43 @@
+//! Libraries of the system, which are in the dyld shared cache and nowhere else.
+
+use super::Image;
+use crate::OpenFile;
+use crate::find::open_source;
+use crate::section::Source;
+use nyquist_object::macho::shared_cache::{MAGIC, SharedCache};
+use nyquist_object::{ByteSource, DebugId, MachO, ObjectError};
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+/// Whether a file begins as the first one of a cache does.
+pub(crate) fn begins_as_cache(source: &Source) -> bool {
+    let mut start = [0; MAGIC.len()];
+    source.read_exact_at(0, &mut start).is_ok() && start == *MAGIC
+}
+
+/// The ids and paths of the libraries in a cache, by its first file.
+///
+/// # Errors
+/// For what is no cache, and for a damaged one.
+pub(crate) fn ids_in_cache(source: &Source) -> Result<Vec<(DebugId, String)>, ObjectError> {
+    let images = SharedCache::images_of(source)?;
+    Ok(images.into_iter().map(|image| (image.uuid.debug_id(), image.path)).collect())
+}
+
+/// The library with this id, of the cache whose first file this is; the others are beside it.
+///
+/// # Errors
+/// For what is no cache, and where the library is in a file that is not there.
+pub(crate) fn image_in_cache(file: &OpenFile, wanted: DebugId) -> Result<Option<Image>, ObjectError> {
+    let beside = |suffix: &str| {
+        let mut name = file.path.file_name().unwrap_or(OsStr::new("")).to_owned();
+        name.push(suffix);
+        open_source(&file.path.with_file_name(name)).ok().map(|source| source as Source)
+    };
+    let cache = SharedCache::open(file.source.clone() as Source, beside)?;
+    let Some(image) = cache.images().iter().find(|image| image.uuid.debug_id() == wanted) else {
+        return Ok(None);
+    };
+    let extracted = Arc::new(cache.extract(image)?);
+    MachO::open(extracted as Source).map(Some)
+}

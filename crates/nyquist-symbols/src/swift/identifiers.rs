@@ -1,0 +1,158 @@
+//! Identifiers: names with their lengths, words that stood in names before, letters beyond ASCII.
+
+use super::Reader;
+use super::stack::{Kind, Node, Trait};
+
+/// How many words are remembered.
+const MAX_WORDS: usize = 26;
+
+/// The words of the identifiers so far.
+#[derive(Default)]
+pub(super) struct Words<'a>(Vec<&'a str>);
+
+impl<'a> Words<'a> {
+    /// Remembers the words that a name is made of: they begin with capital letters, or behind underscores.
+    fn take(&mut self, name: &'a str) {
+        let bytes = name.as_bytes();
+        let mut start = None;
+        for at in 0..=bytes.len() {
+            let byte = bytes.get(at).copied().unwrap_or(b'_');
+            let before = at.checked_sub(1).and_then(|at| bytes.get(at)).copied().unwrap_or(0);
+            let is_end = byte == b'_' || !before.is_ascii_uppercase() && byte.is_ascii_uppercase();
+            if let Some(begun) = start.filter(|_| is_end) {
+                if at - begun >= 2 && self.0.len() < MAX_WORDS {
+                    self.0.extend(name.get(begun..at));
+                }
+                start = None;
+            }
+            if start.is_none() && !byte.is_ascii_digit() && byte != b'_' {
+                start = Some(at);
+            }
+        }
+    }
+}
+
+impl Reader<'_> {
+    /// `4main`, `0aB3` (words by their letters, the last one in upper case), `00` and Punycode.
+    pub(super) fn identifier(&mut self) -> Option<Node> {
+        let (mut has_words, mut is_punycode) = (false, false);
+        if self.next_if(b'0') {
+            is_punycode = self.next_if(b'0');
+            has_words = !is_punycode;
+        }
+        let mut name = String::new();
+        loop {
+            while has_words && self.peek().is_ascii_alphabetic() {
+                let letter = self.next()?;
+                has_words = letter.is_ascii_lowercase();
+                name.push_str(self.words.0.get(usize::from(letter.to_ascii_lowercase() - b'a'))?);
+            }
+            if self.next_if(b'0') {
+                break;
+            }
+            let len = self.natural().filter(|&len| len > 0)?;
+            if is_punycode {
+                self.next_if(b'_');
+            }
+            let end = self.at.checked_add(len)?;
+            let part = std::str::from_utf8(self.text.get(self.at..end)?).ok()?;
+            self.at = end;
+            if is_punycode {
+                name.push_str(&from_punycode(part)?);
+            } else {
+                self.words.take(part);
+                name.push_str(part);
+            }
+            if !has_words {
+                break;
+            }
+        }
+        if name.is_empty() {
+            return None;
+        }
+        let node = self.node(Kind::Identifier, name)?;
+        self.substitutable(&node)?;
+        Some(node)
+    }
+
+    /// `L`: a name that is private to a file, local to a function, or made of another's.
+    pub(super) fn local_identifier(&mut self) -> Option<Node> {
+        if self.next_if(b'l') {
+            self.pop(Kind::Identifier)?;
+            return Some(Node::plain(Kind::Discriminator));
+        }
+        if self.next_if(b'L') {
+            self.pop(Kind::Identifier)?;
+            let name = self.pop_name()?;
+            return Some(Node { kind: Kind::Declaration, ..name });
+        }
+        if matches!(self.peek(), b'a'..=b'j' | b'A'..=b'J') {
+            let letter = char::from(self.next()?);
+            let name = self.pop_name()?;
+            return self.node(Kind::Declaration, format!("related decl '{letter}' for {}", name.text));
+        }
+        let number = self.index()?;
+        let name = self.pop_name()?;
+        let text = format!("{} #{}", name.text, number + 1);
+        self.node(Kind::Declaration, text).map(|node| node.with(Trait::Local))
+    }
+
+    /// `o`: the name of an operator, each sign of which stands for itself as a letter.
+    pub(super) fn operator_identifier(&mut self) -> Option<Node> {
+        const SIGNS: &[u8; 26] = b"& @/= >    <*!|+?%-~   ^ .";
+        let name = self.pop(Kind::Identifier)?;
+        let sign = |letter: char| match letter {
+            'a'..='z' => Some(char::from(SIGNS[letter as usize - 'a' as usize])).filter(|sign| *sign != ' '),
+            letter if !letter.is_ascii() => Some(letter),
+            _ => None,
+        };
+        let text = name.text.chars().map(sign).collect::<Option<String>>()?;
+        matches!(self.next()?, b'i' | b'p' | b'P').then_some(())?;
+        self.node(Kind::Declaration, text)
+    }
+}
+
+/// Punycode (RFC 3492) with `_` for `-`, and letters of upper case for digits.
+fn from_punycode(text: &str) -> Option<String> {
+    const BASE: u32 = 36;
+    const MIN: u32 = 1;
+    const MAX: u32 = 26;
+    const SKEW: u32 = 38;
+    let (plain, rest) = text.rsplit_once('_').unwrap_or(("", text));
+    let mut letters: Vec<char> = plain.chars().collect();
+    let (mut code, mut at, mut bias) = (128_u32, 0_u32, 72_u32);
+    let mut digits = rest.bytes();
+    while digits.len() > 0 {
+        let before = at;
+        let mut weight = 1_u32;
+        for step in (BASE..).step_by(BASE as usize) {
+            let digit = match digits.next()? {
+                byte @ b'a'..=b'z' => byte - b'a',
+                byte @ b'A'..=b'J' => byte - b'A' + 26,
+                _ => return None,
+            };
+            at = at.checked_add(u32::from(digit).checked_mul(weight)?)?;
+            let threshold = step.saturating_sub(bias).clamp(MIN, MAX);
+            if u32::from(digit) < threshold {
+                break;
+            }
+            weight = weight.checked_mul(BASE - threshold)?;
+        }
+        let count = letters.len() as u32 + 1;
+        let mut delta = (at - before) / if before == 0 { 700 } else { 2 };
+        delta += delta / count;
+        let mut steps = 0;
+        while delta > (BASE - MIN) * MAX / 2 {
+            delta /= BASE - MIN;
+            steps += BASE;
+        }
+        bias = steps + (BASE - MIN + 1) * delta / (delta + SKEW);
+        code = code.checked_add(at / count)?;
+        at %= count;
+        // Signs of ASCII that no identifier may have stand in the range of surrogates.
+        let letter = if (0xd800..0xd880).contains(&code) { code - 0xd800 } else { code };
+        letters.insert(at as usize, char::from_u32(letter)?);
+        at += 1;
+    }
+    Some(letters.into_iter().collect())
+}
