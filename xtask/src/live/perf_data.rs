@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
 use super::harness::Test;
+use super::invocation::Finished;
 use super::profile::Profile;
 use super::recorded::Recorded;
 
@@ -28,12 +29,18 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("perf_reads_what_was_kept_of_deep_stacks", deep_stacks_for_perf),
 ];
 
-/// Records the workload with perf.
+/// A recording of the workload by perf, which ends itself now and then by an assertion of its own (`build-id.c`): then it is
+/// started again.
 fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathBuf, super::expect::Stop> {
+    const ABORTED: i32 = 128 + libc::SIGABRT;
     let path = test.fresh(name);
-    let call = test.program("perf").args(&["record", "-q", "-N"]).args(options).args(&["-o"]).path(&path);
-    let call = call.args(&["--"]).path(&test.workload("shares")).args(&["400"]);
-    match call.run() {
+    let record = || {
+        let call = test.program("perf").args(&["record", "-q", "-N"]).args(options);
+        call.args(&["-o"]).path(&path).args(&["--"]).path(&test.workload("shares")).args(&["400"]).run()
+    };
+    let is_over =
+        |run: &anyhow::Result<Finished>| run.as_ref().map_or(true, |finished| finished.code() != ABORTED);
+    match (0..2).map(|_| record()).find(is_over).unwrap_or_else(record) {
         Ok(finished) => finished.succeeded().map(|_| path).map_err(Into::into),
         Err(error) => skip(format_args!("there is no perf here: {error}")),
     }
