@@ -585,7 +585,8 @@ fn few_descriptors(test: &Context<'_>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     for (plain, says) in [(false, "whole CPUs are sampled"), (true, "open files, and fewer are allowed")] {
         let call = test.program(test.workload("many_threads")).args(&["1000000", "200"]);
-        let target = if plain { call.by_plain_user() } else { call }.start()?;
+        // A plain user's recorder would have one share in two hundred of the CPUs.
+        let target = if plain { call.under(&["nice", "-n", "19"]).by_plain_user() } else { call }.start()?;
         let threads = || fs::read_dir(format!("/proc/{}/task", target.pid())).map_or(0, Iterator::count);
         target.wait_until("the threads to be born", || threads() == 201)?;
         let (output, pid) = (test.fresh("profile.json.gz"), target.pid().to_string());
