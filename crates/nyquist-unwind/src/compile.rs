@@ -203,16 +203,31 @@ struct PieceRows<'a> {
     builder: &'a mut TableBuilder,
 }
 
-impl Rows for PieceRows<'_> {
+impl PieceRows<'_> {
+    /// Where in the module a row begins; `None` behind the piece.
+    ///
     /// The piece can be the rest of an FDE after another one within it: rows before it follow each other at its start,
     /// where the last one counts.
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call a row is a tenth of the cost of a table")]
-    fn row(&mut self, address: u64, rule: Rule) {
+    fn address(&self, address: u64) -> Option<u32> {
         let address = address.wrapping_sub(self.base).max(self.piece.start.into());
-        if address < self.piece.end.into() {
-            self.builder.row(address as u32, rule);
+        (address < self.piece.end.into()).then_some(address as u32)
+    }
+}
+
+impl Rows for PieceRows<'_> {
+    #[inline]
+    fn row(&mut self, address: u64, rule: Rule) {
+        if let Some(address) = self.address(address) {
+            self.builder.row(address, rule);
         }
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "a call a row is a tenth of the cost of a table")]
+    fn try_row(&mut self, address: u64, rule: Rule) -> bool {
+        self.address(address).is_none_or(|address| self.builder.try_row(address, rule))
     }
 }
 
