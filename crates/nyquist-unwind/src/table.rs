@@ -117,7 +117,7 @@ impl RuleSet {
     }
 
     fn slot(rule: Rule) -> usize {
-        usize::from(rule.hash()) % RECENT
+        rule.hash(RECENT.ilog2())
     }
 
     /// The number of a rule that was asked for not long ago.
