@@ -5,7 +5,7 @@
 #
 # Or a Go program for 64-bit ARM in an emulator, which is linked to fixed addresses, from the FROM'th call of a function on:
 #
-#   qemu-aarch64-static -g PORT PROGRAM ARGUMENTS &
+#   GOMAXPROCS=1 GOGC=off GODEBUG=asyncpreemptoff=1 qemu-aarch64-static -g PORT PROGRAM ARGUMENTS &
 #   OUT=FILE REMOTE=PORT FUNCTION=NAME FROM=N SAMPLES=N STRIDE=N gdb-multiarch -batch -x gdb-samples.py PROGRAM
 #
 # The file is text, a sample a block: `maps` lines of /proc/PID/maps, `registers` in DWARF's order, `stack` with
@@ -23,8 +23,8 @@ MAX_STACK = 4 << 20
 # gdb goes on past these: the dynamic loader's entry, into the arguments of the program; and the functions that Go's own unwinder ends at.
 OUTERMOST = """_start _dl_start_user runtime.goexit runtime.mstart runtime.rt0_go runtime.sigtramp""".split()
 # And those that have gone to another stack, which the last instruction before says, where they have made a call.
-# Where the link register is no return address, and gdb does not know it.
-BETWEEN = "gogo runtime.gogo runtime.morestack.abi0".split()
+# Where the link register is no return address, or the stack pointer is on another stack, and gdb does not know it.
+BETWEEN = "gogo runtime.gogo runtime.morestack runtime.nanotime1 runtime.walltime".split()
 SWITCHES = "runtime.systemstack runtime.mcall runtime.morestack runtime.asmcgocall".split()
 
 
@@ -64,14 +64,18 @@ def stack_of(maps, sp):
     return b""
 
 
+def name_of(frame):
+    """The function's name, without what Go's linker adds to those of assembly."""
+    return (frame.name() or "").removesuffix(".abi0")
+
+
 def backtrace():
     frames, frame = [], gdb.newest_frame()
     while frame is not None and frame.is_valid():
         # Neither inlined functions nor those that left by a tail call are on the stack.
         if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             frames.append(frame.pc())
-            name = (frame.name() or "").removesuffix(".abi0")
-            if name in OUTERMOST or (name in SWITCHES and frame.level() > 0):
+            if name_of(frame) in OUTERMOST or (name_of(frame) in SWITCHES and frame.level() > 0):
                 break
         frame = frame.older()
     return frames
@@ -84,7 +88,7 @@ def write_sample(out):
     values = [int(frame.read_register(name)) & (1 << 64) - 1 for name in NAMES]
     sp = values[STACK_POINTER]
     stack = stack_of(maps, sp)
-    if stack is None or frame.name() in BETWEEN:
+    if stack is None or name_of(frame) in BETWEEN:
         return
     for line in maps:
         if "x" in line.split()[1]:

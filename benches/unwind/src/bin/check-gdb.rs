@@ -122,6 +122,7 @@ fn main() -> Result<()> {
         }
         let Samples { count, different: differ, truncated, .. } = samples;
         println!("{path}: {count} samples, {differ} differ from gdb's, {truncated} not complete");
+        ensure!(count > 0, "{path} has no samples");
         different += differ;
     }
     ensure!(different == 0, "{different} stacks differ from gdb's");

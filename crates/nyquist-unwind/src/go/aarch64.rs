@@ -35,7 +35,9 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
             rows.push((stored, rule(entry, depth, true)));
         }
     }
-    if let Some(elsewhere) = elsewhere(code).filter(|_| entry.writes_stack_pointer) {
+    // The instruction behind can be `mov sp, x20`, which makes a large frame.
+    let prologue = stored.map_or(0, |stored| stored + 4);
+    if let Some(elsewhere) = elsewhere(code, prologue).filter(|_| entry.writes_stack_pointer) {
         end_within(&mut rows, elsewhere);
     }
     rows.dedup_by_key(|(_, rule)| *rule);
@@ -58,19 +60,20 @@ fn frame_pointer_stored(code: &[u8]) -> Option<u32> {
     places.find_map(|at| STORES_FRAME_POINTER.contains(&word(code, at)?).then_some(at as u32 + 4))
 }
 
-/// Where a function that goes to another stack is there: from the first time that it sets the stack pointer to what is in another register to
-/// the last time, or to its last call. One that does not call there goes on there as what it has gone to.
-fn elsewhere(code: &[u8]) -> Option<Range<u32>> {
+/// Where a function that goes to another stack is there: from the first time behind its prologue that it sets the stack pointer to what is in
+/// another register to the last time, or to its last call. One that does not call there goes on there as what it has gone to.
+fn elsewhere(code: &[u8], prologue: u32) -> Option<Range<u32>> {
     let (words, _) = code.as_chunks();
     let words = words.iter().map(|word| u32::from_le_bytes(*word)).zip((4..).step_by(4));
+    let words = words.skip_while(|(_, end)| *end <= prologue);
     let first = words.clone().find(|(word, _)| is_switch(*word))?.1;
     let last = words.filter(|(word, _)| is_switch(*word) || is_call(*word)).last()?.1;
     (first < last).then_some(first..last)
 }
 
-/// `mov sp, x` of any register but x20, by which prologues make large frames.
+/// `mov sp, x`.
 fn is_switch(word: u32) -> bool {
-    word & 0xffff_fc1f == 0x9100_001f && !matches!(word >> 5 & 31, 20 | 31)
+    word & 0xffff_fc1f == 0x9100_001f && word >> 5 & 31 != 31
 }
 
 /// Makes a function the outermost one of the stack that it has gone to.
@@ -155,6 +158,10 @@ mod tests {
         check(2, DEPTHS, &code, &[&before[..], &after[..]].concat());
         // Of a function that does not say it, nothing is looked for.
         check(0, DEPTHS, &code, &[&before[..], &[(28, leaf)]].concat());
+        // There, and back by the register that makes large frames, in a function that has one.
+        let code = [0xd100_c3f4, 0xa93f_fa9d, 0x9100_029f, MOV_SP, NOP, 0x9100_029f, LDP, ADD, RET];
+        let expected = [(0, leaf), (12, whole), (16, Rule::END), (24, whole), (32, leaf)];
+        check(2, &[2, 3, 96, 5, 95, 1, 0], &code, &expected);
         // There, up to the last call.
         check(2, &[2, 4, 0], &[NOP, MOV_SP, BLR, NOP], &[(0, leaf), (8, Rule::END), (12, leaf)]);
         // There, and on without a call.
