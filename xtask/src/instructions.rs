@@ -22,7 +22,7 @@ struct Work {
 /// Stacks and the module are made up, and the same everywhere. The bars are those of a development build, which is not optimised across
 /// crates.
 const ALL: &[Work] =
-    &[Work { name: "walk", unit: "frame", most: 378.0 }, Work { name: "compile", unit: "row", most: 325.0 }];
+    &[Work { name: "walk", unit: "frame", most: 378.0 }, Work { name: "compile", unit: "row", most: 297.0 }];
 
 /// The passes of two runs: the difference is work alone, and all of it warm.
 const PASSES: (u32, u32) = (2, 12);

@@ -152,9 +152,9 @@ mod tests {
     fn a_function_that_goes_to_another_stack_is_the_outermost_one_there() {
         let (leaf, whole) = (Rule::LINK_REGISTER, saved(48, Some(-56), Some(-48)));
         // There and back.
-        let code = [STR_PRE, STUR_FP, MOV_SP, BLR, MOV_SP, LDP, ADD, RET];
+        let code = [STR_PRE, STUR_FP, SUB_FP, MOV_SP, BLR, MOV_SP, ADD, RET];
         let before = [(0, leaf), (4, saved(48, None, Some(-48))), (8, whole)];
-        let after = [(12, Rule::END), (20, whole), (28, leaf)];
+        let after = [(16, Rule::END), (24, whole), (28, leaf)];
         check(2, DEPTHS, &code, &[&before[..], &after[..]].concat());
         // Of a function that does not say it, nothing is looked for.
         check(0, DEPTHS, &code, &[&before[..], &[(28, leaf)]].concat());
