@@ -1,7 +1,8 @@
 //! Steps of 64-bit ARM over call frame information and code made by hand, and walks at random.
 
 use crate::object::{
-    BASE, CODE, CODE_LEN, Function, SECTIONS, STACK, bytes, code, eh_frame, file, module, space,
+    BASE, CODE, CODE_LEN, Function, GO_PROLOGUE, SECTIONS, STACK, bytes, code, eh_frame, file, go_table,
+    module, space,
 };
 use nyquist_object::Avma;
 use nyquist_unwind::{
@@ -106,31 +107,11 @@ fn behind_frame_records_of_unknown_code_the_stack_pointer_is_found_again() {
     check(&space, &registers(made + 8, STACK, STACK, 5), &stack, &frames, WalkEnd::Root);
 }
 
-/// Go's table of two functions: one with a frame of 48 bytes from its second instruction on, and the outermost one, at [`IN_ROOT`].
-fn go_table() -> Vec<u8> {
-    const RECORD: usize = 44;
-    let mut table = [0xffff_fff1_u32, 0x0804_0000].map(u32::to_le_bytes).concat();
-    table.extend([2, 0, CODE, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
-    // By change and length: 0 for an instruction, 48 up to the end; then 0.
-    table.extend([2, 1, 96, 0xff, 0x01, 0, 0, 0, 2, 0xff, 0x01, 0, 0, 0, 0, 0]);
-    table.extend([0x100_u32, 20, 0xf00, 20 + RECORD as u32, 0x1000].map(u32::to_le_bytes).concat());
-    for (depths, flags) in [(0_u32, 0), (8, 1)] {
-        let mut record = [0; RECORD];
-        record[16..20].copy_from_slice(&depths.to_le_bytes());
-        record[41] = flags;
-        table.extend(record);
-    }
-    table
-}
-
-/// str x30, [sp, -48]!; stur x29, [sp, -8]; sub x29, sp, 8.
-const GO_PROLOGUE: [u32; 3] = [0xf81d_0ffe, 0xf81f_83fd, 0xd100_23fd];
-
 #[test]
 fn go_keeps_the_frame_pointer_below_the_stack_pointer() {
     let mut instructions = vec![0; CODE_LEN as usize];
     instructions[0x100..0x10c].copy_from_slice(&GO_PROLOGUE.map(u32::to_le_bytes).concat());
-    let mut file = file(&instructions, &[(".gopclntab", &go_table())]);
+    let mut file = file(&instructions, &[(".gopclntab", &go_table(CODE, [0x100, 0xf00, 0x1000]))]);
     file[18] = 183;
     let module = module(file);
     assert_eq!(module.damage().first, None);

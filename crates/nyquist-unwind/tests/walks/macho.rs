@@ -1,6 +1,6 @@
 //! Steps over a Mach-O file made by hand: two functions, one of which calls the other, and a stub.
 
-use crate::object::{STACK, bytes};
+use crate::object::{GO_PROLOGUE, STACK, bytes, go_table};
 use nyquist_object::{Avma, MachO};
 use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, Registers, StackCopy, Unwinder, WalkEnd};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ fn section(name: &str, offset: u32, bytes: &[u8], flags: u32) -> Vec<u8> {
     header.to_vec()
 }
 
-/// The file: header, the segment with its sections, and their contents.
+/// The file: two functions and a stub, by compact unwind information.
 fn file() -> Vec<u8> {
     let code = words(&INSTRUCTIONS);
     let stub = words(&STUB_INSTRUCTIONS);
@@ -72,30 +72,42 @@ fn file() -> Vec<u8> {
         CODE + 20,
         0x0200_1000,
     ]);
-    let sections = [
-        section("__text", CODE, &code, 0x8000_0400),
-        section("__stubs", STUB, &stub, 0x8000_0408),
-        section("__unwind_info", 0x1200, &info, 0),
-    ];
+    file_of(&[
+        ("__text", CODE, code, 0x8000_0400),
+        ("__stubs", STUB, stub, 0x8000_0408),
+        ("__unwind_info", 0x1200, info, 0),
+    ])
+}
+
+/// A file with these sections: the name, the place, the contents and the flags.
+fn file_of(contents: &[(&str, u32, Vec<u8>, u32)]) -> Vec<u8> {
+    let sections: Vec<_> =
+        contents.iter().map(|(name, at, bytes, flags)| section(name, *at, bytes, *flags)).collect();
     let size = 72 + sections.concat().len() as u32;
     let mut file = words(&[0xfeed_facf, 0x0100_000c, 0, 2, 1, size, 0, 0, 0x19, size]);
     file.extend_from_slice(b"__TEXT\0\0\0\0\0\0\0\0\0\0");
     for long in [TEXT, 0x2000, 0, 0x2000] {
         file.extend_from_slice(&u64::to_le_bytes(long));
     }
-    file.extend(words(&[5, 5, 3, 0]));
+    file.extend(words(&[5, 5, sections.len() as u32, 0]));
     file.extend(sections.concat());
-    for (at, bytes) in [(CODE, code), (STUB, stub), (0x1200, info), (0x2000, vec![])] {
-        file.resize(at as usize, 0);
+    for (_, at, bytes, _) in contents {
+        file.resize(*at as usize, 0);
         file.extend(bytes);
     }
+    file.resize(0x2000, 0);
     file
 }
 
 /// Walks from an instruction of the code with these registers and this stack, and expects the callers.
 #[track_caller]
-fn check(at: u32, (sp, x29, x30): (u64, u64, u64), stack: &[u64], callers: &[u64]) {
-    let module = Module::from_macho(&MachO::open(file()).unwrap()).unwrap();
+fn check(at: u32, registers: (u64, u64, u64), stack: &[u64], callers: &[u64]) {
+    check_file(file(), at, registers, stack, callers);
+}
+
+#[track_caller]
+fn check_file(file: Vec<u8>, at: u32, (sp, x29, x30): (u64, u64, u64), stack: &[u64], callers: &[u64]) {
+    let module = Module::from_macho(&MachO::open(file).unwrap()).unwrap();
     assert_eq!(module.damage().first, None);
     let mut space = AddressSpace::new();
     space.map(Avma(BASE), 0x2000, Avma(BASE), Arc::new(module));
@@ -133,4 +145,46 @@ fn a_leaf_and_a_stub_return_to_the_function_that_calls() {
     for at in [CODE + 20, CODE + 32, STUB, STUB + 4, STUB + 8] {
         check(at, (STACK + 16, STACK + 32, return_address), &stack, &frames);
     }
+}
+
+#[test]
+fn a_program_of_go_by_its_own_table() {
+    let mut code = words(&GO_PROLOGUE);
+    code.resize(0x100, 0);
+    let table = go_table(TEXT + u64::from(CODE), [0, 0x80, 0x100]);
+    // C code behind it is described as ever: a function without a frame record that has 16 bytes of stack.
+    let c = words(&INSTRUCTIONS[5..]);
+    let (start, end) = (CODE + 0x100, CODE + 0x110);
+    let info = words(&[
+        1,
+        28,
+        0,
+        28,
+        0,
+        28,
+        2,
+        CODE,
+        52,
+        0,
+        end,
+        0,
+        0,
+        2,
+        0x0002_0008,
+        CODE,
+        0x0400_0000,
+        start,
+        0x0200_1000,
+    ]);
+    let code = [code, c].concat();
+    let text = ("__text", CODE, code, 0x8000_0400);
+    let file = file_of(&[text, ("__unwind_info", 0x1200, info, 0), ("__gopclntab", 0x1300, table, 0)]);
+    let (inside, root) = (BASE + u64::from(CODE) + 0x10, BASE + u64::from(CODE) + 0x90);
+    let check = |at, registers, stack: &[u64], callers: &[u64]| {
+        check_file(file.clone(), at, registers, stack, callers);
+    };
+    check(CODE, (STACK, 5, root), &[], &[root]);
+    check(CODE + 0x10, (STACK, 5, 6), &[root, 1, 2, 3, 4, 5], &[root]);
+    // In the body of the C function, called from Go.
+    check(start + 4, (STACK, 5, inside), &[1, 2, root, 3, 4, 5, 6, 7], &[inside, root]);
 }

@@ -187,3 +187,25 @@ pub(crate) fn walk(
     let end = Unwinder::new().walk(space, &registers, memory, &mut |frame| frames.push(frame));
     (frames, end)
 }
+
+/// Go's table for 64-bit ARM of code at `text`, with a function at the first of the places in it that has a frame of 48 bytes from its second
+/// instruction on, and the outermost one from the second place to the third.
+pub(crate) fn go_table(text: u64, places: [u32; 3]) -> Vec<u8> {
+    const RECORD: usize = 44;
+    let mut table = [0xffff_fff1_u32, 0x0804_0000].map(u32::to_le_bytes).concat();
+    table.extend([2, 0, text, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
+    // By change and length: 0 for an instruction, 48 up to the end; then 0.
+    table.extend([2, 1, 96, 0xff, 0x01, 0, 0, 0, 2, 0xff, 0x01, 0, 0, 0, 0, 0]);
+    let [first, outermost, end] = places;
+    table.extend([first, 20, outermost, 20 + RECORD as u32, end].map(u32::to_le_bytes).concat());
+    for (depths, flags) in [(0_u32, 0), (8, 1)] {
+        let mut record = [0; RECORD];
+        record[16..20].copy_from_slice(&depths.to_le_bytes());
+        record[41] = flags;
+        table.extend(record);
+    }
+    table
+}
+
+/// str x30, [sp, -48]!; stur x29, [sp, -8]; sub x29, sp, 8.
+pub(crate) const GO_PROLOGUE: [u32; 3] = [0xf81d_0ffe, 0xf81f_83fd, 0xd100_23fd];
