@@ -51,6 +51,8 @@ pub(crate) enum Role {
 pub(crate) struct Abbreviation {
     pub(crate) role: Role,
     pub(crate) has_children: bool,
+    /// Whether its entries say where their code is.
+    pub(crate) has_code: bool,
     attributes: (u32, u32),
     /// The size of an entry's attributes where it is always the same; [`VARIES`] otherwise.
     size: u32,
@@ -77,8 +79,8 @@ pub(crate) struct Abbreviations {
 }
 
 impl Abbreviations {
-    /// Reads the declarations up to the one with code 0; `None` where the bytes end before it.
-    pub(crate) fn parse(cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<Self> {
+    /// Reads the declarations up to the one with code 0, or the code `last`; `None` where the bytes end before it.
+    pub(crate) fn parse(cursor: &mut Cursor<'_>, encoding: Encoding, last: Option<u64>) -> Option<Self> {
         let mut all = Self::default();
         loop {
             let code = cursor.uleb()?;
@@ -88,9 +90,16 @@ impl Abbreviations {
             let abbreviation = all.parse_one(cursor, encoding)?;
             if code == all.dense.len() as u64 + 1 {
                 all.dense.push(abbreviation);
-                all.passages.push(&abbreviation, &all.steps[abbreviation.steps.0 as usize..]);
+                all.passages.push(
+                    all.dense.len(),
+                    &abbreviation,
+                    &all.steps[abbreviation.steps.0 as usize..],
+                );
             } else {
                 all.sparse.entry(code).or_insert(abbreviation);
+            }
+            if last == Some(code) {
+                return Some(all);
             }
         }
     }
@@ -122,6 +131,8 @@ impl Abbreviations {
             constants::DW_TAG_inlined_subroutine => Role::Inlined,
             _ => Role::Other,
         };
+        let says_code =
+            |of: &Specification| matches!(of.name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
         let layout =
             (role != Role::Other).then(|| ScopeLayout::of(&self.attributes[first..], role, encoding));
         let layout = layout.flatten().map(|layout| {
@@ -131,6 +142,7 @@ impl Abbreviations {
         Some(Abbreviation {
             role,
             has_children,
+            has_code: self.attributes[first..].iter().any(says_code),
             size,
             attributes: (first as u32, self.attributes.len() as u32),
             steps: (first_step as u32, self.steps.len() as u32),

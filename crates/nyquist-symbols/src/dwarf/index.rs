@@ -2,7 +2,7 @@
 
 use super::file::DwarfFile;
 use super::ranges::UnitView;
-use super::unit::Unit;
+use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
@@ -116,13 +116,13 @@ fn read_set(
 /// The ranges that the root entries of the units outside of `listed` give.
 fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
     let mut found = Vec::new();
-    let mut budget = None;
+    let (mut heads, mut lists) = (UnitHeader::window(), None);
     let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
     for header in units {
-        let Some(unit) = Unit::of(file, *header) else { continue };
+        let Some(unit) = Unit::root(file, *header, &mut heads) else { continue };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
-        let budget = budget.get_or_insert_with(|| view.range_budget());
-        view.for_each_range(&unit.pc, budget, |range| {
+        let lists = lists.get_or_insert_with(|| view.range_lists());
+        view.for_each_range(&unit.pc, lists, |range| {
             if range.start >= first_code {
                 found.push(Covered { start: range.start, end: range.end, unit: header.offset });
             }

@@ -5,17 +5,6 @@ use super::abbreviations::{Abbreviation, Abbreviations, Role, Step};
 use super::attribute::Encoding;
 use crate::cursor::Cursor;
 
-/// What is to be done with an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// It has a length.
-    Fixed,
-    /// One number in it varies, a LEB128: it is a value, or the length of a block behind it.
-    Varies,
-    /// It is to be looked at, or only its steps tell its length.
-    Stop,
-}
-
 /// How to pass over an entry.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
@@ -26,37 +15,77 @@ struct Passage {
     before: u16,
     /// The bits of that number which say the length of a block.
     mask: u8,
-    kind: Kind,
     /// 1 where children follow, -1 where the entries beside each other end.
     deeper: i8,
+    /// The bits of the number, and [`ALWAYS`], of which one tells that the entry cannot be passed over in this way.
+    /// None where no number varies.
+    obstacles: u16,
 }
 
+/// Stands above the bits of a number of one byte.
+const ALWAYS: u16 = 0x100;
+
+/// That a number goes on in another byte.
+const GOES_ON: u16 = 0x80;
+
 impl Passage {
-    const STOP: Self = Self { length: 0, before: 0, mask: 0, kind: Kind::Stop, deeper: 0 };
+    /// The entry is to be looked at, or only its steps tell its length.
+    const STOP: Self = Self { length: 0, before: 0, mask: 0, obstacles: ALWAYS, deeper: 0 };
 
     /// What follows the last of the entries beside each other.
-    const END: Self = Self { length: 1, kind: Kind::Fixed, deeper: -1, ..Self::STOP };
+    const END: Self = Self { length: 1, obstacles: 0, deeper: -1, ..Self::STOP };
 
+    /// A number that varies, a LEB128, is a value, or the length of a block behind it.
     fn of(steps: &[Step], has_children: bool) -> Self {
-        let (kind, before, mask, after) = match *steps {
-            [] => (Kind::Fixed, 0, 0, 0),
-            [Step::Bytes(bytes)] => (Kind::Fixed, bytes, 0, 0),
-            [Step::Leb] => (Kind::Varies, 0, 0, 1),
-            [Step::Leb, Step::Bytes(after)] => (Kind::Varies, 0, 0, 1 + after),
-            [Step::Bytes(before), Step::Leb] => (Kind::Varies, before, 0, 1),
-            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (Kind::Varies, before, 0, 1 + after),
-            [Step::Block(0)] => (Kind::Varies, 0, 0x7f, 1),
-            [Step::Block(0), Step::Bytes(after)] => (Kind::Varies, 0, 0x7f, 1 + after),
-            [Step::Bytes(before), Step::Block(0)] => (Kind::Varies, before, 0x7f, 1),
-            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => {
-                (Kind::Varies, before, 0x7f, 1 + after)
-            }
+        let (obstacles, before, mask, after) = match *steps {
+            [] => (0, 0, 0, 0),
+            [Step::Bytes(bytes)] => (0, bytes, 0, 0),
+            [Step::Leb] => (GOES_ON, 0, 0, 1),
+            [Step::Leb, Step::Bytes(after)] => (GOES_ON, 0, 0, 1 + after),
+            [Step::Bytes(before), Step::Leb] => (GOES_ON, before, 0, 1),
+            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (GOES_ON, before, 0, 1 + after),
+            [Step::Block(0)] => (GOES_ON, 0, 0x7f, 1),
+            [Step::Block(0), Step::Bytes(after)] => (GOES_ON, 0, 0x7f, 1 + after),
+            [Step::Bytes(before), Step::Block(0)] => (GOES_ON, before, 0x7f, 1),
+            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => (GOES_ON, before, 0x7f, 1 + after),
             _ => return Self::STOP,
         };
+        let deeper = has_children.into();
         match ((1 + before + after).try_into(), (1 + before).try_into()) {
-            (Ok(length), Ok(before)) => Self { length, before, mask, kind, deeper: has_children.into() },
+            (Ok(length), Ok(before)) => Self { length, before, mask, deeper, obstacles },
             _ => Self::STOP,
         }
+    }
+}
+
+/// Passages by their abbreviation code. Those of one byte are found without asking how many there are.
+#[derive(Debug)]
+struct ByCode {
+    short: Box<[Passage; 0x80]>,
+    /// From the code 0x80 on.
+    long: Vec<Passage>,
+}
+
+impl ByCode {
+    fn new() -> Self {
+        let mut short = Box::new([Passage::STOP; 0x80]);
+        short[0] = Passage::END;
+        Self { short, long: Vec::new() }
+    }
+
+    fn set(&mut self, code: usize, passage: Passage) {
+        match self.short.get_mut(code) {
+            Some(short) => *short = passage,
+            None => self.long.push(passage),
+        }
+    }
+
+    /// The passage of a code of two bytes. There is none of a code that is longer, or that has no need of two.
+    #[inline]
+    fn long(&self, first: u8, second: u8) -> &Passage {
+        let code = usize::from(first & 0x7f) | usize::from(second) << 7;
+        let is_short = second < 0x80;
+        self.long.get(code.wrapping_sub(0x80)).filter(|_| is_short).unwrap_or(&Passage::STOP)
     }
 }
 
@@ -64,23 +93,26 @@ impl Passage {
 #[derive(Debug)]
 pub(crate) struct Passages {
     /// Stops at functions and inlined calls.
-    at_calls: Vec<Passage>,
-    /// Stops at functions alone.
-    at_functions: Vec<Passage>,
+    at_calls: ByCode,
+    /// Stops at functions that have code alone. Others hold no address, and nothing that is inlined into them is looked
+    /// for then anyway.
+    at_functions: ByCode,
 }
 
 impl Default for Passages {
     fn default() -> Self {
-        Self { at_calls: vec![Passage::END], at_functions: vec![Passage::END] }
+        Self { at_calls: ByCode::new(), at_functions: ByCode::new() }
     }
 }
 
 impl Passages {
-    /// Adds the abbreviation with the next code.
-    pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
+    /// Adds the abbreviation with that code, one more than the last.
+    pub(crate) fn push(&mut self, code: usize, abbreviation: &Abbreviation, steps: &[Step]) {
         let plain = Passage::of(steps, abbreviation.has_children);
-        self.at_calls.push(if abbreviation.role == Role::Other { plain } else { Passage::STOP });
-        self.at_functions.push(if abbreviation.role == Role::Function { Passage::STOP } else { plain });
+        let Abbreviation { role, has_code, .. } = *abbreviation;
+        self.at_calls.set(code, if role == Role::Other { plain } else { Passage::STOP });
+        let is_function = role == Role::Function && has_code;
+        self.at_functions.set(code, if is_function { Passage::STOP } else { plain });
     }
 }
 
@@ -109,31 +141,44 @@ impl<'a> Walk<'a> {
     pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
         let passages = &self.abbreviations.passages;
         let passages = if also_calls { &passages.at_calls } else { &passages.at_functions };
-        let (mut at, mut depth) = (self.at, self.depth);
         loop {
-            let (code, start) = self.code(at)?;
-            let passage = passages.get(code).unwrap_or(&Passage::STOP);
-            let varying = match passage.kind {
-                Kind::Fixed => Some(0),
-                Kind::Varies => self.short(start + usize::from(passage.before)),
-                Kind::Stop => None,
-            };
-            if let Some(varying) = varying {
-                at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
-                depth = depth.checked_add_signed(passage.deeper.into())?;
-                if depth <= floor {
-                    (self.at, self.depth) = (at, depth);
-                    return Some(Stop::Left);
-                }
-                continue;
+            if self.hurry(passages, floor)? {
+                return Some(Stop::Left);
             }
-            (self.at, self.depth) = (at, depth);
             let of = self.abbreviation()?;
             if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
                 return Some(Stop::Scope(of));
             }
             self.pass(of)?;
-            (at, depth) = (self.at, self.depth);
+        }
+    }
+
+    /// Passes over all entries that `passages` say how to. Whether it has come to where it is no longer deeper than
+    /// `floor`.
+    fn hurry(&mut self, passages: &ByCode, floor: usize) -> Option<bool> {
+        let entries = self.entries;
+        let (mut at, mut depth, floor) = (self.at, self.depth as isize, floor as isize);
+        loop {
+            let first = *entries.get(at)?;
+            let (passage, start) = match passages.short.get(usize::from(first)) {
+                Some(passage) => (passage, at),
+                None => (passages.long(first, *entries.get(at + 1)?), at + 1),
+            };
+            let mut next = start + usize::from(passage.length);
+            if passage.obstacles != 0 {
+                let varying = entries.get(start + usize::from(passage.before)).copied().unwrap_or(u8::MAX);
+                if (u16::from(varying) | ALWAYS) & passage.obstacles != 0 {
+                    (self.at, self.depth) = (at, depth as usize);
+                    return Some(false);
+                }
+                next += usize::from(varying & passage.mask);
+            }
+            at = next;
+            depth += isize::from(passage.deeper);
+            if depth <= floor {
+                (self.at, self.depth) = (at, usize::try_from(depth).ok()?);
+                return Some(true);
+            }
         }
     }
 
@@ -151,24 +196,6 @@ impl<'a> Walk<'a> {
         let mut cursor = Cursor::new(self.entries, self.at, self.encoding.little_endian);
         cursor.skip_leb()?;
         Some(cursor)
-    }
-
-    /// The code of the entry at `at`, and where the entry begins if the code is taken for one byte. Of a longer code
-    /// than compilers use, a number that no passage has.
-    #[inline]
-    fn code(&self, at: usize) -> Option<(usize, usize)> {
-        let first = usize::from(*self.entries.get(at)?);
-        if first < 0x80 {
-            return Some((first, at));
-        }
-        let second = self.short(at + 1);
-        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 1))
-    }
-
-    /// The number at `at`, if it is one of a single byte.
-    #[inline]
-    fn short(&self, at: usize) -> Option<usize> {
-        self.entries.get(at).filter(|&&byte| byte < 0x80).map(|&byte| byte.into())
     }
 
     /// The abbreviation of the next entry.
@@ -204,7 +231,7 @@ mod tests {
             bytes.extend([0, 0]);
         }
         bytes.push(0);
-        Abbreviations::parse(&mut Cursor::new(&bytes, 0, true), ENCODING).unwrap()
+        Abbreviations::parse(&mut Cursor::new(&bytes, 0, true), ENCODING, None).unwrap()
     }
 
     fn leb(mut value: u64) -> Vec<u8> {
