@@ -88,9 +88,8 @@ impl Job<'_> {
 impl<'a> Prepared<'a> {
     fn new(batch: Batch<'a>) -> Self {
         // Plain numbers are sorted in half of the time of pairs.
-        let pair = |(address, position): (&RelativeAddress, u32)| {
-            u64::from(address.0) << 32 | u64::from(position)
-        };
+        let pair =
+            |(address, position): (&RelativeAddress, u32)| u64::from(address.0) << 32 | u64::from(position);
         let mut asked: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
         asked.sort_unstable();
         let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(asked.len());

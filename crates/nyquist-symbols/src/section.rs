@@ -215,18 +215,18 @@ impl Section {
 }
 
 /// What was read last of a section, for one who reads on nearby. Nothing else is kept.
-#[derive(Debug, Default)]
-pub(crate) struct Window {
-    bytes: Vec<u8>,
+#[derive(Debug)]
+pub(crate) struct Window<'b> {
+    buffer: &'b mut Vec<u8>,
     covered: Range<u64>,
     /// How much is read at once, at least.
     ahead: u64,
 }
 
-impl Window {
-    /// A window that reads `ahead` bytes when it has to read.
-    pub(crate) fn new(ahead: u64) -> Self {
-        Self { ahead, ..Self::default() }
+impl<'b> Window<'b> {
+    /// A window that reads `ahead` bytes into `buffer` when it has to read.
+    pub(crate) fn new(buffer: &'b mut Vec<u8>, ahead: u64) -> Self {
+        Self { buffer, covered: 0..0, ahead }
     }
 
     /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. A window is of one section,
@@ -234,16 +234,16 @@ impl Window {
     pub(crate) fn read<'a>(&'a mut self, section: &'a Section, offset: u64, want: u64) -> Option<&'a [u8]> {
         let end = offset.checked_add(want)?.min(section.len());
         if let Section::Memory(_) = section {
-            return section.slice(offset..end, &mut self.bytes);
+            return section.slice(offset..end, self.buffer);
         }
         if offset < self.covered.start || end > self.covered.end {
             let reach = offset.saturating_add(want.max(self.ahead)).min(section.len());
             self.covered = 0..0;
-            section.slice(offset..reach, &mut self.bytes)?;
+            section.slice(offset..reach, self.buffer)?;
             self.covered = offset..reach;
         }
         let start = offset.checked_sub(self.covered.start)?;
-        self.bytes.get(start as usize..usize::try_from(end - self.covered.start).ok()?)
+        self.buffer.get(start as usize..usize::try_from(end - self.covered.start).ok()?)
     }
 }
 
@@ -280,7 +280,8 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let source: Source = Arc::new(bytes.clone());
         for section in [Section::at(&source, 0, 1000), Section::Memory(bytes.clone())] {
-            let mut window = Window::new(100);
+            let mut buffer = Vec::new();
+            let mut window = Window::new(&mut buffer, 100);
             for (offset, want) in [
                 (0, 10),
                 (90, 10),

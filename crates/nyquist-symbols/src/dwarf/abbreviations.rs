@@ -79,28 +79,38 @@ pub(crate) struct Abbreviations {
 }
 
 impl Abbreviations {
-    /// Reads the declarations up to the one with code 0, or the code `last`; `None` where the bytes end before it.
-    pub(crate) fn parse(cursor: &mut Cursor<'_>, encoding: Encoding, last: Option<u64>) -> Option<Self> {
+    /// Reads the declarations up to the one with code 0; `None` where the bytes end before it.
+    pub(crate) fn parse(cursor: &mut Cursor<'_>, encoding: Encoding) -> Option<Self> {
         let mut all = Self::default();
         loop {
             let code = cursor.uleb()?;
             if code == 0 {
+                all.passages.finish();
                 return Some(all);
             }
             let abbreviation = all.parse_one(cursor, encoding)?;
             if code == all.dense.len() as u64 + 1 {
                 all.dense.push(abbreviation);
-                all.passages.push(
-                    all.dense.len(),
-                    &abbreviation,
-                    &all.steps[abbreviation.steps.0 as usize..],
-                );
+                all.passages.push(&abbreviation, &all.steps[abbreviation.steps.0 as usize..]);
             } else {
                 all.sparse.entry(code).or_insert(abbreviation);
             }
-            if last == Some(code) {
+        }
+    }
+
+    /// As [`Abbreviations::parse`], of which only the one with the code `wanted` is kept.
+    pub(crate) fn parse_single(cursor: &mut Cursor<'_>, encoding: Encoding, wanted: u64) -> Option<Self> {
+        let mut all = Self::default();
+        loop {
+            let code = cursor.uleb()?;
+            if code == wanted {
+                let abbreviation = all.parse_one(cursor, encoding)?;
+                all.sparse.insert(code, abbreviation);
+            }
+            if code == wanted || code == 0 {
                 return Some(all);
             }
+            pass_declaration(cursor)?;
         }
     }
 
@@ -194,6 +204,21 @@ impl Abbreviations {
     #[inline]
     pub(crate) fn layout(&self, of: &Abbreviation) -> Option<&ScopeLayout> {
         self.layouts.get(of.layout? as usize)
+    }
+}
+
+/// Passes over what stands behind a code (DWARF 5, 7.5.3).
+fn pass_declaration(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.skip_leb()?;
+    cursor.skip(1)?;
+    loop {
+        let (name, form) = (cursor.uleb()?, cursor.uleb()?);
+        if (name, form) == (0, 0) {
+            return Some(());
+        }
+        if form == u64::from(constants::DW_FORM_implicit_const.0) {
+            cursor.skip_leb()?;
+        }
     }
 }
 

@@ -32,8 +32,8 @@ const MAX_ABBREVIATION_READS: u64 = 8;
 #[derive(Debug, Default)]
 struct AbbreviationCache {
     tables: FxHashMap<(u64, Encoding), Arc<Abbreviations>>,
-    /// Tables that were read only up to a code. Units that were linked before share one, and it is long.
-    heads: FxHashMap<(u64, Encoding, u64), Arc<Abbreviations>>,
+    /// Single abbreviations. Units that were linked before share a table, and it is long.
+    singles: FxHashMap<(u64, Encoding, u64), Arc<Abbreviations>>,
     read: u64,
 }
 
@@ -122,7 +122,8 @@ impl DwarfFile {
     /// The headers of all units, by offset. Reads them at the first call: one small read a unit, or a few units.
     pub(crate) fn units(&self) -> &[UnitHeader] {
         self.units.get_or_init(|| {
-            let (mut units, mut heads) = (Vec::new(), UnitHeader::window());
+            let (mut units, mut buffer) = (Vec::new(), Vec::new());
+            let mut heads = UnitHeader::window(&mut buffer);
             let mut offset = 0;
             while units.len() < MAX_UNITS
                 && offset < self.info.len()
@@ -174,7 +175,7 @@ impl DwarfFile {
         let read = {
             let cache = self.abbreviation_cache();
             let whole = cache.tables.get(&(offset, encoding));
-            if let Some(known) = whole.or_else(|| cache.heads.get(&(offset, encoding, code))) {
+            if let Some(known) = whole.or_else(|| cache.singles.get(&(offset, encoding, code))) {
                 return Some(known.clone());
             }
             cache.read
@@ -183,7 +184,7 @@ impl DwarfFile {
         let mut cache = self.abbreviation_cache();
         cache.read = cache.read.saturating_add(size);
         let compiled = Arc::new(compiled?);
-        cache.heads.insert((offset, encoding, code), compiled.clone());
+        cache.singles.insert((offset, encoding, code), compiled.clone());
         Some(compiled)
     }
 
@@ -191,14 +192,14 @@ impl DwarfFile {
         self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The abbreviations at `offset`, or those up to the one with the code `last`, and the number of bytes that were
-    /// read; `None` where too much has been `read`. Where the table ends is known only when it has been read, so the
+    /// The abbreviations at `offset`, or the one with the code `only`, and the number of bytes that were read; `None`
+    /// where too much has been `read`. Where the table ends is known only when it has been read, so the
     /// window grows until it is in it.
     fn compile_abbreviations(
         &self,
         offset: u64,
         encoding: Encoding,
-        last: Option<u64>,
+        only: Option<u64>,
         read: u64,
     ) -> Option<(Option<Abbreviations>, u64)> {
         if read / MAX_ABBREVIATION_READS > self.abbrev.len() {
@@ -209,7 +210,11 @@ impl DwarfFile {
         loop {
             let Some(bytes) = self.abbrev.window(offset, want) else { return Some((None, want)) };
             let mut cursor = Cursor::new(&bytes, 0, self.little_endian);
-            match Abbreviations::parse(&mut cursor, encoding, last) {
+            let parsed = match only {
+                Some(code) => Abbreviations::parse_single(&mut cursor, encoding, code),
+                None => Abbreviations::parse(&mut cursor, encoding),
+            };
+            match parsed {
                 None if want < rest => want *= 4,
                 parsed => return Some((parsed, cursor.position() as u64)),
             }

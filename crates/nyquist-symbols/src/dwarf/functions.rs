@@ -3,7 +3,7 @@
 use super::abbreviations::{Abbreviation, Role};
 use super::attribute::Value;
 use super::passages::{Stop, Walk};
-use super::ranges::{RangeLists, UnitView};
+use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::scope_layout::CallSite;
 use super::unit::Pc;
 use std::iter::successors;
@@ -120,10 +120,15 @@ impl Scopes {
 
 /// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
 /// read ends the pass; what was found before stays.
-pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Scopes {
+pub(crate) fn find_scopes(
+    view: &UnitView<'_>,
+    entries: &[u8],
+    wanted: &[u64],
+    buffers: &mut ListBuffers,
+) -> Scopes {
     let work_left = wanted.len().saturating_mul(MAX_SCOPES as usize).saturating_add(SPARE_WORK);
     let found = Scopes::new(wanted.len());
-    let lists = view.range_lists();
+    let lists = RangeLists::new(view.file, view.addresses, buffers);
     let unit = view.unit;
     let walk = Walk {
         entries,
@@ -144,7 +149,7 @@ struct Scan<'a> {
     found: Scopes,
     /// The functions and inlined calls around the entry at hand, from outside to inside.
     enclosing: Vec<Enclosing>,
-    lists: RangeLists,
+    lists: RangeLists<'a>,
     work_left: usize,
 }
 

@@ -1,7 +1,7 @@
 //! Which unit an address belongs to.
 
 use super::file::DwarfFile;
-use super::ranges::UnitView;
+use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
@@ -116,13 +116,14 @@ fn read_set(
 /// The ranges that the root entries of the units outside of `listed` give.
 fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
     let mut found = Vec::new();
-    let (mut heads, mut lists) = (UnitHeader::window(), None);
+    let (mut buffer, mut list_buffers) = (Vec::new(), ListBuffers::default());
+    let mut heads = UnitHeader::window(&mut buffer);
+    let mut lists = RangeLists::new(file, file, &mut list_buffers);
     let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
     for header in units {
         let Some(unit) = Unit::root(file, *header, &mut heads) else { continue };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
-        let lists = lists.get_or_insert_with(|| view.range_lists());
-        view.for_each_range(&unit.pc, lists, |range| {
+        view.for_each_range(&unit.pc, &mut lists, |range| {
             if range.start >= first_code {
                 found.push(Covered { start: range.start, end: range.end, unit: header.offset });
             }

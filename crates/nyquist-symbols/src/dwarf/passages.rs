@@ -58,61 +58,41 @@ impl Passage {
     }
 }
 
-/// Passages by their abbreviation code. Those of one byte are found without asking how many there are.
-#[derive(Debug)]
-struct ByCode {
-    short: Box<[Passage; 0x80]>,
-    /// From the code 0x80 on.
-    long: Vec<Passage>,
-}
-
-impl ByCode {
-    fn new() -> Self {
-        let mut short = Box::new([Passage::STOP; 0x80]);
-        short[0] = Passage::END;
-        Self { short, long: Vec::new() }
-    }
-
-    fn set(&mut self, code: usize, passage: Passage) {
-        match self.short.get_mut(code) {
-            Some(short) => *short = passage,
-            None => self.long.push(passage),
-        }
-    }
-
-    /// The passage of a code of two bytes. There is none of a code that is longer, or that has no need of two.
-    #[inline]
-    fn long(&self, first: u8, second: u8) -> &Passage {
-        let code = usize::from(first & 0x7f) | usize::from(second) << 7;
-        let is_short = second < 0x80;
-        self.long.get(code.wrapping_sub(0x80)).filter(|_| is_short).unwrap_or(&Passage::STOP)
-    }
-}
+/// The number of codes that take one byte. A table has at least as many passages, so that nothing need be asked of it
+/// to find that of such a code.
+const SHORT_CODES: usize = 0x80;
 
 /// How to pass over the entries of a unit, by their abbreviation code.
 #[derive(Debug)]
 pub(crate) struct Passages {
     /// Stops at functions and inlined calls.
-    at_calls: ByCode,
+    at_calls: Vec<Passage>,
     /// Stops at functions that have code alone. Others hold no address, and nothing that is inlined into them is looked
     /// for then anyway.
-    at_functions: ByCode,
+    at_functions: Vec<Passage>,
 }
 
 impl Default for Passages {
     fn default() -> Self {
-        Self { at_calls: ByCode::new(), at_functions: ByCode::new() }
+        Self { at_calls: vec![Passage::END], at_functions: vec![Passage::END] }
     }
 }
 
 impl Passages {
-    /// Adds the abbreviation with that code, one more than the last.
-    pub(crate) fn push(&mut self, code: usize, abbreviation: &Abbreviation, steps: &[Step]) {
+    /// Adds the abbreviation with the next code.
+    pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
         let plain = Passage::of(steps, abbreviation.has_children);
         let Abbreviation { role, has_code, .. } = *abbreviation;
-        self.at_calls.set(code, if role == Role::Other { plain } else { Passage::STOP });
+        self.at_calls.push(if role == Role::Other { plain } else { Passage::STOP });
         let is_function = role == Role::Function && has_code;
-        self.at_functions.set(code, if is_function { Passage::STOP } else { plain });
+        self.at_functions.push(if is_function { Passage::STOP } else { plain });
+    }
+
+    /// To be called when all are there: without it no entry can be passed over.
+    pub(crate) fn finish(&mut self) {
+        for passages in [&mut self.at_calls, &mut self.at_functions] {
+            passages.resize(passages.len().max(SHORT_CODES), Passage::STOP);
+        }
     }
 }
 
@@ -155,14 +135,15 @@ impl<'a> Walk<'a> {
 
     /// Passes over all entries that `passages` say how to. Whether it has come to where it is no longer deeper than
     /// `floor`.
-    fn hurry(&mut self, passages: &ByCode, floor: usize) -> Option<bool> {
+    fn hurry(&mut self, passages: &[Passage], floor: usize) -> Option<bool> {
         let entries = self.entries;
+        let short = passages.first_chunk::<SHORT_CODES>()?;
         let (mut at, mut depth, floor) = (self.at, self.depth as isize, floor as isize);
         loop {
             let first = *entries.get(at)?;
-            let (passage, start) = match passages.short.get(usize::from(first)) {
+            let (passage, start) = match short.get(usize::from(first)) {
                 Some(passage) => (passage, at),
-                None => (passages.long(first, *entries.get(at + 1)?), at + 1),
+                None => (long(passages, first, *entries.get(at + 1)?), at + 1),
             };
             let mut next = start + usize::from(passage.length);
             if passage.obstacles != 0 {
@@ -205,6 +186,14 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The passage of a code of two bytes. There is none of a code that is longer, or that has no need of two.
+#[inline]
+fn long(passages: &[Passage], first: u8, second: u8) -> &Passage {
+    let code = usize::from(first & 0x7f) | usize::from(second) << 7;
+    let is_canonical = (1..0x80).contains(&second);
+    passages.get(code).filter(|_| is_canonical).unwrap_or(&Passage::STOP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,17 +210,23 @@ mod tests {
     const STRING: u8 = 0x08;
     const EXPRLOC: u8 = 0x18;
 
-    /// Abbreviations of these codes, tags and forms, and whether their entries have children.
+    /// Names of attributes.
+    const LOW_PC: u8 = 0x11;
+    const DECL_FILE: u8 = 0x3a;
+
+    /// Abbreviations of these codes, tags and forms, and whether their entries have children. All functions say where
+    /// their code is.
     fn abbreviations(declared: &[(u64, u8, bool, &[u8])]) -> Abbreviations {
         let mut bytes = Vec::new();
         for (code, tag, has_children, forms) in declared {
             bytes.extend(leb(*code));
             bytes.extend([*tag, u8::from(*has_children)]);
-            bytes.extend(forms.iter().flat_map(|form| [0x3a, *form]));
+            let name = if *tag == SUBPROGRAM { LOW_PC } else { DECL_FILE };
+            bytes.extend(forms.iter().flat_map(|form| [name, *form]));
             bytes.extend([0, 0]);
         }
         bytes.push(0);
-        Abbreviations::parse(&mut Cursor::new(&bytes, 0, true), ENCODING, None).unwrap()
+        Abbreviations::parse(&mut Cursor::new(&bytes, 0, true), ENCODING).unwrap()
     }
 
     fn leb(mut value: u64) -> Vec<u8> {
@@ -302,6 +297,19 @@ mod tests {
         ]);
         let entries = [vec![1], leb(5000), vec![1], leb(90_000), vec![0]].concat();
         assert_eq!(stops(&all, &entries, true), [(4, 1), (entries.len(), 0)]);
+    }
+
+    #[test]
+    fn functions_without_code_are_passed_over_where_no_calls_are_looked_for() {
+        let all = abbreviations(&[
+            (1, 0x11, true, &[]),
+            (2, SUBPROGRAM, true, &[]),
+            (3, INLINED, false, &[DATA1]),
+            (4, SUBPROGRAM, false, &[DATA1]),
+        ]);
+        let entries = [1, 2, 3, 9, 4, 9, 0, 0];
+        assert_eq!(stops(&all, &entries, true), [(1, 1), (2, 2), (4, 2), (8, 0)]);
+        assert_eq!(stops(&all, &entries, false), [(4, 2), (8, 0)]);
     }
 
     #[test]

@@ -28,13 +28,33 @@ pub(crate) struct UnitView<'a> {
 
 /// The reading of range lists in one pass over entries.
 #[derive(Debug)]
-pub(crate) struct RangeLists {
+pub(crate) struct RangeLists<'b> {
     /// How many entries of lists may still be read.
     left: usize,
     /// What was read last of `.debug_ranges`.
-    ranges: Window,
+    ranges: Window<'b>,
     /// The same of `.debug_rnglists`.
-    rnglists: Window,
+    rnglists: Window<'b>,
+}
+
+/// Where lists are read to.
+#[derive(Debug, Default)]
+pub(crate) struct ListBuffers {
+    ranges: Vec<u8>,
+    rnglists: Vec<u8>,
+}
+
+impl<'b> RangeLists<'b> {
+    /// Begins to read the lists of units of `file`, whose addresses are in the file `addresses`. Each list belongs to one
+    /// entry, or a few, and an entry of a list takes more than a byte; but hostile lists are long, and named by everything.
+    pub(crate) fn new(file: &DwarfFile, addresses: &DwarfFile, buffers: &'b mut ListBuffers) -> Self {
+        let bytes = file.rnglists.len().saturating_add(addresses.ranges.len());
+        Self {
+            left: usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES),
+            ranges: Window::new(&mut buffers.ranges, AHEAD),
+            rnglists: Window::new(&mut buffers.rnglists, AHEAD),
+        }
+    }
 }
 
 /// The addresses that a list has given so far.
@@ -52,20 +72,12 @@ impl UnitView<'_> {
         self.addresses.address(self.unit, value)
     }
 
-    /// Begins to read range lists, of this unit and others of the same files. Each list belongs to one entry, or a few,
-    /// and an entry of a list takes more than a byte; but hostile lists are long, and named by everything.
-    pub(crate) fn range_lists(&self) -> RangeLists {
-        let bytes = self.file.rnglists.len().saturating_add(self.addresses.ranges.len());
-        let left = usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES);
-        RangeLists { left, ranges: Window::new(AHEAD), rnglists: Window::new(AHEAD) }
-    }
-
     /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read
     /// and `lists` allow it, and until `found` says `Break`.
     pub(crate) fn for_each_range(
         &self,
         pc: &Pc,
-        lists: &mut RangeLists,
+        lists: &mut RangeLists<'_>,
         found: impl FnMut(Range<u64>) -> ControlFlow<()>,
     ) {
         let RangeLists { left, ranges, rnglists } = lists;
@@ -92,7 +104,7 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         Some(())
     }
 
-    fn read(&mut self, value: Value, ranges: &mut Window, rnglists: &mut Window) -> Option<()> {
+    fn read(&mut self, value: Value, ranges: &mut Window<'_>, rnglists: &mut Window<'_>) -> Option<()> {
         let UnitView { file, unit, addresses, .. } = *self.view;
         let modern = unit.header.encoding.version >= 5;
         match value {
@@ -118,7 +130,7 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
     fn read_in(
         &mut self,
         section: &Section,
-        window: &mut Window,
+        window: &mut Window<'_>,
         mut offset: u64,
         entry: impl Fn(&mut Self, &mut Cursor<'_>) -> Option<bool>,
     ) -> Option<()> {

@@ -37,12 +37,12 @@ pub(crate) struct UnitHeader {
 
 impl UnitHeader {
     /// What headers and root entries are read with.
-    pub(crate) fn window() -> Window {
-        Window::new(HEADS)
+    pub(crate) fn window(buffer: &mut Vec<u8>) -> Window<'_> {
+        Window::new(buffer, HEADS)
     }
 
     /// Reads the header at `offset` of `.debug_info`. Of each unit no more is read than that: most are passed over.
-    pub(crate) fn read(file: &DwarfFile, offset: u64, heads: &mut Window) -> Option<Self> {
+    pub(crate) fn read(file: &DwarfFile, offset: u64, heads: &mut Window<'_>) -> Option<Self> {
         let bytes = heads.read(&file.info, offset, MAX_HEADER)?;
         let mut cursor = Cursor::new(bytes, 0, file.little_endian);
         let (length, offset_size) = cursor.initial_length()?;
@@ -135,7 +135,8 @@ impl Unit {
 
     /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
     pub(crate) fn read_part(file: &DwarfFile, offset: u64, parts: Contributions) -> Option<Self> {
-        let mut heads = UnitHeader::window();
+        let mut buffer = Vec::new();
+        let mut heads = UnitHeader::window(&mut buffer);
         let mut header = UnitHeader::read(file, offset, &mut heads)?;
         header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
         let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
@@ -146,12 +147,13 @@ impl Unit {
     pub(crate) fn of(file: &DwarfFile, header: UnitHeader) -> Option<Self> {
         let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
         let parts = Contributions::default();
-        Self::read_behind(file, header, parts, &abbreviations, &mut UnitHeader::window())
+        let mut buffer = Vec::new();
+        Self::read_behind(file, header, parts, &abbreviations, &mut UnitHeader::window(&mut buffer))
     }
 
     /// Reads the root entry of the unit with that header, and of its abbreviations only what that takes: with the result
     /// no other entry can be read.
-    pub(crate) fn root(file: &DwarfFile, header: UnitHeader, heads: &mut Window) -> Option<Self> {
+    pub(crate) fn root(file: &DwarfFile, header: UnitHeader, heads: &mut Window<'_>) -> Option<Self> {
         let head = heads.read(&file.info, header.offset, header.root + MAX_LEB)?;
         let code = Cursor::new(head, header.root as usize, file.little_endian).uleb()?;
         let abbreviations = file.abbreviation(header.abbreviations, header.encoding, code)?;
@@ -163,7 +165,7 @@ impl Unit {
         header: UnitHeader,
         parts: Contributions,
         abbreviations: &Arc<Abbreviations>,
-        heads: &mut Window,
+        heads: &mut Window<'_>,
     ) -> Option<Self> {
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
