@@ -20,8 +20,8 @@ const BLOCK: u64 = 64 << 10;
 const MAX_STRING: u64 = 256 << 10;
 
 /// How many strings are read one by one for each block of a section before blocks are read. A block costs as much as
-/// some forty of them, most of it for its memory.
-const SINGLES_A_BLOCK: usize = 32;
+/// some eighty of them, most of it for its memory.
+const SINGLES_A_BLOCK: usize = 80;
 
 /// How much is read of a string that is read for itself alone, and how much if it is longer than that.
 const SHORT_STRING: usize = 256;

@@ -7,7 +7,7 @@ use super::shared_map::SharedMap;
 use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use crate::demangle::readable;
-use crate::section::{Section, Source};
+use crate::section::{Section, Source, Window};
 use nyquist_object::{Elf, MachO, ObjectError, Pe};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -56,6 +56,8 @@ pub(crate) struct DwarfFile {
     units: OnceLock<Vec<UnitHeader>>,
     /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
     names: SharedMap<Arc<str>>,
+    /// Units that others refer to, by their offset.
+    pub(super) origin_units: SharedMap<Option<Arc<Unit>>>,
     /// The names of functions by their entry in `.debug_info`, of those that other units refer to.
     pub(super) origins: SharedMap<Option<FunctionName>>,
 }
@@ -121,20 +123,30 @@ impl DwarfFile {
 
     /// The headers of all units, by offset. Reads them at the first call: one small read a unit, or a few units.
     pub(crate) fn units(&self) -> &[UnitHeader] {
-        self.units.get_or_init(|| {
-            let (mut units, mut buffer) = (Vec::new(), Vec::new());
-            let mut heads = UnitHeader::window(&mut buffer);
-            let mut offset = 0;
-            while units.len() < MAX_UNITS
-                && offset < self.info.len()
-                && let Some(header) = UnitHeader::read(self, offset, &mut heads)
-                && header.end > offset
-            {
-                offset = header.end;
-                units.push(header);
-            }
-            units
-        })
+        self.units.get_or_init(|| self.read_units(|_, _| {}))
+    }
+
+    /// Calls `visit` with the headers of all units, by offset, and with what was read around each.
+    pub(crate) fn visit_units(&self, visit: impl FnMut(&UnitHeader, &mut Window<'_>)) {
+        let units = self.read_units(visit);
+        // Another thread may have been faster.
+        let _ = self.units.set(units);
+    }
+
+    fn read_units(&self, mut visit: impl FnMut(&UnitHeader, &mut Window<'_>)) -> Vec<UnitHeader> {
+        let (mut units, mut buffer) = (Vec::new(), Vec::new());
+        let mut heads = UnitHeader::window(&mut buffer);
+        let mut offset = 0;
+        while units.len() < MAX_UNITS
+            && offset < self.info.len()
+            && let Some(header) = UnitHeader::read(self, offset, &mut heads)
+            && header.end > offset
+        {
+            visit(&header, &mut heads);
+            offset = header.end;
+            units.push(header);
+        }
+        units
     }
 
     /// The unit that holds the entry at `offset` of `.debug_info`.

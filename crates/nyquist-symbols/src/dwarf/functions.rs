@@ -196,15 +196,16 @@ impl Scan<'_> {
         let unit = self.view.unit;
         let encoding = unit.header.encoding;
         let mut cursor = self.walk.cursor()?;
+        let attributes = unit.abbreviations.attributes(of);
         if let Some(layout) = unit.abbreviations.layout(of) {
-            let held = self.hold(of.role, &layout.pc(cursor, encoding))?;
+            let held = self.hold(of.role, &layout.pc(cursor, attributes, encoding))?;
             if !held.parts.is_empty() {
-                self.describe(&held.parts, of.role, layout.call_site(cursor, encoding));
+                self.describe(&held.parts, of.role, layout.call_site(cursor, attributes, encoding));
             }
             return Some(held);
         }
         let (mut pc, mut site) = (Pc::default(), CallSite::default());
-        for attribute in unit.abbreviations.attributes(of) {
+        for attribute in attributes {
             let value = Value::read(&mut cursor, attribute, encoding)?;
             pc.take(attribute.name, value);
             site.take(attribute.name, value);

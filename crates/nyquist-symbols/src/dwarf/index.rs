@@ -2,7 +2,7 @@
 
 use super::file::DwarfFile;
 use super::ranges::{ListBuffers, RangeLists, UnitView};
-use super::unit::{Unit, UnitHeader};
+use super::unit::Unit;
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
 use std::ops::ControlFlow;
@@ -116,12 +116,13 @@ fn read_set(
 /// The ranges that the root entries of the units outside of `listed` give.
 fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
     let mut found = Vec::new();
-    let (mut buffer, mut list_buffers) = (Vec::new(), ListBuffers::default());
-    let mut heads = UnitHeader::window(&mut buffer);
+    let mut list_buffers = ListBuffers::default();
     let mut lists = RangeLists::new(file, file, &mut list_buffers);
-    let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
-    for header in units {
-        let Some(unit) = Unit::root(file, *header, &mut heads) else { continue };
+    file.visit_units(|header, heads| {
+        if header.is_type || listed.contains(&header.offset) {
+            return;
+        }
+        let Some(unit) = Unit::root(file, *header, heads) else { return };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
         view.for_each_range(&unit.pc, &mut lists, |range| {
             if range.start >= first_code {
@@ -129,7 +130,7 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
             }
             ControlFlow::Continue(())
         });
-    }
+    });
     found
 }
 

@@ -12,7 +12,7 @@ use std::ops::{ControlFlow, Range};
 const MAX_RANGES: usize = 1 << 24;
 
 /// How much of the lists is read at once. Lists stand nearly in the order of the entries that name them.
-const AHEAD: u64 = 32 << 10;
+const AHEAD: u64 = 16 << 10;
 
 /// A unit together with the files that its parts stand in.
 #[derive(Clone, Copy, Debug)]

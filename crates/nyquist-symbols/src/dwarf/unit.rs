@@ -14,8 +14,11 @@ const MAX_HEADER: u64 = 40;
 /// The most bytes that an abbreviation's code takes.
 const MAX_LEB: u64 = 10;
 
-/// How much is read where units begin. Of units without code many are shorter than that.
-const HEADS: u64 = 4 << 10;
+/// How much is read where a unit begins.
+const HEAD: u64 = 512;
+
+/// The same where all units are read in turn. Those without code are many, and shorter than that.
+const HEADS: u64 = 8 << 10;
 
 /// The header of a unit in `.debug_info` (DWARF 5, 7.5.1).
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +139,7 @@ impl Unit {
     /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
     pub(crate) fn read_part(file: &DwarfFile, offset: u64, parts: Contributions) -> Option<Self> {
         let mut buffer = Vec::new();
-        let mut heads = UnitHeader::window(&mut buffer);
+        let mut heads = Window::new(&mut buffer, HEAD);
         let mut header = UnitHeader::read(file, offset, &mut heads)?;
         header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
         let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
@@ -148,7 +151,7 @@ impl Unit {
         let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
         let parts = Contributions::default();
         let mut buffer = Vec::new();
-        Self::read_behind(file, header, parts, &abbreviations, &mut UnitHeader::window(&mut buffer))
+        Self::read_behind(file, header, parts, &abbreviations, &mut Window::new(&mut buffer, 0))
     }
 
     /// Reads the root entry of the unit with that header, and of its abbreviations only what that takes: with the result
@@ -169,7 +172,7 @@ impl Unit {
     ) -> Option<Self> {
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
-        [512, 8 << 10, size].into_iter().find_map(|want| {
+        [HEAD, 8 << 10, size].into_iter().find_map(|want| {
             let head = heads.read(&file.info, header.offset, want.min(size))?.to_vec();
             Self::read_root(file, header, parts, abbreviations, head)
         })
