@@ -8,11 +8,11 @@ use crate::converter::{Converter, Finished};
 use crate::event::{Event, Mapping, Timestamp};
 
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
-const BATCH: usize = 64;
+const BATCH: usize = 256;
 
-/// How many batches may wait. The copies of stacks in them are memory that is read into next, which should stay in the
-/// processor's caches.
-const BATCHES_AHEAD: usize = 4;
+/// How many batches may wait: more than a round of the recording has samples. All samples of a round are let go at once, and
+/// where fewer can wait, each thread sleeps while the other works.
+const BATCHES_AHEAD: usize = 8;
 
 /// What is handed over, in order.
 pub(super) enum Step {
@@ -20,7 +20,7 @@ pub(super) enum Step {
     Push(Event),
     /// As [`Converter::advance`].
     Advance(Timestamp),
-    /// As [`Converter::note_mapping`].
+    /// As [`Converter::prepare_mapping`].
     Note(Mapping),
 }
 
@@ -38,7 +38,7 @@ impl Worker for Converter {
         match step {
             Step::Push(event) => self.push(event),
             Step::Advance(complete_before) => self.advance(complete_before),
-            Step::Note(mapping) => self.note_mapping(&mapping),
+            Step::Note(mapping) => self.prepare_mapping(&mapping),
         }
     }
 
@@ -75,6 +75,12 @@ impl<'scope> Beside<'scope> {
         self.hand_over();
         drop(self.sender);
         self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+    }
+
+    /// Hands over a step that cannot wait for others.
+    pub(super) fn add_now(&mut self, step: Step) {
+        self.batch.push(step);
+        self.hand_over();
     }
 
     fn hand_over(&mut self) {

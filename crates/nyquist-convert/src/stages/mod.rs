@@ -183,6 +183,7 @@ impl Stages {
                 }
             }
             EventKind::Lost { records } => {
+                self.tracker.lose_records();
                 self.statistics.lost += records;
                 self.builder.meta_mut().lost_samples += records;
             }

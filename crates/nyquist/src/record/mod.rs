@@ -1,5 +1,6 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
+mod ending;
 mod run;
 mod subject;
 

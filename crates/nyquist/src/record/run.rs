@@ -1,7 +1,7 @@
 //! One run of what is recorded, from its first event to its last.
 
 use super::subject::{open_backend, prepare, running_target, target_name, wanted_samples};
-use super::{launch_failure, open_failure};
+use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
@@ -85,7 +85,7 @@ impl Recorder<'_> {
         if let Some(tee) = tee {
             tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), self.printer);
         }
-        let status = command.map_or(0, |command| end_command(command, summary.reason));
+        let status = command.map_or(0, |command| self.end_command(command, summary.reason));
         self.control.enter(Phase::Saving);
         if let Some(markers) = markers {
             markers::finish(markers, &mut converter, self.printer);
@@ -151,6 +151,37 @@ impl Recorder<'_> {
             meta,
         }
     }
+
+    /// Waits for the command and gives back the exit status that it leaves to the recorder. A recording that ends
+    /// before its command ends it, but does not wait for one that does not want to.
+    fn end_command(&self, command: Running, reason: EndReason) -> u8 {
+        const GRACE: Duration = Duration::from_secs(2);
+        let signaller = command.signaller();
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || sender.send(command.wait()));
+        match reason {
+            EndReason::Exited => ended.recv().map_or(FAILED, |ended| {
+                self.tell_signal(&ended);
+                shell_code(&ended)
+            }),
+            EndReason::Stopped | EndReason::Duration => {
+                // The command has been told already where a signal ended the recording.
+                if reason == EndReason::Duration {
+                    let _ = signaller.send(EndSignal::Terminate.number());
+                }
+                let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
+                let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
+                if reason == EndReason::Duration { 0 } else { status }
+            }
+        }
+    }
+
+    fn tell_signal(&self, ended: &io::Result<Ended>) {
+        let Ok(Ended { status, .. }) = ended else { return };
+        if let Some(line) = ending::line(&target_name(self.args), *status) {
+            self.printer.say(line);
+        }
+    }
 }
 
 /// Takes over everything that is recorded, until the recording ends.
@@ -181,27 +212,6 @@ fn convert(
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(nyquist_record::linux::now()));
         recording.heed(&converter.take_copy_counts());
-    }
-}
-
-/// Waits for the command and gives back the exit status that it leaves to the recorder. A recording that ends
-/// before its command ends it, but does not wait for one that does not want to.
-fn end_command(command: Running, reason: EndReason) -> u8 {
-    const GRACE: Duration = Duration::from_secs(2);
-    let signaller = command.signaller();
-    let (sender, ended) = mpsc::channel();
-    thread::spawn(move || sender.send(command.wait()));
-    match reason {
-        EndReason::Exited => ended.recv().map_or(FAILED, |ended| shell_code(&ended)),
-        EndReason::Stopped | EndReason::Duration => {
-            // The command has been told already where a signal ended the recording.
-            if reason == EndReason::Duration {
-                let _ = signaller.send(EndSignal::Terminate.number());
-            }
-            let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
-            let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
-            if reason == EndReason::Duration { 0 } else { status }
-        }
     }
 }
 
