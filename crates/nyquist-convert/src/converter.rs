@@ -135,6 +135,12 @@ impl Converter {
         stages.builder.meta_mut().lost_samples = stages.statistics.lost;
     }
 
+    /// Takes note of when the recording ended, where that was later than its last event: of a program that sleeps there
+    /// are none.
+    pub fn note_end(&mut self, time: Timestamp) {
+        self.stages.note_end(time);
+    }
+
     /// The profile of what was converted so far. Costs a copy of it.
     pub fn snapshot(&self) -> Profile {
         self.stages.named_builder(self.stages.builder.clone()).finish()

@@ -116,7 +116,7 @@ impl Interner {
         let category = Some(self.category(mode).into());
         let frames = self.in_libs.entry((lib, address)).or_default();
         let mut new = New { builder, may_be_there: self.has_forgotten };
-        let func = new.func_of(frames).unwrap_or_else(|| {
+        let func = new.func_of(*frames).unwrap_or_else(|| {
             let name = |name: &str| new.builder.intern_string(name);
             let name = hexadecimal(address.0.into(), &mut [0; 18], name);
             new.func(Func { name, lib: Some(lib), source: None, line: None, column: None })
@@ -132,7 +132,7 @@ impl Interner {
         let mut new = New { builder, may_be_there: self.has_forgotten };
         // Names of lower addresses may be those of addresses in modules.
         let may_have_name = self.has_forgotten || u32::try_from(address.0).is_ok();
-        let func = new.func_of(frames).unwrap_or_else(|| {
+        let func = new.func_of(*frames).unwrap_or_else(|| {
             let name = hexadecimal(address.0, &mut [0; 18], |name| {
                 if may_have_name { new.builder.intern_string(name) } else { new.builder.append_string(name) }
             });
@@ -154,9 +154,9 @@ struct New<'a> {
 
 impl New<'_> {
     /// The function at an address that somebody else has run.
-    fn func_of(&self, frames: &[Option<FrameId>; 2]) -> Option<FuncId> {
-        let other = frames.iter().flatten().next()?;
-        Some(self.builder.profile().frame(*other).func)
+    fn func_of(&self, frames: [Option<FrameId>; 2]) -> Option<FuncId> {
+        let other = frames.into_iter().flatten().next()?;
+        Some(self.builder.profile().frame(other).func)
     }
 
     fn func(&mut self, func: Func) -> FuncId {

@@ -8,7 +8,7 @@ pub(crate) struct Order {
     /// Events in the order of arrival; `None` once they are given out.
     waiting: Vec<Option<Event>>,
     /// The time and the place of each of them. Sorted instead of the events, which are ten times as large.
-    order: Vec<(Timestamp, u32)>,
+    by_time: Vec<(Timestamp, u32)>,
     released: Timestamp,
     late: u64,
 }
@@ -29,13 +29,13 @@ impl Order {
     pub(crate) fn release(&mut self, complete_before: Timestamp) -> impl Iterator<Item = Event> {
         self.released = self.released.max(complete_before);
         self.waiting.retain(Option::is_some);
-        self.order.clear();
+        self.by_time.clear();
         let is_ready = |event: &Event| event.time < complete_before;
         let places = (0..).zip(self.waiting.iter().flatten()).filter(|(_, event)| is_ready(event));
-        self.order.extend(places.map(|(place, event)| (event.time, place)));
-        self.order.sort_by_key(|(time, _)| *time);
+        self.by_time.extend(places.map(|(place, event)| (event.time, place)));
+        self.by_time.sort_by_key(|(time, _)| *time);
         let waiting = &mut self.waiting;
-        self.order.iter().filter_map(|(_, place)| waiting.get_mut(*place as usize)?.take())
+        self.by_time.iter().filter_map(|(_, place)| waiting.get_mut(*place as usize)?.take())
     }
 
     /// How many events came after events that are younger had been given out. They were given out as soon as

@@ -202,8 +202,9 @@ impl Process {
     /// later, so that this holds for code that is made while the program runs.
     pub(crate) fn part_in_code<'a>(&mut self, stack: &'a [Avma], in_kernel: bool) -> &'a [Avma] {
         let Some((&ip, callers)) = stack.split_first() else { return stack };
-        // What runs is code. In the middle of `exec`, it is that of the old program.
-        self.has_unknown_code |= !self.is_in_code(ip) && !(in_kernel && self.became_another_program);
+        // What runs is code. In the middle of `exec`, it may be that of the old program.
+        let may_be_before = in_kernel && self.became_another_program;
+        self.has_unknown_code |= !may_be_before && !self.is_in_code(ip);
         if self.has_unknown_code || self.mappings.is_empty() {
             return stack;
         }

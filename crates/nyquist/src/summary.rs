@@ -15,6 +15,7 @@ use nyquist_record::linux::perf::{self, CallGraph, Coverage, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::cmp::Reverse;
 use std::path::Path;
+use std::time::Duration;
 
 /// Says in one line what is sampled, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
@@ -168,6 +169,7 @@ pub(crate) fn print(
     profile: &Profile,
     summary: &Summary,
     statistics: &Statistics,
+    used: Option<Duration>,
     saved: Option<&Path>,
 ) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
@@ -223,7 +225,14 @@ pub(crate) fn print(
             seconds(not_sampled)
         ));
     }
-    if statistics.samples == 0 {
+    if let Some(missing) = used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
+        let why = if statistics.lost > 0 {
+            "records were dropped"
+        } else {
+            "used by processes that may not be recorded (setuid), or that have left the control group"
+        };
+        printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
+    } else if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }
     let hottest = hottest(&functions, scale);
@@ -250,6 +259,14 @@ fn print_incomplete(printer: Printer, statistics: &Statistics) {
 
 /// Less time without a sample than that is not worth a line: it would be shown as 0.00 s.
 const LEAST_TOLD_NS: u64 = 5_000_000;
+
+/// What is missing of the CPU time that the command used, where that is more than the different ways to count explain: the
+/// kernel's account of a process begins before the command does.
+fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
+    const LEAST_NS: u64 = 50_000_000;
+    let missing = used_ns.saturating_sub(recorded_ns);
+    (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
+}
 
 /// How many functions a recording's summary names.
 const HOTTEST: usize = 5;
@@ -336,5 +353,18 @@ mod tests {
         let told = reasons(&view.functions().functions, Scale::of(&view));
         assert_eq!(told, ": stack copy ended, 30.0%; no unwind information, 10.0%");
         assert_eq!(reasons(&[], Scale::of(&view)), "");
+    }
+
+    #[test]
+    fn what_the_command_used_and_nobody_saw_is_missing() {
+        let check = |used: u64, recorded: u64, expected: Option<u64>| {
+            let told = missing(used * 1_000_000, recorded * 1_000_000);
+            assert_eq!(told, expected.map(|expected| expected * 1_000_000), "{recorded} of {used}");
+        };
+        check(600, 300, Some(300));
+        check(4000, 1340, Some(2660));
+        check(4000, 3700, None);
+        check(40, 0, None);
+        check(300, 310, None);
     }
 }

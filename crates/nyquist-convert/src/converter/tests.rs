@@ -194,6 +194,18 @@ fn the_last_sample_lies_before_the_end() {
 }
 
 #[test]
+fn a_recording_is_as_long_as_it_was_and_not_as_its_events_are() {
+    let end = |noted: u64| {
+        let mut converter = converter(true);
+        converter.push(at(7, sample(1, 1, None, &[0x10])));
+        converter.note_end(at(noted, sample(1, 1, None, &[])).time);
+        converter.finish().profile.meta().profiling_end
+    };
+    assert_eq!(end(7), end(1), "the last event is later");
+    assert_eq!(end(90).zip(end(7)).map(|(late, early)| late - early), Some(83 * MS));
+}
+
+#[test]
 fn return_addresses_are_looked_up_a_byte_earlier() {
     let mut converter = converter(true);
     converter.push(at(1, sample(1, 1, None, &[0x30, 0x20, 0x10])));

@@ -334,10 +334,11 @@ impl Pieces {
         self.piece = piece.freeze();
     }
 
-    /// Memory of an earlier piece of which nobody holds a part any more.
+    /// Memory of an earlier piece of which nobody holds a part any more: the latest one, so that no more memory is used in turn
+    /// than it takes.
     fn unused(&mut self) -> Option<BytesMut> {
-        let place = self.used.iter().position(Bytes::is_unique)?;
-        self.used.swap_remove(place).try_into_mut().ok()
+        let place = self.used.iter().rposition(Bytes::is_unique)?;
+        self.used.remove(place).try_into_mut().ok()
     }
 }
 

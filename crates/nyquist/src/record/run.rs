@@ -9,6 +9,7 @@ use crate::output::Owner;
 use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, summary};
+use nyquist_convert::event::Timestamp;
 use nyquist_convert::{Converter, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
@@ -40,6 +41,8 @@ pub(super) struct Run {
     pub(super) summary: Summary,
     /// The command's exit status.
     pub(super) status: u8,
+    /// The CPU time that the command used, with that of its children, by the kernel's account, where it has ended.
+    pub(super) used: Option<Duration>,
 }
 
 /// What is about to be recorded.
@@ -73,6 +76,7 @@ impl Recorder<'_> {
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording)).transpose()?;
+        let began = nyquist_record::linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         if is_first {
             summary::print_outcome(self.printer, &outcome);
@@ -82,15 +86,18 @@ impl Recorder<'_> {
         self.control.enter(Phase::Recording { stop, command: signaller, interrupts: 0 });
         convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
         let summary = recording.finish();
+        if let Some(end) = self.end_of(summary.reason, began, duration) {
+            converter.note_end(end);
+        }
         if let Some(tee) = tee {
             tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), self.printer);
         }
-        let status = command.map_or(0, |command| self.end_command(command, summary.reason));
+        let (status, used) = command.map_or((0, None), |command| self.end_command(command, summary.reason));
         self.control.enter(Phase::Saving);
         if let Some(markers) = markers {
             markers::finish(markers, &mut converter, self.printer);
         }
-        Ok(Run { converter, summary, status })
+        Ok(Run { converter, summary, status, used })
     }
 
     fn subject(&self, running: Option<Target>, markers: Option<&Markers>) -> Result<Subject, Failure> {
@@ -152,17 +159,28 @@ impl Recorder<'_> {
         }
     }
 
-    /// Waits for the command and gives back the exit status that it leaves to the recorder. A recording that ends
-    /// before its command ends it, but does not wait for one that does not want to.
-    fn end_command(&self, command: Running, reason: EndReason) -> u8 {
+    /// When a run ended that has not ended with what was recorded: a program that sleeps has no last event then.
+    fn end_of(&self, reason: EndReason, began: Timestamp, duration: Option<Duration>) -> Option<Timestamp> {
+        match reason {
+            EndReason::Exited => None,
+            EndReason::Stopped => self.control.asked_to_end(),
+            EndReason::Duration => {
+                duration.map(|duration| Timestamp(began.0.saturating_add(duration.as_nanos() as u64)))
+            }
+        }
+    }
+
+    /// Waits for the command and gives back the exit status that it leaves to the recorder, and what it used if it has ended
+    /// by itself. A recording that ends before its command ends it, but does not wait for one that does not want to.
+    fn end_command(&self, command: Running, reason: EndReason) -> (u8, Option<Duration>) {
         const GRACE: Duration = Duration::from_secs(2);
         let signaller = command.signaller();
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(command.wait()));
         match reason {
-            EndReason::Exited => ended.recv().map_or(FAILED, |ended| {
+            EndReason::Exited => ended.recv().map_or((FAILED, None), |ended| {
                 self.tell_signal(&ended);
-                shell_code(&ended)
+                (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
             }),
             EndReason::Stopped | EndReason::Duration => {
                 // The command has been told already where a signal ended the recording.
@@ -171,7 +189,7 @@ impl Recorder<'_> {
                 }
                 let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
                 let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
-                if reason == EndReason::Duration { 0 } else { status }
+                (if reason == EndReason::Duration { 0 } else { status }, None)
             }
         }
     }
