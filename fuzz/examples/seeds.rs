@@ -182,14 +182,19 @@ fn write_object_seeds(files: &[Vec<u8>]) -> io::Result<()> {
     let go = SECTIONS.iter().position(|name| *name == ".gopclntab").unwrap_or_default() as u8;
     // sub rsp, 24; mov [rsp + 16], rbp; lea rbp, [rsp + 16]; call rax; then the same again.
     let code = b"H\x83\xec\x18H\x89l$\x10H\x8dl$\x10\xff\xd0".repeat(5);
-    let go = elf_image::encode(&[(0, code), (go, go_table())]);
-    write("unwind_sections", files.len(), &[&[0], go.as_slice()].concat())?;
+    let program = elf_image::encode(&[(0, code), (go, go_table(1))]);
+    write("unwind_sections", files.len(), &[&[0, 0], program.as_slice()].concat())?;
+    // str x30, [sp, -48]!; stur x29, [sp, -8]; mov sp, x3; blr x3; then the same again, for 64-bit ARM.
+    let code =
+        [0xf81d_0ffe_u32, 0xf81f_83fd, 0x9100_007f, 0xd63f_0060].map(u32::to_le_bytes).concat().repeat(20);
+    let program = elf_image::encode(&[(0, code), (go, go_table(4))]);
+    write("unwind_sections", files.len() + 1, &[&[1, 0], program.as_slice()].concat())?;
     for (number, file) in files.iter().enumerate() {
         for target in ["elf", "unwind_file", "symbols_file"] {
             write(target, number, file)?;
         }
         let unwinding = sections(file, |name| matches!(name, ".text" | ".eh_frame" | ".debug_frame"));
-        write("unwind_sections", number, &[&[0], elf_image::encode(&unwinding).as_slice()].concat())?;
+        write("unwind_sections", number, &[&[0, 0], elf_image::encode(&unwinding).as_slice()].concat())?;
         let symbols = sections(file, |name| !matches!(name, ".eh_frame" | ".debug_frame"));
         write("symbols_sections", number, &elf_image::encode(&symbols))?;
     }
@@ -204,8 +209,8 @@ fn sections(file: &[u8], wanted: impl Fn(&str) -> bool) -> Vec<elf_image::Sectio
 }
 
 /// A table of Go's of two functions, one of which is the outermost.
-fn go_table() -> Vec<u8> {
-    let mut table = [0xffff_fff1_u32, 0x0801_0000].map(u32::to_le_bytes).concat();
+fn go_table(quantum: u8) -> Vec<u8> {
+    let mut table = [0xffff_fff1_u32, 0x0800_0000 | u32::from(quantum) << 16].map(u32::to_le_bytes).concat();
     table.extend([2, 0, TEXT, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
     table.extend([2, 4, 48, 20, 47, 24, 0, 2, 9, 0, 0, 0, 0, 0, 0, 0]);
     table.extend([0_u32, 20, 0x30, 64, 0x50].map(u32::to_le_bytes).concat());

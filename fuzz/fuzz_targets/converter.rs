@@ -199,9 +199,10 @@ fn sample(input: &mut Unstructured<'_>) -> Result<Sample> {
         cpu_time_ns: if input.arbitrary()? { Some(len(input)?) } else { None },
         counts_anew: false,
         kernel_stack: addresses(input)?,
-        user: match input.int_in_range(0..=2)? {
+        user: match input.int_in_range(0..=3)? {
             0 => UserStack::None,
             1 => UserStack::Walked(addresses(input)?),
+            2 => UserStack::FramePointers(addresses(input)?),
             _ => copied(input)?,
         },
     })

@@ -1,4 +1,4 @@
-//! Compiling arbitrary `.eh_frame` and `.debug_frame` sections, and walking a stack by them.
+//! Compiling arbitrary `.eh_frame`, `.debug_frame` and `.gopclntab` sections for either architecture, and walking a stack by them.
 #![no_main]
 
 use std::sync::Arc;
@@ -9,14 +9,20 @@ use nyquist_fuzz::{elf_image, walk};
 use nyquist_object::Elf;
 use nyquist_unwind::Module;
 
+const EM_AARCH64: u16 = 183;
+
 fuzz_target!(|bytes: &[u8]| {
     let _ = compile_and_walk(&mut Unstructured::new(bytes));
 });
 
 fn compile_and_walk(input: &mut Unstructured<'_>) -> Result<()> {
+    let is_arm = input.arbitrary()?;
     let walk_len = usize::from(input.arbitrary::<u8>()?).min(input.len());
     let walk_bytes = input.bytes(walk_len)?;
-    let image = elf_image::build(&elf_image::decode(input)?);
+    let mut image = elf_image::build(&elf_image::decode(input)?);
+    if is_arm {
+        image[18..20].copy_from_slice(&EM_AARCH64.to_le_bytes());
+    }
     let elf = Elf::open(image.as_slice()).expect("a well-formed file");
     if let Ok(module) = Module::from_elf(&elf) {
         walk::walk(

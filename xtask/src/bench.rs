@@ -15,6 +15,7 @@ mod roots;
 mod samples;
 mod spread;
 mod tracing;
+mod unwind;
 
 use anyhow::Result;
 
@@ -39,6 +40,8 @@ enum Subject {
     PerfData(perf_data::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
+    /// Instructions of a warm frame and of compiling a large library's tables
+    Unwind(unwind::Options),
 }
 
 /// Measures; says whether it could.
@@ -50,5 +53,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::PerfData(options) => perf_data::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
+        Subject::Unwind(options) => unwind::run(options).map(|()| true),
     }
 }

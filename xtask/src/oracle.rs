@@ -1,6 +1,8 @@
 //! The step `oracle`: recordings of the installed perf, record by record as linux-perf-data reads them; and the unwind information of files
-//! for Windows and macOS, instruction by instruction as framehop and LLVM read it.
+//! for Windows and macOS, instruction by instruction as framehop and LLVM read it; and the stacks of a Go program for 64-bit ARM, as gdb sees them
+//! in an emulator.
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -24,10 +26,10 @@ const MODES: &[(&str, &[&str])] = &[
 const RATE: &str = "4999";
 const PASSES: &str = "6000";
 
-/// Runs both; where what one needs is missing it is skipped.
+/// Runs all; where what one needs is missing it is skipped.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
-    let unwinders = unwinders(tally)?;
-    Ok(perf_data(tally)? && unwinders)
+    let (unwinders, go) = (unwinders(tally)?, go_on_arm(tally)?);
+    Ok(perf_data(tally)? && unwinders && go)
 }
 
 /// Compares the readers on recordings that are made here. Skipped where perf is missing or records nothing, or the crates of
@@ -194,6 +196,59 @@ fn record(folder: &Path, program: &Path, name: &str, mode: &[&str]) -> Option<Pa
     command.args(["record", "-q", "-F", RATE]).args(mode).arg("-o").arg(&path).arg("--");
     command.arg(program).args([PASSES, "2"]);
     succeeds_quietly(&mut command).then_some(path)
+}
+
+/// Functions of the Go program: the name, and which of its calls the samples begin at.
+const GO_FUNCTIONS: &[(&str, &str)] =
+    &[("main.recurses", "20000"), ("main.sorts", "1"), ("main.allocates", "500")];
+
+/// Compares stacks of a Go program for 64-bit ARM with gdb's, at arbitrary instructions. Skipped where there is no Go, emulator or gdb for it.
+fn go_on_arm(tally: &mut Tally) -> Result<bool> {
+    let Some(workspace) = fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
+    let folder = folder()?;
+    let program = folder.join("routines-arm");
+    let mut compile = Command::new("go");
+    compile.args(["build", "-o"]).arg(&program).arg(crate::root().join("workloads/routines.go"));
+    let has = |name: &str| succeeds_quietly(Command::new(name).arg("--version"));
+    let has_tools = has("qemu-aarch64-static") && has("gdb-multiarch");
+    if !has_tools || !succeeds_quietly(compile.envs([("GOARCH", "arm64"), ("GO111MODULE", "off")])) {
+        tally.skip("oracle", "no Go, emulator or gdb for 64-bit ARM is installed here");
+        return Ok(true);
+    }
+    build(&workspace, &["check-gdb"])?;
+    let mut check = Command::new(workspace.join("target/release/check-gdb"));
+    for (function, from) in GO_FUNCTIONS {
+        let samples = folder.join(format!("{function}.samples"));
+        sample_in_emulator(&workspace, &program, (function, from), &samples)?;
+        check.arg(samples);
+    }
+    succeeds(check)
+}
+
+/// Has gdb write samples of a program from a call of a function on.
+fn sample_in_emulator(
+    workspace: &Path,
+    program: &Path,
+    (function, from): (&str, &str),
+    samples: &Path,
+) -> Result<()> {
+    // Freed before the emulator takes it.
+    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port().to_string();
+    let mut emulator = Command::new("qemu-aarch64-static");
+    emulator.args(["-g", &port]).arg(program).arg("100000");
+    // One goroutine runs, and nothing takes its thread from it.
+    emulator.envs([("GOMAXPROCS", "1"), ("GOGC", "off"), ("GODEBUG", "asyncpreemptoff=1")]);
+    let mut emulator = emulator.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut gdb = Command::new("timeout");
+    gdb.args(["-k", "2", "300", "gdb-multiarch", "-batch", "-x"]).arg(workspace.join("gdb-samples.py"));
+    gdb.arg(program).env("OUT", samples);
+    gdb.envs([("REMOTE", port.as_str()), ("FUNCTION", function), ("FROM", from)]);
+    let sampled = succeeds_quietly(gdb.envs([("SAMPLES", "400"), ("STRIDE", "37")]));
+    // It may have ended with gdb.
+    let _ = emulator.kill();
+    emulator.wait()?;
+    ensure!(sampled, "gdb wrote no samples of {function}");
+    Ok(())
 }
 
 fn succeeds_quietly(command: &mut Command) -> bool {

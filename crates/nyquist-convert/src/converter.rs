@@ -97,15 +97,19 @@ impl Converter {
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
-            self.note_mapping(mapping);
+            self.stages.note_mapping(mapping);
         }
         self.stages.program_arguments.note(&event);
         self.order.push(event);
     }
 
-    /// Opens the file of a mapping whose event comes later.
-    pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
+    /// Opens the file of a mapping whose event comes later, and compiles its unwind information, which another thread is about
+    /// to need.
+    pub(crate) fn prepare_mapping(&mut self, mapping: &Mapping) {
         self.stages.note_mapping(mapping);
+        if mapping.pid.is_some() {
+            self.stages.modules.prepare(mapping);
+        }
     }
 
     /// A store of modules that shares with the converter's own what is opened.
@@ -129,6 +133,12 @@ impl Converter {
         let stages = &mut self.stages;
         stages.statistics.lost = stages.statistics.lost.max(records);
         stages.builder.meta_mut().lost_samples = stages.statistics.lost;
+    }
+
+    /// Takes note of when the recording ended, where that was later than its last event: of a program that sleeps there
+    /// are none.
+    pub fn note_end(&mut self, time: Timestamp) {
+        self.stages.note_end(time);
     }
 
     /// The profile of what was converted so far. Costs a copy of it.

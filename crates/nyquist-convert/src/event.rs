@@ -258,6 +258,9 @@ pub enum UserStack {
     None,
     /// Walked by the source: the instruction pointer, then return addresses.
     Walked(Vec<Avma>),
+    /// The same by frame pointers, which lead anywhere from code that uses the register for something else: what follows the
+    /// first address outside of code is no part of the stack.
+    FramePointers(Vec<Avma>),
     /// It cannot be looked into: what it is called.
     Named(&'static str),
     /// The registers at the entry to the kernel, and a copy of the stack's innermost bytes.

@@ -4,7 +4,9 @@ use crate::mappings::Range;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::stages::Truncation;
 use nyquist_object::{Avma, RelativeAddress};
-use nyquist_profile::{CategoryColor, CategoryId, Frame, FrameId, Func, LibId, ProfileBuilder, well_known};
+use nyquist_profile::{
+    CategoryColor, CategoryId, Frame, FrameId, Func, FuncId, LibId, ProfileBuilder, well_known,
+};
 use rustc_hash::FxHashMap;
 
 /// Whose code a frame is.
@@ -17,9 +19,9 @@ pub(crate) enum Mode {
 /// Makes each frame once.
 #[derive(Debug)]
 pub(crate) struct Interner {
-    /// The frames in modules, by relative addresses.
-    in_modules: FxHashMap<(ModuleIndex, RelativeAddress, Mode), FrameId>,
-    /// The frames that are in no module, a user's and the kernel's.
+    /// The frames in libs, a user's and the kernel's. Modules that nobody can tell apart are one lib.
+    in_libs: FxHashMap<(LibId, RelativeAddress), [Option<FrameId>; 2]>,
+    /// The frames that are in no module, the same.
     elsewhere: FxHashMap<Avma, [Option<FrameId>; 2]>,
     /// Whether the profile may have frames of addresses that were forgotten.
     has_forgotten: bool,
@@ -34,7 +36,7 @@ impl Interner {
     /// Adds the categories to the profile.
     pub(crate) fn new(builder: &mut ProfileBuilder) -> Self {
         Self {
-            in_modules: FxHashMap::default(),
+            in_libs: FxHashMap::default(),
             elsewhere: FxHashMap::default(),
             has_forgotten: false,
             truncated: FxHashMap::default(),
@@ -46,7 +48,7 @@ impl Interner {
 
     /// Forgets all frames: the profile's tables were made anew.
     pub(crate) fn forget_frames(&mut self) {
-        self.in_modules.clear();
+        self.in_libs.clear();
         self.elsewhere.clear();
         self.has_forgotten = true;
         self.truncated.clear();
@@ -77,10 +79,14 @@ impl Interner {
         let in_module =
             in_module.and_then(|(module, base)| Some((module, RelativeAddress::from_avma(address, base)?)));
         match in_module {
-            Some(place) => match self.in_modules.get(&(place.0, place.1, mode)) {
-                Some(frame) => *frame,
-                None => self.add_in_module(builder, modules, place, mode),
-            },
+            Some((module, address)) => {
+                let new_lib = || builder.add_lib(modules.get(module).lib());
+                let place = (*self.libs.entry(module).or_insert_with(new_lib), address);
+                match self.in_libs.get(&place).and_then(|frames| frames[mode as usize]) {
+                    Some(frame) => frame,
+                    None => self.add_in_lib(builder, place, mode),
+                }
+            }
             None => match self.elsewhere.get(&address).and_then(|frames| frames[mode as usize]) {
                 Some(frame) => frame,
                 None => self.add_elsewhere(builder, address, mode),
@@ -101,43 +107,64 @@ impl Interner {
         builder.intern_label_frame(name, Some(self.category(Mode::User)))
     }
 
-    fn add_in_module(
+    fn add_in_lib(
         &mut self,
         builder: &mut ProfileBuilder,
-        modules: &ModuleStore,
-        (module, address): (ModuleIndex, RelativeAddress),
+        (lib, address): (LibId, RelativeAddress),
         mode: Mode,
     ) -> FrameId {
-        let lib = *self.libs.entry(module).or_insert_with(|| builder.add_lib(modules.get(module).lib()));
-        let name = hexadecimal(address.0.into(), &mut [0; 18], |name| builder.intern_string(name));
-        let func = builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
         let category = Some(self.category(mode).into());
-        let frame = Frame { address: Some(address.0), category, ..Frame::label(func) };
-        let frame = builder.intern_frame(frame);
-        self.in_modules.insert((module, address, mode), frame);
+        let frames = self.in_libs.entry((lib, address)).or_default();
+        let mut new = New { builder, may_be_there: self.has_forgotten };
+        let func = new.func_of(*frames).unwrap_or_else(|| {
+            let name = |name: &str| new.builder.intern_string(name);
+            let name = hexadecimal(address.0.into(), &mut [0; 18], name);
+            new.func(Func { name, lib: Some(lib), source: None, line: None, column: None })
+        });
+        let frame = new.frame(Frame { address: Some(address.0), category, ..Frame::label(func) });
+        frames[mode as usize] = Some(frame);
         frame
     }
 
-    /// Where walks go astray, nearly every address is a new one: nothing is searched for that is known not to be there.
     fn add_elsewhere(&mut self, builder: &mut ProfileBuilder, address: Avma, mode: Mode) -> FrameId {
         let category = Some(self.category(mode).into());
         let frames = self.elsewhere.entry(address).or_default();
-        let other = frames.iter().flatten().next().map(|other| builder.profile().frame(*other).func);
+        let mut new = New { builder, may_be_there: self.has_forgotten };
         // Names of lower addresses may be those of addresses in modules.
         let may_have_name = self.has_forgotten || u32::try_from(address.0).is_ok();
-        let new_func = || {
+        let func = new.func_of(*frames).unwrap_or_else(|| {
             let name = hexadecimal(address.0, &mut [0; 18], |name| {
-                if may_have_name { builder.intern_string(name) } else { builder.append_string(name) }
+                if may_have_name { new.builder.intern_string(name) } else { new.builder.append_string(name) }
             });
-            let func = Func { name, lib: None, source: None, line: None, column: None };
-            if self.has_forgotten { builder.intern_func(func) } else { builder.append_func(func) }
-        };
-        let func = other.unwrap_or_else(new_func);
-        let frame = Frame { category, ..Frame::label(func) };
-        let frame =
-            if self.has_forgotten { builder.intern_frame(frame) } else { builder.append_frame(frame) };
+            new.func(Func { name, lib: None, source: None, line: None, column: None })
+        });
+        let frame = new.frame(Frame { category, ..Frame::label(func) });
         frames[mode as usize] = Some(frame);
         frame
+    }
+}
+
+/// Adds what nobody had yet: nothing is searched for that is known not to be there. Of large programs, and where walks go astray,
+/// most addresses are new ones.
+struct New<'a> {
+    builder: &'a mut ProfileBuilder,
+    /// Whether the profile may have it all the same.
+    may_be_there: bool,
+}
+
+impl New<'_> {
+    /// The function at an address that somebody else has run.
+    fn func_of(&self, frames: [Option<FrameId>; 2]) -> Option<FuncId> {
+        let other = frames.into_iter().flatten().next()?;
+        Some(self.builder.profile().frame(other).func)
+    }
+
+    fn func(&mut self, func: Func) -> FuncId {
+        if self.may_be_there { self.builder.intern_func(func) } else { self.builder.append_func(func) }
+    }
+
+    fn frame(&mut self, frame: Frame) -> FrameId {
+        if self.may_be_there { self.builder.intern_frame(frame) } else { self.builder.append_frame(frame) }
     }
 }
 

@@ -40,6 +40,11 @@ impl Mappings {
         self.replace(start, end, None);
     }
 
+    /// Whether nothing is mapped.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// The range that holds an address. O(log n).
     pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
         let after = self.ranges.partition_point(|range| range.start <= address);

@@ -149,6 +149,13 @@ impl ModuleStore {
         self.files.knows_processes()
     }
 
+    /// Compiles the unwind information of what is mapped, for all stores that share it.
+    pub(crate) fn prepare(&mut self, mapping: &Mapping) {
+        if let Some(index) = self.of_mapping(mapping) {
+            self.get(index).unwind();
+        }
+    }
+
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {

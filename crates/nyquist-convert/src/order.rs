@@ -5,8 +5,10 @@ use crate::event::{Event, Timestamp};
 /// Holds events back until nothing older can come any more.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// Runs of events, each nearly sorted, in the order of arrival.
-    waiting: Vec<Event>,
+    /// Events in the order of arrival; `None` once they are given out.
+    waiting: Vec<Option<Event>>,
+    /// The time and the place of each of them. Sorted instead of the events, which are ten times as large.
+    by_time: Vec<(Timestamp, u32)>,
     released: Timestamp,
     late: u64,
 }
@@ -17,7 +19,7 @@ impl Order {
         if event.time < self.released {
             self.late += 1;
         }
-        self.waiting.push(event);
+        self.waiting.push(Some(event));
     }
 
     /// Gives out, by time, all events older than `complete_before`: the caller knows that it has pushed every
@@ -25,10 +27,15 @@ impl Order {
     ///
     /// Sorting what waits costs O(n log n) at worst, and O(n) for the few sorted runs that rings deliver.
     pub(crate) fn release(&mut self, complete_before: Timestamp) -> impl Iterator<Item = Event> {
-        self.waiting.sort_by_key(|event| event.time);
-        let ready = self.waiting.partition_point(|event| event.time < complete_before);
         self.released = self.released.max(complete_before);
-        self.waiting.drain(..ready)
+        self.waiting.retain(Option::is_some);
+        self.by_time.clear();
+        let is_ready = |event: &Event| event.time < complete_before;
+        let places = (0..).zip(self.waiting.iter().flatten()).filter(|(_, event)| is_ready(event));
+        self.by_time.extend(places.map(|(place, event)| (event.time, place)));
+        self.by_time.sort_by_key(|(time, _)| *time);
+        let waiting = &mut self.waiting;
+        self.by_time.iter().filter_map(|(_, place)| waiting.get_mut(*place as usize)?.take())
     }
 
     /// How many events came after events that are younger had been given out. They were given out as soon as

@@ -204,9 +204,9 @@ impl PerfEvents {
         (chain, ip): (Words<'_>, Option<Avma>),
         piece: &Bytes,
     ) -> UserStack {
-        let mut walked = part_of_chain(chain, context::USER);
+        let mut chain = part_of_chain(chain, context::USER);
         let copy = sample.user_stack;
-        if (copy.is_some() || walked.is_empty())
+        if (copy.is_some() || chain.is_empty())
             && let Some(registers) = sample.user_registers.and_then(|registers| self.registers(&registers))
         {
             return UserStack::Copied {
@@ -216,12 +216,15 @@ impl PerfEvents {
             };
         }
         if let Some(branches) = sample.branches.as_ref().filter(|_| self.format.has_branch_call_stack()) {
-            walked = branch_call_stack(branches, walked.first().copied().or(ip));
+            let walked = branch_call_stack(branches, chain.first().copied().or(ip));
+            if !walked.is_empty() {
+                return UserStack::Walked(walked);
+            }
         }
-        if walked.is_empty() {
-            walked.extend(ip);
+        if chain.is_empty() {
+            chain.extend(ip);
         }
-        if walked.is_empty() { UserStack::None } else { UserStack::Walked(walked) }
+        if chain.is_empty() { UserStack::None } else { UserStack::FramePointers(chain) }
     }
 
     fn registers(&self, registers: &nyquist_perf::Registers<'_>) -> Option<Registers> {
@@ -458,7 +461,7 @@ mod tests {
         assert!(sample.in_kernel);
         assert_eq!((sample.pid, sample.tid, sample.period_ns), (Pid(11), Tid(12), 50));
         assert_eq!(sample.kernel_stack, [Avma(0xf1), Avma(0xf2)]);
-        assert_eq!(sample.user, UserStack::Walked(vec![Avma(0x11)]));
+        assert_eq!(sample.user, UserStack::FramePointers(vec![Avma(0x11)]));
     }
 
     #[test]

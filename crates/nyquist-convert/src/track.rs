@@ -45,6 +45,8 @@ pub(crate) struct Process {
     became_another_program: bool,
     /// Whether the name still is the one that the kernel cut to 15 bytes.
     name_may_be_cut: bool,
+    /// Whether something may be mapped that was not heard of.
+    has_unknown_code: bool,
     /// Whether it is one of the processes that were asked for, or was born from one.
     pub(crate) in_family: bool,
 }
@@ -134,6 +136,7 @@ impl Process {
             unprepared: Vec::new(),
             became_another_program: false,
             name_may_be_cut: false,
+            has_unknown_code: false,
             in_family: false,
         }
     }
@@ -192,6 +195,34 @@ impl Process {
         }
         self.jit.map_unwindable(dumps, &mut self.space);
         &self.space
+    }
+
+    /// The part of a walk by frame pointers, innermost first, that is in code: an address that is not, no call has left on the
+    /// stack. All of it where not all code is known. The kernel tells of all executable memory, also of what becomes executable
+    /// later, so that this holds for code that is made while the program runs.
+    pub(crate) fn part_in_code<'a>(&mut self, stack: &'a [Avma], in_kernel: bool) -> &'a [Avma] {
+        let Some((&ip, callers)) = stack.split_first() else { return stack };
+        // What runs is code. In the middle of `exec`, it may be that of the old program.
+        let may_be_before = in_kernel && self.became_another_program;
+        self.has_unknown_code |= !may_be_before && !self.is_in_code(ip);
+        if self.has_unknown_code || self.mappings.is_empty() {
+            return stack;
+        }
+        let mut last = None;
+        let mut is_in_code = |address: &Avma| {
+            let call = Avma(address.0.wrapping_sub(1));
+            last = last.filter(|range: &&Range| range.contains(call)).or_else(|| self.find(call));
+            last.is_some() || self.is_in_code(*address)
+        };
+        let in_code = callers.iter().take_while(|address| is_in_code(address)).count();
+        &stack[..=in_code]
+    }
+
+    /// Whether an address is in executable memory that is known. Nobody tells of the page at a fixed address in which old programs
+    /// call the kernel (`VSYSCALL_ADDR` in `arch/x86/include/uapi/asm/vsyscall.h`).
+    fn is_in_code(&self, address: Avma) -> bool {
+        const VSYSCALLS: std::ops::Range<u64> = 0xffff_ffff_ff60_0000..0xffff_ffff_ff60_1000;
+        self.find(address).is_some() || VSYSCALLS.contains(&address.0)
     }
 
     /// What is mapped, as it is now.
@@ -281,6 +312,11 @@ impl Tracker {
         }
     }
 
+    /// Records were lost: some of them may have told of mappings.
+    pub(crate) fn lose_records(&mut self) {
+        self.processes.values_mut().for_each(|process| process.has_unknown_code = true);
+    }
+
     /// A thread was born. Gives back the process of the same number that lived before, where this one is new.
     pub(crate) fn fork(&mut self, pid: Pid, tid: Tid, parent: (Pid, Tid), now: Timestamp) -> Option<Process> {
         let (parent_pid, parent_tid) = parent;
@@ -297,6 +333,7 @@ impl Tracker {
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
         child.jit = parent.jit.for_child();
+        child.has_unknown_code = parent.has_unknown_code;
         child.in_family = parent.in_family;
         child.add_thread(tid, &parent.name, now);
         self.processes.insert(pid, child)
@@ -313,6 +350,7 @@ impl Tracker {
             process.unprepared.clear();
             process.jit = ProcessJit::default();
             process.became_another_program = true;
+            process.has_unknown_code = false;
             process.name_may_be_cut = name.len() >= MAX_COMM;
         }
         if tid.0 == pid.0 {

@@ -214,7 +214,7 @@ impl Importer {
         self.builder.meta_mut().interval = interval;
         let threads: Vec<_> = (0..self.durations.len()).map(ThreadIndex::from_index).collect();
         let zero = threads.iter().filter_map(|&thread| first_time(&self.builder, thread)).min().unwrap_or(0);
-        let mut end = 0;
+        let mut end = self.builder.profile().meta().profiling_end.unwrap_or(0);
         for (&index, durations) in threads.iter().zip(&self.durations) {
             let thread = self.builder.thread_mut(index);
             for (sample, duration) in thread.samples.iter_mut().zip(durations) {

@@ -18,6 +18,8 @@ struct FileIn {
     #[serde(default)]
     start_time: f64,
     #[serde(default)]
+    end_time: f64,
+    #[serde(default)]
     samples: Vec<u64>,
     #[serde(default)]
     time_deltas: Vec<f64>,
@@ -53,8 +55,8 @@ pub(crate) struct CallFrame {
     pub column_number: Option<f64>,
 }
 
-/// Reads a CPU profile. Each sample counts one; the sampling interval is the median time between two. Samples of `(idle)`
-/// are waiting.
+/// Reads a CPU profile. Each sample stands for the time until the next one, as in `DevTools`, for V8's clock is uneven; the
+/// last one for the time until the end. Samples of `(idle)` are waiting.
 ///
 /// # Errors
 /// If it is no such JSON, or its nodes are no tree.
@@ -68,8 +70,8 @@ pub fn read(bytes: &[u8]) -> Result<Imported, ReadError> {
     tree.add(&mut importer, &file.nodes);
     let mut samples = Samples::new(thread, nanoseconds(file.start_time, 1000.0));
     samples.add(&file.samples, &file.time_deltas);
-    let interval = samples.interval();
-    let unknown = samples.add_to(&mut importer, &tree, interval);
+    samples.end_at(nanoseconds(file.end_time, 1000.0));
+    let unknown = samples.add_to(&mut importer, &tree);
     importer.note_left_out(unknown, "samples of nodes that are not in the tree");
     Ok(importer.finish(None))
 }
@@ -145,12 +147,14 @@ pub(crate) struct Samples {
     clock: u64,
     /// When, and which node.
     taken: Vec<(u64, u64)>,
+    /// When the last one ended, or 0 where that is not known.
+    end: u64,
 }
 
 impl Samples {
     /// Of a recording that began at `start` ns.
     pub(crate) fn new(thread: ThreadIndex, start: u64) -> Self {
-        Self { thread, clock: start, taken: Vec::new() }
+        Self { thread, clock: start, taken: Vec::new(), end: 0 }
     }
 
     /// Adds nodes that were sampled, each so many µs after the one before. V8's times sometimes go backwards.
@@ -165,28 +169,35 @@ impl Samples {
         }
     }
 
-    /// The median time between two samples.
-    pub(crate) fn interval(&mut self) -> u64 {
-        self.taken.sort_by_key(|&(time, _)| time);
-        let mut times: Vec<u64> =
-            self.taken.windows(2).map(|pair| pair[1].0 - pair[0].0).filter(|&time| time > 0).collect();
-        let middle = times.len() / 2;
-        if times.is_empty() { MILLISECOND } else { *times.select_nth_unstable(middle).1 }
+    /// Notes when the recording ended, in ns.
+    pub(crate) fn end_at(&mut self, end: u64) {
+        self.end = end;
     }
 
     /// Adds the samples to the profile; gives the number of those whose node is not known.
-    pub(crate) fn add_to(&self, importer: &mut Importer, tree: &Tree, interval: u64) -> u64 {
+    pub(crate) fn add_to(mut self, importer: &mut Importer, tree: &Tree) -> u64 {
+        self.taken.sort_by_key(|&(time, _)| time);
         let mut unknown = 0;
-        for (time, node) in &self.taken {
-            match tree.stacks.get(node) {
+        let nexts = self.taken.iter().skip(1).map(|&(time, _)| time).chain([self.end_of_last()]);
+        for (&(time, node), next) in self.taken.iter().zip(nexts) {
+            match tree.stacks.get(&node) {
                 Some(node) if node.is_idle => {
-                    importer.off_cpu_sample(self.thread, *time, node.stack, interval);
+                    importer.off_cpu_sample(self.thread, time, node.stack, next - time);
                 }
-                Some(node) => importer.sample(self.thread, *time, node.stack, interval),
+                Some(node) => importer.sample(self.thread, time, node.stack, next - time),
                 None => unknown += 1,
             }
         }
         unknown
+    }
+
+    /// When the last sample ends: with the recording, or, where its end is not known, as late after it as the sample
+    /// before it ended.
+    fn end_of_last(&self) -> u64 {
+        let mut backwards = self.taken.iter().rev().map(|&(time, _)| time);
+        let Some(last) = backwards.next().filter(|&last| last >= self.end) else { return self.end };
+        let step = backwards.next().map_or(MILLISECOND, |before| last - before);
+        last.saturating_add(step)
     }
 }
 
@@ -205,12 +216,25 @@ mod tests {
     #[test]
     fn nodes_become_stacks_and_idling_waiting() {
         let read = read(FILE.as_bytes()).unwrap();
-        assert_eq!(stacks_of(&read.profile), ["run 1", "run;(anonymous) 2"]);
+        assert_eq!(stacks_of(&read.profile), ["run 200", "run;(anonymous) 398"]);
         assert_eq!(waits_of(&read.profile), ["(idle) 1"]);
-        assert_eq!(read.profile.meta().interval, 995_000);
+        assert_eq!(read.profile.meta().interval, 5_000);
         assert_eq!(read.notes.len(), 1);
         let anonymous = read.profile.frames().iter().find(|frame| frame.line == Some(7)).unwrap();
         assert_eq!((anonymous.column, read.profile.func_name(anonymous.func)), (Some(3), "(anonymous)"));
+    }
+
+    #[test]
+    fn samples_stand_for_the_time_until_the_next() {
+        let check = |end: u32, expected: &[&str]| {
+            let text = format!(
+                r#"{{"nodes":[{{"id":1,"callFrame":{{"functionName":"a"}}}},{{"id":2,"callFrame":{{"functionName":"b"}}}}],
+                "startTime":50,"endTime":{end},"samples":[1,2,1],"timeDeltas":[50,200,500]}}"#
+            );
+            assert_eq!(stacks_of(&read(text.as_bytes()).unwrap().profile), expected);
+        };
+        check(900, &["a 3", "b 5"]);
+        check(0, &["a 7", "b 5"]);
     }
 
     #[test]

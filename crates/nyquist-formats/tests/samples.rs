@@ -54,10 +54,10 @@ fn perf_script_is_read() {
 fn a_cpu_profile_of_node_is_read() {
     let profile = imported(NODE, "node.cpuprofile", Format::V8CpuProfile);
     let weights = self_weights(&profile);
-    assert_eq!((weights["leaf"], weights["(garbage collector)"]), (351, 61));
+    assert_eq!(profile.meta().interval, 1000, "V8 tells times in microseconds");
+    // The sums of the times between the file's samples, as DevTools shows them.
+    assert_eq!((weights["leaf"], weights["(garbage collector)"]), (4_030_578, 791_855));
     assert_eq!(weights.get("(idle)"), None, "idling is waiting");
-    let interval = profile.meta().interval;
-    assert!((9_000_000..13_000_000).contains(&interval), "{interval} ns, asked for 10 ms");
 }
 
 #[test]

@@ -30,8 +30,14 @@ pub fn truncated(reason: &str) -> String {
 
 /// Whether `name` is that of the root function of a stack that could not be finished.
 pub fn is_truncated(name: &str) -> bool {
-    name.strip_prefix(TRUNCATED)
-        .is_some_and(|rest| rest == ")" || (rest.starts_with(": ") && rest.ends_with(')')))
+    truncation_reason(name).is_some()
+}
+
+/// Why a stack could not be finished whose root function is called `name`: empty where that is not said, `None` for
+/// other functions.
+pub fn truncation_reason(name: &str) -> Option<&str> {
+    let rest = name.strip_prefix(TRUNCATED)?.strip_suffix(')')?;
+    if rest.is_empty() { Some(rest) } else { rest.strip_prefix(": ") }
 }
 
 #[cfg(test)]
@@ -43,12 +49,13 @@ mod tests {
         assert_eq!(truncated(""), "(truncated)");
         assert_eq!(truncated("no unwind info"), "(truncated: no unwind info)");
         for (name, expected) in [
-            ("(truncated)", true),
-            ("(truncated: no unwind info)", true),
-            ("(truncatedly)", false),
-            ("truncated", false),
+            ("(truncated)", Some("")),
+            ("(truncated: no unwind info)", Some("no unwind info")),
+            ("(truncatedly)", None),
+            ("truncated", None),
         ] {
-            assert_eq!(is_truncated(name), expected, "{name}");
+            assert_eq!(truncation_reason(name), expected, "{name}");
+            assert_eq!(is_truncated(name), expected.is_some(), "{name}");
         }
     }
 }

@@ -7,10 +7,9 @@ use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
 use crate::mini_debug_info::mini_debug_info;
-use crate::pe_symbols;
 use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
-use crate::windows_files::WindowsFiles;
+use crate::windows::{WindowsFiles, image_symbols};
 use crate::{
     AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol,
     SymbolsError,
@@ -300,7 +299,7 @@ impl ModuleSymbols {
     fn fallbacks(&self) -> &[SymbolTable] {
         self.fallbacks.get_or_init(|| {
             if let Some(pe) = &self.pe {
-                return pe_symbols::unnamed(pe).into_iter().collect();
+                return image_symbols::unnamed(pe).into_iter().collect();
             }
             if let Some(files) = &self.macho {
                 return files.fallbacks();
@@ -349,7 +348,7 @@ impl ModuleSymbols {
             return None;
         }
         let publics = publics.and_then(|ranges| SymbolTable::of_ranges(ranges, Origin::PublicSymbols));
-        let of_image = self.pe.as_ref().map(pe_symbols::tables).unwrap_or_default();
+        let of_image = self.pe.as_ref().map(image_symbols::tables).unwrap_or_default();
         let of_macho = self.macho.as_ref().map(MachoFiles::tables).unwrap_or_default();
         // The symbol table of a Mach-O file has the names of all functions, private ones too.
         Some(of_macho.into_iter().chain(publics).chain(of_image).collect())

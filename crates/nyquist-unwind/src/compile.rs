@@ -107,14 +107,9 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Compiles all sections. Where two describe the same code, the earlier one stands.
-    pub(crate) fn compile<A: Architecture>(&mut self, sections: &[FrameSection]) -> Compiled {
-        self.compile_with::<A>(sections, &[], &AllCode::default())
-    }
-
-    /// As [`Compiler::compile`]; what `functions` describe, no section does. They are in order, and none overlap. Prologues and epilogues
-    /// of those with compact encodings are read from `code`.
-    pub(crate) fn compile_with<A: Architecture>(
+    /// Compiles all sections. Where two describe the same code, the earlier one stands; what `functions` describe, no section does. They
+    /// are in order, and none overlap. Prologues and epilogues of those with compact encodings are read from `code`.
+    pub(crate) fn compile<A: Architecture>(
         &mut self,
         sections: &[FrameSection],
         functions: &[Function],
@@ -184,7 +179,8 @@ impl Compiler<'_> {
         interpreter: &mut Interpreter<'s, A>,
         builder: &mut TableBuilder,
     ) {
-        let mut rows = PieceRows { piece, base: self.image_base, builder };
+        let (base, len) = (self.image_base, u64::from(piece.end - piece.start));
+        let mut rows = PieceRows { piece, base, start: base.wrapping_add(piece.start.into()), len, builder };
         let uncovered = match entries.at(piece.fde.offset()) {
             Some((fde, cie)) => interpreter.rows(&fde, cie, &mut rows).err(),
             None => return rows.row(self.image_base, Rule::UNCOVERED),
@@ -200,19 +196,36 @@ impl Compiler<'_> {
 struct PieceRows<'a> {
     piece: &'a Piece,
     base: u64,
+    /// Where the piece begins, as stated in the file, and how many bytes it has.
+    start: u64,
+    len: u64,
     builder: &'a mut TableBuilder,
 }
 
-impl Rows for PieceRows<'_> {
+impl PieceRows<'_> {
+    /// Where in the module a row begins; `None` behind the piece.
+    ///
     /// The piece can be the rest of an FDE after another one within it: rows before it follow each other at its start,
     /// where the last one counts.
+    fn address(&self, address: u64) -> Option<u32> {
+        let address = address.wrapping_sub(self.base).max(self.piece.start.into());
+        (address < self.piece.end.into()).then_some(address as u32)
+    }
+}
+
+impl Rows for PieceRows<'_> {
+    #[inline]
+    fn row(&mut self, address: u64, rule: Rule) {
+        if let Some(address) = self.address(address) {
+            self.builder.row(address, rule);
+        }
+    }
+
     #[inline(always)]
     #[expect(clippy::inline_always, reason = "a call a row is a tenth of the cost of a table")]
-    fn row(&mut self, address: u64, rule: Rule) {
-        let address = address.wrapping_sub(self.base).max(self.piece.start.into());
-        if address < self.piece.end.into() {
-            self.builder.row(address as u32, rule);
-        }
+    fn try_row(&mut self, address: u64, rule: Rule) -> bool {
+        let offset = address.wrapping_sub(self.start);
+        offset < self.len && self.builder.try_row(self.piece.start + offset as u32, rule)
     }
 }
 

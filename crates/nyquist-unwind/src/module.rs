@@ -3,7 +3,7 @@
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
-use crate::compile::{Compiled, Compiler, FdeIndex};
+use crate::compile::{Compiled, Compiler, FdeIndex, Function};
 use crate::macho::{self, Parts};
 use crate::rule::Rule;
 use crate::table::Table;
@@ -115,11 +115,11 @@ impl Module {
         let Parts { code, functions, sections } = macho::read(file, &mut damage);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let instructions = AllCode::read(file.source(), &code);
+        let go = go::read_macho(file, &ranges, &instructions, &mut damage);
+        let functions = go::with_others(go, functions);
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, fdes, covered } = match architecture {
-            Architecture::Aarch64 => compiler.compile_with::<Aarch64>(&sections, &functions, &instructions),
-            _ => compiler.compile_with::<X86_64>(&sections, &functions, &instructions),
-        };
+        let Compiled { table, fdes, covered } =
+            compile_for(architecture, &mut compiler, &sections, &functions, &instructions);
         let uncovered = UncoveredCode::read_source(file.source(), &code, &covered);
         Ok(Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage })
     }
@@ -133,7 +133,8 @@ impl Module {
         let all = 0..code_len;
         let code = slice::from_ref(&all);
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
-        let Compiled { table, fdes, .. } = compile_for(architecture, &mut compiler, &sections);
+        let Compiled { table, fdes, .. } =
+            compile_for(architecture, &mut compiler, &sections, &[], &AllCode::default());
         let (image_base, uncovered) = (Svma(0), UncoveredCode::default());
         Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
     }
@@ -142,15 +143,12 @@ impl Module {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
-        let is_go = elf.architecture() == Architecture::X86_64 && go::has_functions(elf);
+        let is_go = go::has_functions(elf);
         let bytes = if is_go { AllCode::read(elf.source(), &code) } else { AllCode::default() };
         let functions = if is_go { go::read(elf, &ranges, &bytes, &mut damage) } else { Vec::new() };
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, fdes, covered } = if functions.is_empty() {
-            compile_for(elf.architecture(), &mut compiler, &sections)
-        } else {
-            compiler.compile_with::<X86_64>(&sections, &functions, &bytes)
-        };
+        let Compiled { table, fdes, covered } =
+            compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
         let uncovered = UncoveredCode::read(elf, &code, &covered);
         Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
     }
@@ -213,16 +211,18 @@ impl Module {
     }
 }
 
-/// Compiles sections by the rules of an architecture; of one that is not known, nothing.
+/// Compiles sections and functions by the rules of an architecture; of one that is not known, nothing.
 fn compile_for(
     architecture: Architecture,
     compiler: &mut Compiler<'_>,
     sections: &[FrameSection],
+    functions: &[Function],
+    code: &AllCode,
 ) -> Compiled {
     match architecture {
-        Architecture::X86_64 => compiler.compile::<X86_64>(sections),
-        Architecture::Aarch64 => compiler.compile::<Aarch64>(sections),
-        Architecture::X86 | Architecture::Other(_) => compiler.compile::<X86_64>(&[]),
+        Architecture::X86_64 => compiler.compile::<X86_64>(sections, functions, code),
+        Architecture::Aarch64 => compiler.compile::<Aarch64>(sections, functions, code),
+        Architecture::X86 | Architecture::Other(_) => compiler.compile::<X86_64>(&[], &[], code),
     }
 }
 

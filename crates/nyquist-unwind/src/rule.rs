@@ -166,10 +166,10 @@ impl Rule {
         kind == Kind::StackPointer as u8 || kind == Kind::FramePointer as u8
     }
 
-    /// A number of 16 bits that rules rarely have in common.
+    /// A number of so many bits that rules rarely have in common.
     #[inline]
-    pub(crate) fn hash(self) -> u16 {
-        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as u16
+    pub(crate) fn hash(self, bits: u32) -> usize {
+        (self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - bits)) as usize
     }
 
     /// How to find the CFA.

@@ -116,19 +116,28 @@ impl RuleSet {
         Self { rules, numbers, recent: [(Rule::UNCOVERED, UNCOVERED); RECENT] }
     }
 
-    /// The number of the rule. Where there are more rules than numbers, further ones are evaluated in full.
+    fn slot(rule: Rule) -> usize {
+        rule.hash(RECENT.ilog2())
+    }
+
+    /// The number of a rule that was asked for not long ago.
     #[inline]
+    fn recent_number(&self, rule: Rule) -> Option<u16> {
+        let (known, number) = self.recent[Self::slot(rule)];
+        (known == rule).then_some(number)
+    }
+
+    /// The number of the rule.
     fn number(&mut self, rule: Rule) -> u16 {
-        let slot = usize::from(rule.hash()) % RECENT;
-        let (known, number) = self.recent[slot];
-        if known == rule {
+        if let Some(number) = self.recent_number(rule) {
             return number;
         }
         let number = self.lookup(rule);
-        self.recent[slot] = (rule, number);
+        self.recent[Self::slot(rule)] = (rule, number);
         number
     }
 
+    /// The number of the rule. Where there are more rules than numbers, further ones are evaluated in full.
     fn lookup(&mut self, rule: Rule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
@@ -145,8 +154,7 @@ impl RuleSet {
 pub(crate) struct TableBuilder {
     table: Table,
     rules: RuleSet,
-    /// The rule of the last row, and its number.
-    last: Rule,
+    /// The number of the last row's rule.
     last_rule: u16,
     /// Where the region that is under way begins.
     start: u32,
@@ -164,15 +172,7 @@ impl TableBuilder {
             index: Vec::with_capacity(code / BUCKET as usize + 2),
             ..Table::default()
         };
-        Self {
-            table,
-            rules: RuleSet::new(),
-            last: Rule::UNCOVERED,
-            last_rule: UNCOVERED,
-            start: 0,
-            indexed: 0,
-            end: 0,
-        }
+        Self { table, rules: RuleSet::new(), last_rule: UNCOVERED, start: 0, indexed: 0, end: 0 }
     }
 
     /// Begins a range of covered code, which is not before any that came before.
@@ -188,17 +188,35 @@ impl TableBuilder {
     }
 
     /// Says that `rule` holds from `address` on, which must not be before the last one.
-    #[inline]
     pub(crate) fn row(&mut self, address: u32, rule: Rule) {
-        // Further rules than there are numbers have all the same number.
-        if rule == self.last {
-            return;
-        }
-        self.last = rule;
         let rule = self.rules.number(rule);
         if rule != self.last_rule {
             self.push(address, rule);
         }
+    }
+
+    /// As [`TableBuilder::row`], where that takes nothing but a few numbers written to memory that is there. Says whether it
+    /// was done.
+    #[inline]
+    pub(crate) fn try_row(&mut self, address: u32, rule: Rule) -> bool {
+        let Some(rule) = self.rules.recent_number(rule) else { return false };
+        if rule == self.last_rule {
+            return true;
+        }
+        let Table { rows, index, .. } = &mut self.table;
+        if rows.len() >= rows.capacity() {
+            return false;
+        }
+        while self.indexed <= u64::from(address) {
+            if index.len() >= index.capacity() {
+                return false;
+            }
+            index.push(rows.len() as u32);
+            self.indexed += u64::from(BUCKET);
+        }
+        self.last_rule = rule;
+        rows.push(Row { low: address.wrapping_sub(self.start) as u16, rule });
+        true
     }
 
     /// Ends the range of covered code before `end`.
@@ -206,7 +224,6 @@ impl TableBuilder {
         self.end = end;
     }
 
-    #[inline]
     fn push(&mut self, address: u32, rule: u16) {
         while self.indexed <= u64::from(address) {
             self.table.index.push(self.table.rows.len() as u32);
@@ -226,7 +243,6 @@ impl TableBuilder {
     }
 
     fn push_uncovered(&mut self, address: u32) {
-        self.last = Rule::UNCOVERED;
         self.push(address, UNCOVERED);
     }
 

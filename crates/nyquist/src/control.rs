@@ -1,6 +1,7 @@
 //! What Ctrl-C and SIGTERM do: it depends on what is going on when they come.
 
 use nyquist_convert::Progress;
+use nyquist_convert::event::Timestamp;
 use nyquist_record::linux::launch::Signaller;
 use nyquist_record::linux::perf::StopHandle;
 use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
@@ -42,6 +43,8 @@ struct State {
     phase: Phase,
     /// Requests that came when there was nothing to end yet: they are for what follows.
     waiting: Vec<Request>,
+    /// When a recording was last asked to end.
+    asked_to_end: Option<Timestamp>,
 }
 
 impl Control {
@@ -66,6 +69,11 @@ impl Control {
         }
     }
 
+    /// When the recording was asked to end, if it was.
+    pub(crate) fn asked_to_end(&self) -> Option<Timestamp> {
+        self.lock().asked_to_end
+    }
+
     fn handle(&self, request: Request) {
         self.lock().handle(request);
     }
@@ -84,6 +92,7 @@ impl State {
                 if request.signal == EndSignal::Interrupt {
                     *interrupts += 1;
                 }
+                self.asked_to_end = Some(nyquist_record::linux::now());
                 end_recording(stop, command.as_ref(), request, *interrupts);
             }
             Phase::Symbolicating(progress) => progress.cancel.store(true, Ordering::Relaxed),

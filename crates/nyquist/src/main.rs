@@ -42,6 +42,7 @@ mod symbolicate;
 mod sys;
 mod text;
 mod top;
+mod unnamed;
 mod watch;
 
 use args::{Cli, Command};

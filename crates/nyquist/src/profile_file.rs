@@ -39,10 +39,17 @@ pub(crate) fn read(
     if let Some(option) = recording.given() {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
+    let what_to_do = if format.is_none() { source.advice() } else { None };
     let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
     match format {
         // What is nothing known gets the error of the format that most files have.
-        None | Some(Format::Firefox) => firefox::read(input).map_err(|error| cannot_load(&error)),
+        None | Some(Format::Firefox) => firefox::read(input).map_err(|error| {
+            let failure = cannot_load(&error);
+            match what_to_do {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }),
         Some(format @ Format::Etl) => Err(Failure::new(format!(
             "cannot load {}: it is {format}, which cannot be read yet",
             path.display()
@@ -94,6 +101,16 @@ impl Source {
                 Err(_) => Err(io::ErrorKind::IsADirectory.into()),
             },
         }
+    }
+
+    /// What to do about a file that is none that is known.
+    fn advice(&self) -> Option<String> {
+        let Self::File(path) = self else { return None };
+        let start = prefix(File::open(path).ok()?).ok()?;
+        let is_program = start.starts_with(b"\x7fELF") || start.starts_with(b"#!");
+        // A shell looks for a name without a folder elsewhere.
+        let folder = if path.components().count() == 1 { "./" } else { "" };
+        is_program.then(|| format!("to record a program: nyquist record {folder}{}", path.display()))
     }
 
     fn recording(self) -> Result<FileReader, FileError> {

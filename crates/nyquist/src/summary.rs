@@ -6,13 +6,16 @@ use crate::printer::Printer;
 use crate::report::shares;
 use crate::scale::Scale;
 use crate::text::{Names, cut};
+use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
 use nyquist_record::linux::perf::{self, CallGraph, Coverage, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
+use std::cmp::Reverse;
 use std::path::Path;
+use std::time::Duration;
 
 /// Says in one line what is sampled, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
@@ -166,12 +169,14 @@ pub(crate) fn print(
     profile: &Profile,
     summary: &Summary,
     statistics: &Statistics,
+    used: Option<Duration>,
     saved: Option<&Path>,
 ) {
     let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
+    let (functions, scale) = (view.functions().functions, Scale::of(&view));
     let cpu_time = summary.total_cpu_time_ns.unwrap_or_else(|| time_of(profile, |_| true));
     printer.say(format_args!(
         "Recorded {duration:.2} s with {:.2} s of CPU time{}: {}",
@@ -209,21 +214,33 @@ pub(crate) fn print(
     if statistics.truncated > 0 {
         let verb =
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
-        printer.say(format_args!("{} {verb}", counted(statistics.truncated, "stack")));
+        let stacks = counted(statistics.truncated, "stack");
+        printer.say(format_args!("{stacks} {verb}{}", reasons(&functions, scale)));
     }
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than a hundredth is the last interval of some threads.
-    if not_sampled * 100 > cpu_time {
+    if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
         printer.say(format_args!(
             "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came",
             seconds(not_sampled)
         ));
     }
-    if statistics.samples == 0 {
+    if let Some(missing) = used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
+        let why = if statistics.lost > 0 {
+            "records were dropped"
+        } else {
+            "used by processes that may not be recorded (setuid), or that have left the control group"
+        };
+        printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
+    } else if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
     }
-    if statistics.samples > 0 {
-        printer.say(format_args!("Most time is in {}", hottest(&view)));
+    let hottest = hottest(&functions, scale);
+    if !hottest.is_empty() {
+        printer.say(format_args!("Most time is in {hottest}"));
+    }
+    for hint in unnamed::hints(profile, &functions, scale) {
+        printer.say(hint);
     }
     if let Some(path) = saved {
         printer.say(format_args!("Saved {}", path.display()));
@@ -238,6 +255,17 @@ fn print_incomplete(printer: Printer, statistics: &Statistics) {
         let all = counted(reasons.iter().map(|(_, count)| count).sum(), "stack");
         printer.detail(format_args!("{all} could not be completed: {}", told.join(", ")));
     }
+}
+
+/// Less time without a sample than that is not worth a line: it would be shown as 0.00 s.
+const LEAST_TOLD_NS: u64 = 5_000_000;
+
+/// What is missing of the CPU time that the command used, where that is more than the different ways to count explain: the
+/// kernel's account of a process begins before the command does.
+fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
+    const LEAST_NS: u64 = 50_000_000;
+    let missing = used_ns.saturating_sub(recorded_ns);
+    (missing > LEAST_NS && missing > used_ns / 10).then_some(missing)
 }
 
 /// How many functions a recording's summary names.
@@ -256,9 +284,7 @@ fn shares_in_brackets(view: &View<'_>) -> String {
 }
 
 /// The functions with the most self time, with their shares.
-fn hottest(view: &View<'_>) -> String {
-    let scale = Scale::of(view);
-    let functions = view.functions().functions;
+fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
     // Time without a sample is told of already, and no function.
     let is_function = |function: &&Function<'_>| {
         function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
@@ -268,6 +294,24 @@ fn hottest(view: &View<'_>) -> String {
         format!("{name} {}", scale.percent(function.self_amount.weight))
     });
     named.collect::<Vec<_>>().join(", ")
+}
+
+/// How many reasons a recording's summary names for which stacks do not reach their roots.
+const REASONS: usize = 3;
+
+/// Why stacks do not reach their roots, with the share of the time for each reason.
+fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
+    let reason = |function: &Function<'_>| {
+        let reason = well_known::truncation_reason(function.name)?.to_owned();
+        Some((function.total.weight, reason))
+    };
+    let mut reasons: Vec<_> =
+        functions.iter().filter_map(reason).filter(|(_, why)| !why.is_empty()).collect();
+    reasons.sort_by_key(|(weight, _)| Reverse(*weight));
+    reasons.truncate(REASONS);
+    let told: Vec<_> =
+        reasons.iter().map(|(weight, reason)| format!("{reason}, {}", scale.percent(*weight))).collect();
+    if told.is_empty() { String::new() } else { format!(": {}", told.join("; ")) }
 }
 
 #[cfg(test)]
@@ -287,6 +331,40 @@ mod tests {
         let profile = builder.finish();
         let index = Index::new(&profile);
         let view = View::new(&index, &Selection::default());
-        assert_eq!(hottest(&view), "main 35.0%, d 25.0%, e 20.0%, b::c 10.0%, a 5.0%");
+        let hottest = hottest(&view.functions().functions, Scale::of(&view));
+        assert_eq!(hottest, "main 35.0%, d 25.0%, e 20.0%, b::c 10.0%, a 5.0%");
+    }
+
+    #[test]
+    fn stacks_without_a_root_say_why() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let roots =
+            ["(truncated: no unwind information)", "(truncated)", "main", "(truncated: stack copy ended)"];
+        for (root, weight) in roots.into_iter().zip([1, 1, 5, 3]) {
+            let root = builder.intern_label(None, root, None);
+            let stack = builder.intern_label(Some(root), "work", None);
+            builder.add_sample(thread, Sample { weight, ..Sample::new(0, Some(stack), 0) });
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        let told = reasons(&view.functions().functions, Scale::of(&view));
+        assert_eq!(told, ": stack copy ended, 30.0%; no unwind information, 10.0%");
+        assert_eq!(reasons(&[], Scale::of(&view)), "");
+    }
+
+    #[test]
+    fn what_the_command_used_and_nobody_saw_is_missing() {
+        let check = |used: u64, recorded: u64, expected: Option<u64>| {
+            let told = missing(used * 1_000_000, recorded * 1_000_000);
+            assert_eq!(told, expected.map(|expected| expected * 1_000_000), "{recorded} of {used}");
+        };
+        check(600, 300, Some(300));
+        check(4000, 1340, Some(2660));
+        check(4000, 3700, None);
+        check(40, 0, None);
+        check(300, 310, None);
     }
 }

@@ -10,6 +10,7 @@ use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbol
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelSymbols};
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread;
@@ -80,11 +81,11 @@ fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     for LibReport { lib, symbols_from, tried } in &symbolicated.libs {
         let name = lib_path(&symbolicated.profile, *lib);
         match symbols_from {
-            Some(path) => printer.detail(format_args!("{name}: symbols from {}", path.display())),
+            Some(path) => printer.detail(format_args!("{name}: symbols from {}", shown(path))),
             None => printer.detail(format_args!("{name}: no symbols")),
         }
         for attempt in tried {
-            printer.detail(format_args!("  {}: {}", attempt.path.display(), attempt.outcome));
+            printer.detail(format_args!("  {}: {}", shown(&attempt.path), attempt.outcome));
         }
     }
     if let Some(problem) = finder.cache().and_then(AnswerCache::problem) {
@@ -92,6 +93,27 @@ fn explain(symbolicated: &Symbolicated, finder: &Finder, printer: Printer) {
     }
 }
 
+/// A path as people know it: a file that is held open since it was mapped has only a number here.
+fn shown(path: &Path) -> String {
+    if path.starts_with("/proc/self/fd") {
+        "the file that was mapped".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
 fn lib_path(profile: &Profile, lib: LibId) -> &str {
     &profile.lib(lib).path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_held_open_is_not_called_by_its_number() {
+        let check = |path: &str, expected: &str| assert_eq!(shown(Path::new(path)), expected);
+        check("/proc/self/fd/21", "the file that was mapped");
+        check("/usr/lib/debug/x.debug", "/usr/lib/debug/x.debug");
+    }
 }

@@ -258,6 +258,9 @@ fn process_ends(test: &Context<'_>) -> Verdict {
 fn duration(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["endless", "1"]).options(&["-d", "1"]).run()?;
     expect_recorded_for(&recorded.finished.stderr, 1.0)?;
+    // It has no event after its first milliseconds.
+    let asleep = test.record_command(&["sleep", "30"]).options(&["-d", "1"]).run()?;
+    expect_recorded_for(&asleep.finished.stderr, 1.0)?;
     let used = recorded.profile.total() / 1000.0;
     expect_measured(used > 0.02 && used < 1.3, format_args!("a recording of 1 s has {used:.2} s of samples"))
 }

@@ -22,7 +22,11 @@ pub(super) const TESTS: &[Test] = &[
         .quick()
         .parallel(),
     Test::new("an_empty_file", |test| refused(test, &written(test, b"")?, "empty")).parallel(),
-    Test::new("a_program", |test| refused(test, &test.workload("shares"), "not a")).parallel(),
+    Test::new("a_program", |test| {
+        refused(test, &test.workload("shares"), "not a")?;
+        refused(test, &test.workload("shares"), "nyquist record")
+    })
+    .parallel(),
     Test::new("json_that_is_no_profile", |test| refused(test, &written(test, b"{\"a\":[1,2]}")?, "not a"))
         .parallel(),
     Test::new("a_profile_newer_than_known", newer).parallel(),

@@ -229,7 +229,7 @@ fn in_short(turn: &[&str]) -> String {
 }
 
 fn kept_from_memory(test: &Context<'_>) -> Verdict {
-    let live = expect_kept(test, &["recursion", "2000", "300"])?;
+    let live = expect_kept(test, test.record(&["recursion", "2000", "300"]))?;
     expect_contains("stderr", &live.finished.stderr, COMPLETED)
 }
 

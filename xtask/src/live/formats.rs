@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
 use super::harness::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -12,6 +12,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("pprof_shows_the_same_functions", go_pprof).parallel(),
     Test::new("perf_script_text_is_read", perf_script).parallel(),
     Test::new("a_cpu_profile_of_node_is_read", node).parallel(),
+    Test::new("a_cpu_profile_of_go_is_read", go_profile).parallel(),
+    Test::new("a_trace_that_chromium_made_is_read", chromium_trace),
     Test::new("a_profile_that_firefox_made_is_read", firefox),
     Test::new("a_closed_pipe_is_no_error", closed_pipe).parallel(),
     Test::new("what_is_no_profile_says_so", no_profile).quick().parallel(),
@@ -120,6 +122,74 @@ fn node(test: &Context<'_>) -> Verdict {
     expect_contains("the report", &table, "busy")
 }
 
+/// The time that a function has by one of its shares.
+fn reported_ms(test: &Context<'_>, file: &str, function: &str, share: &str) -> Result<u64, Stop> {
+    let json = test.nyquist(&["report", "--json", file]).run()?.succeeded()?.stdout_text();
+    let json: Value = serde_json::from_str(&json)?;
+    let mut rows = json["functions"].as_array().into_iter().flatten();
+    let share = rows.find(|row| row["function"] == function).and_then(|row| row[share].as_f64());
+    let time = share.unwrap_or(0.0) * json["cpu_ns"].as_f64().unwrap_or(0.0);
+    Ok((time / 1e6).round() as u64)
+}
+
+/// What Go's own profiler writes: pprof of the producer that made the format.
+fn go_profile(test: &Context<'_>) -> Verdict {
+    if !has(test, "go", "version") {
+        return skip("go is not installed");
+    }
+    let (source, profile) = (test.path("busy.go"), test.path("busy.pb.gz").display().to_string());
+    let program = "package main\n\
+        import (\"os\"; \"runtime/pprof\"; \"time\")\n\
+        //go:noinline\n\
+        func busy() (sum int) { for i := 0; i < 1000000; i++ { sum = sum*31 + i }; return }\n\
+        func main() {\n\
+        file, _ := os.Create(os.Args[1])\n\
+        pprof.StartCPUProfile(file)\n\
+        for end := time.Now().Add(500 * time.Millisecond); time.Now().Before(end); { busy() }\n\
+        pprof.StopCPUProfile()\n\
+        file.Close() }\n";
+    std::fs::write(&source, program)?;
+    let cache = test.path("cache").display().to_string();
+    let words = ["run", &source.display().to_string(), &profile];
+    test.program("go").args(&words).env("GOCACHE", cache).run()?.succeeded()?;
+    let top = test.program("go").args(&["tool", "pprof", "-top", &profile]).run()?.succeeded()?.stdout_text();
+    let expected = top.lines().find(|row| row.ends_with("main.busy")).unwrap_or_default();
+    let self_ms = reported_ms(test, &profile, "main.busy", "self_share")?;
+    let of_pprof = expected.split_whitespace().next().unwrap_or_default();
+    expect_eq("main.busy's own time", format!("{self_ms}ms"), of_pprof.to_owned())
+}
+
+/// A trace with V8's CPU profiles. A page that computes for a second by the clock takes as long by the profile.
+fn chromium_trace(test: &Context<'_>) -> Verdict {
+    if !has(test, "chromium", "--version") {
+        return skip("chromium is not installed");
+    }
+    let (page, trace) = (test.path("page.html"), test.path("trace.json").display().to_string());
+    std::fs::write(&page, format!("<script>{BUSY_PAGE}</script>"))?;
+    let categories = "-*,devtools.timeline,disabled-by-default-v8.cpu_profiler,__metadata";
+    let words =
+        ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"];
+    let running = test
+        .program("chromium")
+        .args(&words)
+        .args(&[&format!("--user-data-dir={}", test.path("profile").display())])
+        .args(&[&format!("--trace-startup={categories}"), &format!("--trace-startup-file={trace}")])
+        .args(&["--trace-startup-format=json", "--trace-startup-duration=0"])
+        .args(&[&format!("--screenshot={}", test.path("page.png").display())])
+        .args(&[&format!("file://{}", page.display())])
+        .start()?;
+    running.wait()?;
+    if !std::path::Path::new(&trace).exists() {
+        return skip("chromium has written no trace here");
+    }
+    let total_ms = reported_ms(test, &trace, "busy_in_the_page", "total_share")?;
+    expect_measured((800..1300).contains(&total_ms), format_args!("busy_in_the_page took {total_ms} ms"))
+}
+
+/// Computes for a second by the page's clock.
+const BUSY_PAGE: &str = "function busy_in_the_page(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i); return s; } \
+    const end = performance.now() + 1000; while (performance.now() < end) busy_in_the_page(100000);";
+
 /// The profile that Firefox writes of itself when it ends: several processes, JavaScript and native code, and markers.
 fn firefox(test: &Context<'_>) -> Verdict {
     let Some(program) =
@@ -128,9 +198,7 @@ fn firefox(test: &Context<'_>) -> Verdict {
         return skip("firefox is not installed");
     };
     let (page, profile, folder) = (test.path("page.html"), test.path("firefox.json"), test.path("profile"));
-    let script = "function busy_in_the_page(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i); return s; } \
-        const end = performance.now() + 1000; while (performance.now() < end) busy_in_the_page(100000);";
-    std::fs::write(&page, format!("<script>{script}</script>"))?;
+    std::fs::write(&page, format!("<script>{BUSY_PAGE}</script>"))?;
     std::fs::create_dir_all(&folder)?;
     let (home, picture) = (test.path("").display().to_string(), test.path("page.png").display().to_string());
     let words = ["--headless", "--profile", &folder.display().to_string(), "--screenshot", &picture]

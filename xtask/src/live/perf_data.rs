@@ -7,11 +7,12 @@ use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
 use super::harness::Test;
 use super::invocation::Finished;
-use super::profile::Profile;
-use super::recorded::Recorded;
+use super::profile::{Frame, Profile};
+use super::recorded::{Recorded, Recording};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("frame_pointers_are_as_perf_script_prints_them", frame_pointers).quick(),
+    Test::new("frame_pointers_are_followed_as_far_as_they_lead_to_code", frame_pointers_astray),
     Test::new("stack_copies_are_unwound", stack_copies),
     Test::new("a_stream_is_read_from_a_pipe", stream),
     Test::new("compressed_records_are_read", compressed),
@@ -25,6 +26,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("binaries_in_a_perf_archive_are_found", archive),
     Test::new("an_archive_is_no_recording_and_says_what_it_is", archive_as_profile).parallel(),
     Test::new("importing_what_was_kept_gives_the_live_profile", kept).quick(),
+    Test::new("importing_what_was_kept_of_frame_pointers_gives_the_live_profile", kept_frame_pointers),
     Test::new("perf_reads_what_was_kept", kept_for_perf),
     Test::new("perf_reads_what_was_kept_of_deep_stacks", deep_stacks_for_perf),
 ];
@@ -82,6 +84,91 @@ fn frame_pointers(test: &Context<'_>) -> Verdict {
     let recording = perf_record(test, &["-F", "1999", "-g"], "fp.data")?;
     let (profile, _) = import(test, &recording, &[])?;
     expect_perfs_shares(test, &recording, &profile)
+}
+
+/// One user's frame or address: the file that is mapped there, if one is.
+type Place = Option<String>;
+
+/// A compiler has no frame pointers, so that the kernel follows anything: our stacks are perf's up to the first caller in no
+/// mapping, and say so.
+fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
+    let recording = test.fresh("astray.data");
+    let call = test.program("perf").args(&["record", "-q", "-N", "-F", "1999", "-g", "-m", "4M", "-o"]);
+    let call = call.path(&recording).args(&["--"]);
+    match compiler_command(test)?.iter().fold(call, |call, word| call.args(&[word])).run() {
+        Ok(finished) => finished.succeeded()?,
+        Err(error) => return skip(format_args!("there is no perf here: {error}")),
+    };
+    let perfs = perf_user_stacks(test, &recording)?;
+    let (profile, _) = import(test, &recording, &["--no-symbols"])?;
+    let ours = user_stacks(&profile);
+    expect_eq("samples", ours.len(), perfs.len())?;
+    let mut cut = 0;
+    for ((truncated, ours), perfs) in ours.iter().zip(&perfs) {
+        let in_code =
+            perfs.iter().skip(1).position(Option::is_none).map_or(perfs.len(), |callers| callers + 1);
+        expect_eq("the files of a stack's frames", ours.as_slice(), &perfs[..in_code])?;
+        expect_eq(&format!("whether {perfs:?} is said to be cut"), *truncated, in_code < perfs.len())?;
+        cut += usize::from(*truncated);
+    }
+    let all = perfs.len();
+    expect(cut * 20 > all && cut < all, format_args!("{cut} of {all} stacks leave code"))
+}
+
+/// The root of a stack that was left because it is outside of code.
+const NOT_IN_CODE: &str = "(truncated: return address not in code)";
+
+/// A compilation of some hundred milliseconds.
+fn compiler_command(test: &Context<'_>) -> Result<Vec<String>, super::expect::Stop> {
+    let source = test.fresh("many.c");
+    let function =
+        |n: u32| format!("int f{n}(int a) {{ for (int i = 0; i < a; i++) a ^= i * {n}; return a; }}\n");
+    std::fs::write(&source, (0..300).map(function).collect::<String>())?;
+    let paths = [test.fresh("many.o"), source].map(|path| path.display().to_string());
+    Ok(["cc", "-O2", "-c", "-o"].map(str::to_owned).into_iter().chain(paths).collect())
+}
+
+/// The user's part of each stack as `perf script` prints it, innermost first, by time.
+fn perf_user_stacks(test: &Context<'_>, recording: &Path) -> Result<Vec<Vec<Place>>, super::expect::Stop> {
+    let call = test.program("perf").args(&["script", "--show-lost-events", "-F", "time,ip,dso", "-i"]);
+    let text = call.path(recording).run()?.succeeded()?.stdout_text();
+    if text.contains("PERF_RECORD_LOST") {
+        return skip("perf has lost records, perhaps of mappings");
+    }
+    let mut stacks: Vec<Vec<Place>> = Vec::new();
+    for line in text.lines().filter(|line| !line.is_empty()) {
+        match (line.trim().split_once(" ("), stacks.last_mut()) {
+            (Some((_, dso)), Some(stack)) => match dso.trim_end_matches(')') {
+                "[unknown]" => stack.push(None),
+                kernels if kernels.starts_with('[') && kernels != "[vdso]" => {}
+                path => stack.push(path.rsplit('/').next().map(str::to_owned)),
+            },
+            _ => stacks.push(Vec::new()),
+        }
+    }
+    Ok(stacks)
+}
+
+/// The user's part of each stack, innermost first, and whether it says that it was left because it is outside of code.
+fn user_stacks(profile: &Profile) -> Vec<(bool, Vec<Place>)> {
+    let of_thread = |thread: &super::profile::Thread| -> Vec<_> {
+        let stack = |stack: Vec<&Frame>| {
+            let is_cut = |frame: &&Frame| frame.function == NOT_IN_CODE;
+            let (cut, rest) =
+                if stack.first().is_some_and(is_cut) { stack.split_at(1) } else { stack.split_at(0) };
+            let users = rest.iter().rev().filter(|frame| frame.category == "User");
+            (!cut.is_empty(), users.map(|frame| frame.lib.clone()).collect())
+        };
+        thread
+            .samples
+            .iter()
+            .zip(thread.stacks())
+            .map(|(sample, (frames, _))| (sample.time, stack(frames)))
+            .collect()
+    };
+    let mut stacks: Vec<(f64, _)> = profile.threads.iter().flat_map(of_thread).collect();
+    stacks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    stacks.into_iter().map(|(_, stack)| stack).collect()
 }
 
 fn stack_copies(test: &Context<'_>) -> Verdict {
@@ -259,14 +346,26 @@ fn archive_as_profile(test: &Context<'_>) -> Verdict {
 }
 
 fn kept(test: &Context<'_>) -> Verdict {
-    expect_kept(test, &["shares", "600"]).map(|_| ())
+    expect_kept(test, test.record(&["shares", "600"])).map(|_| ())
 }
 
-/// Records a workload, keeping what the kernel gave: importing that must give the same samples.
-pub(super) fn expect_kept(test: &Context<'_>, words: &[&str]) -> Result<Recorded, super::expect::Stop> {
+/// Of a program without frame pointers, whose stacks end where they leave code.
+fn kept_frame_pointers(test: &Context<'_>) -> Verdict {
+    let command = compiler_command(test)?;
+    let words: Vec<&str> = command.iter().map(String::as_str).collect();
+    let recorded = expect_kept(test, test.record_command(&words).options(&["--call-graph", "fp"]))?;
+    let cut = recorded.profile.total_share(NOT_IN_CODE);
+    expect(cut > 0.05, format_args!("only {cut} of the stacks leave code"))
+}
+
+/// Records a command, keeping what the kernel gave: importing that must give the same samples.
+pub(super) fn expect_kept(
+    test: &Context<'_>,
+    recording: Recording<'_>,
+) -> Result<Recorded, super::expect::Stop> {
     let file = test.fresh("kept.data");
     let kept = file.display().to_string();
-    let recorded = test.record(words).options(&["--perf-data", &kept]).run_well()?;
+    let recorded = recording.options(&["--perf-data", &kept]).run_well()?;
     let (imported, _) = import(test, &file, &[])?;
     let samples = |profile: &Profile| -> Vec<String> {
         let threads = profile.threads.iter();

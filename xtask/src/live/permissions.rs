@@ -1,7 +1,7 @@
 //! Fewer rights give less, and are said; they are no refusal.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 
 use super::context::Context;
 use super::expect::{
@@ -22,6 +22,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("root_at_paranoid_2_gets_kernel_frames", root_at_2),
     Test::new("root_without_capabilities_gets_user_stacks", no_capabilities),
     Test::new("too_little_locked_memory_is_no_error", locked_memory),
+    Test::new("what_a_setuid_program_uses_is_said_to_be_missing", setuid),
     Test::new("under_sudo_the_command_runs_as_the_user", sudo),
     Test::new("under_sudo_as_root_runs_as_root", sudo_as_root),
 ];
@@ -69,6 +70,19 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
         )?;
     }
     Ok(())
+}
+
+fn setuid(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(2)?;
+    let program = test.path("setuid-shares");
+    fs::copy(test.workload("shares"), &program)?;
+    fs::set_permissions(&program, PermissionsExt::from_mode(0o4755))?;
+    // The shell is recorded, the program is not.
+    let script = format!("{} 300; true", program.display());
+    let recorded = test.record_command(&["sh", "-c", &script]).by_plain_user().run()?;
+    expect_contains("stderr", &recorded.finished.stderr, "s more of CPU time is not in the profile")?;
+    let as_root = test.record_command(&["sh", "-c", &script]).run()?;
+    expect(!as_root.finished.stderr.contains("is not in the profile"), &as_root.finished.stderr)
 }
 
 fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {

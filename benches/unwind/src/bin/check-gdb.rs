@@ -18,7 +18,8 @@ struct Opened {
 struct Samples {
     modules: HashMap<String, Option<Opened>>,
     space: AddressSpace,
-    registers: [u64; 17],
+    /// In DWARF's order: 17 of 64-bit x86, or 33 of 64-bit ARM.
+    registers: Vec<u64>,
     stack: (u64, Vec<u8>),
     count: usize,
     different: usize,
@@ -40,11 +41,7 @@ impl Samples {
         let (kind, rest) = line.split_once(' ').unwrap_or((line, ""));
         match kind {
             "maps" => self.map(rest)?,
-            "registers" => {
-                for (register, word) in self.registers.iter_mut().zip(rest.split_whitespace()) {
-                    *register = hex(word)?;
-                }
-            }
+            "registers" => self.registers = rest.split_whitespace().map(hex).collect::<Result<_>>()?,
             "stack" => {
                 let (start, bytes) = rest.split_once(' ').context("a stack without bytes")?;
                 let pair = |at| u8::from_str_radix(&bytes[at..at + 2], 16);
@@ -52,7 +49,7 @@ impl Samples {
                 self.stack = (hex(start)?, bytes);
             }
             "frames" => {
-                self.compare(&rest.split_whitespace().map(hex).collect::<Result<Vec<_>>>()?, unwinder);
+                self.compare(&rest.split_whitespace().map(hex).collect::<Result<Vec<_>>>()?, unwinder)?;
             }
             _ => {}
         }
@@ -78,15 +75,25 @@ impl Samples {
         Ok(())
     }
 
-    fn compare(&mut self, theirs: &[u64], unwinder: &mut Unwinder) {
+    fn registers(&self) -> Result<Registers> {
+        let x86_64 = self.registers.as_slice().try_into().map(Registers::X86_64);
+        let aarch64 = || self.registers.as_slice().try_into().map(Registers::Aarch64);
+        x86_64.or_else(|_| aarch64()).context("neither the registers of x86 nor those of ARM")
+    }
+
+    fn compare(&mut self, theirs: &[u64], unwinder: &mut Unwinder) -> Result<()> {
         let memory = StackCopy { start: Avma(self.stack.0), bytes: &self.stack.1 };
         let mut ours: Vec<FrameAddress> = Vec::new();
-        let registers = Registers::X86_64(self.registers);
+        let registers = self.registers()?;
         let end = unwinder.walk(&self.space, &registers, &memory, &mut |frame| ours.push(frame));
         let ours: Vec<u64> = ours.iter().map(|frame| frame.address().0).collect();
         self.count += 1;
         self.truncated += usize::from(end != WalkEnd::Root);
-        if ours != theirs {
+        if ours == theirs {
+            if end != WalkEnd::Root {
+                println!("sample {}: {end:?} at {:x?}, as gdb", self.count, ours.last());
+            }
+        } else {
             self.different += 1;
             let same = ours.iter().zip(theirs).take_while(|(a, b)| a == b).count();
             let tail = |frames: &[u64]| {
@@ -101,6 +108,7 @@ impl Samples {
             );
         }
         self.space = AddressSpace::new();
+        Ok(())
     }
 }
 
@@ -114,6 +122,7 @@ fn main() -> Result<()> {
         }
         let Samples { count, different: differ, truncated, .. } = samples;
         println!("{path}: {count} samples, {differ} differ from gdb's, {truncated} not complete");
+        ensure!(count > 0, "{path} has no samples");
         different += differ;
     }
     ensure!(different == 0, "{different} stacks differ from gdb's");

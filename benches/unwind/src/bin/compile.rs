@@ -6,7 +6,9 @@ use anyhow::{Context, Result};
 use gimli::{BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindContext, UnwindSection};
 use nyquist_object::Elf;
 use nyquist_unwind::Module;
+use nyquist_unwind::table::Table;
 use nyquist_unwind_bench::cpu;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -20,6 +22,20 @@ fn measure(passes: usize, mut run: impl FnMut() -> Result<()>) -> Result<(f64, f
         best = best.min(begun.elapsed().as_secs_f64() * 1e3);
     }
     Ok((cpu::used().saturating_sub(used).as_secs_f64() * 1e3 / passes as f64, best))
+}
+
+/// Tells tables apart: two versions of this program that print the same number have made the same table.
+fn digest(table: &Table) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for region in table.regions() {
+        (region.start, region.end, region.first_bucket).hash(&mut hasher);
+    }
+    table.index().hash(&mut hasher);
+    for row in table.rows() {
+        (row.low, row.rule).hash(&mut hasher);
+    }
+    table.rules().hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Evaluates all rows, and keeps none.
@@ -58,6 +74,7 @@ fn main() -> Result<()> {
         if passes == 1 {
             continue;
         }
+        println!("  the table is {:016x}", digest(module.table()));
         let address = |name| elf.section(name).map_or(0, |section| section.address.0);
         let bases = BaseAddresses::default().set_eh_frame(address(".eh_frame")).set_text(address(".text"));
         let eh_frame = elf.section_data(".eh_frame")?.unwrap_or_default();

@@ -32,7 +32,7 @@ impl Deferred {
             if let EventKind::Sample(sample) | EventKind::SwitchOut(sample) = &mut event.kind
                 && !user.is_empty()
             {
-                sample.user = UserStack::Walked(user.to_vec());
+                sample.user = UserStack::FramePointers(user.to_vec());
             }
         }
         events

@@ -259,7 +259,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
         }
         let Some(mut event) = event else { return Ok(self.stated_mapping(layout, found)) };
         if let EventKind::Sample(sample) = &mut event.kind {
-            simpleperf::restore_return_addresses(sample);
+            simpleperf::restore_stack(sample);
         }
         Ok(Some(event))
     }

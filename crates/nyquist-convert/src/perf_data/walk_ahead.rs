@@ -42,7 +42,7 @@ impl Worker for WalkAhead<'_> {
         match step {
             Step::Push(event) => {
                 if let EventKind::Map(mapping) = &event.kind {
-                    self.next.add(Step::Note(mapping.clone()));
+                    self.next.add_now(Step::Note(mapping.clone()));
                 }
                 self.order.push(event);
             }

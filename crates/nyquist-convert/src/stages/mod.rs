@@ -127,6 +127,11 @@ impl Stages {
         self.modules.of_mapping(mapping);
     }
 
+    /// Nothing has happened from the last event on until then.
+    pub(crate) fn note_end(&mut self, time: Timestamp) {
+        self.last_time = self.last_time.max(time);
+    }
+
     pub(crate) fn convert(&mut self, event: Event) {
         let (now, cpu) = (event.time, event.cpu);
         self.last_time = self.last_time.max(now);
@@ -183,6 +188,7 @@ impl Stages {
                 }
             }
             EventKind::Lost { records } => {
+                self.tracker.lose_records();
                 self.statistics.lost += records;
                 self.builder.meta_mut().lost_samples += records;
             }

@@ -12,7 +12,7 @@ use crate::track::Process;
 use crate::walk::{Unwound, Walked, Walker, unwindable};
 use nyquist_object::Avma;
 use nyquist_profile::StackId;
-use nyquist_unwind::{FrameAddress, StackCopy, WalkEnd};
+use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, WalkEnd};
 use std::fmt;
 
 /// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
@@ -48,7 +48,7 @@ pub(crate) enum Truncation {
         kilobytes: usize,
     },
     /// The unwinder could not go on.
-    Walk(nyquist_unwind::Reason),
+    Walk(unwind::Reason),
     /// The program is one of 32 bits.
     Code32,
 }
@@ -161,10 +161,14 @@ impl Stages {
         match &sample.user {
             UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {
-                let (first, rest) = addresses.split_first()?;
-                self.frames.push(FrameAddress::InstructionPointer(*first));
-                self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
+                self.take_walked(addresses);
                 None
+            }
+            UserStack::FramePointers(addresses) => {
+                let process = self.tracker.process(sample.pid, now);
+                let in_code = process.part_in_code(addresses, sample.in_kernel);
+                self.take_walked(in_code);
+                (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
                 self.walk_copy(now, sample, registers, (&stack[..], *limited))
@@ -175,6 +179,13 @@ impl Stages {
                 truncation(*walked, *limited, *copied)
             }
         }
+    }
+
+    /// Puts the frames of a stack that the source has walked into `frames`.
+    fn take_walked(&mut self, addresses: &[Avma]) {
+        let Some((first, rest)) = addresses.split_first() else { return };
+        self.frames.push(FrameAddress::InstructionPointer(*first));
+        self.frames.extend(rest.iter().map(|&address| FrameAddress::ReturnAddress(address)));
     }
 
     /// The same of a copy, of which is known whether its limit was reached.

@@ -190,6 +190,9 @@ impl Reader {
         let nodes: Vec<u64> =
             profile["samples"].as_array().into_iter().flatten().map(|id| id.as_u64().unwrap_or(0)).collect();
         chunks.samples.add(&nodes, &numbers(&data["timeDeltas"]));
+        if let end @ 1.. = microseconds(&data["endTime"]) {
+            chunks.samples.end_at(end);
+        }
     }
 
     fn add_profiles(&mut self, importer: &mut Importer) {
@@ -197,8 +200,7 @@ impl Reader {
         profiles.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (_, mut chunks) in profiles {
             chunks.tree.add(importer, &chunks.nodes);
-            let interval = chunks.samples.interval();
-            self.left_out += chunks.samples.add_to(importer, &chunks.tree, interval);
+            self.left_out += chunks.samples.add_to(importer, &chunks.tree);
         }
     }
 

@@ -2,6 +2,8 @@
 (function () {
   'use strict';
   const MARGIN = 10, CHARACTER = 7.2, PADDING = 6;
+  // How much larger the title's characters are, and what the buttons beside it take.
+  const TITLE = 17 / 12, SEARCH = 70, RESET = 90;
   const NS = 'http://www.w3.org/2000/svg';
 
   function start(svg) {
@@ -9,8 +11,8 @@
     const shareOf = svg.dataset.shareOf;
     // They share a line: what is under the pointer hides the subtitle.
     const details = svg.querySelector('.details'), subtitle = svg.querySelector('.subtitle');
-    const header = svg.querySelector('.header');
-    const about = subtitle.textContent;
+    const header = svg.querySelector('.header'), title = svg.querySelector('.title');
+    const about = subtitle.textContent, name = title.textContent;
     const headerHeight = Number(svg.dataset.header);
     const boxes = Array.from(svg.querySelectorAll('.boxes > g'), (group) => {
       const label = group.querySelector('title').textContent;
@@ -81,9 +83,12 @@
       }
       subtitle.textContent = fit(about, width - 2 * MARGIN);
       if (svg.dataset.timeFrom) drawAxis(from, scale);
+      const buttons = SEARCH + (zoomed ? RESET : 0);
+      const beside = buttons + result.textContent.length * CHARACTER;
+      title.textContent = fit(name, (width - 2 * MARGIN - beside) / TITLE);
       searchButton.setAttribute('x', width - MARGIN);
-      resetButton.setAttribute('x', width - MARGIN - 70);
-      result.setAttribute('x', width - MARGIN - (zoomed ? 160 : 70));
+      resetButton.setAttribute('x', width - MARGIN - SEARCH);
+      result.setAttribute('x', width - MARGIN - buttons);
       resetButton.style.display = zoomed ? '' : 'none';
     }
 

@@ -39,6 +39,8 @@ mod tests {
         assert_eq!(waits_of(read), waits_of(&written));
         assert_eq!(read.meta().interval, written.meta().interval);
         assert_eq!(read.meta().start_time, written.meta().start_time);
+        // Samples have no times; how long it was recorded is said.
+        assert_eq!(read.meta().profiling_end, written.meta().profiling_end);
         let names: Vec<_> = read.threads().iter().map(|thread| (&*thread.tid, &*thread.name)).collect();
         assert_eq!(names, [("77", "app"), ("79", "pool 1")]);
         assert_eq!(read.processes()[0].name, "app");

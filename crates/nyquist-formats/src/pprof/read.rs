@@ -122,6 +122,8 @@ impl<'a> Reader<'a> {
         let product = if comment.is_empty() { main_program(file, &strings) } else { comment };
         let mut importer = Importer::new(product, "pprof");
         importer.meta_mut().start_time = u64::try_from(file.time_nanos).unwrap_or(0) / 1000;
+        // Longer than the samples together where the program did not run all the time.
+        importer.meta_mut().profiling_end = u64::try_from(file.duration_nanos).ok().filter(|&end| end > 0);
         let kind = |name: &str| LABEL_NAMES.iter().position(|names| names.contains(&name));
         let texts = (0..).zip(&strings.texts);
         let label_keys = texts.filter_map(|(index, text)| Some((index, kind(text)?))).collect();

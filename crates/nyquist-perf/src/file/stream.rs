@@ -12,8 +12,9 @@ use crate::{ByteOrder, Header};
 /// How much is read at once. Larger pieces are not faster, and a sample that waits for its turn holds its whole piece.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// How many pieces are kept to be filled again.
-const KEPT_PIECES: usize = 32;
+/// How many pieces are kept to be filled again: as many as hold two rounds of a recording of copied stacks, and what is read
+/// meanwhile.
+const KEPT_PIECES: usize = 64;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
@@ -333,10 +334,11 @@ impl Pieces {
         self.piece = piece.freeze();
     }
 
-    /// Memory of an earlier piece of which nobody holds a part any more.
+    /// Memory of an earlier piece of which nobody holds a part any more: the latest one, so that no more memory is used in turn
+    /// than it takes.
     fn unused(&mut self) -> Option<BytesMut> {
-        let place = self.used.iter().position(Bytes::is_unique)?;
-        self.used.swap_remove(place).try_into_mut().ok()
+        let place = self.used.iter().rposition(Bytes::is_unique)?;
+        self.used.remove(place).try_into_mut().ok()
     }
 }
 

@@ -103,9 +103,8 @@ pub(crate) fn open(group: &Path) -> io::Result<(PathBuf, File)> {
     let mount = Hierarchy::of_this_process()?.mount;
     let in_hierarchy = mount.join(group.strip_prefix("/").unwrap_or(group));
     let folder = if group.starts_with(&mount) { group.to_owned() } else { in_hierarchy };
-    if !folder.join(PROCESSES).exists() {
-        return Err(io::ErrorKind::NotFound.into());
-    }
+    // Any folder could be named; one without this file is no group.
+    fs::metadata(folder.join(PROCESSES))?;
     let file = File::open(&folder)?;
     Ok((folder, file))
 }

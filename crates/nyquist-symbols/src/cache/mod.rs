@@ -15,7 +15,7 @@ pub(crate) use checksum::checksum;
 pub use file::read_answers;
 pub(crate) use key::MAKER;
 
-use crate::kernel_kept::{KALLSYMS, count_functions};
+use crate::kernel::{KALLSYMS, count_functions};
 use crate::{AddressInfo, Found};
 use file::{AnswerFile, MAX_FILE, block};
 use key::Key;

@@ -51,7 +51,7 @@ pub(super) struct Access {
 }
 
 /// The little-endian word at an offset.
-pub(super) fn word(code: &[u8], offset: usize) -> Option<u32> {
+pub(crate) fn word(code: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*code.get(offset..)?.first_chunk()?))
 }
 
@@ -118,7 +118,7 @@ fn branch(word: u32) -> Effect {
 }
 
 /// `bl`, `blr`, and their kinds that authenticate.
-fn is_call(word: u32) -> bool {
+pub(crate) fn is_call(word: u32) -> bool {
     word & 0xfc00_0000 == 0x9400_0000 || word & 0xfeff_f000 == 0xd63f_0000
 }
 
@@ -270,7 +270,7 @@ fn lowered_before(code: &[u8], offset: usize) -> Option<i32> {
 }
 
 /// Whether the code at `offset` is the kernel's return from a signal handler.
-pub(super) fn is_signal_return(code: &[u8], offset: usize) -> bool {
+pub(crate) fn is_signal_return(code: &[u8], offset: usize) -> bool {
     SIGRETURN.iter().zip(0..).all(|(expected, number)| word(code, offset + 4 * number) == Some(*expected))
 }
 

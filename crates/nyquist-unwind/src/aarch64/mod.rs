@@ -1,7 +1,7 @@
 //! What is particular to 64-bit ARM.
 
 mod compact;
-mod instructions;
+pub(crate) mod instructions;
 mod rows;
 mod step;
 

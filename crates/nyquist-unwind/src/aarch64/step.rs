@@ -1,7 +1,7 @@
 //! From a frame and its rule to the caller.
 
 use super::{Aarch64, Link, REGISTERS};
-use crate::architecture::Frame;
+use crate::architecture::{Frame, UNKNOWN_FRAME_POINTER};
 use crate::registers::FullRegisters;
 use crate::rule::{Kind, Rule, SavedRegisters};
 use crate::{Reason, StackMemory};
@@ -45,11 +45,23 @@ pub(super) fn apply(
         Some(address) => frame.read(address, memory)?,
         None => frame.link.register.ok_or(Reason::RegisterUnknown)?,
     };
-    let fp = match saved.frame_pointer.and_then(place) {
-        Some(address) => frame.read(address, memory)?,
+    let fp = match saved.frame_pointer {
+        Some(offset) => match place(offset) {
+            Some(address) => frame.read(address, memory)?,
+            None if saved.return_address == Some(offset + 8) && place(offset + 8).is_some() => {
+                below_stack_pointer(frame, memory)
+            }
+            None => frame.fp,
+        },
         None => frame.fp,
     };
     Ok(Frame { ip: return_address & address_bits, sp: cfa, fp, link: CALLER, interrupted: false })
+}
+
+/// The caller's frame pointer, where the return address is at the stack pointer: Go keeps it in the word below. A copy of the stack need not
+/// reach there.
+fn below_stack_pointer(frame: &Frame<Aarch64>, memory: &impl StackMemory) -> u64 {
+    frame.read(frame.sp.wrapping_sub(8), memory).unwrap_or(UNKNOWN_FRAME_POINTER)
 }
 
 /// The CFA of a frame whose stack pointer is not known, if it has a frame record: the frame pointer points to that (Procedure

@@ -198,21 +198,48 @@ impl FrameSection {
         Some(())
     }
 
-    /// Where the code that an FDE describes begins, and how many bytes it has.
-    #[inline]
-    fn start_and_len(&self, encoding: u8, reader: &mut Reader<'_>) -> Option<(u64, u64)> {
-        if encoding == RELATIVE {
-            let at = self.address.wrapping_add(reader.position() as u64);
-            let extended = |word| i64::from(i32::from_le_bytes(word));
-            let [start, len] = *reader.array::<8>()?.as_chunks().0 else { return None };
-            return Some((at.wrapping_add_signed(extended(start)), extended(len) as u64));
-        }
-        let start = reader.pointer(encoding, &self.bases())?;
-        let len = if encoding == 0x50 { reader.u64()? } else { reader.value(encoding)? };
-        Some((start, len))
+    /// Where the code that an FDE describes begins, how many bytes it has, and the instructions.
+    #[inline(always)]
+    #[expect(
+        clippy::inline_always,
+        reason = "a cursor that is read through a reference is copied as stores that are under way"
+    )]
+    fn fde_fields<'a>(&'a self, header: &Header, cie: &Cie<'a>) -> Option<(u64, u64, Reader<'a>)> {
+        let is_common = cie.pointer_encoding == RELATIVE && cie.has_augmentation;
+        let common = is_common.then(|| self.common_fde_fields(header)).flatten();
+        common.or_else(|| self.any_fde_fields(header, cie))
     }
 
-    #[inline]
+    /// As [`FrameSection::fde_fields`], of an FDE as all compilers write them.
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
+    fn common_fde_fields(&self, header: &Header) -> Option<(u64, u64, Reader<'_>)> {
+        let (fields, rest) = self.bytes.get(header.body..header.end)?.split_first_chunk::<8>()?;
+        let ([start, len], []) = fields.as_chunks() else { return None };
+        let (augmentation, rest) = rest.split_first().filter(|(len, _)| **len < 0x80)?;
+        let skipped = rest.len().checked_sub(usize::from(*augmentation))?;
+        let instructions = Reader::new(&self.bytes, header.end - skipped, header.end)?;
+        let at = self.address.wrapping_add(header.body as u64);
+        let extended = |word: &[u8; 4]| i64::from(i32::from_le_bytes(*word));
+        Some((at.wrapping_add_signed(extended(start)), extended(len) as u64, instructions))
+    }
+
+    /// As [`FrameSection::fde_fields`], of any FDE.
+    #[cold]
+    fn any_fde_fields<'a>(&'a self, header: &Header, cie: &Cie<'a>) -> Option<(u64, u64, Reader<'a>)> {
+        let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
+        let encoding = cie.pointer_encoding;
+        let start = reader.pointer(encoding, &self.bases())?;
+        let len = if encoding == 0x50 { reader.u64()? } else { reader.value(encoding)? };
+        if cie.has_augmentation {
+            let len = reader.uleb()?;
+            reader.skip(len)?;
+        }
+        Some((start, len, reader))
+    }
+
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
     fn parse_fde<'a>(
         &'a self,
         offset: usize,
@@ -220,13 +247,8 @@ impl FrameSection {
         cie_offset: usize,
         cie: &Cie<'a>,
     ) -> Option<Fde<'a>> {
-        let mut reader = Reader::new(&self.bytes, header.body, header.end)?;
-        let (start, len) = self.start_and_len(cie.pointer_encoding, &mut reader)?;
-        if cie.has_augmentation {
-            let len = reader.uleb()?;
-            reader.skip(len)?;
-        }
-        Some(Fde { offset, start, end: start.checked_add(len)?, cie_offset, instructions: reader })
+        let (start, len, instructions) = self.fde_fields(header, cie)?;
+        Some(Fde { offset, start, end: start.checked_add(len)?, cie_offset, instructions })
     }
 }
 
@@ -236,13 +258,15 @@ impl<'a> Entries<'a> {
     }
 
     /// The FDE at `offset`, which is one that has been found before, and its CIE.
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
     pub(crate) fn at(&mut self, offset: usize) -> Option<(Fde<'a>, &Cie<'a>)> {
         let header = self.section.header(offset).ok()??;
         self.read(offset, &header).ok()
     }
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
     fn read(&mut self, offset: usize, header: &Header) -> Result<(Fde<'a>, &Cie<'a>), &'static str> {
         let section = self.section;
         let cie_offset = section.cie_offset(header).ok_or("an FDE names a CIE before the section")?;
@@ -256,7 +280,8 @@ impl<'a> Entries<'a> {
 impl<'a> Iterator for Entries<'a> {
     type Item = Result<Fde<'a>, BadEntry>;
 
-    #[inline]
+    #[inline(always)]
+    #[expect(clippy::inline_always, reason = "as above")]
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let offset = self.position;

@@ -82,6 +82,9 @@ impl State<'_> {
 pub(crate) trait Rows {
     /// Takes a row: the address at which it begins, and its rule.
     fn row(&mut self, address: u64, rule: Rule);
+
+    /// As [`Rows::row`], where no function has to be called for that, as nearly always. Says whether the row was taken.
+    fn try_row(&mut self, address: u64, rule: Rule) -> bool;
 }
 
 /// Takes none: a CIE's initial instructions describe no rows.
@@ -89,6 +92,10 @@ struct NoRows;
 
 impl Rows for NoRows {
     fn row(&mut self, _: u64, _: Rule) {}
+
+    fn try_row(&mut self, _: u64, _: Rule) -> bool {
+        true
+    }
 }
 
 /// Runs instructions of one section.
@@ -106,7 +113,7 @@ struct Run<'a, 's, A, R> {
     architecture: PhantomData<A>,
     cie: &'s Cie<'a>,
     section: &'a FrameSection,
-    initial: State<'a>,
+    initial: &'s State<'a>,
     state: State<'a>,
     remembered: &'s mut Vec<State<'a>>,
     function: u64,
@@ -126,15 +133,17 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
             rows.row(fde.start, Rule::SLOW);
             return Ok(());
         }
-        let initial = self.initial_state(fde.cie_offset, cie).ok_or(fde.start)?;
-        self.remembered.clear();
+        let Self { section, architecture, initial, remembered } = self;
+        let initial = initial.get_or_make(fde.cie_offset, || initial_state::<A>(section, cie, remembered));
+        let initial = initial.as_ref().ok_or(fde.start)?;
+        remembered.clear();
         let mut run = Run {
-            architecture: self.architecture,
+            architecture: *architecture,
             cie,
-            section: self.section,
+            section,
             initial,
-            state: initial,
-            remembered: &mut self.remembered,
+            state: *initial,
+            remembered,
             function: fde.start,
             location: fde.start,
             rows: &mut *rows,
@@ -147,38 +156,41 @@ impl<'a, A: Architecture> Interpreter<'a, A> {
         }
         Ok(())
     }
+}
 
-    /// The state after the initial instructions of the CIE at the offset.
-    fn initial_state(&mut self, offset: usize, cie: &Cie<'a>) -> Option<State<'a>> {
-        let Self { section, architecture, remembered, .. } = self;
-        *self.initial.get_or_make(offset, || {
-            remembered.clear();
-            let mut run = Run {
-                architecture: *architecture,
-                cie,
-                section,
-                initial: State::initial::<A>(),
-                state: State::initial::<A>(),
-                remembered,
-                function: 0,
-                location: 0,
-                rows: &mut NoRows,
-            };
-            run.all(cie.instructions)?;
-            Some(run.state)
-        })
-    }
+/// The state after the initial instructions of a CIE.
+fn initial_state<'a, A: Architecture>(
+    section: &'a FrameSection,
+    cie: &Cie<'a>,
+    remembered: &mut Vec<State<'a>>,
+) -> Option<State<'a>> {
+    remembered.clear();
+    let mut run = Run {
+        architecture: PhantomData::<A>,
+        cie,
+        section,
+        initial: &State::initial::<A>(),
+        state: State::initial::<A>(),
+        remembered,
+        function: 0,
+        location: 0,
+        rows: &mut NoRows,
+    };
+    run.all(cie.instructions)?;
+    Some(run.state)
 }
 
 impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     fn all(&mut self, mut reader: Reader<'a>) -> Option<()> {
+        reader.go_on_at(self.pairs(reader.rest()));
         while let Some(op) = reader.u8() {
             let low = u64::from(op & 0x3f);
-            let location = match op >> 6 {
-                1 => self.after(low)?,
+            match op >> 6 {
+                1 => self.advance_by(low)?,
                 2 => {
                     let offset = reader.uleb()?;
                     self.set_offset(low, offset as i64);
+                    reader.go_on_at(without_other_offsets::<A>(reader.rest()));
                     continue;
                 }
                 3 => {
@@ -186,23 +198,59 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
                     continue;
                 }
                 _ => match op {
-                    0x02 => self.after(reader.u8()?.into())?,
-                    0x03 => self.after(reader.u16()?.into())?,
-                    0x04 => self.after(reader.u32()?.into())?,
-                    _ => {
-                        reader = self.extended(op, reader)?;
-                        continue;
+                    0x00 => continue,
+                    0x02 => {
+                        let delta = reader.u8()?;
+                        self.advance_by(delta.into())?;
                     }
+                    0x03 => {
+                        let delta = reader.u16()?;
+                        self.advance_by(delta.into())?;
+                    }
+                    DEFINE_CFA_OFFSET => {
+                        let offset = reader.uleb()?;
+                        self.state.set_cfa_offset::<A>(offset as i64, self.cie.is_signal);
+                    }
+                    _ => reader = self.extended(op, reader)?,
                 },
-            };
-            self.advance_to(location);
-            // Nearly half of all instructions are such a pair.
-            if reader.step_over(DEFINE_CFA_OFFSET) {
-                let offset = reader.uleb()?;
-                self.state.set_cfa_offset::<A>(offset as i64, self.cie.is_signal);
             }
+            reader.go_on_at(self.pairs(reader.rest()));
         }
         Some(())
+    }
+
+    /// Runs the pairs that instructions begin with, and gives the instructions behind them. Three of four instructions are in pairs.
+    #[inline]
+    fn pairs(&mut self, instructions: &'a [u8]) -> &'a [u8] {
+        let is_pair =
+            instructions.first_chunk().is_some_and(|word| Pair::of(u32::from_le_bytes(*word)).is_some());
+        let is_plain = is_pair && self.state.cfa.expression.is_none() && self.state.rule.has_register_cfa();
+        if is_plain { self.plain_pairs(instructions) } else { instructions }
+    }
+
+    /// As [`Run::pairs`], where the CFA is a register + offset. By itself and without calls, so that all it needs stays in
+    /// registers. Ends early at a row that cannot be taken without one.
+    #[inline(never)]
+    fn plain_pairs(&mut self, mut instructions: &'a [u8]) -> &'a [u8] {
+        let factor = self.cie.code_factor;
+        let (mut location, mut rule) = (self.location, self.state.rule);
+        while let Some(word) = instructions.first_chunk()
+            && let Some(pair) = Pair::of(u32::from_le_bytes(*word))
+            && let Some(next) = location.checked_add(u64::from(pair.advance).wrapping_mul(factor))
+        {
+            if next > location {
+                if !self.rows.try_row(location, rule) {
+                    break;
+                }
+                location = next;
+            }
+            rule = rule.with_operand(pair.offset.into());
+            instructions = instructions.get(pair.len..).unwrap_or_default();
+        }
+        self.location = location;
+        self.state.rule = rule;
+        self.state.cfa.offset = rule.operand();
+        instructions
     }
 
     /// The other instructions, whose operands all follow the opcode. The cursor comes and goes as a value, so that it
@@ -210,15 +258,17 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     #[inline(never)]
     fn extended(&mut self, op: u8, mut reader: Reader<'a>) -> Option<Reader<'a>> {
         match op {
-            0x00 => {}
             0x01 => self.set_location(&mut reader)?,
+            0x04 => {
+                let delta = reader.u32()?;
+                self.advance_by(delta.into())?;
+            }
             0x06 => {
                 let register = reader.uleb()?;
                 self.restore(register);
             }
             0x0a => self.remember()?,
             0x0b => self.state = self.remembered.pop()?,
-            DEFINE_CFA_OFFSET => self.state.set_cfa_offset::<A>(reader.uleb()? as i64, self.cie.is_signal),
             0x13 => {
                 let offset = self.factored(reader.sleb()?);
                 self.state.set_cfa_offset::<A>(offset, self.cie.is_signal);
@@ -326,10 +376,12 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
         Some(())
     }
 
-    /// The location that is so many units of code further on.
+    /// Goes on so many units of code further on.
     #[inline]
-    fn after(&self, delta: u64) -> Option<u64> {
-        self.location.checked_add(delta.wrapping_mul(self.cie.code_factor))
+    fn advance_by(&mut self, delta: u64) -> Option<()> {
+        let location = self.location.checked_add(delta.wrapping_mul(self.cie.code_factor))?;
+        self.advance_to(location);
+        Some(())
     }
 
     /// `DW_CFA_set_loc`, which may not go back.
@@ -344,14 +396,52 @@ impl<'a, A: Architecture, R: Rows> Run<'a, '_, A, R> {
     }
 
     /// Ends the row before a location that is not before the present one.
-    #[inline(always)]
-    #[expect(clippy::inline_always, reason = "a call a row is a tenth of the cost of a table")]
+    #[inline]
     fn advance_to(&mut self, location: u64) {
         if location > self.location {
-            self.rows.row(self.location, self.state.rule);
+            if !self.rows.try_row(self.location, self.state.rule) {
+                self.rows.row(self.location, self.state.rule);
+            }
             self.location = location;
         }
     }
+}
+
+/// An advance of less than 64 units in one byte, and the offset of the CFA that holds from there on, in one or two.
+struct Pair {
+    advance: u8,
+    offset: u16,
+    /// How many bytes the pair takes.
+    len: usize,
+}
+
+impl Pair {
+    /// The pair that the bytes of a word begin with. One comparison tells nearly every one.
+    #[inline]
+    fn of(word: u32) -> Option<Self> {
+        const OPCODES: u32 = 0xffc0;
+        const EXPECTED: u32 = (DEFINE_CFA_OFFSET as u32) << 8 | 0x40;
+        /// That another byte of the offset follows.
+        const MORE: u32 = 0x80 << 16;
+        const STILL_MORE: u32 = 0x80 << 24;
+        let (advance, low, high) = (word as u8 & 0x3f, (word >> 16) as u16 & 0x7f, (word >> 24) as u16);
+        if word & (OPCODES | MORE) == EXPECTED {
+            return Some(Self { advance, offset: low, len: 3 });
+        }
+        let is_long = word & (OPCODES | MORE | STILL_MORE) == EXPECTED | MORE;
+        is_long.then_some(Self { advance, offset: high << 7 | low, len: 4 })
+    }
+}
+
+/// Instructions without the first ones that say where registers are saved that do not matter here: functions save several.
+#[inline]
+fn without_other_offsets<A: Architecture>(mut instructions: &[u8]) -> &[u8] {
+    while let [op @ 0x80..=0xbf, 0..=0x7f, rest @ ..] = instructions
+        && !is_followed::<A>(u64::from(op & 0x3f))
+    {
+        instructions = rest;
+    }
+    instructions
 }
 
 /// Whether a register is one of the three whose place in the caller's frame matters.

@@ -3,8 +3,10 @@
 /// A position in a section. Reading past the end gives `None`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
-    bytes: &'a [u8],
-    position: usize,
+    /// What has not been read yet.
+    rest: &'a [u8],
+    /// How far the end is from the start of the section.
+    end: usize,
 }
 
 /// What an encoded pointer can be relative to, as stated addresses.
@@ -23,31 +25,42 @@ pub(crate) struct Bases {
 impl<'a> Reader<'a> {
     /// A cursor at `position` that ends before `end`.
     pub(crate) fn new(bytes: &'a [u8], position: usize, end: usize) -> Option<Self> {
-        let bytes = bytes.get(..end)?;
-        (position <= end).then_some(Self { bytes, position })
+        Some(Self { rest: bytes.get(position..end)?, end })
     }
 
     /// How far the cursor is from the start of the section.
     pub(crate) fn position(&self) -> usize {
-        self.position
+        self.end - self.rest.len()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.position >= self.bytes.len()
+        self.rest.is_empty()
+    }
+
+    /// What has not been read yet.
+    #[inline]
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.rest
+    }
+
+    /// Goes on at the last bytes of what has not been read yet.
+    #[inline]
+    pub(crate) fn go_on_at(&mut self, rest: &'a [u8]) {
+        self.rest = rest;
     }
 
     #[inline]
     pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let bytes = self.bytes.get(self.position..)?.first_chunk::<N>()?;
-        self.position += N;
+        let (bytes, rest) = self.rest.split_first_chunk()?;
+        self.rest = rest;
         Some(*bytes)
     }
 
     #[inline]
     pub(crate) fn u8(&mut self) -> Option<u8> {
-        let byte = *self.bytes.get(self.position)?;
-        self.position += 1;
-        Some(byte)
+        let (byte, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        Some(*byte)
     }
 
     #[inline]
@@ -63,14 +76,6 @@ impl<'a> Reader<'a> {
     #[inline]
     pub(crate) fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
-    }
-
-    /// Steps over the next byte if it is that one.
-    #[inline]
-    pub(crate) fn step_over(&mut self, byte: u8) -> bool {
-        let is_next = self.bytes.get(self.position) == Some(&byte);
-        self.position += usize::from(is_next);
-        is_next
     }
 
     /// An unsigned LEB128 number; one that does not fit in 64 bits is `None`.
@@ -129,25 +134,23 @@ impl<'a> Reader<'a> {
     /// Steps over `len` bytes.
     #[inline]
     pub(crate) fn skip(&mut self, len: u64) -> Option<()> {
-        let len = usize::try_from(len).ok()?;
-        let position = self.position.checked_add(len).filter(|&end| end <= self.bytes.len())?;
-        self.position = position;
+        self.rest = self.rest.get(usize::try_from(len).ok()?..)?;
         Some(())
     }
 
     /// The next `len` bytes, by themselves.
     pub(crate) fn block(&mut self, len: u64) -> Option<&'a [u8]> {
-        let start = self.position;
-        self.skip(len)?;
-        self.bytes.get(start..self.position)
+        let (block, rest) = self.rest.split_at_checked(usize::try_from(len).ok()?)?;
+        self.rest = rest;
+        Some(block)
     }
 
     /// Bytes up to and without the next zero byte.
     pub(crate) fn string(&mut self) -> Option<&'a [u8]> {
-        let rest = self.bytes.get(self.position..)?;
-        let len = rest.iter().position(|&byte| byte == 0)?;
-        self.position += len + 1;
-        rest.get(..len)
+        let len = self.rest.iter().position(|&byte| byte == 0)?;
+        let string = self.block(len as u64)?;
+        self.u8()?;
+        Some(string)
     }
 
     /// A pointer encoded as `encoding` says (Linux Standard Base 5, section 10.5). Indirect pointers are
@@ -158,13 +161,13 @@ impl<'a> Reader<'a> {
             return None;
         }
         if encoding == 0x50 {
-            let at = bases.section.wrapping_add(self.position as u64);
+            let at = bases.section.wrapping_add(self.position() as u64);
             self.skip(at.wrapping_neg() & 7)?;
             return self.u64();
         }
         let base = match encoding & 0x70 {
             0x00 => 0,
-            0x10 => bases.section.wrapping_add(self.position as u64),
+            0x10 => bases.section.wrapping_add(self.position() as u64),
             0x20 => bases.text?,
             0x30 => bases.got?,
             0x40 => bases.function?,
@@ -215,18 +218,6 @@ mod tests {
         signed(&[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x7f], Some(i64::MIN));
         signed(&[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x00], Some(i64::MAX));
         signed(&[0x80; 20], None);
-    }
-
-    #[test]
-    fn steps_over_that_byte_only() {
-        let check = |bytes: &[u8], expected| {
-            let mut reader = reader(bytes);
-            assert_eq!((reader.step_over(0x0e), reader.position()), expected, "{bytes:x?}");
-        };
-        check(&[0x0e, 0x10], (true, 1));
-        check(&[0x0e], (true, 1));
-        check(&[0x0d, 0x0e], (false, 0));
-        check(&[], (false, 0));
     }
 
     #[test]

@@ -18,6 +18,10 @@ const OUTERMOST: [&[u8]; 6] = [
 const STACK_SWITCHES: [&[u8]; 3] =
     [b"runtime.asmcgocall", b"runtime.systemstack", b"runtime.cgocallback_gofunc"];
 
+/// The functions that the runtime makes interrupted code call, as if at any of its instructions (`isAsyncSafePoint` and `preparePanic` in
+/// `runtime/preempt.go` and `runtime/signal_arm64.go` of Go 1.19).
+const INJECTED: [&[u8]; 3] = [b"runtime.asyncPreempt", b"runtime.sigpanic", b"runtime.debugCallV2"];
+
 /// The table of functions.
 pub(super) struct Functions<'a> {
     /// Where the code of all functions begins; 0 where the loader says so.
@@ -38,16 +42,18 @@ pub(super) struct Entry<'a> {
     pub(super) is_top: bool,
     /// Whether it makes the stack pointer point elsewhere than to its own frame.
     pub(super) writes_stack_pointer: bool,
+    /// Whether the runtime lets interrupted code call it.
+    pub(super) is_injected: bool,
     /// The values of how many bytes the stack pointer is below the return address.
     depths: Values<'a>,
 }
 
 impl<'a> Functions<'a> {
-    /// Reads the header; `None` for one that is of another form.
-    pub(super) fn new(table: &'a [u8]) -> Option<Self> {
+    /// Reads the header; `None` for one that is of another form, or for another machine than a 64-bit one whose instructions are multiples of
+    /// so many bytes.
+    pub(super) fn new(table: &'a [u8], quantum: u8) -> Option<Self> {
         let header = Header::parse(table)?;
-        // Instructions of one byte and pointers of eight: 64-bit x86.
-        if (header.quantum, header.pointer_size, header.little_endian) != (1, 8, true) {
+        if (header.quantum, header.pointer_size, header.little_endian) != (quantum, 8, true) {
             return None;
         }
         let counts_from_text = header.version >= Version::Eighteen;
@@ -90,24 +96,25 @@ impl<'a> Functions<'a> {
         let depths = self.from(self.header.values.checked_add(record.depths.into())?)?;
         let (is_top, writes_stack_pointer) = match record.more {
             Some(more) if self.has_flags => (more.is_top, more.writes_stack_pointer),
-            _ => self.by_name(record.name),
+            _ => (self.is_named(record.name, &OUTERMOST), self.is_named(record.name, &STACK_SWITCHES)),
         };
         let start = |entry: ListEntry| u32::try_from(entry.start.checked_sub(self.first)?).ok();
         Some(Entry {
             range: start(function)?..start(next)?,
             is_top,
             writes_stack_pointer,
+            is_injected: self.is_named(record.name, &INJECTED),
             depths: Values::new(depths, self.header.quantum),
         })
     }
 
-    /// Whether the function of that name is an outermost one, and whether it goes to another stack.
-    fn by_name(&self, position: u32) -> (bool, bool) {
+    /// Whether a function's name is one of the known ones.
+    fn is_named(&self, position: u32, known: &[&[u8]]) -> bool {
         let name = self.header.names.checked_add(position.into()).and_then(|position| self.from(position));
         let is = |known: &&[u8]| {
             name.and_then(|name| name.strip_prefix(*known)).is_some_and(|rest| rest.first() == Some(&0))
         };
-        (OUTERMOST.iter().any(is), STACK_SWITCHES.iter().any(is))
+        known.iter().any(is)
     }
 
     fn from(&self, position: u64) -> Option<&'a [u8]> {
@@ -133,7 +140,8 @@ pub(super) mod tests {
 
     fn entry(len: u32, depths: &[u8]) -> Vec<(u32, Option<u32>)> {
         let depths = Values::new(depths, 1);
-        Entry { range: 0..len, is_top: false, writes_stack_pointer: false, depths }.depths().collect()
+        let (is_top, writes_stack_pointer, is_injected) = (false, false, false);
+        Entry { range: 0..len, is_top, writes_stack_pointer, is_injected, depths }.depths().collect()
     }
 
     #[test]
@@ -149,8 +157,8 @@ pub(super) mod tests {
     }
 
     /// A table of one function, and what it is made of by hand.
-    pub(in crate::go) fn table(magic: u32, flags: u8, depths: &[u8]) -> Vec<u8> {
-        let mut bytes = [magic, 0x0801_0000].map(u32::to_le_bytes).concat();
+    pub(in crate::go) fn table(magic: u32, quantum: u8, flags: u8, depths: &[u8]) -> Vec<u8> {
+        let mut bytes = [magic, 0x0800_0000 | u32::from(quantum) << 16].map(u32::to_le_bytes).concat();
         let numbers = 72;
         let table = (numbers + depths.len()).next_multiple_of(8) as u64;
         for long in [1, 0, 0x40_1000, 0, 0, 0, numbers as u64, table] {
@@ -168,15 +176,15 @@ pub(super) mod tests {
     #[test]
     fn both_forms_are_read() {
         for magic in [MAGIC_18, MAGIC_20] {
-            let bytes = table(magic, 3, &[2, 4, 0]);
-            let functions = Functions::new(&bytes).unwrap();
+            let bytes = table(magic, 1, 3, &[2, 4, 0]);
+            let functions = Functions::new(&bytes, 1).unwrap();
             let found: Vec<_> = functions.entries().collect();
             let [entry] = &*found else { panic!("{} functions", found.len()) };
             assert_eq!((functions.text, &entry.range), (0x40_1000, &(0x10..0x40)));
             assert!(entry.is_top && entry.writes_stack_pointer);
             assert_eq!(entry.depths().collect::<Vec<_>>(), [(0, Some(0))]);
             for len in 0..bytes.len() {
-                let _ = Functions::new(&bytes[..len]).map(|functions| functions.entries().count());
+                let _ = Functions::new(&bytes[..len], 1).map(|functions| functions.entries().count());
             }
         }
     }
@@ -227,7 +235,7 @@ pub(super) mod tests {
     fn names_say_what_old_tables_do_not() {
         let check = |version, functions: &[(&str, u8)], expected: &[(bool, bool)]| {
             let bytes = old_table(version, functions);
-            let table = Functions::new(&bytes).unwrap();
+            let table = Functions::new(&bytes, 1).unwrap();
             assert_eq!(table.text, 0x40_1000);
             let entries: Vec<_> = table.entries().collect();
             let found: Vec<_> =
@@ -238,7 +246,7 @@ pub(super) mod tests {
                 assert_eq!(entry.depths().collect::<Vec<_>>(), [(0, Some(0))]);
             }
             for len in 0..bytes.len() {
-                let _ = Functions::new(&bytes[..len]).map(|functions| functions.entries().count());
+                let _ = Functions::new(&bytes[..len], 1).map(|functions| functions.entries().count());
             }
         };
         let functions =

@@ -1,19 +1,58 @@
-//! Modules of Go programs for 64-bit x86: the linker's table of functions, `.gopclntab`, says how far each instruction's stack pointer is below
-//! its function's return address. It is there in every program, also in one whose symbols and debug information were left out,
-//! which has no other unwind information; and it knows which functions are the outermost ones.
+//! Modules of Go programs for 64-bit x86 and ARM: the linker's table of functions, `.gopclntab`, says how far each instruction's stack
+//! pointer is below where it was at its function's first one. It is there in every program, also in one whose symbols and debug information
+//! were left out, which has no other unwind information; and it knows which functions are the outermost ones.
 
+mod aarch64;
 mod functions;
-mod rows;
+mod x86_64;
 
 use crate::Damage;
 use crate::code::AllCode;
 use crate::compile::{Description, Function};
-use functions::Functions;
-use nyquist_object::{ByteSource, Elf};
+use crate::rule::Rule;
+use functions::{Entry, Functions};
+use nyquist_object::{Architecture, ByteSource, Elf, MachO, ObjectError};
 use std::ops::Range;
 
-/// The table's sections: of programs at fixed addresses, and of those that are relocated.
+/// The table's sections in ELF files: of programs at fixed addresses, and of those that are relocated.
 const SECTIONS: [&str; 2] = [".gopclntab", ".data.rel.ro.gopclntab"];
+
+/// And in Mach-O files.
+const MACHO_SEGMENTS: [&str; 2] = ["__TEXT", "__DATA_CONST"];
+const MACHO_SECTION: &str = "__gopclntab";
+
+/// The offset in a function at which each of its rules begins to hold, in ascending order, and the rule.
+type Rows = Vec<(u32, Rule)>;
+
+/// What an architecture makes of the table.
+struct Machine {
+    /// What instructions are multiples of, in bytes.
+    quantum: u8,
+    /// The rows of a function, by its entry and its instructions.
+    rows: fn(&Entry<'_>, &[u8]) -> Rows,
+}
+
+impl Machine {
+    fn of(architecture: Architecture) -> Option<Self> {
+        match architecture {
+            Architecture::X86_64 => Some(Self { quantum: 1, rows: x86_64::rows }),
+            Architecture::Aarch64 => Some(Self { quantum: 4, rows: aarch64::rows }),
+            Architecture::X86 | Architecture::Other(_) => None,
+        }
+    }
+}
+
+/// The code that a table can be about.
+struct Image<'a> {
+    machine: Machine,
+    /// The SVMA that relative addresses count from.
+    base: u64,
+    /// The SVMA of the section that code is in.
+    text: u64,
+    /// Relative addresses of all code.
+    code: &'a [Range<u32>],
+    bytes: &'a AllCode,
+}
 
 /// Whether a file was made of Go.
 pub(crate) fn has_functions<S: ByteSource>(elf: &Elf<S>) -> bool {
@@ -29,40 +68,72 @@ pub(crate) fn read<S: ByteSource>(
     damage: &mut Damage,
 ) -> Vec<Function> {
     let data = SECTIONS.iter().find_map(|name| elf.section_data(name).transpose());
-    let table = match data {
-        None => return Vec::new(),
-        Some(Ok(table)) => table,
-        Some(Err(error)) => {
+    let Some(table) = readable(data, damage) else { return Vec::new() };
+    let Some(machine) = Machine::of(elf.architecture()) else { return Vec::new() };
+    let text = elf.section(".text").map_or(0, |section| section.address.0);
+    Image { machine, base: elf.image_base().0, text, code, bytes }.functions(&table)
+}
+
+/// As [`read`], of a Mach-O file.
+pub(crate) fn read_macho<S: ByteSource>(
+    file: &MachO<S>,
+    code: &[Range<u32>],
+    bytes: &AllCode,
+    damage: &mut Damage,
+) -> Vec<Function> {
+    let data = MACHO_SEGMENTS.iter().find_map(|name| file.section_data(name, MACHO_SECTION).transpose());
+    let Some(table) = readable(data, damage) else { return Vec::new() };
+    let Some(machine) = Machine::of(file.architecture()) else { return Vec::new() };
+    let text = file.section("__TEXT", "__text").map_or(0, |section| section.address.0);
+    Image { machine, base: file.image_base().0, text, code, bytes }.functions(&table)
+}
+
+/// The functions of Go's table, and of others those that are before or behind all of these. Both are in order, and so are all.
+pub(crate) fn with_others(go: Vec<Function>, mut others: Vec<Function>) -> Vec<Function> {
+    let Some((first, last)) = go.first().zip(go.last()) else { return others };
+    let range = first.range.start..last.range.end;
+    others.retain(|other| other.range.end <= range.start || range.end <= other.range.start);
+    let place = others.partition_point(|other| other.range.end <= range.start);
+    others.splice(place..place, go);
+    others
+}
+
+/// The table. One that is there and cannot be read is damage.
+fn readable(data: Option<Result<Vec<u8>, ObjectError>>, damage: &mut Damage) -> Option<Vec<u8>> {
+    match data? {
+        Ok(table) => Some(table),
+        Err(error) => {
             damage.add(|| format!(".gopclntab is unreadable: {error}"));
-            return Vec::new();
+            None
         }
-    };
-    let Some(functions) = Functions::new(&table) else { return Vec::new() };
-    // The linker of another compiler than Go's own leaves it to the loader to say where the code is.
-    let text = match functions.text {
-        0 => elf.section(".text").map_or(0, |section| section.address.0),
-        text => text,
-    };
-    let Some(text) = text.checked_sub(elf.image_base().0).and_then(|text| u32::try_from(text).ok()) else {
-        return Vec::new();
-    };
-    let mut found: Vec<Function> = Vec::new();
-    for entry in functions.entries() {
-        let range = text.saturating_add(entry.range.start)..text.saturating_add(entry.range.end);
-        let is_apart = found.last().is_none_or(|last| last.range.end <= range.start);
-        let is_code = code.iter().any(|code| code.start <= range.start && range.end <= code.end);
-        if range.start >= range.end || !is_apart || !is_code {
-            continue;
-        }
-        let instructions = bytes.of(&range).unwrap_or_default();
-        let rows = rows::rows(&entry, instructions);
-        let mut function = Function { range, description: Description::Rows(rows) };
-        if rows::is_signal_return(instructions) {
-            take_byte_before(&mut function, found.last_mut());
-        }
-        found.push(function);
     }
-    found
+}
+
+impl Image<'_> {
+    fn functions(&self, table: &[u8]) -> Vec<Function> {
+        let Some(functions) = Functions::new(table, self.machine.quantum) else { return Vec::new() };
+        // The linker of another compiler than Go's own leaves it to the loader to say where the code is.
+        let text = if functions.text == 0 { self.text } else { functions.text };
+        let text = text.checked_sub(self.base).and_then(|text| u32::try_from(text).ok());
+        let Some(text) = text else { return Vec::new() };
+        let mut found: Vec<Function> = Vec::new();
+        for entry in functions.entries() {
+            let range = text.saturating_add(entry.range.start)..text.saturating_add(entry.range.end);
+            let is_apart = found.last().is_none_or(|last| last.range.end <= range.start);
+            let is_code = self.code.iter().any(|code| code.start <= range.start && range.end <= code.end);
+            if range.start >= range.end || !is_apart || !is_code {
+                continue;
+            }
+            let rows = (self.machine.rows)(&entry, self.bytes.of(&range).unwrap_or_default());
+            let is_signal_return = rows == [(0, Rule::SIGNAL_FRAME)];
+            let mut function = Function { range, description: Description::Rows(rows) };
+            if is_signal_return {
+                take_byte_before(&mut function, found.last_mut());
+            }
+            found.push(function);
+        }
+        found
+    }
 }
 
 /// The kernel has a signal handler return to the first instruction of this function, so that its lookup address is the byte before

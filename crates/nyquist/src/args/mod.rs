@@ -74,12 +74,14 @@ pub(crate) fn command(words: &[&str]) -> Result<Command, clap::Error> {
 
 /// Parses the command line, or says what is wrong with it and ends.
 pub(crate) fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| with_tip(error).exit())
+    let first = std::env::args().nth(1).unwrap_or_default();
+    Cli::try_parse().unwrap_or_else(|error| with_tip(error, &first).exit())
 }
 
-/// Says how a program is recorded to those who left out `record`.
-fn with_tip(mut error: clap::Error) -> clap::Error {
+/// Says how a program is recorded to those who left out `record`, whose `first` word is the program.
+fn with_tip(mut error: clap::Error, first: &str) -> clap::Error {
     if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
+        && word == first
         && error.get(ContextKind::SuggestedSubcommand).is_none()
     {
         let tip = StyledStr::from(format!("to record a program, type: nyquist record {word}"));
@@ -175,12 +177,13 @@ mod tests {
 
     #[test]
     fn a_wrong_first_word_gets_a_tip() {
-        let check = |word: &str, tip: &str| {
-            let error = with_tip(command(&[word]).unwrap_err()).to_string();
+        let check = |words: &[&str], expected: &[&str]| {
+            let error = with_tip(command(words).unwrap_err(), words[0]).to_string();
             let tips: Vec<_> = error.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
-            assert_eq!(tips, [tip], "{error}");
+            assert_eq!(tips, expected, "{error}");
         };
-        check("./app", "to record a program, type: nyquist record ./app");
-        check("recrod", "a similar subcommand exists: 'record'");
+        check(&["./app"], &["to record a program, type: nyquist record ./app"]);
+        check(&["recrod"], &["a similar subcommand exists: 'record'"]);
+        check(&["cache", "foo"], &[]);
     }
 }

@@ -1,5 +1,6 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
+mod ending;
 mod run;
 mod subject;
 
@@ -35,13 +36,13 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status } = record(args, printer, &control, user.as_ref(), owner)?;
+    let Recorded { finished, summary, status, used } = record(args, printer, &control, user.as_ref(), owner)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     drop(libs);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, args.profile_version, owner, printer)?;
-    summary::print(printer, &profile, &summary, &statistics, saved.path.as_deref());
+    summary::print(printer, &profile, &summary, &statistics, used, saved.path.as_deref());
     if let Some(picture) = &args.flamegraph {
         flamegraph::save(&profile, picture, owner)?;
         printer.say(format_args!("Wrote {}", picture.display()));
@@ -77,6 +78,8 @@ struct Recorded {
     finished: Finished,
     summary: Summary,
     status: u8,
+    /// The CPU time that the command used in all runs, by the kernel's account, where all of it was to be recorded.
+    used: Option<Duration>,
 }
 
 /// Records the command, as often as it shall run, or what runs already.
@@ -89,7 +92,7 @@ fn record(
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
     let recorder = Recorder { args, printer, control, user, owner };
-    let Run { mut converter, mut summary, mut status } = recorder.run(args.duration, None)?;
+    let Run { mut converter, mut summary, mut status, mut used } = recorder.run(args.duration, None)?;
     for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
         if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
@@ -101,8 +104,9 @@ fn record(
             break;
         }
         printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
-        let former = summary;
-        Run { converter, summary, status } = recorder.run(left, Some(converter))?;
+        let (former, used_before) = (summary, used);
+        Run { converter, summary, status, used } = recorder.run(left, Some(converter))?;
+        used = used.zip(used_before).map(|(a, b)| a + b);
         summary.total_cpu_time_ns =
             summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
         summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
@@ -110,7 +114,9 @@ fn record(
     if let Some(lost) = summary.lost_samples {
         converter.note_lost(lost);
     }
-    Ok(Recorded { finished: converter.finish(), summary, status })
+    let leaves_out = args.cpu.is_some() || args.shape.rows.main_thread_only;
+    let used = used.filter(|_| !leaves_out);
+    Ok(Recorded { finished: converter.finish(), summary, status, used })
 }
 
 pub(crate) fn launch_failure(error: &LaunchError) -> Failure {

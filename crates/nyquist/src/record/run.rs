@@ -1,7 +1,7 @@
 //! One run of what is recorded, from its first event to its last.
 
 use super::subject::{open_backend, prepare, running_target, target_name, wanted_samples};
-use super::{launch_failure, open_failure};
+use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
@@ -9,6 +9,7 @@ use crate::output::Owner;
 use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, summary};
+use nyquist_convert::event::Timestamp;
 use nyquist_convert::{Converter, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
@@ -40,6 +41,8 @@ pub(super) struct Run {
     pub(super) summary: Summary,
     /// The command's exit status.
     pub(super) status: u8,
+    /// The CPU time that the command used, with that of its children, by the kernel's account, where it has ended.
+    pub(super) used: Option<Duration>,
 }
 
 /// What is about to be recorded.
@@ -73,6 +76,7 @@ impl Recorder<'_> {
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording)).transpose()?;
+        let began = nyquist_record::linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         if is_first {
             summary::print_outcome(self.printer, &outcome);
@@ -82,15 +86,18 @@ impl Recorder<'_> {
         self.control.enter(Phase::Recording { stop, command: signaller, interrupts: 0 });
         convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
         let summary = recording.finish();
+        if let Some(end) = self.end_of(summary.reason, began, duration) {
+            converter.note_end(end);
+        }
         if let Some(tee) = tee {
             tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), self.printer);
         }
-        let status = command.map_or(0, |command| end_command(command, summary.reason));
+        let (status, used) = command.map_or((0, None), |command| self.end_command(command, summary.reason));
         self.control.enter(Phase::Saving);
         if let Some(markers) = markers {
             markers::finish(markers, &mut converter, self.printer);
         }
-        Ok(Run { converter, summary, status })
+        Ok(Run { converter, summary, status, used })
     }
 
     fn subject(&self, running: Option<Target>, markers: Option<&Markers>) -> Result<Subject, Failure> {
@@ -151,6 +158,48 @@ impl Recorder<'_> {
             meta,
         }
     }
+
+    /// When a run ended that has not ended with what was recorded: a program that sleeps has no last event then.
+    fn end_of(&self, reason: EndReason, began: Timestamp, duration: Option<Duration>) -> Option<Timestamp> {
+        match reason {
+            EndReason::Exited => None,
+            EndReason::Stopped => self.control.asked_to_end(),
+            EndReason::Duration => {
+                duration.map(|duration| Timestamp(began.0.saturating_add(duration.as_nanos() as u64)))
+            }
+        }
+    }
+
+    /// Waits for the command and gives back the exit status that it leaves to the recorder, and what it used if it has ended
+    /// by itself. A recording that ends before its command ends it, but does not wait for one that does not want to.
+    fn end_command(&self, command: Running, reason: EndReason) -> (u8, Option<Duration>) {
+        const GRACE: Duration = Duration::from_secs(2);
+        let signaller = command.signaller();
+        let (sender, ended) = mpsc::channel();
+        thread::spawn(move || sender.send(command.wait()));
+        match reason {
+            EndReason::Exited => ended.recv().map_or((FAILED, None), |ended| {
+                self.tell_signal(&ended);
+                (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
+            }),
+            EndReason::Stopped | EndReason::Duration => {
+                // The command has been told already where a signal ended the recording.
+                if reason == EndReason::Duration {
+                    let _ = signaller.send(EndSignal::Terminate.number());
+                }
+                let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
+                let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
+                (if reason == EndReason::Duration { 0 } else { status }, None)
+            }
+        }
+    }
+
+    fn tell_signal(&self, ended: &io::Result<Ended>) {
+        let Ok(Ended { status, .. }) = ended else { return };
+        if let Some(line) = ending::line(&target_name(self.args), *status) {
+            self.printer.say(line);
+        }
+    }
 }
 
 /// Takes over everything that is recorded, until the recording ends.
@@ -181,27 +230,6 @@ fn convert(
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(nyquist_record::linux::now()));
         recording.heed(&converter.take_copy_counts());
-    }
-}
-
-/// Waits for the command and gives back the exit status that it leaves to the recorder. A recording that ends
-/// before its command ends it, but does not wait for one that does not want to.
-fn end_command(command: Running, reason: EndReason) -> u8 {
-    const GRACE: Duration = Duration::from_secs(2);
-    let signaller = command.signaller();
-    let (sender, ended) = mpsc::channel();
-    thread::spawn(move || sender.send(command.wait()));
-    match reason {
-        EndReason::Exited => ended.recv().map_or(FAILED, |ended| shell_code(&ended)),
-        EndReason::Stopped | EndReason::Duration => {
-            // The command has been told already where a signal ended the recording.
-            if reason == EndReason::Duration {
-                let _ = signaller.send(EndSignal::Terminate.number());
-            }
-            let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
-            let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
-            if reason == EndReason::Duration { 0 } else { status }
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Function names as people read them: the generic arguments and parameter lists of Rust's and C++'s names left out.
+//! Function names as people read them: the generic arguments and parameter lists of Rust's, C++'s and Java's names left out.
 
 use std::borrow::Cow;
 
@@ -56,6 +56,9 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 
 /// A name without its generic arguments, its parameters and its return type. Names of other languages stay.
 pub(crate) fn shorten(name: &str) -> Cow<'_, str> {
+    if let Some(method) = java_method(name) {
+        return Cow::Borrowed(method);
+    }
     if !is_rust_or_cpp(name) {
         return Cow::Borrowed(name);
     }
@@ -77,6 +80,18 @@ fn is_rust_or_cpp(name: &str) -> bool {
         && before.chars().all(is_word)
         && (name.ends_with([')', '>', ']']) || name.ends_with(" const"));
     name.contains("::") || is_function || name.starts_with("operator")
+}
+
+/// The class and the method of a name as Java's virtual machine writes it: `int java.util.List.indexOf(java.lang.Object)`.
+fn java_method(name: &str) -> Option<&str> {
+    let (before, parameters) = name.strip_suffix(')')?.split_once('(')?;
+    let (result, method) = before.split_once(' ')?;
+    let is_type = |text: &str| text.chars().all(|char| char.is_alphanumeric() || "._$[]/".contains(char));
+    let is_method = method.contains('.')
+        && method.chars().all(|char| char.is_alphanumeric() || "._$/<>-".contains(char))
+        && !method.ends_with('.');
+    let is_java = is_method && is_type(result) && parameters.split(", ").all(is_type);
+    is_java.then_some(method)
 }
 
 /// The name without the hash that Rust puts behind it (`::h0123456789abcdef`).
@@ -438,6 +453,28 @@ mod tests {
             ("app::A<&app::operator< >::f()", "app::A::f"),
             ("app::myoperator<int>()", "app::myoperator"),
         ]);
+    }
+
+    #[test]
+    fn methods_of_java_are_a_class_and_a_name() {
+        check(&[
+            (
+                "void java.util.ComparableTimSort.binarySort(java.lang.Object[], int, int, int)",
+                "java.util.ComparableTimSort.binarySort",
+            ),
+            ("int J.work(int)", "J.work"),
+            ("java.util.HashMap$Node[] java.util.HashMap.resize()", "java.util.HashMap.resize"),
+            ("void java.util.ArrayList.<init>(java.util.Collection)", "java.util.ArrayList.<init>"),
+            (
+                "void J$$Lambda$14/0x0000000800c03000.accept(java.lang.Object)",
+                "J$$Lambda$14/0x0000000800c03000.accept",
+            ),
+        ]);
+        for other in
+            ["StubRoutines (2)", "get app.name (index.js:3)", "a b.(c)", "main.f(int)", "x y.z(a(b))"]
+        {
+            assert_eq!(shorten(other), other);
+        }
     }
 
     #[test]

@@ -5,9 +5,9 @@
 //! of each module where it begins and ends and its name; of each function where it is, how long its name is and its module;
 //! the names.
 
+use super::{Function, KERNEL, KernelModule, KernelSymbols};
 use crate::cache::checksum;
 use crate::cursor::Cursor;
-use crate::kernel::{Function, KERNEL, KernelModule, KernelSymbols};
 use nyquist_object::Avma;
 use rustc_hash::FxHashMap;
 use std::ops::Range;

@@ -1,8 +1,9 @@
-//! The rows of a Go function.
+//! The rows of a Go function for 64-bit x86.
 
+use super::Rows;
 use super::functions::Entry;
 use crate::rule::{Kind, Rule, SavedFramePointer};
-use crate::x86_64::instructions::{calls, is_signal_return as returns_from_signal};
+use crate::x86_64::instructions::{calls, is_signal_return};
 
 /// How far into a function its frame pointer is set up at the latest: behind the look at the stack's size.
 const LONGEST_PROLOGUE: usize = 96;
@@ -15,12 +16,13 @@ struct FramePointer {
     set: u32,
 }
 
-/// The offset in the function at which each rule begins to hold, in ascending order, and the rule.
-pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Vec<(u32, Rule)> {
+/// The rows of a function.
+pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Rows {
     if entry.is_top {
         return vec![(0, Rule::END)];
     }
-    if is_signal_return(code) {
+    // What signal handlers return to.
+    if is_signal_return(code, 0) {
         return vec![(0, Rule::SIGNAL_FRAME)];
     }
     let frame_pointer = frame_pointer(code);
@@ -41,11 +43,6 @@ pub(super) fn rows(entry: &Entry<'_>, code: &[u8]) -> Vec<(u32, Rule)> {
     rows
 }
 
-/// Whether the function is what signal handlers return to.
-pub(super) fn is_signal_return(code: &[u8]) -> bool {
-    returns_from_signal(code, 0)
-}
-
 fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointer>, at: u32) -> Rule {
     let Some(depth) = depth.and_then(|depth| i32::try_from(depth).ok()) else { return Rule::UNCOVERED };
     let is_stored = depth > 0 && frame_pointer.is_some_and(|found| found.stored <= at);
@@ -60,7 +57,7 @@ fn rule(entry: &Entry<'_>, depth: Option<u32>, frame_pointer: Option<FramePointe
 
 /// What a function without a frame calls after it has gone to another stack (`mcall`, `systemstack`, `morestack`, `asmcgocall`) is the
 /// outermost function there.
-fn end_at_calls(rows: &mut Vec<(u32, Rule)>, code: &[u8]) {
+fn end_at_calls(rows: &mut Rows, code: &[u8]) {
     for call in calls(code) {
         let (start, end) = (call.start as u32, call.end as u32);
         let first = rows.partition_point(|(at, _)| *at < start);
@@ -95,8 +92,8 @@ mod tests {
     /// was stored.
     #[track_caller]
     fn check(flags: u8, depths: &[u8], code: &[u8], expected: &[(u32, Rule)]) {
-        let bytes = table(0xffff_fff1, flags, depths);
-        let functions = Functions::new(&bytes).unwrap();
+        let bytes = table(0xffff_fff1, 1, flags, depths);
+        let functions = Functions::new(&bytes, 1).unwrap();
         let found = functions.entries().next().map(|entry| rows(&entry, code)).unwrap();
         assert_eq!(found, expected, "{code:x?}");
     }

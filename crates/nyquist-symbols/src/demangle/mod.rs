@@ -1,6 +1,8 @@
 //! Names as the programmer wrote them.
 
-use crate::{rust_legacy, swift};
+mod rust_legacy;
+mod swift;
+
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 

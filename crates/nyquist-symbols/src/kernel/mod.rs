@@ -1,12 +1,18 @@
 //! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`, and the lines and
 //! inlined calls of its debug info where that is here.
 
-use crate::kernel_image::{Anchors, KernelImage};
-use crate::kernel_modules::{ModuleFiles, PlacedModule};
-use crate::kernel_running::Unkept;
+mod image;
+mod kept;
+mod modules;
+mod running;
+
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
+use image::{Anchors, KernelImage};
+pub(crate) use kept::{KALLSYMS, count_functions};
+use modules::{ModuleFiles, PlacedModule};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
+use running::Unkept;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io::{self, BufRead};

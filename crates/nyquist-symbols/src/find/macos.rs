@@ -17,8 +17,8 @@
 //!
 //! The UUID must be the one of the recording, or, where that has none, of the image.
 
+use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
 use crate::file_kind::FileKind;
-use crate::find::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
 use crate::macho::{DebugMap, Image, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
 use crate::section::Source;
 use crate::{RemoteFile, breakpad, layouts};
@@ -319,7 +319,7 @@ fn files_of(bundle: &Path) -> Vec<PathBuf> {
 
 fn begins_as_macho(path: &Path) -> bool {
     let mut start = [0; 4];
-    let file = crate::find::open_regular(path);
+    let file = super::open_regular(path);
     file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && MAGIC.contains(&start)
 }
 

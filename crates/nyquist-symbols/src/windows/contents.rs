@@ -1,7 +1,7 @@
 //! What a file of Windows holds that names and stacks can be had from.
 
+use super::image_symbols;
 use crate::file_kind::FileKind;
-use crate::pe_symbols;
 use crate::section::Source;
 use crate::{OpenFile, SymbolsError};
 use nyquist_object::elf::Architecture;
@@ -74,8 +74,8 @@ impl ImageContents {
                 .map(|view| String::from_utf8_lossy(&view.path).into_owned())
                 .unwrap_or_default(),
             debug_info: pe.section(".debug_info").is_some_and(|section| section.size() > 0),
-            symbol_table: !pe_symbols::symbols(pe).is_empty(),
-            exports: pe_symbols::exports(pe).len(),
+            symbol_table: !image_symbols::symbols(pe).is_empty(),
+            exports: image_symbols::exports(pe).len(),
             described_functions: described.map_or(0, |(_, size)| size as usize / 12),
         })
     }

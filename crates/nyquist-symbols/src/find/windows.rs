@@ -12,9 +12,9 @@
 //!
 //! The GUID and the age must be those that the image, or the recording, names.
 
+use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
 use crate::RemoteFile;
 use crate::file_kind::FileKind;
-use crate::find::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
 use crate::layouts;
 use crate::section::Source;
 use nyquist_object::{DebugId, ModuleId, Pe, PeCodeId};
@@ -212,7 +212,7 @@ fn open(path: &Path) -> Result<(FileKind, OpenFile), Outcome> {
 
 fn begins_as_image(path: &Path) -> bool {
     let mut start = [0; 2];
-    let file = crate::find::open_regular(path);
+    let file = super::open_regular(path);
     file.and_then(|mut file| file.read_exact(&mut start)).is_ok() && &start == b"MZ"
 }
 

@@ -1,9 +1,9 @@
 //! The symbols of the kernel that runs. Printing the hundred thousand lines of `/proc/kallsyms` costs it 30 ms, so they
 //! are kept for as long as it runs with the same modules.
 
+use super::kept::{Places, decode, encode};
+use super::{KERNEL, KernelError, KernelSymbols, for_each_line, parse_module};
 use crate::cache::{AnswerCache, MAKER};
-use crate::kernel::{KERNEL, KernelError, KernelSymbols, for_each_line, parse_module};
-use crate::kernel_kept::{Places, decode, encode};
 use crate::{AddressInfo, Finder, Reason};
 use nyquist_object::Avma;
 use nyquist_object::elf::build_id_in_notes;

@@ -1,0 +1,8 @@
+//! Modules of Windows: the files that were found of one, what they hold, and the names in the image itself.
+
+mod contents;
+mod files;
+pub(crate) mod image_symbols;
+
+pub use contents::{ImageContents, WindowsContents};
+pub(crate) use files::WindowsFiles;

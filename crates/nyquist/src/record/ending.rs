@@ -1,0 +1,44 @@
+//! What is said of a command that did not end by itself.
+
+use nyquist_record::linux::launch::ExitStatus;
+
+/// The signals that end programs and that people know by name.
+const NAMES: [(i32, &str); 10] = [
+    (libc::SIGHUP, "SIGHUP"),
+    (libc::SIGQUIT, "SIGQUIT"),
+    (libc::SIGILL, "SIGILL, illegal instruction"),
+    (libc::SIGTRAP, "SIGTRAP"),
+    (libc::SIGABRT, "SIGABRT, aborted"),
+    (libc::SIGBUS, "SIGBUS, bus error"),
+    (libc::SIGFPE, "SIGFPE, arithmetic error"),
+    (libc::SIGKILL, "SIGKILL"),
+    (libc::SIGSEGV, "SIGSEGV, segmentation fault"),
+    (libc::SIGTERM, "SIGTERM"),
+];
+
+/// A line about the signal that has ended the command. None where a shell has nothing to say either: after Ctrl-C, and where
+/// nobody reads what the command writes.
+pub(super) fn line(command: &str, status: ExitStatus) -> Option<String> {
+    let ExitStatus::Signal(signal) = status else { return None };
+    let number = i32::from(signal);
+    if [libc::SIGINT, libc::SIGPIPE].contains(&number) {
+        return None;
+    }
+    let name = NAMES.iter().find(|(known, _)| *known == number).map(|(_, name)| format!(" ({name})"));
+    Some(format!("`{command}` was ended by signal {number}{}", name.unwrap_or_default()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signal_that_ends_the_command_is_named() {
+        let check = |status, expected: Option<&str>| assert_eq!(line("./app", status).as_deref(), expected);
+        check(ExitStatus::Signal(11), Some("`./app` was ended by signal 11 (SIGSEGV, segmentation fault)"));
+        check(ExitStatus::Signal(34), Some("`./app` was ended by signal 34"));
+        check(ExitStatus::Signal(2), None);
+        check(ExitStatus::Signal(13), None);
+        check(ExitStatus::Code(139), None);
+    }
+}
