@@ -34,13 +34,23 @@ pub struct ModuleSymbols {
     pe: Option<Pe<Source>>,
     /// The files of a module of macOS.
     macho: Option<MachoFiles>,
-    debug_info: Option<DebugInfo>,
+    /// Opened when it is first asked for: what is compressed has to be inflated, and kept answers need none of it.
+    debug_info: OnceLock<Option<DebugInfo>>,
+    beside: DwarfBeside,
     tables: OnceLock<Vec<SymbolTable>>,
     /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
     /// an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
     /// The answers of earlier times.
     kept: Option<KeptAnswers>,
+}
+
+/// Where parts of a module's DWARF are that are not in its own files.
+#[derive(Default)]
+struct DwarfBeside {
+    supplementary: Option<Elf<Source>>,
+    package: Option<Elf<Source>>,
+    split_folders: Vec<PathBuf>,
 }
 
 impl ModuleSymbols {
@@ -69,12 +79,12 @@ impl ModuleSymbols {
         let binary = found.binary.as_ref().map(open).transpose();
         let supplementary = found.supplementary.as_ref().and_then(|file| open(file).ok());
         let package = found.package.as_ref().and_then(|file| open(file).ok());
-        let split = SplitFiles::new(package.as_ref(), found.split_folders.clone());
+        let beside = DwarfBeside { supplementary, package, split_folders: found.split_folders.clone() };
         let (debug, binary) = match (debug, binary) {
             (Err(error), Ok(None) | Err(_)) | (Ok(None), Err(error)) => return Err(error),
             (debug, binary) => (debug.ok().flatten(), binary.ok().flatten()),
         };
-        Self::from_files(debug, binary, supplementary.as_ref(), split)
+        Self::from_files(debug, binary, beside)
     }
 
     /// Reads what is no file, such as the vDSO's image: an object, a PDB or a Breakpad symbol file in memory.
@@ -88,41 +98,51 @@ impl ModuleSymbols {
         }
         let elf = Elf::open(image);
         let elf = elf.map_err(|error| unreadable(Path::new("[image]"), error))?;
-        Self::from_files(None, Some(elf), None, SplitFiles::default())
+        Self::from_files(None, Some(elf), DwarfBeside::default())
     }
 
     fn from_files(
         debug: Option<Elf<Source>>,
         binary: Option<Elf<Source>>,
-        supplementary: Option<&Elf<Source>>,
-        split: SplitFiles,
+        beside: DwarfBeside,
     ) -> Result<Self, SymbolsError> {
-        let layout = binary.as_ref().or(debug.as_ref()).ok_or(SymbolsError::NoFile)?;
-        let code = layout.segments().iter().filter(|segment| segment.executable);
-        let first_code = code.map(|segment| segment.address.0).min().unwrap_or(0);
-        let image_base = image_base(layout.image_base(), Svma(first_code));
-        let main = [&debug, &binary].into_iter().flatten().find_map(DwarfFile::open);
-        let dwarf =
-            main.map(|main| Dwarf::new(main, supplementary.and_then(DwarfFile::open), split, first_code));
-        let go = || Some(DebugInfo::Go(Box::new(GoTables::open(binary.as_ref()?)?)));
-        let debug_info = dwarf.map(|dwarf| DebugInfo::Dwarf(Box::new(dwarf))).or_else(go);
         let has_binary = binary.is_some();
         let files: Vec<_> = debug.into_iter().chain(binary).collect();
+        let layout = files.last().ok_or(SymbolsError::NoFile)?;
+        let image_base = image_base(layout.image_base(), Svma(first_code(layout)));
         let binary = has_binary.then(|| files.len() - 1);
-        Ok(Self { image_base, files, binary, debug_info, ..Self::default() })
+        Ok(Self { image_base, files, binary, beside, ..Self::default() })
+    }
+
+    fn opened_debug_info(&self) -> Option<&DebugInfo> {
+        self.debug_info.get_or_init(|| self.open_debug_info()).as_ref()
+    }
+
+    /// Opens the debug info of ELF files: of the first that has any.
+    fn open_debug_info(&self) -> Option<DebugInfo> {
+        let DwarfBeside { supplementary, package, split_folders } = &self.beside;
+        let Some(main) = self.files.iter().find_map(DwarfFile::open) else {
+            let binary = self.binary.and_then(|binary| self.files.get(binary));
+            return Some(DebugInfo::Go(Box::new(GoTables::open(binary?)?)));
+        };
+        let supplementary = supplementary.as_ref().and_then(DwarfFile::open);
+        let split = SplitFiles::new(package.as_ref(), split_folders.clone());
+        let first_code = self.files.last().map_or(0, first_code);
+        Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, supplementary, split, first_code))))
     }
 
     /// Joins a PE image and what was found of its debug info.
     fn from_windows_files(windows: WindowsFiles) -> Self {
         let WindowsFiles { pe, debug_info } = windows;
         let image_base = pe.as_ref().map_or(Svma(0), Pe::image_base);
-        Self { image_base, pe, debug_info, ..Self::default() }
+        Self { image_base, pe, debug_info: debug_info.into(), ..Self::default() }
     }
 
     /// Joins the files of a module of macOS.
     fn from_macos_files(module: MachoModule) -> Self {
         let MachoModule { files, debug_info } = module;
-        Self { image_base: files.image_base(), macho: Some(files), debug_info, ..Self::default() }
+        let image_base = files.image_base();
+        Self { image_base, macho: Some(files), debug_info: debug_info.into(), ..Self::default() }
     }
 
     /// Answers for each of `addresses`, in their order. Equal addresses are looked up once. When `cancel` becomes
@@ -209,7 +229,7 @@ impl ModuleSymbols {
     pub fn names_source(&self, file: &str, address: RelativeAddress) -> bool {
         let svma = address.to_svma(self.image_base);
         let named = |info: &DebugInfo| info.unit_of(svma.0).is_some_and(|unit| info.names_source(unit, file));
-        self.debug_info.as_ref().is_some_and(named)
+        self.opened_debug_info().is_some_and(named)
     }
 
     /// The kept answers to `wanted`, which are sorted.
@@ -223,7 +243,9 @@ impl ModuleSymbols {
     /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
     /// come, change and go.
     pub(crate) fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
-        let reads_others = self.debug_info.as_ref().is_some_and(DebugInfo::reads_single_files);
+        // What was never opened has given none of the answers.
+        let opened = self.debug_info.get().and_then(Option::as_ref);
+        let reads_others = opened.is_some_and(DebugInfo::reads_single_files);
         if let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) {
             kept.keep(&answers.collect::<Vec<_>>());
         }
@@ -235,7 +257,7 @@ impl ModuleSymbols {
     }
 
     pub(crate) fn has_debug_info(&self) -> bool {
-        self.debug_info.is_some()
+        self.opened_debug_info().is_some()
     }
 
     pub(crate) fn svma(&self, address: RelativeAddress) -> Svma {
@@ -244,12 +266,12 @@ impl ModuleSymbols {
 
     /// The unit of the debug info that an address is in.
     pub(crate) fn unit_of(&self, address: Svma) -> Option<u64> {
-        self.debug_info.as_ref()?.unit_of(address.0)
+        self.opened_debug_info()?.unit_of(address.0)
     }
 
     /// What the debug info says of sorted addresses of one unit.
     pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<dwarf::Found> {
-        let found = self.debug_info.as_ref().map(|info| info.look_up(unit, wanted, scratch));
+        let found = self.opened_debug_info().map(|info| info.look_up(unit, wanted, scratch));
         found.unwrap_or_default()
     }
 
@@ -286,7 +308,7 @@ impl ModuleSymbols {
             let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
             let binary = self.binary.and_then(|binary| self.files.get(binary));
             let plt = binary.and_then(SymbolTable::of_plt);
-            let go = match &self.debug_info {
+            let go = match self.opened_debug_info() {
                 Some(DebugInfo::Go(tables)) => SymbolTable::of_go(tables),
                 _ => None,
             };
@@ -317,7 +339,7 @@ impl ModuleSymbols {
 
     /// The tables of a module of Windows or macOS: the public symbols of its debug info, then what is in the image itself.
     fn other_tables(&self) -> Option<Vec<SymbolTable>> {
-        let publics = match &self.debug_info {
+        let publics = match self.opened_debug_info() {
             Some(DebugInfo::Pdb(pdb)) => Some(pdb.named_ranges()),
             Some(DebugInfo::Breakpad(breakpad)) => Some(breakpad.named_ranges()),
             _ => None,
@@ -336,7 +358,7 @@ impl ModuleSymbols {
     pub(crate) fn answer(&self, function: Option<Function>, found: Option<dwarf::Found>) -> AddressInfo {
         let found = found.filter(|found| !found.frames.is_empty());
         let origin = match (&found, &function) {
-            (Some(_), _) => self.debug_info.as_ref().map_or(Origin::DebugInfo, DebugInfo::origin),
+            (Some(_), _) => self.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),
             (None, Some(function)) => function.origin,
             (None, None) => Origin::Unknown(self.reason()),
         };
@@ -375,7 +397,7 @@ impl ModuleSymbols {
     }
 
     fn reason(&self) -> Reason {
-        if self.debug_info.is_none() && self.tables().is_empty() {
+        if self.tables().is_empty() && self.opened_debug_info().is_none() {
             Reason::NoSymbols
         } else {
             Reason::NotCovered
@@ -386,9 +408,15 @@ impl ModuleSymbols {
 impl std::fmt::Debug for ModuleSymbols {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut f = f.debug_struct("ModuleSymbols");
-        f.field("image_base", &self.image_base).field("has_debug_info", &self.debug_info.is_some());
+        f.field("image_base", &self.image_base).field("debug_info", &self.debug_info);
         f.finish_non_exhaustive()
     }
+}
+
+/// The address at which a file's first executable segment begins.
+fn first_code(elf: &Elf<Source>) -> u64 {
+    let code = elf.segments().iter().filter(|segment| segment.executable);
+    code.map(|segment| segment.address.0).min().unwrap_or(0)
 }
 
 /// What relative addresses count from. Kernels have a segment at 0, from where 32 bits do not reach to their code.
@@ -399,4 +427,29 @@ fn image_base(lowest: Svma, first_code: Svma) -> Svma {
 
 fn unreadable(path: &Path, source: ObjectError) -> SymbolsError {
     SymbolsError::Object { path: PathBuf::from(path), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Finder, ModuleRequest, SearchPaths};
+
+    #[test]
+    fn kept_answers_need_no_debug_info() {
+        let folder = std::env::temp_dir().join(format!("nyquist-kept-{}", std::process::id()));
+        let finder = Finder::new(SearchPaths::default()).with_cache(Arc::new(AnswerCache::new(&folder)));
+        let path = std::env::current_exe().unwrap();
+        let found = finder.find(&ModuleRequest { path, ..ModuleRequest::default() });
+        let ask = || {
+            let module = finder.open(&found).unwrap();
+            let text = module.files[0].section(".text").unwrap().address;
+            let address = RelativeAddress::from_svma(text, module.image_base).unwrap();
+            let answers = module.symbolicate(&[address], NonZeroUsize::MIN, &AtomicBool::new(false));
+            (answers, module.debug_info.get().is_some())
+        };
+        let [(first, first_opened), (second, second_opened)] = [ask(), ask()];
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(first, second);
+        assert_eq!([first_opened, second_opened], [true, false]);
+    }
 }

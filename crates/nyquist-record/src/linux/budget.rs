@@ -43,10 +43,9 @@ pub(crate) struct RingPlan {
 const LARGEST_RING: u64 = 32 << 20;
 /// The smallest one where nothing limits it.
 const SMALLEST_WANTED: u64 = 2 << 20;
-/// How many samples of the largest size a ring holds where nothing limits it, by the time they take to come. Its reader
-/// comes before others then; and the kernel clears each page of a ring before anything is recorded, 10 ms of CPU time
-/// for 64 MB.
-const HELD_MS: u64 = 250;
+/// For how long a ring holds samples of the largest size where nothing limits it. Its reader comes before others then; and
+/// the kernel clears each page of a ring before anything is recorded, 10 ms of CPU time for 64 MB.
+const HELD_MS: u64 = 125;
 /// All rings for samples together where nothing limits them, for machines with many CPUs.
 const LARGEST_TOTAL: u64 = 1 << 30;
 /// A CPU's ring for mappings, names and tasks where there is room.
@@ -98,8 +97,14 @@ impl Allowance {
             Copies::Growing => LARGEST_RECORD,
             Copies::None => SAMPLE_OVERHEAD,
         };
-        let held = record * u64::from(self.rate_hz) * HELD_MS / 1000;
+        let held = record * u64::from(self.rate_hz) * self.held_ms() / 1000;
         held.next_power_of_two().clamp(SMALLEST_WANTED, LARGEST_RING)
+    }
+
+    /// How many samples of the largest size a ring holds, by the time they take to come. A reader that has no right to more
+    /// memory has none to come before others, either.
+    fn held_ms(&self) -> u64 {
+        if self.bytes.is_none() { HELD_MS } else { 2 * HELD_MS }
     }
 
     /// The next smaller plan, for a machine that allows less than it said: rings of half the size, in the end
@@ -118,12 +123,12 @@ impl Allowance {
         Some(self.with_stack(next))
     }
 
-    /// Up to full copies where the ring holds a quarter of a second of them, smaller ones otherwise, smaller still where it
-    /// would be full of them before its reader can be there, and never more than an eighth of the ring each.
+    /// Up to full copies where the ring holds enough of them, smaller ones otherwise, smaller still where it would be full of
+    /// them before its reader can be there, and never more than an eighth of the ring each.
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
         let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
-        let wanted = if holds_ms(LARGEST_RECORD) >= HELD_MS {
+        let wanted = if holds_ms(LARGEST_RECORD) >= self.held_ms() {
             LARGEST_STACK
         } else if holds_ms(u64::from(SMALLER_STACK) + SAMPLE_OVERHEAD) >= 20 {
             SMALLER_STACK
@@ -212,9 +217,9 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_the_rings_hold_a_quarter_of_a_second_of_full_stacks_at_1000_hz() {
+    fn without_limits_the_rings_hold_an_eighth_of_a_second_of_full_stacks_at_1000_hz() {
         let plan = allowance(2, None, 1000).plan();
-        assert_eq!(plan.sample_pages * 4096, 16 << 20);
+        assert_eq!(plan.sample_pages * 4096, 8 << 20);
         assert_eq!(plan.sideband_pages, Some(128));
         let copies = |cpus, bytes, rate_hz| {
             let plan = allowance(cpus, bytes, rate_hz).plan();
@@ -222,10 +227,12 @@ mod tests {
         };
         assert_eq!(copies(2, None, 1000), (SMALLER_STACK, Some(LARGEST_STACK)));
         assert_eq!(copies(2, None, 10_000), (SMALLER_STACK, None));
+        assert_eq!(copies(2, Some(9_445_376), 500), (SMALLER_STACK, None));
+        assert_eq!(copies(2, Some(9_445_376), 250), (SMALLER_STACK, Some(LARGEST_STACK)));
         assert_eq!(allowance(2, Some(9_445_376), 1000).plan().sample_pages * 4096, 4 << 20);
         assert_eq!(copies(2, Some(9_445_376), 1000), (SMALLER_STACK, None));
         assert_eq!(copies(2, Some(9_445_376), 10_000), (SMALLEST_STACK, None));
-        assert_eq!(copies(128, None, 1000), (SMALLER_STACK, None));
+        assert_eq!(copies(256, None, 1000), (SMALLER_STACK, None));
     }
 
     #[test]

@@ -248,7 +248,7 @@ mod tests {
 
     #[test]
     fn rings_on_many_cpus_are_smaller() {
-        assert!(ring_kb(2) > 16 << 10);
+        assert!(ring_kb(2) > 8 << 10);
         assert!(ring_kb(128) < 10 << 10);
     }
 

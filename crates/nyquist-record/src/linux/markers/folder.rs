@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,6 +17,7 @@ use super::Summary;
 use super::ring::{Refusal, Ring};
 use super::text::TextFile;
 use crate::linux::now;
+use crate::linux::sys::watch::FolderWatch;
 
 /// Where the folder is made: in memory if that can be, for what is mapped from a disk is written to it time and again.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
@@ -31,6 +33,10 @@ pub(super) struct Folder {
     /// As the programs see it.
     inside: PathBuf,
     owner: u32,
+    /// Tells of the first file; `None` where nobody can.
+    watch: Option<FolderWatch>,
+    /// Whether there is one.
+    has_files: bool,
     /// `None` for what is not read.
     rings: HashMap<OsString, Option<Ring>>,
     texts: Vec<TextFile>,
@@ -61,6 +67,8 @@ impl Folder {
 
     fn new(path: PathBuf, inside: PathBuf, owner: u32) -> Self {
         Self {
+            watch: FolderWatch::of(&path).ok(),
+            has_files: false,
             path,
             inside,
             owner,
@@ -97,8 +105,10 @@ impl Folder {
     }
 
     fn read_all(&mut self, events: &mut Vec<Event>, last: bool) {
-        self.look_for_files();
         let before = events.len();
+        if self.awaited().is_none() {
+            self.look_for_files();
+        }
         for ring in self.rings.values_mut().flatten() {
             ring.read(self.since, &mut self.open, events);
         }
@@ -123,6 +133,12 @@ impl Folder {
                 + self.unreadable_files,
             strangers: self.strangers,
         }
+    }
+
+    /// What becomes readable with the first file, as long as there is none. Most programs never make one.
+    pub(super) fn awaited(&mut self) -> Option<RawFd> {
+        self.has_files |= self.watch.as_ref().is_none_or(FolderWatch::has_news);
+        self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 
     fn look_for_files(&mut self) {

@@ -11,7 +11,7 @@ mod text;
 
 use std::ffi::OsString;
 use std::io;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,6 +21,8 @@ use nyquist_tracing::protocol::DIR_VARIABLE;
 
 use control::Control;
 use folder::Folder;
+
+use crate::linux::sys::poll::{PollSet, event_counter, signal};
 
 /// How often files are read that markers come from.
 const BUSY: Duration = Duration::from_millis(10);
@@ -32,7 +34,7 @@ const IDLE: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Markers {
     shared: Arc<Mutex<Shared>>,
-    stop: Option<Sender<()>>,
+    stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
     control: Option<Control>,
 }
@@ -72,15 +74,11 @@ impl Markers {
 
     fn start(folder: Folder, control: Option<Control>) -> io::Result<Self> {
         let shared = Arc::new(Mutex::new(Shared { folder, events: Vec::new() }));
-        let (stop, stopped) = mpsc::channel();
-        let theirs = Arc::clone(&shared);
-        let thread = std::thread::Builder::new().name("markers".to_owned()).spawn(move || {
-            let mut pause = IDLE;
-            while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
-                pause = if lock(&theirs).read() { BUSY } else { IDLE };
-            }
-        })?;
-        Ok(Self { shared, stop: Some(stop), thread: Some(thread), control })
+        let stop = Arc::new(event_counter()?);
+        let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
+        let thread = std::thread::Builder::new().name("markers".to_owned());
+        let thread = thread.spawn(move || read_on(&theirs, &stopped))?;
+        Ok(Self { shared, stop, thread: Some(thread), control })
     }
 
     /// The variable that tells the command where its markers go.
@@ -121,7 +119,7 @@ impl Markers {
         if let Some(control) = self.control.take() {
             control.switch_off();
         }
-        drop(self.stop.take());
+        signal(self.stop.as_fd());
         if let Some(thread) = self.thread.take() {
             // It holds nothing that would be lost if it had panicked.
             let _ = thread.join();
@@ -141,6 +139,24 @@ impl Shared {
         let before = self.events.len();
         self.folder.read(&mut self.events);
         self.events.len() > before
+    }
+}
+
+/// Empties the files until it is stopped. Nothing wakes it before there is one.
+fn read_on(shared: &Mutex<Shared>, stop: &OwnedFd) {
+    let mut poll = PollSet::default();
+    let stop = poll.add(stop.as_raw_fd());
+    let first_file = poll.add(-1);
+    let mut pause = IDLE;
+    while !poll.ready(stop).readable {
+        let awaited = lock(shared).folder.awaited();
+        poll.replace(first_file, awaited);
+        let timeout = awaited.is_none().then_some(pause.as_millis() as u32);
+        // A wait that fails would fail again at once.
+        if poll.wait(timeout).is_err() {
+            std::thread::sleep(IDLE);
+        }
+        pause = if lock(shared).read() { BUSY } else { IDLE };
     }
 }
 

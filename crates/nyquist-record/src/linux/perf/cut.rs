@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
 use nyquist_perf::Header;
-use nyquist_perf::abi::{record, x86};
+use nyquist_perf::abi::x86;
 
 use super::skim::{SampleLayout, stack};
 
@@ -78,12 +78,10 @@ pub(crate) struct CutTeller {
 }
 
 impl CutTeller {
-    /// Tells of a record that was copied out of a ring, if it is a sample with such a copy. Never waits: where too many
-    /// have been told, one is left out.
-    pub(crate) fn notice(&self, header: Header, record: &[u8], layout: &SampleLayout) {
-        if header.kind == record::SAMPLE
-            && let Some(cut) = cut_of(record, layout)
-        {
+    /// Tells of a sample that was copied out of a ring, if it has such a copy. Never waits: where too many have been told,
+    /// one is left out.
+    pub(crate) fn notice(&self, sample: &[u8], layout: &SampleLayout) {
+        if let Some(cut) = cut_of(sample, layout) {
             let _ = self.out.try_send(cut);
         }
     }

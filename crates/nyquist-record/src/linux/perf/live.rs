@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,9 +42,13 @@ const MOST_READ: usize = 2 << 20;
 const ATTENTION_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
 const REST: u64 = 15;
-/// A reading waits for up to so long, at random: a program that calls now this, now that, in step with the readings would be
-/// found at the same place again and again.
+/// While stacks are deep, it is looked after so long at the earliest who has told of what.
+const LEAST_WAIT_NS: u64 = 2_000_000;
+/// A reading waits for up to so much longer, at random: a program that calls now this, now that, in step with the readings
+/// would be found at the same place again and again.
 const MOST_WAIT_NS: u64 = 2_000_000;
+/// However long it should rest, it looks after so long whether the recording has ended.
+const LONGEST_REST_NS: u64 = 10_000_000;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
 /// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
@@ -101,6 +105,7 @@ struct Wanted {
     pid: u32,
     end: u64,
     oldest_ns: u64,
+    newest_ns: u64,
     /// Whether somebody has told of a copy; else it is read for what may come.
     is_told: bool,
 }
@@ -139,29 +144,29 @@ impl LiveReader {
         }
     }
 
-    /// Waits until somebody tells of a copy, or until there is something to be read and it has rested. Says whether
-    /// anybody is left who could tell.
+    /// Waits until somebody tells of a copy, or until it is time to read. While stacks are deep, it looks by the clock alone
+    /// who has told of what: being woken for each copy costs more than all reading. Says whether anybody is left who could tell.
     fn hear(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.rest_until.saturating_sub(now);
-        let first = if !self.wanted.is_empty() {
-            self.cuts.recv_timeout(Duration::from_nanos(rest))
-        } else if self.threads.values().any(|thread| thread.warm_until > now) {
-            let wait = BETWEEN_READINGS_NS + self.random.below(MOST_WAIT_NS);
-            self.cuts.recv_timeout(Duration::from_nanos(rest.max(wait)))
+        let is_warm = || self.threads.values().any(|thread| thread.warm_until > now);
+        let rest = self.rest_until.saturating_sub(now).min(LONGEST_REST_NS);
+        if !self.wanted.is_empty() {
+            std::thread::sleep(Duration::from_nanos(rest));
+        } else if is_warm() {
+            let wait = LEAST_WAIT_NS + self.random.below(MOST_WAIT_NS);
+            std::thread::sleep(Duration::from_nanos(rest.max(wait)));
+        } else if let Ok(cut) = self.cuts.recv() {
+            add(&mut self.wanted, cut);
+            self.rest_until = self.rest_until.max(monotonic_ns() + self.random.below(MOST_WAIT_NS));
         } else {
-            self.cuts.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        };
-        if first == Err(RecvTimeoutError::Disconnected) {
             return false;
         }
-        if first.is_ok() && self.wanted.is_empty() {
-            self.rest_until = self.rest_until.max(monotonic_ns() + self.random.below(MOST_WAIT_NS));
+        loop {
+            match self.cuts.try_recv() {
+                Ok(cut) => add(&mut self.wanted, cut),
+                Err(end) => return end == TryRecvError::Empty,
+            }
         }
-        for cut in first.into_iter().chain(self.cuts.try_iter()) {
-            add(&mut self.wanted, cut);
-        }
-        true
     }
 
     fn heed_copies(&mut self, now: u64) {
@@ -208,7 +213,8 @@ impl LiveReader {
             thread.warm_until > now && now.saturating_sub(thread.read_at) >= BETWEEN_READINGS_NS
         };
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
-            let wanted = Wanted { pid: thread.pid, end: thread.last_end, oldest_ns: now, is_told: false };
+            let (pid, end) = (thread.pid, thread.last_end);
+            let wanted = Wanted { pid, end, oldest_ns: now, newest_ns: now, is_told: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -223,7 +229,7 @@ impl LiveReader {
         turn.sort_unstable_by_key(|(read_at, ..)| *read_at);
         for (_, tid, wanted) in turn {
             let now = monotonic_ns();
-            let is_fresh = now.saturating_sub(wanted.oldest_ns) < FRESH_NS;
+            let is_fresh = now.saturating_sub(wanted.newest_ns) < FRESH_NS;
             let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
             match thread.read(tid, wanted, &mut self.scratch) {
                 // Where nobody listens any more, the recording has ended.
@@ -237,13 +243,15 @@ impl LiveReader {
 
 /// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
 fn add(wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
-    let new = Wanted { pid: cut.pid, end: cut.end, oldest_ns: cut.time_ns, is_told: true };
+    let Cut { pid, end, time_ns, .. } = cut;
+    let new = Wanted { pid, end, oldest_ns: time_ns, newest_ns: time_ns, is_told: true };
     wanted
         .entry(cut.tid)
         .and_modify(|known| {
             let is_fresh = cut.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
             *known = if is_fresh && known.pid == cut.pid {
-                Wanted { end: known.end.min(cut.end), oldest_ns: known.oldest_ns.min(cut.time_ns), ..new }
+                let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
+                Wanted { end: known.end.min(end), oldest_ns, newest_ns, ..new }
             } else {
                 new
             };
@@ -340,7 +348,8 @@ mod tests {
     fn the_rest_of_this_threads_stack_is_read() {
         let here = [7_u8; 64];
         let pid = std::process::id();
-        let wanted = Wanted { pid, end: here.as_ptr() as u64 + 64, oldest_ns: 1000, is_told: true };
+        let end = here.as_ptr() as u64 + 64;
+        let wanted = Wanted { pid, end, oldest_ns: 1000, newest_ns: 1000, is_told: true };
         let mut thread = Thread::default();
         assert!(thread.find_stack(wanted));
         let mut scratch = Vec::new();
@@ -362,7 +371,8 @@ mod tests {
     fn what_is_read_reaches_as_far_in_as_a_little_earlier() {
         let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
         let mut innermost = |ms: u64, end: u64| {
-            thread.innermost_end(Wanted { pid: 1, end, oldest_ns: ms * 1_000_000, is_told: true })
+            let (oldest_ns, newest_ns) = (ms * 1_000_000, ms * 1_000_000);
+            thread.innermost_end(Wanted { pid: 1, end, oldest_ns, newest_ns, is_told: true })
         };
         assert_eq!(innermost(100, 0x50_0000), 0x50_0000);
         assert_eq!(innermost(103, 0x50_8000), 0x50_0000);
@@ -391,7 +401,7 @@ mod tests {
             let now = now + ms * 1_000_000;
             reader.note_wanted(now);
             assert_eq!(reader.wanted.len(), readings, "{ms}");
-            reader.wanted.values_mut().for_each(|wanted| wanted.oldest_ns = monotonic_ns());
+            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = monotonic_ns());
             reader.read_wanted();
             assert_eq!(events.try_iter().count(), readings, "{ms}");
             reader.threads.values_mut().for_each(|thread| thread.read_at = now);
@@ -422,7 +432,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted = Wanted { pid: u32::MAX >> 1, end: 0x5000, oldest_ns: 0, is_told: true };
+        let wanted = Wanted { pid: u32::MAX >> 1, end: 0x5000, oldest_ns: 0, newest_ns: 0, is_told: true };
         assert!(!Thread::default().find_stack(wanted));
     }
 }

@@ -1,5 +1,6 @@
 //! A recording before it begins: what is to be recorded, how the machine lets it be recorded, and its beginning.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsFd as _;
@@ -250,6 +251,7 @@ impl Perf {
             deepening: Deepening::default(),
             began_ns: time.0,
             live,
+            taken: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
             described: Described { common, outcome: self.outcome },

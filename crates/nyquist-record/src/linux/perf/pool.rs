@@ -1,5 +1,6 @@
 //! The bounded pool of memory that records are copied into, and that comes back when nobody needs them.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -20,7 +21,9 @@ const KEPT_FOR_OLDEST: usize = 8;
 /// The reader's end: buffers to fill.
 #[derive(Debug)]
 pub(crate) struct Pool {
-    free: Receiver<Vec<u8>>,
+    returned: Receiver<Vec<u8>>,
+    /// What has come back, the last to be filled first: it may still be in the processor's cache.
+    free: RefCell<Vec<Vec<u8>>>,
     back: SyncSender<Vec<u8>>,
     count: Arc<AtomicUsize>,
 }
@@ -40,8 +43,9 @@ pub(crate) enum Need {
 impl Pool {
     /// A pool that makes each buffer when it is first needed.
     pub(crate) fn new() -> Self {
-        let (back, free) = sync_channel(BUFFERS);
-        Self { free, back, count: Arc::new(AtomicUsize::new(BUFFERS)) }
+        let (back, returned) = sync_channel(BUFFERS);
+        let free = RefCell::new(Vec::with_capacity(BUFFERS));
+        Self { returned, free, back, count: Arc::new(AtomicUsize::new(BUFFERS)) }
     }
 
     /// Takes a buffer, if there is one for this need.
@@ -56,7 +60,9 @@ impl Pool {
             return None;
         }
         // Where none has come back, fewer have been made than there may be: the count says that one is left.
-        let buffer = self.free.try_recv().unwrap_or_else(|_| vec![0; BUFFER_BYTES]);
+        let mut free = self.free.borrow_mut();
+        free.extend(self.returned.try_iter());
+        let buffer = free.pop().unwrap_or_else(|| vec![0; BUFFER_BYTES]);
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         Some(Filling { buffer: PooledBuffer { buffer, len: 0, back, count } })

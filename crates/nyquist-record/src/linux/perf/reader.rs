@@ -1,5 +1,6 @@
 //! The thread that drains the rings. It copies records out and frees the rings, and nothing else: it shares no
-//! lock with later stages, and allocates nothing while it runs but the buffers of its pool, each once.
+//! lock with later stages, and allocates nothing while it runs but the buffers of its pool, each once, and the short lists
+//! that it hands them over in.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
 use super::pool::{Filling, Need, Pool};
-use super::skim::{SampleLayout, skim, time};
+use super::skim::{SampleLayout, Skimmed, skim, time};
 use super::totals::ThreadTotals;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -57,6 +58,11 @@ pub enum EndReason {
 const SETTLING_NS: u64 = 20_000_000;
 /// How long there is at least from one round of draining the rings to the next.
 const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
+/// For how long samples are kept back while the rings are looked at often. Whoever is woken for a few of them takes more of
+/// the CPU by waking up than by what he does.
+const KEPT_BACK_NS: u64 = 25_000_000;
+/// How many buffers are filled before they are handed over, also in the midst of a round.
+const HANDED_OVER_AT_ONCE: usize = 16;
 /// How long to wait for memory to come back before the rings are looked at again.
 const POOL_RETRY_MS: u32 = 2;
 /// How often a process is looked at where the kernel has no descriptors for processes.
@@ -74,7 +80,7 @@ pub(crate) struct Reader {
     /// The rings of each CPU, those for the sideband first.
     pub(crate) rings: Vec<RingSource>,
     pub(crate) pool: Pool,
-    pub(crate) out: SyncSender<Filled>,
+    pub(crate) out: SyncSender<Vec<Filled>>,
     pub(crate) layout: SampleLayout,
     pub(crate) stop: Arc<OwnedFd>,
     /// The processes with whose end the recording ends; none where it goes on without them.
@@ -129,7 +135,7 @@ impl Living {
 
 impl Waiting {
     /// How long to wait at most; `None` for ever.
-    fn timeout_ms(&self, deadlines: [Option<u64>; 2], blocked: bool) -> Option<u32> {
+    fn timeout_ms(&self, deadlines: [Option<u64>; 3], blocked: bool) -> Option<u32> {
         let left = deadlines.into_iter().flatten().min();
         let left = left.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let retry = blocked.then_some(POOL_RETRY_MS);
@@ -163,7 +169,7 @@ impl Reader {
         let reason = loop {
             let change = self.jitter.as_ref().map(Jitter::next_ns);
             let often = self.cuts.as_ref().and_then(|cuts| cuts.attention.look_every_ms(monotonic_ns()));
-            let timeout = waiting.timeout_ms([deadline, change], progress.blocked);
+            let timeout = waiting.timeout_ms([deadline, change, progress.keeps_until()], progress.blocked);
             let batch = self.batching.as_ref().and_then(Batching::look_every_ms);
             let timeout = [timeout, often, batch].into_iter().flatten().min();
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
@@ -175,6 +181,7 @@ impl Reader {
                 jitter.change(&self.events, monotonic_ns());
             }
             let ended = end_reason(&mut waiting, deadline);
+            progress.is_urgent = often.is_none() || ended.is_some();
             if let Some(batching) = &mut self.batching {
                 batching.note_round(batching.is_in(&self.rings), monotonic_ns(), &self.events);
             }
@@ -187,6 +194,7 @@ impl Reader {
         let living = self.totals.of_living(&self.events);
         let threads_live = !self.events.all_have_ended();
         self.events.disable();
+        progress.is_urgent = true;
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
@@ -251,6 +259,11 @@ fn end_reason(waiting: &mut Waiting, deadline: Option<u64>) -> Option<EndReason>
 #[derive(Default)]
 struct Progress {
     filling: Option<Filling>,
+    /// What is filled and was not handed over yet: whoever takes it may get this thread's CPU at once.
+    filled: Vec<Filled>,
+    handed_over_at: u64,
+    /// Whether what is found must not be kept back.
+    is_urgent: bool,
     /// When the last round began in which every ring was drained.
     round_started: u64,
     complete_before: u64,
@@ -268,21 +281,39 @@ impl Progress {
         }
     }
 
-    /// Hands over what was filled; or the news alone that more of the past is complete.
-    fn send(&mut self, out: &SyncSender<Filled>, is_news: bool) {
+    /// Until when there is something that is kept back.
+    fn keeps_until(&self) -> Option<u64> {
+        let keeps =
+            !self.filled.is_empty() || self.filling.as_ref().is_some_and(|filling| !filling.is_empty());
+        keeps.then_some(self.handed_over_at + KEPT_BACK_NS)
+    }
+
+    /// Takes what is being filled for filled; or the news alone that more of the past is complete.
+    fn end_filling(&mut self, is_news: bool) {
         let buffer = self.filling.take().filter(|buffer| !buffer.is_empty());
         if buffer.is_some() || is_news {
-            let complete_before = Timestamp(self.complete_before);
-            // The channel has room for every buffer that there is. Where nobody listens any more, the buffer
-            // goes back to the pool.
-            let _ = out.try_send(Filled { buffer, complete_before });
+            self.filled.push(Filled { buffer, complete_before: Timestamp(self.complete_before) });
+        }
+    }
+
+    /// Hands over what is filled, all at once: who takes it is woken once and not for every buffer.
+    fn hand_over(&mut self, out: &SyncSender<Vec<Filled>>) {
+        self.handed_over_at = monotonic_ns();
+        if !self.filled.is_empty() {
+            let next = Vec::with_capacity(HANDED_OVER_AT_ONCE);
+            // The channel has room for every buffer that there is. Where nobody listens any more, the buffers go
+            // back to the pool.
+            let _ = out.try_send(std::mem::replace(&mut self.filled, next));
         }
     }
 
     /// Memory with room for a record of any length.
-    fn room(&mut self, pool: &Pool, need: Need, out: &SyncSender<Filled>) -> Option<&mut Filling> {
+    fn room(&mut self, pool: &Pool, need: Need, out: &SyncSender<Vec<Filled>>) -> Option<&mut Filling> {
         if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
-            self.send(out, false);
+            self.end_filling(false);
+        }
+        if self.filled.len() >= HANDED_OVER_AT_ONCE {
+            self.hand_over(out);
         }
         if self.filling.is_none() {
             self.filling = pool.take(need);
@@ -295,7 +326,7 @@ impl Progress {
 struct Drain<'a> {
     layout: &'a SampleLayout,
     pool: &'a Pool,
-    out: &'a SyncSender<Filled>,
+    out: &'a SyncSender<Vec<Filled>>,
     progress: &'a mut Progress,
     totals: &'a mut ThreadTotals,
     lineage: Option<&'a mut Lineage>,
@@ -322,7 +353,11 @@ impl Drain<'_> {
         if !progress.blocked {
             progress.round_started = started;
         }
-        progress.send(self.out, is_news && progress.blocked);
+        let is_due = started >= progress.handed_over_at.saturating_add(KEPT_BACK_NS);
+        if progress.is_urgent || progress.blocked || is_due {
+            progress.end_filling(is_news && progress.blocked);
+            progress.hand_over(self.out);
+        }
         !progress.blocked
     }
 
@@ -340,20 +375,22 @@ impl Drain<'_> {
                 ring.release(head);
                 return;
             };
+            self.progress.is_urgent |= header.kind != record::SAMPLE;
             let Some(filling) = self.progress.room(self.pool, need, self.out) else {
                 self.progress.blocked = true;
                 return;
             };
             let room = filling.room();
-            let len = skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
+            let Skimmed { len, is_full } =
+                skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
             let copied = room.get(..len).unwrap_or_default();
             if header.kind == record::READ {
                 self.totals.add_ended(copied);
             }
             let task = || self.totals.task(copied);
             if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
-                if let Some(cuts) = self.cuts {
-                    cuts.notice(header, copied, self.layout);
+                if let Some(cuts) = self.cuts.filter(|_| is_full) {
+                    cuts.notice(copied, self.layout);
                 }
                 filling.advance(len);
             }
@@ -400,9 +437,11 @@ fn first_time(ring: &Ring, layout: &SampleLayout) -> Option<u64> {
 mod tests {
     use std::fs::File;
     use std::os::unix::fs::FileExt as _;
+    use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::mpsc::{Receiver, sync_channel};
 
     use bytes::Bytes;
+    use nyquist_perf::RecordFormat;
 
     use super::*;
     use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
@@ -417,17 +456,23 @@ mod tests {
     /// More than enough rounds, if each gets something done.
     const ROUNDS: usize = 4 * RING / BUFFER_BYTES;
 
-    /// A ring full of records with these times. Nothing but their headers and times takes up memory.
+    /// A ring full of samples with these times.
     fn ring(layout_time: u64, times: impl Iterator<Item = u64>) -> RingSource {
-        let path = std::env::temp_dir().join(format!("nyquist-ring-{}-{layout_time}", std::process::id()));
+        ring_of(record::SAMPLE, layout_time, times)
+    }
+
+    /// A ring full of records with these times. Nothing but their headers and times takes up memory.
+    fn ring_of(kind: u32, layout_time: u64, times: impl Iterator<Item = u64>) -> RingSource {
+        static RINGS: AtomicU32 = AtomicU32::new(0);
+        let number = RINGS.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nyquist-ring-{}-{number}", std::process::id()));
         let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
         std::fs::remove_file(path).unwrap();
         let control = page_size() as u64;
         file.set_len(control + RING as u64).unwrap();
         let mut head = 0;
         for time in times.take(RING / RECORD) {
-            let header =
-                [&record::SAMPLE.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
+            let header = [&kind.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
             file.write_all_at(&header, control + head).unwrap();
             file.write_all_at(&time.to_le_bytes(), control + head + layout_time).unwrap();
             head += RECORD as u64;
@@ -446,8 +491,8 @@ mod tests {
     }
 
     impl Taker {
-        fn take(&mut self, filled: &Receiver<Filled>, time_at: usize) {
-            for Filled { buffer, complete_before } in filled.try_iter() {
+        fn take(&mut self, filled: &Receiver<Vec<Filled>>, time_at: usize) {
+            for Filled { buffer, complete_before } in filled.try_iter().flatten() {
                 let bytes = buffer.map(Filling::into_bytes).unwrap_or_default();
                 for at in (0..bytes.len()).step_by(RECORD) {
                     let time = u64::from_le_bytes(bytes[at + time_at..][..8].try_into().unwrap());
@@ -461,11 +506,46 @@ mod tests {
         }
     }
 
-    #[test]
-    fn rings_that_hold_more_than_the_pool_are_drained_whole() {
+    fn format() -> RecordFormat {
         let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
         let reach = Reach::Thread { from_exec: true };
-        let format = Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format();
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
+    }
+
+    #[test]
+    fn samples_are_kept_back_for_a_while_and_nothing_else() {
+        const LAST: u64 = 1_000_000_000;
+        let check = |kind, is_urgent, later: u64, is_handed_over: bool| {
+            let format = format();
+            let layout = SampleLayout::new(&format);
+            let mut rings = [ring_of(kind, layout.time_at() as u64, 1..4)];
+            let (out, filled) = sync_channel(BUFFERS);
+            let (pool, mut totals) = (Pool::new(), ThreadTotals::new(&[], format));
+            let mut progress = Progress { handed_over_at: LAST, is_urgent, ..Progress::default() };
+            let mut drain = Drain {
+                layout: &layout,
+                pool: &pool,
+                out: &out,
+                progress: &mut progress,
+                totals: &mut totals,
+                lineage: None,
+                cuts: None,
+            };
+            assert!(drain.round(&mut rings, LAST + later));
+            let bytes: usize =
+                filled.try_iter().flatten().map(|filled| filled.buffer.unwrap().into_bytes().len()).sum();
+            assert_eq!(bytes, if is_handed_over { 3 * RECORD } else { 0 }, "{kind} {is_urgent} {later}");
+            assert_eq!(progress.keeps_until(), (!is_handed_over).then_some(LAST + KEPT_BACK_NS));
+        };
+        check(record::SAMPLE, false, 1, false);
+        check(record::SAMPLE, false, KEPT_BACK_NS, true);
+        check(record::SAMPLE, true, 1, true);
+        check(record::EXIT, false, 1, true);
+    }
+
+    #[test]
+    fn rings_that_hold_more_than_the_pool_are_drained_whole() {
+        let format = format();
         let layout = SampleLayout::new(&format);
         let time_at = layout.time_at();
         // The first ring alone fills the pool, with records that are newer than most of the second's.

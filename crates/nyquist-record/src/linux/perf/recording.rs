@@ -1,5 +1,6 @@
 //! A recording that runs: its chunks, its end, and what it came to.
 
+use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
@@ -28,7 +29,9 @@ use crate::{Chunk, Source};
 #[derive(Debug)]
 pub struct Recording {
     pub(crate) initial: Option<Initial>,
-    pub(crate) chunks: Receiver<Filled>,
+    pub(crate) chunks: Receiver<Vec<Filled>>,
+    /// What was taken over from the reader and not handed out yet.
+    pub(crate) taken: VecDeque<Filled>,
     pub(crate) format: PerfEvents,
     pub(crate) reader: Option<JoinHandle<End>>,
     pub(crate) end: Option<(EndReason, bool)>,
@@ -117,7 +120,7 @@ impl Iterator for Recording {
             self.announced = self.announced.max(held.complete_before());
             return Some(held);
         }
-        if let Ok(filled) = self.chunks.recv() {
+        if let Some(filled) = self.next_filled() {
             let bytes = filled.buffer.map_or_else(Bytes::new, Filling::into_bytes);
             let records = Chunk::records(bytes, self.format.clone(), filled.complete_before);
             let live = self.take_live();
@@ -149,6 +152,14 @@ impl Recording {
     /// The kernel's numbers of the events that count CPU time, and the CPU of each.
     pub fn counters(&self) -> Vec<(u64, u32)> {
         self.events.counters().iter().map(|counter| (counter.id, counter.cpu)).collect()
+    }
+
+    /// The next of what the reader has filled; `None` when it has ended.
+    fn next_filled(&mut self) -> Option<Filled> {
+        while self.taken.is_empty() {
+            self.taken = self.chunks.recv().ok()?.into();
+        }
+        self.taken.pop_front()
     }
 
     /// What was read of stacks and is still of use: the samples that want it have not had their turn.
@@ -193,6 +204,7 @@ impl Recording {
         let reader = self.reader.take()?;
         self.stop.stop();
         // The reader waits for memory that is in chunks that nobody will take.
+        self.taken.clear();
         while self.chunks.recv().is_ok() {}
         let end = reader.join().ok()?;
         if let Some(live) = self.live.take() {

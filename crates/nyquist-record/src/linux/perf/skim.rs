@@ -81,20 +81,29 @@ pub(crate) fn time(
     Some(u64::from_le_bytes(bytes))
 }
 
-/// Copies the record at `position` to the start of `out`, which has room for it, and says how long the copy is.
-/// `read` copies bytes from a position of the ring on.
+/// A record that was copied out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Skimmed {
+    /// How long the copy of it is.
+    pub(crate) len: usize,
+    /// Whether it is a sample whose stack fills all its room: it may go on behind it.
+    pub(crate) is_full: bool,
+}
+
+/// Copies the record at `position` to the start of `out`, which has room for it. `read` copies bytes from a position of
+/// the ring on.
 pub(crate) fn skim(
     read: impl Fn(u64, &mut [u8]),
     position: u64,
     header: Header,
     layout: &SampleLayout,
     out: &mut [u8],
-) -> usize {
+) -> Skimmed {
     let whole = usize::from(header.size).min(out.len());
     let cut = if header.kind == record::SAMPLE { stack(&read, position, whole, layout) } else { None };
     let Some(Stack { size_at, len, room }) = cut else {
         read(position, &mut out[..whole]);
-        return whole;
+        return Skimmed { len: whole, is_full: false };
     };
     // The room is what the stack fills, and one word more where it did not fill all that there was: so that it
     // can still be told whether the copy ends because the stack does.
@@ -105,7 +114,7 @@ pub(crate) fn skim(
     out[6..8].copy_from_slice(&(shorter as u16).to_le_bytes());
     out[size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
     out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
-    shorter
+    Skimmed { len: shorter, is_full: len == room }
 }
 
 /// The stack copy in a sample.
@@ -176,15 +185,19 @@ mod tests {
     }
 
     fn skimmed(bytes: &[u8], format: &RecordFormat) -> Vec<u8> {
+        skimmed_and_full(bytes, format).0
+    }
+
+    fn skimmed_and_full(bytes: &[u8], format: &RecordFormat) -> (Vec<u8>, bool) {
         let read = |position: u64, out: &mut [u8]| {
             let at = position as usize - 4096;
             out.copy_from_slice(&bytes[at..at + out.len()]);
         };
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
-        let len = skim(read, 4096, header, &SampleLayout::new(format), &mut out);
+        let Skimmed { len, is_full } = skim(read, 4096, header, &SampleLayout::new(format), &mut out);
         out.truncate(len);
-        out
+        (out, is_full)
     }
 
     fn stack_of<'a>(bytes: &'a [u8], format: &RecordFormat) -> UserStackCopy<'a> {
@@ -235,8 +248,9 @@ mod tests {
     fn a_copy_that_fills_its_room_still_says_so() {
         for format in formats() {
             let whole = sample(&format, 3, true, 4096, 4096);
-            let short = skimmed(&whole, &format);
-            assert_eq!(short, whole);
+            assert_eq!(skimmed_and_full(&whole, &format), (whole, true));
+            let shorter = sample(&format, 3, true, 4096, 4088);
+            assert!(!skimmed_and_full(&shorter, &format).1);
         }
     }
 

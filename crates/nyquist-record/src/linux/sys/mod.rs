@@ -12,6 +12,7 @@ pub(crate) mod ptrace;
 pub(crate) mod ring;
 pub(crate) mod signals;
 pub(crate) mod users;
+pub(crate) mod watch;
 
 use std::io;
 
