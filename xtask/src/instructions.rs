@@ -25,7 +25,7 @@ const UNWINDING: &[Work] =
     &[Work { name: "walk", unit: "frame", most: 378.0 }, Work { name: "compile", unit: "row", most: 297.0 }];
 
 /// An entry of debug info that is passed over, most of them of functions that nobody asks for.
-const SYMBOLICATION: &[Work] = &[Work { name: "look-up", unit: "entry", most: 93.0 }];
+const SYMBOLICATION: &[Work] = &[Work { name: "look-up", unit: "debug entry", most: 93.0 }];
 
 /// The passes of two runs: the difference is work alone, and all of it warm.
 const PASSES: (u32, u32) = (2, 12);
