@@ -87,11 +87,15 @@ impl Job<'_> {
 
 impl<'a> Prepared<'a> {
     fn new(batch: Batch<'a>) -> Self {
-        let mut asked: Vec<_> = batch.addresses.iter().copied().zip(0_u32..).collect();
+        // Plain numbers are sorted in half of the time of pairs.
+        let pair =
+            |(address, position): (&RelativeAddress, u32)| u64::from(address.0) << 32 | u64::from(position);
+        let mut asked: Vec<u64> = batch.addresses.iter().zip(0_u32..).map(pair).collect();
         asked.sort_unstable();
         let mut addresses: Vec<RelativeAddress> = Vec::with_capacity(asked.len());
         let mut numbers = vec![0; asked.len()];
-        for (address, position) in asked {
+        for pair in asked {
+            let (address, position) = (RelativeAddress((pair >> 32) as u32), pair as u32);
             if addresses.last() != Some(&address) {
                 addresses.push(address);
             }
@@ -200,7 +204,9 @@ fn in_order_of(numbers: &[u32], mut answers: Vec<Option<AddressInfo>>) -> Vec<Ad
         uses[number] -= 1;
         if uses[number] == 0 { answers[number].take() } else { answers[number].clone() }
     };
-    numbers.iter().filter_map(give).collect()
+    let mut given = Vec::with_capacity(numbers.len());
+    given.extend(numbers.iter().filter_map(give));
+    given
 }
 
 impl UnitWork {

@@ -19,8 +19,13 @@ const BLOCK: u64 = 64 << 10;
 /// The longest string that is believed.
 const MAX_STRING: u64 = 256 << 10;
 
-/// How many strings are read one by one for each block of a section before blocks are read.
-const SINGLES_A_BLOCK: usize = 12;
+/// How many strings are read one by one for each block of a section before blocks are read. A block costs as much as
+/// some eighty of them, most of it for its memory.
+const SINGLES_A_BLOCK: usize = 80;
+
+/// How much is read of a string that is read for itself alone, and how much if it is longer than that.
+const SHORT_STRING: usize = 256;
+const LONG_STRING: usize = 4 << 10;
 
 /// A section's contents. Of one that stands uncompressed in a file only those blocks are in memory that were
 /// touched; reading them takes no lock once they are there.
@@ -170,14 +175,12 @@ impl Section {
     /// A few strings are read one by one, without touching more of the file; when many are asked for, whole
     /// blocks cost less.
     pub(crate) fn string(&self, offset: u64) -> Option<Cow<'_, [u8]>> {
-        if let Self::File { source, offset: start, len, blocks, singles } = self
+        if let Self::File { blocks, singles, .. } = self
             && singles.fetch_add(1, Ordering::Relaxed) < blocks.len() * SINGLES_A_BLOCK
         {
-            let mut bytes = [0; 256];
-            let bytes = &mut bytes[..usize::try_from(len.checked_sub(offset)?).ok()?.min(256)];
-            source.read_exact_at(start + offset, bytes).ok()?;
-            if let Some(string) = up_to_zero(bytes) {
-                return Some(Cow::Owned(string.to_vec()));
+            let single = self.single::<SHORT_STRING>(offset).or_else(|| self.single::<LONG_STRING>(offset));
+            if let Some(string) = single {
+                return Some(Cow::Owned(string));
             }
         }
         let first = self.chunk(offset)?;
@@ -185,6 +188,15 @@ impl Section {
             Some(string) => Some(Cow::Borrowed(string)),
             None => self.long_string(offset, first).map(Cow::Owned),
         }
+    }
+
+    /// A string of less than `SIZE` bytes that is in a file, read for itself alone.
+    fn single<const SIZE: usize>(&self, offset: u64) -> Option<Vec<u8>> {
+        let Self::File { source, offset: start, len, .. } = self else { return None };
+        let mut bytes = [0; SIZE];
+        let bytes = &mut bytes[..usize::try_from(len.checked_sub(offset)?).ok()?.min(SIZE)];
+        source.read_exact_at(start + offset, bytes).ok()?;
+        up_to_zero(bytes).map(<[u8]>::to_vec)
     }
 
     /// A string that goes on in other chunks than the one at `offset`, `first`, which has no zero.
@@ -199,6 +211,39 @@ impl Section {
             bytes.extend_from_slice(chunk);
         }
         None
+    }
+}
+
+/// What was read last of a section, for one who reads on nearby. Nothing else is kept.
+#[derive(Debug)]
+pub(crate) struct Window<'b> {
+    buffer: &'b mut Vec<u8>,
+    covered: Range<u64>,
+    /// How much is read at once, at least.
+    ahead: u64,
+}
+
+impl<'b> Window<'b> {
+    /// A window that reads `ahead` bytes into `buffer` when it has to read.
+    pub(crate) fn new(buffer: &'b mut Vec<u8>, ahead: u64) -> Self {
+        Self { buffer, covered: 0..0, ahead }
+    }
+
+    /// The bytes from `offset` on: `want` of them, or fewer where the section ends earlier. A window is of one section,
+    /// the same at every call.
+    pub(crate) fn read<'a>(&'a mut self, section: &'a Section, offset: u64, want: u64) -> Option<&'a [u8]> {
+        let end = offset.checked_add(want)?.min(section.len());
+        if let Section::Memory(_) = section {
+            return section.slice(offset..end, self.buffer);
+        }
+        if offset < self.covered.start || end > self.covered.end {
+            let reach = offset.saturating_add(want.max(self.ahead)).min(section.len());
+            self.covered = 0..0;
+            section.slice(offset..reach, self.buffer)?;
+            self.covered = offset..reach;
+        }
+        let start = offset.checked_sub(self.covered.start)?;
+        self.buffer.get(start as usize..usize::try_from(end - self.covered.start).ok()?)
     }
 }
 
@@ -229,6 +274,35 @@ impl std::fmt::Debug for Section {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_window_has_what_the_section_has_wherever_it_was_before() {
+        let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        let source: Source = Arc::new(bytes.clone());
+        for section in [Section::at(&source, 0, 1000), Section::Memory(bytes.clone())] {
+            let mut buffer = Vec::new();
+            let mut window = Window::new(&mut buffer, 100);
+            for (offset, want) in [
+                (0, 10),
+                (90, 10),
+                (90, 11),
+                (50, 300),
+                (349, 1),
+                (350, 1),
+                (990, 100),
+                (1000, 5),
+                (3, 0),
+                (2, 1),
+            ] {
+                let end = bytes.len().min(offset + want);
+                let read = window.read(&section, offset as u64, want as u64);
+                assert_eq!(read, bytes.get(offset..end), "{offset} {want}");
+            }
+            assert_eq!(window.read(&section, 1001, 1), None);
+            assert_eq!(window.read(&section, 1001, 0), None);
+            assert_eq!(window.read(&section, u64::MAX, 1), None);
+        }
+    }
 
     #[test]
     fn a_string_may_reach_over_blocks_and_ends_within_the_section() {

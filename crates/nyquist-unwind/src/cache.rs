@@ -45,3 +45,27 @@ fn slot(module: u32, address: u32) -> usize {
     let mixed = (address ^ module.rotate_left(24)).wrapping_mul(0x9e37_79b1);
     (mixed >> 20) as usize % ENTRIES
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_modules_leave_what_is_known_of_a_module() {
+        let mut cache = RuleCache::new();
+        for address in 0..64 {
+            assert_eq!(cache.rule(1, address, || Rule::END), Rule::END);
+        }
+        // Modules that come and go have numbers of their own.
+        for module in 2..200 {
+            assert_eq!(cache.rule(module, 7, || Rule::SLOW), Rule::SLOW);
+        }
+        let mut found_again = 0;
+        for address in 0..64 {
+            let found = cache.rule(1, address, || Rule::UNCOVERED);
+            found_again += usize::from(found == Rule::END);
+        }
+        // Of places some are shared, by chance.
+        assert!(found_again >= 56, "{found_again} of 64");
+    }
+}

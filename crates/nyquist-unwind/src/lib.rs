@@ -7,7 +7,7 @@
 //! | | 64-bit x86 | 64-bit ARM |
 //! |---|---|---|
 //! | ELF: `.eh_frame`, `.debug_frame` | yes | yes |
-//! | Go: `.gopclntab` | yes | by frame pointers |
+//! | Go: `.gopclntab` | yes | yes |
 //! | Mach-O: `__unwind_info`, `__eh_frame` | yes | yes |
 //! | PE: `.pdata`, `.xdata` | yes | yes |
 //! | code without information: instructions, frame pointers | yes | yes |

@@ -40,7 +40,8 @@ impl Choice<'_> {
     }
 }
 
-/// Finds a function among those that have samples. Of several that match equally well it is the one with the most time.
+/// Finds a function among those that have samples. Of several that match equally well it is the one with the most time; one
+/// with neither source nor time of its own is meant only where no other is.
 pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Failure> {
     let mut functions = view.functions().functions;
     functions.sort_by_key(|function| std::cmp::Reverse((function.total, function.self_amount)));
@@ -51,10 +52,19 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
         [&|name| name == wanted || without_hash(name) == wanted, &|name| shorten(name) == wanted, &|name| {
             ends_in(&shorten(name), wanted)
         }];
+    let mut shims = Vec::new();
     for matches in ways {
-        if let Some(choice) = best(&functions, matches) {
-            return Ok(choice);
+        if let Some(mut choice) = best(&functions, matches) {
+            if is_shim(&functions, &choice) {
+                shims.push(choice);
+            } else {
+                choice.others.retain(|other| !shims.iter().any(|shim| shim.funcs.contains(&other.func)));
+                return Ok(choice);
+            }
         }
+    }
+    if let Some(shim) = shims.into_iter().next() {
+        return Ok(shim);
     }
     let pattern = pattern(wanted)?;
     best(&functions, &|name| pattern.matches(name)).ok_or_else(|| {
@@ -78,6 +88,12 @@ fn by_handle<'a>(view: &View<'a>, functions: &[Function<'a>], index: usize) -> R
         return Err(Failure::new(format!("no sample that passes the filters is in {name} (f-{index})")));
     }
     Ok(Choice { funcs: vec![func], others: Vec::new() })
+}
+
+/// Whether a function only calls others and has no source: as the `main` that calls `app::main` in programs of Rust.
+fn is_shim(functions: &[Function<'_>], choice: &Choice<'_>) -> bool {
+    let mut chosen = functions.iter().filter(|function| choice.funcs.contains(&function.func));
+    chosen.all(|function| function.self_amount.weight == 0 && function.file.is_none())
 }
 
 /// Whether a path ends in these parts.
@@ -137,6 +153,26 @@ mod tests {
         );
         check(&["xx", "parse_one", "parse_all", "parse_all"], "^parse", "parse_all", 1);
         check(&["xx", "parse"], "f-1", "parse", 0);
+    }
+
+    #[test]
+    fn main_is_the_programs_and_not_what_calls_it() {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        let shim = builder.intern_label(None, "main", None);
+        let main = builder.intern_label(Some(shim), "app::main", None);
+        let work = builder.intern_label(Some(shim), "work", None);
+        for (time, stack) in [(0, main), (1, work)] {
+            builder.add_sample(thread, Sample::new(time, Some(stack), 1));
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        let chosen = |view: &View<'_>| profile.func_name(choose(view, "main").unwrap().first()).to_owned();
+        assert_eq!(chosen(&view), "app::main");
+        let without = Selection { ignore: vec![pattern("app").unwrap()], ..Selection::default() };
+        assert_eq!(chosen(&View::new(&index, &without)), "main");
     }
 
     #[test]

@@ -103,8 +103,14 @@ fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
     let (profile, _) = import(test, &recording, &["--no-symbols"])?;
     let ours = user_stacks(&profile);
     expect_eq("samples", ours.len(), perfs.len())?;
-    let mut cut = 0;
+    let (mut cut, mut odd) = (0, 0);
     for ((truncated, ours), perfs) in ours.iter().zip(&perfs) {
+        // Perf shows nothing of a chain that has a number as only the kernel's marks have, and looks for what a thread did before
+        // `exec` where the old program was.
+        if (perfs.is_empty() && !ours.is_empty()) || (ours.as_slice() == [None] && perfs.len() == 1) {
+            odd += 1;
+            continue;
+        }
         let in_code =
             perfs.iter().skip(1).position(Option::is_none).map_or(perfs.len(), |callers| callers + 1);
         expect_eq("the files of a stack's frames", ours.as_slice(), &perfs[..in_code])?;
@@ -112,6 +118,7 @@ fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
         cut += usize::from(*truncated);
     }
     let all = perfs.len();
+    expect(odd <= 5 + all / 50, format_args!("{odd} of {all} stacks cannot be compared"))?;
     expect(cut * 20 > all && cut < all, format_args!("{cut} of {all} stacks leave code"))
 }
 

@@ -187,7 +187,18 @@ struct Damaged;
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
+    #[inline]
     fn number(&mut self) -> Result<u64, Damaged> {
+        match self.0.split_first() {
+            Some((&byte, rest)) if byte < 0x80 => {
+                self.0 = rest;
+                Ok(byte.into())
+            }
+            _ => self.long_number(),
+        }
+    }
+
+    fn long_number(&mut self) -> Result<u64, Damaged> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let (&byte, rest) = self.0.split_first().ok_or(Damaged)?;

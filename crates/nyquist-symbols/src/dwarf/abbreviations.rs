@@ -51,6 +51,8 @@ pub(crate) enum Role {
 pub(crate) struct Abbreviation {
     pub(crate) role: Role,
     pub(crate) has_children: bool,
+    /// Whether its entries say where their code is.
+    pub(crate) has_code: bool,
     attributes: (u32, u32),
     /// The size of an entry's attributes where it is always the same; [`VARIES`] otherwise.
     size: u32,
@@ -83,6 +85,7 @@ impl Abbreviations {
         loop {
             let code = cursor.uleb()?;
             if code == 0 {
+                all.passages.finish();
                 return Some(all);
             }
             let abbreviation = all.parse_one(cursor, encoding)?;
@@ -92,6 +95,22 @@ impl Abbreviations {
             } else {
                 all.sparse.entry(code).or_insert(abbreviation);
             }
+        }
+    }
+
+    /// As [`Abbreviations::parse`], of which only the one with the code `wanted` is kept.
+    pub(crate) fn parse_single(cursor: &mut Cursor<'_>, encoding: Encoding, wanted: u64) -> Option<Self> {
+        let mut all = Self::default();
+        loop {
+            let code = cursor.uleb()?;
+            if code == wanted {
+                let abbreviation = all.parse_one(cursor, encoding)?;
+                all.sparse.insert(code, abbreviation);
+            }
+            if code == wanted || code == 0 {
+                return Some(all);
+            }
+            pass_declaration(cursor)?;
         }
     }
 
@@ -122,6 +141,8 @@ impl Abbreviations {
             constants::DW_TAG_inlined_subroutine => Role::Inlined,
             _ => Role::Other,
         };
+        let says_code =
+            |of: &Specification| matches!(of.name, constants::DW_AT_low_pc | constants::DW_AT_ranges);
         let layout =
             (role != Role::Other).then(|| ScopeLayout::of(&self.attributes[first..], role, encoding));
         let layout = layout.flatten().map(|layout| {
@@ -131,6 +152,7 @@ impl Abbreviations {
         Some(Abbreviation {
             role,
             has_children,
+            has_code: self.attributes[first..].iter().any(says_code),
             size,
             attributes: (first as u32, self.attributes.len() as u32),
             steps: (first_step as u32, self.steps.len() as u32),
@@ -182,6 +204,21 @@ impl Abbreviations {
     #[inline]
     pub(crate) fn layout(&self, of: &Abbreviation) -> Option<&ScopeLayout> {
         self.layouts.get(of.layout? as usize)
+    }
+}
+
+/// Passes over what stands behind a code (DWARF 5, 7.5.3).
+fn pass_declaration(cursor: &mut Cursor<'_>) -> Option<()> {
+    cursor.skip_leb()?;
+    cursor.skip(1)?;
+    loop {
+        let (name, form) = (cursor.uleb()?, cursor.uleb()?);
+        if (name, form) == (0, 0) {
+            return Some(());
+        }
+        if form == u64::from(constants::DW_FORM_implicit_const.0) {
+            cursor.skip_leb()?;
+        }
     }
 }
 

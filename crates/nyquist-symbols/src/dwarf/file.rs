@@ -7,11 +7,11 @@ use super::shared_map::SharedMap;
 use super::unit::{Unit, UnitHeader};
 use crate::cursor::Cursor;
 use crate::demangle::readable;
-use crate::section::{Section, Source};
+use crate::section::{Section, Source, Window};
 use nyquist_object::{Elf, MachO, ObjectError, Pe};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// The most units that are believed: more than any real file has.
 const MAX_UNITS: usize = 1 << 22;
@@ -32,6 +32,8 @@ const MAX_ABBREVIATION_READS: u64 = 8;
 #[derive(Debug, Default)]
 struct AbbreviationCache {
     tables: FxHashMap<(u64, Encoding), Arc<Abbreviations>>,
+    /// Single abbreviations. Units that were linked before share a table, and it is long.
+    singles: FxHashMap<(u64, Encoding, u64), Arc<Abbreviations>>,
     read: u64,
 }
 
@@ -54,6 +56,8 @@ pub(crate) struct DwarfFile {
     units: OnceLock<Vec<UnitHeader>>,
     /// Demangled names by their position in `.debug_str`, where the linker keeps each name once.
     names: SharedMap<Arc<str>>,
+    /// Units that others refer to, by their offset.
+    pub(super) origin_units: SharedMap<Option<Arc<Unit>>>,
     /// The names of functions by their entry in `.debug_info`, of those that other units refer to.
     pub(super) origins: SharedMap<Option<FunctionName>>,
 }
@@ -117,21 +121,32 @@ impl DwarfFile {
         }
     }
 
-    /// The headers of all units, by offset. Reads them at the first call: one small read a unit.
+    /// The headers of all units, by offset. Reads them at the first call: one small read a unit, or a few units.
     pub(crate) fn units(&self) -> &[UnitHeader] {
-        self.units.get_or_init(|| {
-            let (mut units, mut scratch) = (Vec::new(), Vec::new());
-            let mut offset = 0;
-            while units.len() < MAX_UNITS
-                && offset < self.info.len()
-                && let Some(header) = UnitHeader::read(self, offset, &mut scratch)
-                && header.end > offset
-            {
-                offset = header.end;
-                units.push(header);
-            }
-            units
-        })
+        self.units.get_or_init(|| self.read_units(|_, _| {}))
+    }
+
+    /// Calls `visit` with the headers of all units, by offset, and with what was read around each.
+    pub(crate) fn visit_units(&self, visit: impl FnMut(&UnitHeader, &mut Window<'_>)) {
+        let units = self.read_units(visit);
+        // Another thread may have been faster.
+        let _ = self.units.set(units);
+    }
+
+    fn read_units(&self, mut visit: impl FnMut(&UnitHeader, &mut Window<'_>)) -> Vec<UnitHeader> {
+        let (mut units, mut buffer) = (Vec::new(), Vec::new());
+        let mut heads = UnitHeader::window(&mut buffer);
+        let mut offset = 0;
+        while units.len() < MAX_UNITS
+            && offset < self.info.len()
+            && let Some(header) = UnitHeader::read(self, offset, &mut heads)
+            && header.end > offset
+        {
+            visit(&header, &mut heads);
+            offset = header.end;
+            units.push(header);
+        }
+        units
     }
 
     /// The unit that holds the entry at `offset` of `.debug_info`.
@@ -143,19 +158,15 @@ impl DwarfFile {
 
     /// The abbreviations at `offset` of `.debug_abbrev`, compiled once.
     pub(crate) fn abbreviations(&self, offset: u64, encoding: Encoding) -> Option<Arc<Abbreviations>> {
-        let lock = || self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner);
         let read = {
-            let cache = lock();
+            let cache = self.abbreviation_cache();
             if let Some(known) = cache.tables.get(&(offset, encoding)) {
                 return Some(known.clone());
             }
             cache.read
         };
-        if read / MAX_ABBREVIATION_READS > self.abbrev.len() {
-            return None;
-        }
-        let (compiled, size) = self.compile_abbreviations(offset, encoding);
-        let mut cache = lock();
+        let (compiled, size) = self.compile_abbreviations(offset, encoding, None, read)?;
+        let mut cache = self.abbreviation_cache();
         // What another thread has compiled meanwhile was counted by it.
         if let Some(known) = cache.tables.get(&(offset, encoding)) {
             return Some(known.clone());
@@ -166,17 +177,58 @@ impl DwarfFile {
         Some(compiled)
     }
 
-    /// The abbreviations at `offset`, and the number of bytes that were read. Where the table ends is known only
-    /// when it has been read, so the window doubles until it is in it.
-    fn compile_abbreviations(&self, offset: u64, encoding: Encoding) -> (Option<Abbreviations>, u64) {
+    /// The abbreviation of that code among those at `offset` of `.debug_abbrev`; others may be with it.
+    pub(crate) fn abbreviation(
+        &self,
+        offset: u64,
+        encoding: Encoding,
+        code: u64,
+    ) -> Option<Arc<Abbreviations>> {
+        let read = {
+            let cache = self.abbreviation_cache();
+            let whole = cache.tables.get(&(offset, encoding));
+            if let Some(known) = whole.or_else(|| cache.singles.get(&(offset, encoding, code))) {
+                return Some(known.clone());
+            }
+            cache.read
+        };
+        let (compiled, size) = self.compile_abbreviations(offset, encoding, Some(code), read)?;
+        let mut cache = self.abbreviation_cache();
+        cache.read = cache.read.saturating_add(size);
+        let compiled = Arc::new(compiled?);
+        cache.singles.insert((offset, encoding, code), compiled.clone());
+        Some(compiled)
+    }
+
+    fn abbreviation_cache(&self) -> MutexGuard<'_, AbbreviationCache> {
+        self.abbreviations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The abbreviations at `offset`, or the one with the code `only`, and the number of bytes that were read; `None`
+    /// where too much has been `read`. Where the table ends is known only when it has been read, so the
+    /// window grows until it is in it.
+    fn compile_abbreviations(
+        &self,
+        offset: u64,
+        encoding: Encoding,
+        only: Option<u64>,
+        read: u64,
+    ) -> Option<(Option<Abbreviations>, u64)> {
+        if read / MAX_ABBREVIATION_READS > self.abbrev.len() {
+            return None;
+        }
         let rest = self.abbrev.len().saturating_sub(offset);
         let mut want = 8 << 10;
         loop {
-            let Some(bytes) = self.abbrev.window(offset, want) else { return (None, want) };
+            let Some(bytes) = self.abbrev.window(offset, want) else { return Some((None, want)) };
             let mut cursor = Cursor::new(&bytes, 0, self.little_endian);
-            match Abbreviations::parse(&mut cursor, encoding) {
+            let parsed = match only {
+                Some(code) => Abbreviations::parse_single(&mut cursor, encoding, code),
+                None => Abbreviations::parse(&mut cursor, encoding),
+            };
+            match parsed {
                 None if want < rest => want *= 4,
-                parsed => return (parsed, cursor.position() as u64),
+                parsed => return Some((parsed, cursor.position() as u64)),
             }
         }
     }

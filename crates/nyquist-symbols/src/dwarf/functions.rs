@@ -3,7 +3,7 @@
 use super::abbreviations::{Abbreviation, Role};
 use super::attribute::Value;
 use super::passages::{Stop, Walk};
-use super::ranges::UnitView;
+use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::scope_layout::CallSite;
 use super::unit::Pc;
 use std::iter::successors;
@@ -120,10 +120,15 @@ impl Scopes {
 
 /// Finds the scopes around each of `wanted`, which is sorted. `entries` are all the unit's bytes. What cannot be
 /// read ends the pass; what was found before stays.
-pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -> Scopes {
+pub(crate) fn find_scopes(
+    view: &UnitView<'_>,
+    entries: &[u8],
+    wanted: &[u64],
+    buffers: &mut ListBuffers,
+) -> Scopes {
     let work_left = wanted.len().saturating_mul(MAX_SCOPES as usize).saturating_add(SPARE_WORK);
     let found = Scopes::new(wanted.len());
-    let ranges_left = view.range_budget();
+    let lists = RangeLists::new(view.file, view.addresses, buffers);
     let unit = view.unit;
     let walk = Walk {
         entries,
@@ -132,7 +137,7 @@ pub(crate) fn find_scopes(view: &UnitView<'_>, entries: &[u8], wanted: &[u64]) -
         at: unit.header.root as usize,
         depth: 0,
     };
-    let mut scan = Scan { view, walk, wanted, found, enclosing: Vec::new(), ranges_left, work_left };
+    let mut scan = Scan { view, walk, wanted, found, enclosing: Vec::new(), lists, work_left };
     let _ = scan.run();
     scan.found
 }
@@ -144,8 +149,7 @@ struct Scan<'a> {
     found: Scopes,
     /// The functions and inlined calls around the entry at hand, from outside to inside.
     enclosing: Vec<Enclosing>,
-    /// How many entries of range lists may still be read.
-    ranges_left: usize,
+    lists: RangeLists<'a>,
     work_left: usize,
 }
 
@@ -173,7 +177,8 @@ impl Scan<'_> {
             match self.walk.next_stop(is_fertile, floor)? {
                 Stop::Scope(of) => {
                     let held = self.read_scope(of)?;
-                    if of.has_children {
+                    // Inside of what holds no address, too, only functions are looked for.
+                    if of.has_children && (is_fertile || !held.parts.is_empty()) {
                         self.enclosing.push(Enclosing { depth: self.walk.depth, held });
                     }
                     self.walk.pass(of)?;
@@ -191,15 +196,16 @@ impl Scan<'_> {
         let unit = self.view.unit;
         let encoding = unit.header.encoding;
         let mut cursor = self.walk.cursor()?;
+        let attributes = unit.abbreviations.attributes(of);
         if let Some(layout) = unit.abbreviations.layout(of) {
-            let held = self.hold(of.role, &layout.pc(cursor, encoding))?;
+            let held = self.hold(of.role, &layout.pc(cursor, attributes, encoding))?;
             if !held.parts.is_empty() {
-                self.describe(&held.parts, of.role, layout.call_site(cursor, encoding));
+                self.describe(&held.parts, of.role, layout.call_site(cursor, attributes, encoding));
             }
             return Some(held);
         }
         let (mut pc, mut site) = (Pc::default(), CallSite::default());
-        for attribute in unit.abbreviations.attributes(of) {
+        for attribute in attributes {
             let value = Value::read(&mut cursor, attribute, encoding)?;
             pc.take(attribute.name, value);
             site.take(attribute.name, value);
@@ -230,13 +236,13 @@ impl Scan<'_> {
     /// Notes which addresses each part of the scope contains. `None` when the unit has asked for more work than any
     /// real one does.
     fn hold(&mut self, role: Role, pc: &Pc) -> Option<Held> {
-        let Self { view, wanted, found, enclosing, ranges_left, work_left, .. } = self;
+        let Self { view, wanted, found, enclosing, lists, work_left, .. } = self;
         let parent = enclosing.last().map(|parent| &parent.held).filter(|_| role == Role::Inlined);
         let among = parent.map_or(0..wanted.len(), |parent| parent.wanted.clone());
         let parent = parent.map(|parent| &parent.parts);
         let first = found.parts.len() as u32;
         let mut held: Option<Range<usize>> = None;
-        view.for_each_range(pc, ranges_left, |range| {
+        view.for_each_range(pc, lists, |range| {
             let candidates = &wanted[among.clone()];
             let start = among.start + candidates.partition_point(|&address| address < range.start);
             let inside = wanted[start..among.end].iter().take_while(|&&address| address < range.end);

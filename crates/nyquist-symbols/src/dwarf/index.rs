@@ -1,7 +1,7 @@
 //! Which unit an address belongs to.
 
 use super::file::DwarfFile;
-use super::ranges::UnitView;
+use super::ranges::{ListBuffers, RangeLists, UnitView};
 use super::unit::Unit;
 use crate::cursor::Cursor;
 use rustc_hash::FxHashSet;
@@ -116,19 +116,21 @@ fn read_set(
 /// The ranges that the root entries of the units outside of `listed` give.
 fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec<Covered> {
     let mut found = Vec::new();
-    let mut budget = None;
-    let units = file.units().iter().filter(|unit| !unit.is_type && !listed.contains(&unit.offset));
-    for header in units {
-        let Some(unit) = Unit::of(file, *header) else { continue };
+    let mut list_buffers = ListBuffers::default();
+    let mut lists = RangeLists::new(file, file, &mut list_buffers);
+    file.visit_units(|header, heads| {
+        if header.is_type || listed.contains(&header.offset) {
+            return;
+        }
+        let Some(unit) = Unit::root(file, *header, heads) else { return };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
-        let budget = budget.get_or_insert_with(|| view.range_budget());
-        view.for_each_range(&unit.pc, budget, |range| {
+        view.for_each_range(&unit.pc, &mut lists, |range| {
             if range.start >= first_code {
                 found.push(Covered { start: range.start, end: range.end, unit: header.offset });
             }
             ControlFlow::Continue(())
         });
-    }
+    });
     found
 }
 

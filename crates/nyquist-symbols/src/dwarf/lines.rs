@@ -38,8 +38,7 @@ pub(crate) fn program_bytes<'a>(
     little_endian: bool,
     scratch: &'a mut Vec<u8>,
 ) -> Option<&'a [u8]> {
-    let head = section.window(offset, 12)?;
-    let mut cursor = Cursor::new(&head, 0, little_endian);
+    let mut cursor = Cursor::new(section.head(offset, 12, scratch)?, 0, little_endian);
     let (length, _) = cursor.initial_length()?;
     let end = offset.checked_add(cursor.position() as u64)?.checked_add(length)?;
     section.slice(offset..end, scratch)

@@ -26,7 +26,7 @@ use index::UnitIndex;
 use lines::{LineProgram, Row, program_bytes};
 use names::{FunctionName, Names};
 use nyquist_object::Svma;
-use ranges::UnitView;
+use ranges::{ListBuffers, UnitView};
 use std::ops::Range;
 use unit::Unit;
 
@@ -45,6 +45,7 @@ pub(crate) struct Dwarf {
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     entries: Vec<u8>,
+    lists: ListBuffers,
     lines: Vec<u8>,
 }
 
@@ -92,7 +93,7 @@ impl Dwarf {
             split.as_ref().map_or(view, |split| UnitView { file: &split.file, unit: &split.unit, ..view });
         let header = entries.unit.header;
         let bytes = entries.file.info.slice(header.offset..header.end, &mut scratch.entries)?;
-        let scopes = find_scopes(&entries, bytes, wanted);
+        let scopes = find_scopes(&entries, bytes, wanted, &mut scratch.lists);
         let mut names = Names::new(entries, bytes);
         let mut program = self.line_program(view, &mut scratch.lines);
         let rows = program.as_ref().map(|program| program.rows(wanted)).unwrap_or_default();

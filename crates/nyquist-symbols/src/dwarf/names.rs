@@ -70,14 +70,12 @@ pub(crate) struct Names<'a> {
     /// The unit's bytes.
     entries: &'a [u8],
     known: FxHashMap<u64, Option<FunctionName>>,
-    /// Other units that names were found in.
-    units: FxHashMap<(Place, u64), Option<Arc<Unit>>>,
     scratch: Vec<u8>,
 }
 
 impl<'a> Names<'a> {
     pub(crate) fn new(view: UnitView<'a>, entries: &'a [u8]) -> Self {
-        Self { view, entries, known: FxHashMap::default(), units: FxHashMap::default(), scratch: Vec::new() }
+        Self { view, entries, known: FxHashMap::default(), scratch: Vec::new() }
     }
 
     /// The name of the function or inlined call whose entry is at `entry` of `.debug_info`.
@@ -156,11 +154,11 @@ impl<'a> Names<'a> {
         })
     }
 
-    fn unit_around(&mut self, place: Place, offset: u64) -> Option<Arc<Unit>> {
+    fn unit_around(&self, place: Place, offset: u64) -> Option<Arc<Unit>> {
         let file = place.file(&self.view)?;
         let header = file.unit_around(offset)?;
-        let unit = self.units.entry((place, header.offset));
-        unit.or_insert_with(|| Unit::of(file, *header).map(Arc::new)).clone()
+        let known = file.origin_units.get(header.offset);
+        known.unwrap_or_else(|| file.origin_units.keep(header.offset, Unit::of(file, *header).map(Arc::new)))
     }
 }
 

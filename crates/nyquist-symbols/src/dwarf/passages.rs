@@ -5,17 +5,6 @@ use super::abbreviations::{Abbreviation, Abbreviations, Role, Step};
 use super::attribute::Encoding;
 use crate::cursor::Cursor;
 
-/// What is to be done with an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// It has a length.
-    Fixed,
-    /// One number in it varies, a LEB128: it is a value, or the length of a block behind it.
-    Varies,
-    /// It is to be looked at, or only its steps tell its length.
-    Stop,
-}
-
 /// How to pass over an entry.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(8))]
@@ -26,46 +15,60 @@ struct Passage {
     before: u16,
     /// The bits of that number which say the length of a block.
     mask: u8,
-    kind: Kind,
     /// 1 where children follow, -1 where the entries beside each other end.
     deeper: i8,
+    /// The bits of the number, and [`ALWAYS`], of which one tells that the entry cannot be passed over in this way.
+    /// None where no number varies.
+    obstacles: u16,
 }
 
+/// Stands above the bits of a number of one byte.
+const ALWAYS: u16 = 0x100;
+
+/// That a number goes on in another byte.
+const GOES_ON: u16 = 0x80;
+
 impl Passage {
-    const STOP: Self = Self { length: 0, before: 0, mask: 0, kind: Kind::Stop, deeper: 0 };
+    /// The entry is to be looked at, or only its steps tell its length.
+    const STOP: Self = Self { length: 0, before: 0, mask: 0, obstacles: ALWAYS, deeper: 0 };
 
     /// What follows the last of the entries beside each other.
-    const END: Self = Self { length: 1, kind: Kind::Fixed, deeper: -1, ..Self::STOP };
+    const END: Self = Self { length: 1, obstacles: 0, deeper: -1, ..Self::STOP };
 
+    /// A number that varies, a LEB128, is a value, or the length of a block behind it.
     fn of(steps: &[Step], has_children: bool) -> Self {
-        let (kind, before, mask, after) = match *steps {
-            [] => (Kind::Fixed, 0, 0, 0),
-            [Step::Bytes(bytes)] => (Kind::Fixed, bytes, 0, 0),
-            [Step::Leb] => (Kind::Varies, 0, 0, 1),
-            [Step::Leb, Step::Bytes(after)] => (Kind::Varies, 0, 0, 1 + after),
-            [Step::Bytes(before), Step::Leb] => (Kind::Varies, before, 0, 1),
-            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (Kind::Varies, before, 0, 1 + after),
-            [Step::Block(0)] => (Kind::Varies, 0, 0x7f, 1),
-            [Step::Block(0), Step::Bytes(after)] => (Kind::Varies, 0, 0x7f, 1 + after),
-            [Step::Bytes(before), Step::Block(0)] => (Kind::Varies, before, 0x7f, 1),
-            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => {
-                (Kind::Varies, before, 0x7f, 1 + after)
-            }
+        let (obstacles, before, mask, after) = match *steps {
+            [] => (0, 0, 0, 0),
+            [Step::Bytes(bytes)] => (0, bytes, 0, 0),
+            [Step::Leb] => (GOES_ON, 0, 0, 1),
+            [Step::Leb, Step::Bytes(after)] => (GOES_ON, 0, 0, 1 + after),
+            [Step::Bytes(before), Step::Leb] => (GOES_ON, before, 0, 1),
+            [Step::Bytes(before), Step::Leb, Step::Bytes(after)] => (GOES_ON, before, 0, 1 + after),
+            [Step::Block(0)] => (GOES_ON, 0, 0x7f, 1),
+            [Step::Block(0), Step::Bytes(after)] => (GOES_ON, 0, 0x7f, 1 + after),
+            [Step::Bytes(before), Step::Block(0)] => (GOES_ON, before, 0x7f, 1),
+            [Step::Bytes(before), Step::Block(0), Step::Bytes(after)] => (GOES_ON, before, 0x7f, 1 + after),
             _ => return Self::STOP,
         };
+        let deeper = has_children.into();
         match ((1 + before + after).try_into(), (1 + before).try_into()) {
-            (Ok(length), Ok(before)) => Self { length, before, mask, kind, deeper: has_children.into() },
+            (Ok(length), Ok(before)) => Self { length, before, mask, deeper, obstacles },
             _ => Self::STOP,
         }
     }
 }
+
+/// The number of codes that take one byte. A table has at least as many passages, so that nothing need be asked of it
+/// to find that of such a code.
+const SHORT_CODES: usize = 0x80;
 
 /// How to pass over the entries of a unit, by their abbreviation code.
 #[derive(Debug)]
 pub(crate) struct Passages {
     /// Stops at functions and inlined calls.
     at_calls: Vec<Passage>,
-    /// Stops at functions alone.
+    /// Stops at functions that have code alone. Others hold no address, and nothing that is inlined into them is looked
+    /// for then anyway.
     at_functions: Vec<Passage>,
 }
 
@@ -79,8 +82,17 @@ impl Passages {
     /// Adds the abbreviation with the next code.
     pub(crate) fn push(&mut self, abbreviation: &Abbreviation, steps: &[Step]) {
         let plain = Passage::of(steps, abbreviation.has_children);
-        self.at_calls.push(if abbreviation.role == Role::Other { plain } else { Passage::STOP });
-        self.at_functions.push(if abbreviation.role == Role::Function { Passage::STOP } else { plain });
+        let Abbreviation { role, has_code, .. } = *abbreviation;
+        self.at_calls.push(if role == Role::Other { plain } else { Passage::STOP });
+        let is_function = role == Role::Function && has_code;
+        self.at_functions.push(if is_function { Passage::STOP } else { plain });
+    }
+
+    /// To be called when all are there: without it no entry can be passed over.
+    pub(crate) fn finish(&mut self) {
+        for passages in [&mut self.at_calls, &mut self.at_functions] {
+            passages.resize(passages.len().max(SHORT_CODES), Passage::STOP);
+        }
     }
 }
 
@@ -109,31 +121,45 @@ impl<'a> Walk<'a> {
     pub(crate) fn next_stop(&mut self, also_calls: bool, floor: usize) -> Option<Stop<'a>> {
         let passages = &self.abbreviations.passages;
         let passages = if also_calls { &passages.at_calls } else { &passages.at_functions };
-        let (mut at, mut depth) = (self.at, self.depth);
         loop {
-            let (code, start) = self.code(at)?;
-            let passage = passages.get(code).unwrap_or(&Passage::STOP);
-            let varying = match passage.kind {
-                Kind::Fixed => Some(0),
-                Kind::Varies => self.short(start + usize::from(passage.before)),
-                Kind::Stop => None,
-            };
-            if let Some(varying) = varying {
-                at = start + usize::from(passage.length) + (varying & usize::from(passage.mask));
-                depth = depth.checked_add_signed(passage.deeper.into())?;
-                if depth <= floor {
-                    (self.at, self.depth) = (at, depth);
-                    return Some(Stop::Left);
-                }
-                continue;
+            if self.hurry(passages, floor)? {
+                return Some(Stop::Left);
             }
-            (self.at, self.depth) = (at, depth);
             let of = self.abbreviation()?;
             if of.role == Role::Function || (of.role == Role::Inlined && also_calls) {
                 return Some(Stop::Scope(of));
             }
             self.pass(of)?;
-            (at, depth) = (self.at, self.depth);
+        }
+    }
+
+    /// Passes over all entries that `passages` say how to. Whether it has come to where it is no longer deeper than
+    /// `floor`.
+    fn hurry(&mut self, passages: &[Passage], floor: usize) -> Option<bool> {
+        let entries = self.entries;
+        let short = passages.first_chunk::<SHORT_CODES>()?;
+        let (mut at, mut depth, floor) = (self.at, self.depth as isize, floor as isize);
+        loop {
+            let first = *entries.get(at)?;
+            let (passage, start) = match short.get(usize::from(first)) {
+                Some(passage) => (passage, at),
+                None => (long(passages, first, *entries.get(at + 1)?), at + 1),
+            };
+            let mut next = start + usize::from(passage.length);
+            if passage.obstacles != 0 {
+                let varying = entries.get(start + usize::from(passage.before)).copied().unwrap_or(u8::MAX);
+                if (u16::from(varying) | ALWAYS) & passage.obstacles != 0 {
+                    (self.at, self.depth) = (at, depth as usize);
+                    return Some(false);
+                }
+                next += usize::from(varying & passage.mask);
+            }
+            at = next;
+            depth += isize::from(passage.deeper);
+            if depth <= floor {
+                (self.at, self.depth) = (at, usize::try_from(depth).ok()?);
+                return Some(true);
+            }
         }
     }
 
@@ -153,29 +179,19 @@ impl<'a> Walk<'a> {
         Some(cursor)
     }
 
-    /// The code of the entry at `at`, and where the entry begins if the code is taken for one byte. Of a longer code
-    /// than compilers use, a number that no passage has.
-    #[inline]
-    fn code(&self, at: usize) -> Option<(usize, usize)> {
-        let first = usize::from(*self.entries.get(at)?);
-        if first < 0x80 {
-            return Some((first, at));
-        }
-        let second = self.short(at + 1);
-        Some((second.map_or(usize::MAX, |second| (first & 0x7f) | (second << 7)), at + 1))
-    }
-
-    /// The number at `at`, if it is one of a single byte.
-    #[inline]
-    fn short(&self, at: usize) -> Option<usize> {
-        self.entries.get(at).filter(|&&byte| byte < 0x80).map(|&byte| byte.into())
-    }
-
     /// The abbreviation of the next entry.
     fn abbreviation(&self) -> Option<&'a Abbreviation> {
         let code = Cursor::new(self.entries, self.at, self.encoding.little_endian).uleb()?;
         self.abbreviations.get(code)
     }
+}
+
+/// The passage of a code of two bytes. There is none of a code that is longer, or that has no need of two.
+#[inline]
+fn long(passages: &[Passage], first: u8, second: u8) -> &Passage {
+    let code = usize::from(first & 0x7f) | usize::from(second) << 7;
+    let is_canonical = (1..0x80).contains(&second);
+    passages.get(code).filter(|_| is_canonical).unwrap_or(&Passage::STOP)
 }
 
 #[cfg(test)]
@@ -194,13 +210,19 @@ mod tests {
     const STRING: u8 = 0x08;
     const EXPRLOC: u8 = 0x18;
 
-    /// Abbreviations of these codes, tags and forms, and whether their entries have children.
+    /// Names of attributes.
+    const LOW_PC: u8 = 0x11;
+    const DECL_FILE: u8 = 0x3a;
+
+    /// Abbreviations of these codes, tags and forms, and whether their entries have children. All functions say where
+    /// their code is.
     fn abbreviations(declared: &[(u64, u8, bool, &[u8])]) -> Abbreviations {
         let mut bytes = Vec::new();
         for (code, tag, has_children, forms) in declared {
             bytes.extend(leb(*code));
             bytes.extend([*tag, u8::from(*has_children)]);
-            bytes.extend(forms.iter().flat_map(|form| [0x3a, *form]));
+            let name = if *tag == SUBPROGRAM { LOW_PC } else { DECL_FILE };
+            bytes.extend(forms.iter().flat_map(|form| [name, *form]));
             bytes.extend([0, 0]);
         }
         bytes.push(0);
@@ -275,6 +297,19 @@ mod tests {
         ]);
         let entries = [vec![1], leb(5000), vec![1], leb(90_000), vec![0]].concat();
         assert_eq!(stops(&all, &entries, true), [(4, 1), (entries.len(), 0)]);
+    }
+
+    #[test]
+    fn functions_without_code_are_passed_over_where_no_calls_are_looked_for() {
+        let all = abbreviations(&[
+            (1, 0x11, true, &[]),
+            (2, SUBPROGRAM, true, &[]),
+            (3, INLINED, false, &[DATA1]),
+            (4, SUBPROGRAM, false, &[DATA1]),
+        ]);
+        let entries = [1, 2, 3, 9, 4, 9, 0, 0];
+        assert_eq!(stops(&all, &entries, true), [(1, 1), (2, 2), (4, 2), (8, 0)]);
+        assert_eq!(stops(&all, &entries, false), [(4, 2), (8, 0)]);
     }
 
     #[test]

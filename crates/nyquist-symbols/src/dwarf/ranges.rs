@@ -4,12 +4,15 @@ use super::attribute::Value;
 use super::file::DwarfFile;
 use super::unit::{Pc, Unit};
 use crate::cursor::Cursor;
-use crate::section::Section;
+use crate::section::{Section, Window};
 use gimli::constants;
 use std::ops::{ControlFlow, Range};
 
 /// The most entries of range lists that one pass reads: more than any real unit has.
 const MAX_RANGES: usize = 1 << 24;
+
+/// How much of the lists is read at once. Lists stand nearly in the order of the entries that name them.
+const AHEAD: u64 = 16 << 10;
 
 /// A unit together with the files that its parts stand in.
 #[derive(Clone, Copy, Debug)]
@@ -23,12 +26,43 @@ pub(crate) struct UnitView<'a> {
     pub(crate) supplementary: Option<&'a DwarfFile>,
 }
 
+/// The reading of range lists in one pass over entries.
+#[derive(Debug)]
+pub(crate) struct RangeLists<'b> {
+    /// How many entries of lists may still be read.
+    left: usize,
+    /// What was read last of `.debug_ranges`.
+    ranges: Window<'b>,
+    /// The same of `.debug_rnglists`.
+    rnglists: Window<'b>,
+}
+
+/// Where lists are read to.
+#[derive(Debug, Default)]
+pub(crate) struct ListBuffers {
+    ranges: Vec<u8>,
+    rnglists: Vec<u8>,
+}
+
+impl<'b> RangeLists<'b> {
+    /// Begins to read the lists of units of `file`, whose addresses are in the file `addresses`. Each list belongs to one
+    /// entry, or a few, and an entry of a list takes more than a byte; but hostile lists are long, and named by everything.
+    pub(crate) fn new(file: &DwarfFile, addresses: &DwarfFile, buffers: &'b mut ListBuffers) -> Self {
+        let bytes = file.rnglists.len().saturating_add(addresses.ranges.len());
+        Self {
+            left: usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES),
+            ranges: Window::new(&mut buffers.ranges, AHEAD),
+            rnglists: Window::new(&mut buffers.rnglists, AHEAD),
+        }
+    }
+}
+
 /// The addresses that a list has given so far.
 struct List<'a, F> {
     view: &'a UnitView<'a>,
     base: u64,
     /// How many entries may still be read.
-    budget: &'a mut usize,
+    left: &'a mut usize,
     found: F,
 }
 
@@ -38,24 +72,18 @@ impl UnitView<'_> {
         self.addresses.address(self.unit, value)
     }
 
-    /// How many entries of range lists one pass may read. Each list belongs to one entry, or a few, and an entry
-    /// of a list takes more than a byte; but hostile lists are long, and named by everything.
-    pub(crate) fn range_budget(&self) -> usize {
-        let bytes = self.file.rnglists.len().saturating_add(self.addresses.ranges.len());
-        usize::try_from(bytes).unwrap_or(MAX_RANGES).min(MAX_RANGES)
-    }
-
     /// Calls `found` with each range of code that the attributes of an entry give, as far as they can be read
-    /// and the budget allows, from which it takes, and until `found` says `Break`.
+    /// and `lists` allow it, and until `found` says `Break`.
     pub(crate) fn for_each_range(
         &self,
         pc: &Pc,
-        budget: &mut usize,
+        lists: &mut RangeLists<'_>,
         found: impl FnMut(Range<u64>) -> ControlFlow<()>,
     ) {
-        let mut list = List { view: self, base: self.unit.low_pc, budget, found };
-        if let Some(ranges) = pc.ranges {
-            let _ = list.read(ranges);
+        let RangeLists { left, ranges, rnglists } = lists;
+        let mut list = List { view: self, base: self.unit.low_pc, left, found };
+        if let Some(value) = pc.ranges {
+            let _ = list.read(value, ranges, rnglists);
         } else if let Some(low) = pc.low.and_then(|low| self.address(low)) {
             let high = match pc.high {
                 Some(Value::Number(size)) => low.checked_add(size),
@@ -76,23 +104,23 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
         Some(())
     }
 
-    fn read(&mut self, value: Value) -> Option<()> {
+    fn read(&mut self, value: Value, ranges: &mut Window<'_>, rnglists: &mut Window<'_>) -> Option<()> {
         let UnitView { file, unit, addresses, .. } = *self.view;
         let modern = unit.header.encoding.version >= 5;
         match value {
             Value::RangeListIndex(index) => {
                 let offset = file.range_list_offset(unit, index)?;
-                self.read_in(&file.rnglists, offset, Self::rnglist)
+                self.read_in(&file.rnglists, rnglists, offset, Self::rnglist)
             }
             _ if modern => {
                 let offset = value.number()?.checked_add(unit.rnglists_start)?;
-                self.read_in(&file.rnglists, offset, Self::rnglist)
+                self.read_in(&file.rnglists, rnglists, offset, Self::rnglist)
             }
             // The GNU extension keeps a split unit's lists in the file that was linked.
             _ => {
                 let base = if file.is_split { unit.ranges_base } else { 0 };
                 let offset = value.number()?.checked_add(base)?;
-                self.read_in(&addresses.ranges, offset, Self::old_list)
+                self.read_in(&addresses.ranges, ranges, offset, Self::old_list)
             }
         }
     }
@@ -102,21 +130,22 @@ impl<F: FnMut(Range<u64>) -> ControlFlow<()>> List<'_, F> {
     fn read_in(
         &mut self,
         section: &Section,
+        window: &mut Window<'_>,
         mut offset: u64,
         entry: impl Fn(&mut Self, &mut Cursor<'_>) -> Option<bool>,
     ) -> Option<()> {
-        const WINDOW: u64 = 512;
+        const WANT: u64 = 512;
         loop {
-            let bytes = section.window(offset, WINDOW)?;
-            let mut cursor = Cursor::new(&bytes, 0, self.view.file.little_endian);
+            let bytes = window.read(section, offset, WANT)?;
+            let mut cursor = Cursor::new(bytes, 0, self.view.file.little_endian);
             let mut complete = 0;
-            while *self.budget > 0
+            while *self.left > 0
                 && let Some(more) = entry(self, &mut cursor)
             {
                 if !more {
                     return Some(());
                 }
-                *self.budget -= 1;
+                *self.left -= 1;
                 complete = cursor.position();
             }
             if complete == 0 {

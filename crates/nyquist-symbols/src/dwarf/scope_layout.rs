@@ -7,11 +7,11 @@ use super::unit::Pc;
 use crate::cursor::Cursor;
 use gimli::constants;
 
-/// An attribute, and its distance from the entry's first one.
+/// An attribute by its number, and its distance from the entry's first one. There are many layouts, so these are small.
 #[derive(Clone, Copy, Debug)]
 struct Field {
-    distance: usize,
-    of: Specification,
+    distance: u16,
+    attribute: u16,
 }
 
 /// The attributes of a function or an inlined call that the search for scopes reads.
@@ -37,13 +37,13 @@ pub(crate) struct CallSite {
 
 impl ScopeLayout {
     /// The layout of entries with these attributes; `None` where one of those that matter is behind one whose size
-    /// differs.
+    /// differs, or far behind.
     pub(crate) fn of(attributes: &[Specification], role: Role, encoding: Encoding) -> Option<Self> {
         let mut layout = Self::default();
         let mut distance = Some(0_usize);
-        for &of in attributes {
+        for (attribute, of) in (0..).zip(attributes) {
             if let Some(field) = layout.field(of.name, role) {
-                *field = Some(Field { distance: distance?, of });
+                *field = Some(Field { distance: distance?.try_into().ok()?, attribute });
             }
             distance = match step(of.form, encoding)? {
                 Step::Bytes(bytes) => distance.and_then(|distance| distance.checked_add(bytes as usize)),
@@ -68,15 +68,15 @@ impl ScopeLayout {
         })
     }
 
-    /// The code that the entry with the attributes at `cursor` covers.
-    pub(crate) fn pc(&self, cursor: Cursor<'_>, encoding: Encoding) -> Pc {
-        let read = |field: Option<Field>| read(field?, cursor, encoding);
+    /// The code that the entry with these attributes, the first at `cursor`, covers.
+    pub(crate) fn pc(&self, cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> Pc {
+        let read = |field: Option<Field>| field?.read(cursor, of, encoding);
         Pc { low: read(self.low_pc), high: read(self.high_pc), ranges: read(self.ranges) }
     }
 
-    /// The call that the entry with the attributes at `cursor` stands for.
-    pub(crate) fn call_site(&self, cursor: Cursor<'_>, encoding: Encoding) -> CallSite {
-        let read = |field: Option<Field>| read(field?, cursor, encoding);
+    /// The call that the entry with these attributes, the first at `cursor`, stands for.
+    pub(crate) fn call_site(&self, cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> CallSite {
+        let read = |field: Option<Field>| field?.read(cursor, of, encoding);
         CallSite {
             origin: read(self.origin),
             file: read(self.call_file),
@@ -86,9 +86,11 @@ impl ScopeLayout {
     }
 }
 
-fn read(field: Field, mut cursor: Cursor<'_>, encoding: Encoding) -> Option<Value> {
-    cursor.seek(cursor.position() + field.distance);
-    Value::read(&mut cursor, &field.of, encoding)
+impl Field {
+    fn read(self, mut cursor: Cursor<'_>, of: &[Specification], encoding: Encoding) -> Option<Value> {
+        cursor.seek(cursor.position() + usize::from(self.distance));
+        Value::read(&mut cursor, of.get(usize::from(self.attribute))?, encoding)
+    }
 }
 
 impl CallSite {

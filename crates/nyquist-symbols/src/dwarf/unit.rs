@@ -4,11 +4,21 @@ use super::abbreviations::Abbreviations;
 use super::attribute::{Encoding, StringRef, Value};
 use super::file::{Contributions, DwarfFile};
 use crate::cursor::Cursor;
+use crate::section::Window;
 use gimli::constants;
 use std::sync::Arc;
 
 /// The longest header that any version has, in its 64-bit form.
 const MAX_HEADER: u64 = 40;
+
+/// The most bytes that an abbreviation's code takes.
+const MAX_LEB: u64 = 10;
+
+/// How much is read where a unit begins.
+const HEAD: u64 = 512;
+
+/// The same where all units are read in turn. Those without code are many, and shorter than that.
+const HEADS: u64 = 8 << 10;
 
 /// The header of a unit in `.debug_info` (DWARF 5, 7.5.1).
 #[derive(Clone, Copy, Debug)]
@@ -29,9 +39,14 @@ pub(crate) struct UnitHeader {
 }
 
 impl UnitHeader {
+    /// What headers and root entries are read with.
+    pub(crate) fn window(buffer: &mut Vec<u8>) -> Window<'_> {
+        Window::new(buffer, HEADS)
+    }
+
     /// Reads the header at `offset` of `.debug_info`. Of each unit no more is read than that: most are passed over.
-    pub(crate) fn read(file: &DwarfFile, offset: u64, scratch: &mut Vec<u8>) -> Option<Self> {
-        let bytes = file.info.head(offset, MAX_HEADER, scratch)?;
+    pub(crate) fn read(file: &DwarfFile, offset: u64, heads: &mut Window<'_>) -> Option<Self> {
+        let bytes = heads.read(&file.info, offset, MAX_HEADER)?;
         let mut cursor = Cursor::new(bytes, 0, file.little_endian);
         let (length, offset_size) = cursor.initial_length()?;
         let end = offset.checked_add(cursor.position() as u64)?.checked_add(length)?.min(file.info.len());
@@ -123,23 +138,43 @@ impl Unit {
 
     /// As [`Unit::read`], of a unit whose parts of the other sections begin where `parts` says.
     pub(crate) fn read_part(file: &DwarfFile, offset: u64, parts: Contributions) -> Option<Self> {
-        Self::read_behind(file, UnitHeader::read(file, offset, &mut Vec::new())?, parts)
+        let mut buffer = Vec::new();
+        let mut heads = Window::new(&mut buffer, HEAD);
+        let mut header = UnitHeader::read(file, offset, &mut heads)?;
+        header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
+        let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
+        Self::read_behind(file, header, parts, &abbreviations, &mut heads)
     }
 
     /// Reads the root entry of the unit with that header.
     pub(crate) fn of(file: &DwarfFile, header: UnitHeader) -> Option<Self> {
-        Self::read_behind(file, header, Contributions::default())
+        let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
+        let parts = Contributions::default();
+        let mut buffer = Vec::new();
+        Self::read_behind(file, header, parts, &abbreviations, &mut Window::new(&mut buffer, 0))
     }
 
-    fn read_behind(file: &DwarfFile, mut header: UnitHeader, parts: Contributions) -> Option<Self> {
-        header.abbreviations = header.abbreviations.checked_add(parts.abbrev)?;
-        let abbreviations = file.abbreviations(header.abbreviations, header.encoding)?;
+    /// Reads the root entry of the unit with that header, and of its abbreviations only what that takes: with the result
+    /// no other entry can be read.
+    pub(crate) fn root(file: &DwarfFile, header: UnitHeader, heads: &mut Window<'_>) -> Option<Self> {
+        let head = heads.read(&file.info, header.offset, header.root + MAX_LEB)?;
+        let code = Cursor::new(head, header.root as usize, file.little_endian).uleb()?;
+        let abbreviations = file.abbreviation(header.abbreviations, header.encoding, code)?;
+        Self::read_behind(file, header, Contributions::default(), &abbreviations, heads)
+    }
+
+    fn read_behind(
+        file: &DwarfFile,
+        header: UnitHeader,
+        parts: Contributions,
+        abbreviations: &Arc<Abbreviations>,
+        heads: &mut Window<'_>,
+    ) -> Option<Self> {
         let size = header.end - header.offset;
         // Root entries are short, but an assembler writes whole command lines into them.
-        [512, 8 << 10, size].into_iter().find_map(|want| {
-            let mut scratch = Vec::new();
-            let head = file.info.head(header.offset, want.min(size), &mut scratch)?.to_vec();
-            Self::read_root(file, header, parts, &abbreviations, head)
+        [HEAD, 8 << 10, size].into_iter().find_map(|want| {
+            let head = heads.read(&file.info, header.offset, want.min(size))?.to_vec();
+            Self::read_root(file, header, parts, abbreviations, head)
         })
     }
 

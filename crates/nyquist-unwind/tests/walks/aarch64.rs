@@ -106,6 +106,51 @@ fn behind_frame_records_of_unknown_code_the_stack_pointer_is_found_again() {
     check(&space, &registers(made + 8, STACK, STACK, 5), &stack, &frames, WalkEnd::Root);
 }
 
+/// Go's table of two functions: one with a frame of 48 bytes from its second instruction on, and the outermost one, at [`IN_ROOT`].
+fn go_table() -> Vec<u8> {
+    const RECORD: usize = 44;
+    let mut table = [0xffff_fff1_u32, 0x0804_0000].map(u32::to_le_bytes).concat();
+    table.extend([2, 0, CODE, 0, 0, 0, 72, 88].map(u64::to_le_bytes).concat());
+    // By change and length: 0 for an instruction, 48 up to the end; then 0.
+    table.extend([2, 1, 96, 0xff, 0x01, 0, 0, 0, 2, 0xff, 0x01, 0, 0, 0, 0, 0]);
+    table.extend([0x100_u32, 20, 0xf00, 20 + RECORD as u32, 0x1000].map(u32::to_le_bytes).concat());
+    for (depths, flags) in [(0_u32, 0), (8, 1)] {
+        let mut record = [0; RECORD];
+        record[16..20].copy_from_slice(&depths.to_le_bytes());
+        record[41] = flags;
+        table.extend(record);
+    }
+    table
+}
+
+/// str x30, [sp, -48]!; stur x29, [sp, -8]; sub x29, sp, 8.
+const GO_PROLOGUE: [u32; 3] = [0xf81d_0ffe, 0xf81f_83fd, 0xd100_23fd];
+
+#[test]
+fn go_keeps_the_frame_pointer_below_the_stack_pointer() {
+    let mut instructions = vec![0; CODE_LEN as usize];
+    instructions[0x100..0x10c].copy_from_slice(&GO_PROLOGUE.map(u32::to_le_bytes).concat());
+    let mut file = file(&instructions, &[(".gopclntab", &go_table())]);
+    file[18] = 183;
+    let module = module(file);
+    assert_eq!(module.damage().first, None);
+    let mut space = space(module);
+    let (made, root) = (0x7000_0000, code(IN_ROOT));
+    space.map_code(Avma(made), 0x1000);
+    // Before the first instruction, the return address is in the link register.
+    check(&space, &registers(code(0x100), STACK, 5, root), &[], &[code(0x100), root], WalkEnd::Root);
+    // Two frames, and code without tables whose frame record the second one has stored the place of. The first one's own word
+    // below the stack pointer was not copied.
+    let record = STACK + 112;
+    let stack = [code(0x120), 1, 2, 3, 4, record, made + 8, 1, 2, 3, 4, 5, 6, 7, 0, root];
+    let frames = [code(0x110), code(0x120), made + 8, root];
+    check(&space, &registers(code(0x110), STACK, 5, 6), &stack, &frames, WalkEnd::Root);
+    // Between two instructions of the prologue, the return address is stored and the frame pointer is not.
+    let stack = [made + 8, 1, 2, 3, 4, 5, 6, 7, 0, root];
+    let frames = [code(0x104), made + 8, root];
+    check(&space, &registers(code(0x104), STACK, STACK + 64, 6), &stack, &frames, WalkEnd::Root);
+}
+
 /// A stack with the frame that the kernel makes for a signal at its start, and these registers in it.
 fn signal_stack(saved: &[u64; 33]) -> Vec<u64> {
     let mut words = vec![0; 39];

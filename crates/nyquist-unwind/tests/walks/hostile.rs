@@ -101,6 +101,16 @@ fn walk_at_random(random: &mut Random, space: &AddressSpace) -> usize {
     frames.len()
 }
 
+fn walk_arm_at_random(random: &mut Random, space: &AddressSpace) {
+    let stack = 0x7fff_0000_0000;
+    let mut values = [0; 33].map(|_: u64| random.word(stack));
+    (values[31], values[32]) = (stack, code(random.next() % CODE_LEN));
+    let mut frames = 0;
+    let memory = Everywhere(random.next());
+    Unwinder::new().walk(space, &Registers::Aarch64(values), &memory, &mut |_| frames += 1);
+    assert!((1..=MAX_FRAMES).contains(&frames));
+}
+
 #[test]
 fn every_walk_ends() {
     let mut random = Random(1);
@@ -222,10 +232,12 @@ fn hostile_images_do_no_harm() {
 #[test]
 fn hostile_tables_of_go_do_no_harm() {
     let mut random = Random(5);
-    for _ in 0..300 {
+    for number in 0..300 {
+        let is_arm = number % 2 == 1;
         let mut table = random.bytes(0x400);
-        let header =
-            [[0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8], 16_u64.to_le_bytes(), [0; 8], (CODE).to_le_bytes()];
+        let quantum = if is_arm { 4 } else { 1 };
+        let magic = [0xf1, 0xff, 0xff, 0xff, 0, 0, quantum, 8];
+        let header = [magic, 16_u64.to_le_bytes(), [0; 8], (CODE).to_le_bytes()];
         table[..32].copy_from_slice(header.as_flattened());
         table[56..72].copy_from_slice([72_u64, 0x200].map(u64::to_le_bytes).as_flattened());
         for number in 0..17 {
@@ -236,10 +248,18 @@ fn hostile_tables_of_go_do_no_harm() {
         for place in table[0x290..].chunks_exact_mut(20) {
             place[16..].copy_from_slice(&(random.next() as u32 % 0x180).to_le_bytes());
         }
-        let file = file(&random.bytes(CODE_LEN as usize), &[(".gopclntab", &table)]);
+        let mut file = file(&random.bytes(CODE_LEN as usize), &[(".gopclntab", &table)]);
+        if is_arm {
+            // EM_AARCH64.
+            file[18] = 183;
+        }
         let space = space(module(file));
         for _ in 0..20 {
-            walk_at_random(&mut random, &space);
+            if is_arm {
+                walk_arm_at_random(&mut random, &space);
+            } else {
+                walk_at_random(&mut random, &space);
+            }
         }
     }
 }

@@ -1,0 +1,90 @@
+//! Looks a few addresses up in made-up debug info, so many times: what `cargo xtask test instructions` lets callgrind count.
+//! Prints how many entries were passed over.
+
+use nyquist_object::RelativeAddress;
+use nyquist_symbols::ModuleSymbols;
+use std::num::NonZeroUsize;
+use std::sync::atomic::AtomicBool;
+
+const FUNCTIONS: u32 = 400;
+const FUNCTION_SIZE: u32 = 0x100;
+
+/// Those of which an address is looked up: one in fifty.
+const ASKED: usize = 50;
+
+/// 1 a unit and 2 a function with its code, 3 a parameter with a type, 4 a variable with an expression, 5 an inlined call
+/// with its code, 6 a function without code.
+const ABBREVIATIONS: &[u8] = &[
+    1, 0x11, 1, 0x11, 0x01, 0x12, 0x06, 0,
+    0, // DW_AT_low_pc, DW_FORM_addr; DW_AT_high_pc, DW_FORM_data4
+    2, 0x2e, 1, 0x03, 0x08, 0x11, 0x01, 0x12, 0x06, 0, 0, // DW_AT_name, DW_FORM_string
+    3, 0x05, 0, 0x49, 0x13, 0, 0, // DW_AT_type, DW_FORM_ref4
+    4, 0x34, 0, 0x02, 0x18, 0x49, 0x13, 0, 0, // DW_AT_location, DW_FORM_exprloc
+    5, 0x1d, 1, 0x11, 0x01, 0x12, 0x06, 0, 0, //
+    6, 0x2e, 1, 0x3a, 0x0b, 0, 0, // DW_AT_decl_file, DW_FORM_data1
+    0,
+];
+
+/// The entries of one function, with those of one without code behind it, and their number.
+fn function(number: u32) -> (Vec<u8>, usize) {
+    let start = u64::from(FUNCTION_SIZE * (number + 1)).to_le_bytes();
+    let code = [&start[..], &FUNCTION_SIZE.to_le_bytes()].concat();
+    let parameter = [3, 1, 1, 1, 1];
+    let variable = [4, 2, 0x91, 0x40, 1, 1, 1, 1];
+    let inside =
+        [parameter.repeat(8), variable.repeat(8), [&[5][..], &code, &variable, &[0]].concat()].concat();
+    let entries =
+        [&[2][..], b"function\0", &code, &inside, &[0], &[6, 1], &parameter, &parameter, &[0]].concat();
+    (entries, 1 + 8 + 8 + 3 + 1 + 4)
+}
+
+/// A file of one unit of DWARF 4, without segments, and the number of its entries.
+fn image() -> (Vec<u8>, usize) {
+    let functions = || (0..FUNCTIONS).map(function);
+    let count = functions().map(|(_, count)| count).sum::<usize>() + 2;
+    let size = (FUNCTION_SIZE * FUNCTIONS).to_le_bytes();
+    let head = [&[4, 0, 0, 0, 0, 0, 8, 1][..], &u64::from(FUNCTION_SIZE).to_le_bytes(), &size].concat();
+    let unit = [head, functions().flat_map(|(entries, _)| entries).collect(), vec![0]].concat();
+    let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
+    (elf([(".debug_info", &info), (".debug_abbrev", ABBREVIATIONS)]), count)
+}
+
+fn elf(sections: [(&str, &[u8]); 2]) -> Vec<u8> {
+    let (mut names, mut file, mut headers) = (vec![0], vec![0; 64], vec![0; 64]);
+    let mut header = |name: usize, kind: u32, offset: usize, size: usize| {
+        headers.extend([name as u32, kind].map(u32::to_le_bytes).as_flattened());
+        headers.extend([0, 0, offset as u64, size as u64, 0, 1, 0].map(u64::to_le_bytes).as_flattened());
+    };
+    for (name, bytes) in sections {
+        header(names.len(), 1, file.len(), bytes.len());
+        names.extend(name.as_bytes());
+        names.push(0);
+        file.extend(bytes);
+    }
+    header(0, 3, file.len(), names.len());
+    file.extend(names);
+    let headers_at = file.len() as u64;
+    file.extend(headers);
+    file[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0");
+    file[20] = 1;
+    file[40..48].copy_from_slice(&headers_at.to_le_bytes());
+    file[52..].iter_mut().zip([64, 0, 56, 0, 0, 0, 64, 0, 4, 0, 3, 0]).for_each(|(to, from)| *to = from);
+    file
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [what, passes] = arguments.as_slice() else { panic!("usage: count look-up PASSES") };
+    assert_eq!(what, "look-up", "there is nothing else to count");
+    let passes: usize = passes.parse().expect("a number of passes");
+    let (image, entries) = image();
+    let module = ModuleSymbols::from_image(image).expect("a module");
+    let starts = (1..=FUNCTIONS).step_by(ASKED).map(|number| RelativeAddress(FUNCTION_SIZE * number + 8));
+    let addresses: Vec<_> = starts.collect();
+    for _ in 0..passes {
+        let answers = module.symbolicate(&addresses, NonZeroUsize::MIN, &AtomicBool::new(false));
+        let frames = answers.iter().map(|answer| answer.frames.len()).sum::<usize>();
+        assert_eq!(frames, 2 * addresses.len(), "each address is in an inlined call");
+    }
+    println!("{}", passes * entries);
+}
