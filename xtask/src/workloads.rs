@@ -70,6 +70,10 @@ const WORKLOADS: &[Workload] = &[
     c("shares-dwarf4", "-gdwarf-4 shares.c"),
     c("shares-compressed", "-gz=zlib shares.c"),
     c("shares-no-hash-header", "-Wl,--no-eh-frame-hdr shares.c"),
+    c(
+        "shares-text-sections",
+        "-ffunction-sections -Wl,--unique=.text.alpha -Wl,--unique=.text.middle shares.c",
+    ),
     then(c("shares-stripped", "shares.c"), After::Strip),
     then(c("shares-debuglink", "-Wl,--build-id=none shares.c"), After::DebugLink),
     then(c("shares-build-id", "shares.c"), After::BuildId),

@@ -20,6 +20,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("every_stack_begins_at_start_without_a_search_table", |test| {
         roots(test, "shares-no-hash-header")
     }),
+    Test::new("every_stack_begins_at_start_with_several_text_sections", |test| {
+        roots(test, "shares-text-sections")
+    }),
     Test::new("every_stack_begins_at_start_in_rust", |test| rust_roots(test, "inlines-v0")).quick(),
     Test::new("every_stack_begins_at_start_in_static_rust", |test| rust_roots(test, "inlines-static")),
     Test::new("every_stack_of_a_thread_begins_where_threads_do", |test| thread_roots(test, "threads")),
