@@ -141,7 +141,12 @@ impl SymbolTable {
     }
 
     fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
-        entries.sort_unstable_by_key(|entry| (entry.start, Reverse(entry.rank), entry.name));
+        // Numbers are sorted faster than what is compared part by part, and few functions have more than one name.
+        entries.sort_unstable_by_key(|entry| entry.start);
+        for same in entries.chunk_by_mut(|one, other| one.start == other.start).filter(|same| same.len() > 1)
+        {
+            same.sort_unstable_by_key(|entry| (Reverse(entry.rank), entry.name));
+        }
         entries.dedup_by(|next, kept| next.start == kept.start && next.rank < kept.rank);
         drop_labels(&mut entries);
         end_at_next(&mut entries);

@@ -138,6 +138,19 @@ mod tests {
     }
 
     #[test]
+    fn names_of_other_languages_are_left_whole() {
+        // OCaml, Scala Native, Haskell and C.
+        for name in [
+            "camlStdlib__List__map_481",
+            "_SM17java.lang.IntegerD7compareiiiEo",
+            "base_GHCziBase_map_info",
+            "_Znot",
+        ] {
+            assert_eq!(demangle(name), name);
+        }
+    }
+
+    #[test]
     fn glibcs_inner_names_are_the_outer_ones() {
         for (name, expected) in [("__GI_abort", "abort"), ("__GI_", "__GI_"), ("GI_x", "GI_x")] {
             assert_eq!(readable(name), expected);
