@@ -1,6 +1,10 @@
 //! Looks a few addresses up in made-up debug info, so many times: what `cargo xtask test instructions` lets callgrind count.
 //! Prints how many entries were passed over.
 
+#[path = "../tests/made_elf/mod.rs"]
+mod made_elf;
+
+use made_elf::made_elf;
 use nyquist_object::RelativeAddress;
 use nyquist_symbols::ModuleSymbols;
 use std::num::NonZeroUsize;
@@ -46,30 +50,7 @@ fn image() -> (Vec<u8>, usize) {
     let head = [&[4, 0, 0, 0, 0, 0, 8, 1][..], &u64::from(FUNCTION_SIZE).to_le_bytes(), &size].concat();
     let unit = [head, functions().flat_map(|(entries, _)| entries).collect(), vec![0]].concat();
     let info = [&(unit.len() as u32).to_le_bytes()[..], &unit].concat();
-    (elf([(".debug_info", &info), (".debug_abbrev", ABBREVIATIONS)]), count)
-}
-
-fn elf(sections: [(&str, &[u8]); 2]) -> Vec<u8> {
-    let (mut names, mut file, mut headers) = (vec![0], vec![0; 64], vec![0; 64]);
-    let mut header = |name: usize, kind: u32, offset: usize, size: usize| {
-        headers.extend([name as u32, kind].map(u32::to_le_bytes).as_flattened());
-        headers.extend([0, 0, offset as u64, size as u64, 0, 1, 0].map(u64::to_le_bytes).as_flattened());
-    };
-    for (name, bytes) in sections {
-        header(names.len(), 1, file.len(), bytes.len());
-        names.extend(name.as_bytes());
-        names.push(0);
-        file.extend(bytes);
-    }
-    header(0, 3, file.len(), names.len());
-    file.extend(names);
-    let headers_at = file.len() as u64;
-    file.extend(headers);
-    file[..20].copy_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0");
-    file[20] = 1;
-    file[40..48].copy_from_slice(&headers_at.to_le_bytes());
-    file[52..].iter_mut().zip([64, 0, 56, 0, 0, 0, 64, 0, 4, 0, 3, 0]).for_each(|(to, from)| *to = from);
-    file
+    (made_elf([(".debug_info", &info), (".debug_abbrev", ABBREVIATIONS)]), count)
 }
 
 fn main() {

@@ -34,6 +34,15 @@ fn words(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
+/// Compact unwind information of one regular page: a function with a frame record, and from `frameless` up to `end` one without that
+/// has 16 bytes of stack.
+fn compact_info(frameless: u32, end: u32) -> Vec<u8> {
+    let head = [1, 28, 0, 28, 0, 28, 2];
+    let index = [CODE, 52, 0, end, 0, 0];
+    let page = [2, 0x0002_0008, CODE, 0x0400_0000, frameless, 0x0200_1000];
+    words(&[&head[..], &index, &page].concat())
+}
+
 fn section(name: &str, offset: u32, bytes: &[u8], flags: u32) -> Vec<u8> {
     let mut header = [0; 80];
     header[..name.len()].copy_from_slice(name.as_bytes());
@@ -50,28 +59,7 @@ fn file() -> Vec<u8> {
     let code = words(&INSTRUCTIONS);
     let stub = words(&STUB_INSTRUCTIONS);
     let end = CODE + code.len() as u32;
-    // A regular page: a frame, and a function without one that has 16 bytes of stack.
-    let info = words(&[
-        1,
-        28,
-        0,
-        28,
-        0,
-        28,
-        2,
-        CODE,
-        52,
-        0,
-        end,
-        0,
-        0,
-        2,
-        0x0002_0008,
-        CODE,
-        0x0400_0000,
-        CODE + 20,
-        0x0200_1000,
-    ]);
+    let info = compact_info(CODE + 20, end);
     file_of(&[
         ("__text", CODE, code, 0x8000_0400),
         ("__stubs", STUB, stub, 0x8000_0408),
@@ -155,27 +143,7 @@ fn a_program_of_go_by_its_own_table() {
     // C code behind it is described as ever: a function without a frame record that has 16 bytes of stack.
     let c = words(&INSTRUCTIONS[5..]);
     let (start, end) = (CODE + 0x100, CODE + 0x110);
-    let info = words(&[
-        1,
-        28,
-        0,
-        28,
-        0,
-        28,
-        2,
-        CODE,
-        52,
-        0,
-        end,
-        0,
-        0,
-        2,
-        0x0002_0008,
-        CODE,
-        0x0400_0000,
-        start,
-        0x0200_1000,
-    ]);
+    let info = compact_info(start, end);
     let code = [code, c].concat();
     let text = ("__text", CODE, code, 0x8000_0400);
     let file = file_of(&[text, ("__unwind_info", 0x1200, info, 0), ("__gopclntab", 0x1300, table, 0)]);

@@ -512,6 +512,17 @@ mod tests {
         Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
     }
 
+    /// One round of draining, with nobody to tell of cut stacks and no thread to leave out.
+    fn plain_drain<'a>(
+        layout: &'a SampleLayout,
+        pool: &'a Pool,
+        out: &'a SyncSender<Vec<Filled>>,
+        progress: &'a mut Progress,
+        totals: &'a mut ThreadTotals,
+    ) -> Drain<'a> {
+        Drain { layout, pool, out, progress, totals, lineage: None, cuts: None }
+    }
+
     #[test]
     fn samples_are_kept_back_for_a_while_and_nothing_else() {
         const LAST: u64 = 1_000_000_000;
@@ -522,15 +533,7 @@ mod tests {
             let (out, filled) = sync_channel(BUFFERS);
             let (pool, mut totals) = (Pool::new(), ThreadTotals::new(&[], format));
             let mut progress = Progress { handed_over_at: LAST, is_urgent, ..Progress::default() };
-            let mut drain = Drain {
-                layout: &layout,
-                pool: &pool,
-                out: &out,
-                progress: &mut progress,
-                totals: &mut totals,
-                lineage: None,
-                cuts: None,
-            };
+            let mut drain = plain_drain(&layout, &pool, &out, &mut progress, &mut totals);
             assert!(drain.round(&mut rings, LAST + later));
             let bytes: usize =
                 filled.try_iter().flatten().map(|filled| filled.buffer.unwrap().into_bytes().len()).sum();
@@ -555,15 +558,7 @@ mod tests {
         let (mut progress, mut totals) = (Progress::default(), ThreadTotals::new(&[], format));
         let (mut taker, mut all_found_room) = (Taker::default(), false);
         for _ in 0..ROUNDS {
-            let mut drain = Drain {
-                layout: &layout,
-                pool: &pool,
-                out: &out,
-                progress: &mut progress,
-                totals: &mut totals,
-                lineage: None,
-                cuts: None,
-            };
+            let mut drain = plain_drain(&layout, &pool, &out, &mut progress, &mut totals);
             all_found_room = drain.round(&mut rings, u64::MAX);
             taker.take(&filled, time_at);
             if all_found_room {
