@@ -202,13 +202,14 @@ impl<W: Write> JsonWriter<W> {
         let comma = if self.needs_comma { Some(b',') } else { None };
         self.digits(comma, whole);
         if millionths > 0 {
-            let mut digits = [b'.', 0, 0, 0, 0, 0, 0];
-            for digit in digits[1..].iter_mut().rev() {
-                *digit = b'0' + (millionths % 10) as u8;
-                millionths /= 10;
+            let start = self.buffer.len();
+            self.buffer.extend_from_slice(b".000000");
+            for pair in self.buffer[start + 1..].as_chunks_mut().0.iter_mut().rev() {
+                *pair = PAIRS[(millionths % 100) as usize];
+                millionths /= 100;
             }
-            let end = digits.iter().rposition(|&digit| digit != b'0').map_or(0, |last| last + 1);
-            self.buffer.extend_from_slice(&digits[..end]);
+            let zeros = self.buffer.iter().rev().take_while(|&&digit| digit == b'0').count();
+            self.buffer.truncate(self.buffer.len() - zeros);
         }
         self.value_ends();
     }
@@ -237,37 +238,33 @@ impl<W: Write> JsonWriter<W> {
     fn digits(&mut self, before: Option<u8>, mut value: u64) {
         /// The digits of the largest number, and what stands before them.
         const LENGTH: usize = 21;
-        let mut digits = [0; 2 * LENGTH];
-        let mut start = LENGTH;
-        while value >= 10 {
-            let pair = 2 * (value % 100) as usize;
-            start -= 2;
-            digits[start..start + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+        let mut start = self.buffer.len();
+        // Room of a length that is known beforehand takes a few instructions; what is too much is cut off again. The digits are
+        // written where they stay: to copy bytes that were just written one by one, the processor waits for all of them.
+        self.buffer.extend_from_slice(&[0; LENGTH]);
+        if let Some(before) = before {
+            self.buffer[start] = before;
+            start += 1;
+        }
+        let end = start + 1 + value.checked_ilog10().unwrap_or(0) as usize;
+        let (first, pairs) = self.buffer[start..end].as_rchunks_mut();
+        for pair in pairs.iter_mut().rev() {
+            *pair = PAIRS[(value % 100) as usize];
             value /= 100;
         }
-        // What is left is one digit; or nothing, behind a pair that begins the number.
-        if value > 0 || start == LENGTH {
-            start -= 1;
-            digits[start] = b'0' + value as u8;
+        if let [first] = first {
+            *first = b'0' + value as u8;
         }
-        if let Some(before) = before {
-            start -= 1;
-            digits[start] = before;
-        }
-        // A length that is known beforehand is copied in a few instructions; what is too much is cut off again.
-        let end = self.buffer.len() + LENGTH - start;
-        self.buffer.extend_from_slice(&digits[start..start + LENGTH]);
         self.buffer.truncate(end);
     }
 }
 
 /// The numbers from 0 to 99, two digits each.
-const PAIRS: [u8; 200] = {
-    let mut pairs = [0; 200];
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
     let mut number = 0;
     while number < 100 {
-        pairs[2 * number] = b'0' + (number / 10) as u8;
-        pairs[2 * number + 1] = b'0' + (number % 10) as u8;
+        pairs[number] = [b'0' + (number / 10) as u8, b'0' + (number % 10) as u8];
         number += 1;
     }
     pairs
@@ -317,6 +314,8 @@ mod tests {
             (1_000_000, "1"),
             (1_234_500, "1.2345"),
             (100_000, "0.1"),
+            (1_000_010_000, "1000.01"),
+            (20_120_456, "20.120456"),
             (u64::MAX, "18446744073709.551615"),
         ] {
             check(|json| json.milliseconds(ns), expected);

@@ -62,23 +62,27 @@ impl Renumbering {
         self.words.fill(Word::default());
     }
 
-    /// The marked rows.
+    /// The marked rows, which have their numbers.
     fn rows(&self) -> Rows<'_> {
-        Rows { words: &self.words, at: 0, rest: 0, left: self.used as usize }
+        Rows { marked: self.marked(), left: self.used as usize }
+    }
+
+    /// The marked rows, ascending.
+    fn marked(&self) -> Marked<'_> {
+        Marked { words: &self.words, at: 0, rest: 0 }
     }
 }
 
 /// The marked rows of a table, ascending.
-struct Rows<'a> {
+struct Marked<'a> {
     words: &'a [Word],
     /// The number of the word behind the one at hand.
     at: usize,
     /// What was not given out of the word at hand.
     rest: u64,
-    left: usize,
 }
 
-impl Iterator for Rows<'_> {
+impl Iterator for Marked<'_> {
     type Item = usize;
 
     fn next(&mut self) -> Option<usize> {
@@ -88,8 +92,23 @@ impl Iterator for Rows<'_> {
         }
         let bit = self.rest.trailing_zeros() as usize;
         self.rest &= self.rest - 1;
-        self.left -= 1;
         Some(64 * (self.at - 1) + bit)
+    }
+}
+
+/// The same, with how many they are.
+struct Rows<'a> {
+    marked: Marked<'a>,
+    left: usize,
+}
+
+impl Iterator for Rows<'_> {
+    type Item = usize;
+
+    fn next(&mut self) -> Option<usize> {
+        let row = self.marked.next()?;
+        self.left -= 1;
+        Some(row)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -201,6 +220,17 @@ impl<'a> Subset<'a> {
                 self.mark_marker(marker);
             }
         }
+        // Each table in its own order: what follows one another there is near in memory.
+        let (profile, stacks) = (self.profile, std::mem::take(&mut self.stacks));
+        for stack in stacks.marked() {
+            self.frames.mark(profile.stacks()[stack].frame.index());
+        }
+        self.stacks = stacks;
+        let frames = std::mem::take(&mut self.frames);
+        for frame in frames.marked() {
+            self.mark_uses(&profile.frames()[frame]);
+        }
+        self.frames = frames;
         self.tables().into_iter().for_each(Renumbering::number_rows);
     }
 
@@ -217,27 +247,23 @@ impl<'a> Subset<'a> {
     }
 
     fn mark_stack(&mut self, stack: StackId) {
-        let profile = self.profile;
-        for stack in profile.ancestors(stack) {
+        for stack in self.profile.ancestors(stack) {
             if !self.stacks.mark(stack.index()) {
                 break;
             }
-            self.mark_frame(profile.stack(stack).frame);
         }
     }
 
-    fn mark_frame(&mut self, id: FrameId) {
-        if !self.frames.mark(id.index()) {
-            return;
-        }
-        let frame = self.profile.frame(id);
+    /// Marks what a frame names.
+    fn mark_uses(&mut self, frame: &Frame) {
         self.mark_func(frame);
         if let Some(source) = frame.source {
             self.mark_source(source);
         }
-        if let Some(id) = written_symbol(self.profile, frame) {
+        if let Some(id) = written_symbol(self.profile, frame)
+            && self.native_symbols.mark(id.index())
+        {
             let &NativeSymbol { lib, name, .. } = self.profile.native_symbol(id);
-            self.native_symbols.mark(id.index());
             self.libs.mark(lib.index());
             self.strings.mark(name.index());
         }
