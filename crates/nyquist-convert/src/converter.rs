@@ -11,6 +11,7 @@ use crate::recorded_files::{Files, RecordedFiles};
 use crate::select::Selection;
 use crate::shape::Shape;
 use crate::stages::Stages;
+use crate::symbolicate::Teller;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
 
 /// What the converter has to know of the recording.
@@ -51,12 +52,13 @@ pub struct Statistics {
 pub struct Converter {
     order: Order,
     stages: Stages,
+    teller: Option<Teller>,
 }
 
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), stages: Stages::new(options) }
+        Self { order: Order::default(), stages: Stages::new(options), teller: None }
     }
 
     /// Keeps only some of the samples that will come.
@@ -94,6 +96,12 @@ impl Converter {
         self
     }
 
+    /// Tells of addresses as they are met, so that their names can be looked up meanwhile.
+    #[must_use]
+    pub fn telling(self, teller: Option<Teller>) -> Self {
+        Self { teller, ..self }
+    }
+
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
@@ -125,6 +133,9 @@ impl Converter {
         }
         self.stages.release_waiting(false);
         self.stages.mark_jit_functions();
+        if let Some(teller) = &mut self.teller {
+            self.stages.tell_met(teller);
+        }
     }
 
     /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
@@ -149,6 +160,7 @@ impl Converter {
     /// The profile of everything that was pushed.
     pub fn finish(mut self) -> Finished {
         self.advance(Timestamp(u64::MAX));
+        self.teller = None;
         self.stages.end_all_waits();
         self.stages.end_all_stays();
         self.stages.release_waiting(true);

@@ -54,4 +54,6 @@ pub use recorded_files::RecordedFiles;
 pub use select::Selection;
 pub use shape::Shape;
 pub use stated_symbols::StatedSymbols;
-pub use symbolicate::{LibReport, Progress, Symbolicated, Symbolicator, Symbols, symbolicate};
+pub use symbolicate::{
+    LibReport, Listener, Progress, Symbolicated, Symbolicator, Symbols, Teller, symbolicate,
+};

@@ -269,6 +269,16 @@ impl ModuleStore {
         }
     }
 
+    /// As [`ModuleStore::source`] of a file that was opened, or of the kernel: what is known of them before the recording ends.
+    pub(crate) fn early_source(&self, index: ModuleIndex, dumps: &JitDumps) -> Option<LibSource> {
+        let module = self.get(index);
+        match module.bytes {
+            Bytes::File(_) => Some(module.source(dumps)),
+            Bytes::Kernel(base) => Some(LibSource::Kernel { base, gone: Arc::default() }),
+            _ => None,
+        }
+    }
+
     fn add(&mut self, module: Arc<Module>) -> Option<ModuleIndex> {
         let index = ModuleIndex(u32::try_from(self.modules.len()).ok()?);
         self.modules.push(module);

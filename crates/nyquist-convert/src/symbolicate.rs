@@ -1,22 +1,26 @@
 //! The symbolicate stage: a profile of addresses becomes a profile of functions, files, lines and inlined frames.
 
-use crate::jit::{JitSymbols, name_frame};
+mod ahead;
+mod answers;
+mod rebuild;
+
+use crate::jit::JitSymbols;
 use crate::modules::LibSource;
+pub use ahead::{Listener, Teller};
+use answers::{Answers, FramesByAddress, Unknown};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
-use nyquist_profile::{
-    CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, Profile, ProfileBuilder, Source, Stack,
-    StackId,
-};
+use nyquist_profile::{LibId, Profile, ProfileBuilder};
 use nyquist_symbols::{
     AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
 };
+use rebuild::{Names, rebuild_stacks};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 /// Where symbols are looked for, and with how many threads.
@@ -84,7 +88,17 @@ pub struct Symbolicator<'a> {
     symbols: Symbols<'a>,
     modules: FxHashMap<LibId, Opened>,
     kernel: Kernel,
-    infos: Infos,
+    answers: Answers,
+    /// What was found, of modules and of the kernel, since names were given last.
+    news: News,
+}
+
+/// What is said when names are given.
+#[derive(Debug, Default)]
+struct News {
+    libs: Vec<LibReport>,
+    has_kernel: bool,
+    kernel_error: Option<KernelError>,
 }
 
 /// The symbols of the running kernel, which are read when they are first needed.
@@ -98,116 +112,140 @@ enum Kernel {
 impl<'a> Symbolicator<'a> {
     /// A symbolicator that has looked up nothing yet.
     pub fn new(symbols: Symbols<'a>) -> Self {
-        Self { symbols, modules: FxHashMap::default(), kernel: Kernel::Unread, infos: Infos::default() }
+        Self {
+            symbols,
+            modules: FxHashMap::default(),
+            kernel: Kernel::Unread,
+            answers: Answers::default(),
+            news: News::default(),
+        }
+    }
+
+    /// What finds binaries and debug files.
+    pub fn finder(&self) -> &'a Finder {
+        self.symbols.finder
     }
 
     /// Gives the frames of a snapshot their names, as [`symbolicate()`] does. Libs must have the ids that they had in
-    /// the snapshots before. [`Symbolicated::libs`] are those that were looked for now.
+    /// the snapshots before. [`Symbolicated::libs`] are those that were looked for since the last one.
     pub fn symbolicate(
         &mut self,
         profile: Profile,
         sources: &[(LibId, LibSource)],
         progress: &Progress,
     ) -> Symbolicated {
-        let addresses = self.new_addresses(&profile);
-        let total = sources.iter().filter_map(|(lib, _)| addresses.get(lib)).map(Vec::len).sum();
+        let frames = FramesByAddress::of(&profile);
+        let mut unknown = self.answers.unknown(&frames);
+        let total = sources.iter().map(|(lib, _)| unknown.count(*lib)).sum();
         progress.total.store(total, Ordering::Relaxed);
-        let has_kernel = |(lib, source): &(LibId, LibSource)| {
-            matches!(source, LibSource::Kernel { .. }) && addresses.contains_key(lib)
+        let has_kernel = |(lib, source): &&(LibId, LibSource)| {
+            matches!(source, LibSource::Kernel { .. }) && unknown.has(*lib)
         };
-        let reads_kernel = matches!(self.kernel, Kernel::Unread) && sources.iter().any(has_kernel);
+        let kernels: Vec<_> = sources.iter().filter(has_kernel).collect();
+        let reads_kernel = matches!(self.kernel, Kernel::Unread) && !kernels.is_empty();
         let Symbols { kernel: read_kernel, finder, threads } = self.symbols;
-        let (mut libs, kernel) = thread::scope(|scope| {
+        let kernel = thread::scope(|scope| {
             let kernel = reads_kernel.then(|| scope.spawn(move || read_kernel(finder)));
-            let libs = self.look_up(sources, &addresses, progress);
-            (libs, kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic))))
+            self.look_up(sources, &mut unknown, progress);
+            kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
-        let kernel_error = kernel.and_then(|kernel| self.take_kernel(kernel));
+        if let Some(kernel) = kernel {
+            self.take_kernel(kernel);
+        }
+        let News { mut libs, has_kernel, kernel_error } = std::mem::take(&mut self.news);
+        libs.sort_by_key(|report| report.lib);
         if let Kernel::Read(kernel) = &self.kernel {
-            add_kernel_infos(&mut self.infos, sources, &addresses, kernel, threads);
-            let kernels = sources.iter().filter(|source| reads_kernel && has_kernel(source));
+            add_kernel_answers(&mut self.answers, &kernels, &mut unknown, kernel, threads);
+            let kernels = kernels.into_iter().filter(|_| has_kernel);
             libs.extend(kernels.filter_map(|(lib, source)| kernel_report(*lib, source, kernel)));
         }
-        let profile = self.rebuild(profile, sources, !progress.cancel.load(Ordering::Relaxed));
+        let unkept = self.answers.take_unkept();
+        let is_complete = !progress.cancel.load(Ordering::Relaxed);
+        let profile = thread::scope(|scope| {
+            if !unkept.is_empty() {
+                scope.spawn(|| self.keep(&unkept));
+            }
+            self.rebuild(profile, sources, frames, is_complete)
+        });
         Symbolicated { profile, libs, kernel_error }
     }
 
-    /// The addresses of each lib's frames of which nothing is known yet, each once, in order.
-    fn new_addresses(&self, profile: &Profile) -> Addresses {
-        let mut addresses = Addresses::default();
-        for frame in profile.frames() {
-            if let (Some(address), Some(lib)) = (frame.address, profile.func(frame.func).lib)
-                && !self.infos.contains_key(&(lib, address))
-            {
-                addresses.entry(lib).or_default().push(RelativeAddress(address));
+    /// Keeps answers that were had early for the next time.
+    fn keep(&self, unkept: &[(LibId, Vec<RelativeAddress>)]) {
+        for (lib, addresses) in unkept {
+            let opened = self.modules.get(lib);
+            if let Some(module) = opened.and_then(|opened| opened.module.as_ref()) {
+                module.keep(self.answers.to(*lib, addresses));
             }
         }
-        for addresses in addresses.values_mut() {
-            addresses.sort_unstable();
-            addresses.dedup();
-        }
-        addresses
     }
 
-    /// Opens the modules of all libs that have new addresses, and looks up these together. Says what was found of the
-    /// libs that it opened.
-    fn look_up(
-        &mut self,
-        sources: &[(LibId, LibSource)],
-        addresses: &Addresses,
-        progress: &Progress,
-    ) -> Vec<LibReport> {
-        let reports = self.open(sources, addresses, progress);
-        let modules = &self.modules;
-        let opened: Vec<_> = sources
-            .iter()
-            .filter_map(|(lib, _)| Some((*lib, modules.get(lib)?.module.as_ref()?, addresses.get(lib)?)))
-            .collect();
-        let batches: Vec<_> =
-            opened.iter().map(|&(_, module, addresses)| Batch { module, addresses }).collect();
+    /// Opens the modules of all libs that have unknown addresses, and looks up these together.
+    fn look_up(&mut self, sources: &[(LibId, LibSource)], unknown: &mut Unknown, progress: &Progress) {
+        self.open(sources, unknown, progress);
+        // Libs that nobody can tell apart have one number, by which they are there twice.
+        let mut opened = Vec::new();
+        for (lib, _) in sources {
+            let module = self.modules.get(lib).and_then(|opened| opened.module.as_ref());
+            if let Some(module) = module.filter(|_| unknown.has(*lib)) {
+                opened.push((*lib, module, unknown.take(*lib)));
+            }
+        }
+        let batches = opened.iter().map(|(_, module, addresses)| Batch { module, addresses });
+        let batches: Vec<_> = batches.collect();
         let answers =
             nyquist_symbols::symbolicate(&batches, self.symbols.threads, &progress.cancel, &progress.done);
         for ((lib, _, addresses), answers) in opened.into_iter().zip(answers) {
-            self.infos.extend(addresses.iter().zip(answers).map(|(address, info)| ((lib, address.0), info)));
+            self.answers.add(lib, addresses, answers);
         }
-        reports
     }
 
-    fn open(
-        &mut self,
-        sources: &[(LibId, LibSource)],
-        addresses: &Addresses,
-        progress: &Progress,
-    ) -> Vec<LibReport> {
-        let is_new = |lib: &LibId| addresses.contains_key(lib) && !self.modules.contains_key(lib);
+    fn open(&mut self, sources: &[(LibId, LibSource)], unknown: &Unknown, progress: &Progress) {
+        let is_new = |lib: &LibId| unknown.has(*lib) && !self.modules.contains_key(lib);
         let wanted: Vec<_> = sources.iter().filter(|(lib, _)| is_new(lib)).collect();
         let found = open_all(&wanted, self.symbols, progress);
-        let mut reports = Vec::new();
-        for ((lib, _), mut opened) in wanted.into_iter().zip(found) {
-            let tried = opened.tried.take();
-            let symbols_from = opened.symbols_from.clone();
-            reports.extend(tried.map(|tried| LibReport { lib: *lib, symbols_from, tried }));
-            self.modules.insert(*lib, opened);
+        for ((lib, _), opened) in wanted.into_iter().zip(found) {
+            self.take_module(*lib, opened);
         }
-        reports
     }
 
-    /// Keeps the kernel's symbols, or says why there are none.
-    fn take_kernel(&mut self, read: Result<KernelSymbols, KernelError>) -> Option<KernelError> {
+    fn take_module(&mut self, lib: LibId, mut opened: Opened) {
+        let tried = opened.tried.take();
+        let symbols_from = opened.symbols_from.clone();
+        self.news.libs.extend(tried.map(|tried| LibReport { lib, symbols_from, tried }));
+        self.modules.insert(lib, opened);
+    }
+
+    /// Reads the kernel's symbols, if that was not tried yet.
+    fn read_kernel(&mut self) {
+        if let Kernel::Unread = self.kernel {
+            let Symbols { kernel: read, finder, .. } = self.symbols;
+            self.take_kernel(read(finder));
+        }
+    }
+
+    /// Takes the kernel's symbols, or why there are none.
+    fn take_kernel(&mut self, read: Result<KernelSymbols, KernelError>) {
         match read {
             Ok(kernel) => {
                 self.kernel = Kernel::Read(Box::new(kernel));
-                None
+                self.news.has_kernel = true;
             }
             Err(error) => {
                 self.kernel = Kernel::Unreadable;
-                Some(error)
+                self.news.kernel_error = Some(error);
             }
         }
     }
 
     /// The profile with the names that are known.
-    fn rebuild(&self, profile: Profile, sources: &[(LibId, LibSource)], is_complete: bool) -> Profile {
+    fn rebuild(
+        &self,
+        profile: Profile,
+        sources: &[(LibId, LibSource)],
+        frames: FramesByAddress,
+        is_complete: bool,
+    ) -> Profile {
         let (mut builder, code) = ProfileBuilder::rebuild(profile);
         for (lib, opened) in &self.modules {
             if let Some(path) = &opened.symbols_from {
@@ -217,22 +255,12 @@ impl<'a> Symbolicator<'a> {
                 }
             }
         }
-        let names = Names { infos: &self.infos, jit: jit_libs(sources) };
+        let names = Names { answers: &self.answers, frames, jit: jit_libs(sources) };
         let map = rebuild_stacks(&mut builder, code, &names);
         builder.remap_stacks(|stack| map.get(stack.index()).copied());
         builder.meta_mut().symbolicated = is_complete;
         builder.finish()
     }
-}
-
-type Addresses = FxHashMap<LibId, Vec<RelativeAddress>>;
-type Infos = FxHashMap<(LibId, u32), AddressInfo>;
-
-/// What gives frames their names.
-struct Names<'a> {
-    infos: &'a Infos,
-    /// The libs of code that was made while the program ran.
-    jit: FxHashMap<LibId, JitSymbols>,
 }
 
 fn jit_libs(sources: &[(LibId, LibSource)]) -> FxHashMap<LibId, JitSymbols> {
@@ -300,22 +328,21 @@ impl Opened {
     }
 }
 
-fn add_kernel_infos(
-    infos: &mut Infos,
-    sources: &[(LibId, LibSource)],
-    addresses: &Addresses,
+fn add_kernel_answers(
+    answers: &mut Answers,
+    sources: &[&(LibId, LibSource)],
+    unknown: &mut Unknown,
     kernel: &KernelSymbols,
     threads: NonZeroUsize,
 ) {
     for (lib, source) in sources {
-        let (LibSource::Kernel { base, gone }, Some(addresses)) = (source, addresses.get(lib)) else {
-            continue;
-        };
+        let (LibSource::Kernel { base, gone }, true) = (source, unknown.has(*lib)) else { continue };
+        let addresses = unknown.take(*lib);
         let actual = |address: &RelativeAddress| Avma(base.0.wrapping_add(u64::from(address.0)));
         let wanted: Vec<_> = addresses.iter().map(actual).collect();
-        let answers = kernel.symbolicate(&wanted, threads).into_iter().zip(&wanted);
-        let answers = answers.map(|(info, address)| named_by(gone, *address, info));
-        infos.extend(addresses.iter().zip(answers).map(|(address, info)| ((*lib, address.0), info)));
+        let infos = kernel.symbolicate(&wanted, threads).into_iter().zip(&wanted);
+        let infos = infos.map(|(info, address)| Arc::new(named_by(gone, *address, info))).collect();
+        answers.add(*lib, addresses, infos);
     }
 }
 
@@ -343,142 +370,11 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
     Some(LibReport { lib, symbols_from: Some(file.path.clone()), tried: found.tried.clone() })
 }
 
-/// Makes every stack again, of the frames that each of its frames has become. Gives back the new id of each.
-fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<'_>) -> Vec<StackId> {
-    let chains = Chains::of(builder, &code, names);
-    // Of the old tables, only this one is still needed.
-    let stacks = code.stacks;
-    drop((code.funcs, code.native_symbols, code.frames));
-    let mut map: Vec<StackId> = Vec::with_capacity(stacks.len());
-    let are_distinct = chains.begin_apart(builder.profile().frames().len());
-    for stack in stacks {
-        let mut prefix = stack.prefix.map(|prefix| map[prefix.index()]);
-        for &frame in chains.of_frame(stack.frame) {
-            prefix = Some(if are_distinct {
-                builder.append_stack(Stack { prefix, frame })
-            } else {
-                builder.intern_stack(prefix, frame)
-            });
-        }
-        // A frame becomes one frame at least, so that there is a stack.
-        map.extend(prefix);
-    }
-    map
-}
-
-/// The frames that each frame of a profile has become, the outermost function first, then what is inlined into it.
-#[derive(Default)]
-struct Chains {
-    frames: Vec<FrameId>,
-    /// Where each chain ends in `frames`, and the next one begins.
-    ends: Vec<usize>,
-}
-
-impl Chains {
-    fn of(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names<'_>) -> Self {
-        let mut chains = Self::default();
-        chains.ends.reserve(code.frames.len());
-        let mut nameless = Nameless { code, funcs: vec![None; code.funcs.len()] };
-        for frame in &code.frames {
-            if !add_named(&mut chains.frames, builder, code, frame, names) {
-                chains.frames.push(nameless.frame(builder, frame));
-            }
-            chains.ends.push(chains.frames.len());
-        }
-        chains
-    }
-
-    fn of_frame(&self, frame: FrameId) -> &[FrameId] {
-        self.chain(frame.index())
-    }
-
-    fn chain(&self, place: usize) -> &[FrameId] {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.frames[start..self.ends[place]]
-    }
-
-    /// Whether no two of them begin with the same of so many frames: then stacks that are different stay so.
-    fn begin_apart(&self, frames: usize) -> bool {
-        let mut seen = vec![false; frames];
-        (0..self.ends.len())
-            .filter_map(|place| self.chain(place).first())
-            .all(|first| !std::mem::replace(&mut seen[first.index()], true))
-    }
-}
-
-/// Frames that stay as they are. They are as distinct as they were, so that none is searched for.
-struct Nameless<'a> {
-    code: &'a CodeTables,
-    /// What each function has become.
-    funcs: Vec<Option<FuncId>>,
-}
-
-impl Nameless<'_> {
-    fn frame(&mut self, builder: &mut ProfileBuilder, frame: &Frame) -> FrameId {
-        let known = &mut self.funcs[frame.func.index()];
-        let func = *known.get_or_insert_with(|| builder.append_func(self.code.funcs[frame.func.index()]));
-        let native_symbol = frame
-            .native_symbol
-            .map(|symbol| builder.intern_native_symbol(self.code.native_symbols[symbol.index()]));
-        builder.append_frame(Frame { func, native_symbol, ..*frame })
-    }
-}
-
-/// Adds the frames that an address stands for; false where it has no name.
-fn add_named(
-    frames: &mut Vec<FrameId>,
-    builder: &mut ProfileBuilder,
-    code: &CodeTables,
-    frame: &Frame,
-    names: &Names<'_>,
-) -> bool {
-    let func = code.funcs[frame.func.index()];
-    let Some(lib) = func.lib else { return false };
-    if let Some(symbols) = names.jit.get(&lib)
-        && let Some(frame) = name_frame(builder, symbols, lib, frame)
-    {
-        frames.push(frame);
-        return true;
-    }
-    let info = frame.address.and_then(|address| names.infos.get(&(lib, address)));
-    let Some(info) = info.filter(|info| !info.frames.is_empty()) else { return false };
-    let native_symbol = info.symbol.as_ref().map(|symbol| {
-        let name = builder.intern_string(&symbol.name);
-        builder.intern_native_symbol(NativeSymbol { lib, address: symbol.address.0, size: symbol.size, name })
-    });
-    let depths = 0..=u16::MAX;
-    let outermost_first = info.frames.iter().rev().zip(depths);
-    frames.extend(outermost_first.map(|(named, inline_depth)| {
-        let name = match &named.function {
-            Some(name) => builder.intern_string(name),
-            None => func.name,
-        };
-        let mut source = |file: &Option<_>| {
-            let filename = builder.intern_string(file.as_deref()?);
-            Some(builder.intern_source(Source { filename }))
-        };
-        let (of_line, declared_in) = (source(&named.file), source(&named.declared_in));
-        let of_func = declared_in.or(of_line);
-        let func =
-            builder.intern_func(Func { name, lib: Some(lib), source: of_func, line: None, column: None });
-        builder.intern_frame(Frame {
-            func,
-            inline_depth,
-            native_symbol,
-            source: of_line.filter(|_| declared_in.is_some() && named.line.is_some()),
-            line: named.line,
-            column: named.column,
-            ..*frame
-        })
-    }));
-    true
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use nyquist_perf::PerfMapEntry;
-    use nyquist_profile::{Lib, Meta, Process, Sample, Thread};
+    use nyquist_profile::{Frame, Func, Lib, Meta, Process, Sample, Thread};
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 

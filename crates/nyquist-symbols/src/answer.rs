@@ -17,6 +17,15 @@ pub struct AddressInfo {
     pub origin: Origin,
 }
 
+/// An answer that could be had before all addresses are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EarlyAnswer {
+    /// What is known of the address.
+    pub info: Arc<AddressInfo>,
+    /// Whether it was kept from earlier.
+    pub was_kept: bool,
+}
+
 /// A function of the machine code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symbol {

@@ -6,8 +6,8 @@ use crate::{AddressInfo, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Addresses of one module to be looked up.
 #[derive(Clone, Copy, Debug)]
@@ -24,13 +24,14 @@ const UNCOVERED_A_JOB: usize = 1024;
 /// Answers for the addresses of many modules, all units of all modules sharing the threads. `done` counts the
 /// different addresses that have been answered.
 ///
-/// When `cancel` becomes true, the addresses whose turn has not come get what is known without debug info.
+/// When `cancel` becomes true, the addresses whose turn has not come get what is known without debug info. Addresses of one
+/// function that has no debug info share one answer.
 pub fn symbolicate(
     batches: &[Batch<'_>],
     threads: NonZeroUsize,
     cancel: &AtomicBool,
     done: &AtomicUsize,
-) -> Vec<Vec<AddressInfo>> {
+) -> Vec<Vec<Arc<AddressInfo>>> {
     let prepared = in_parallel(batches.len(), threads, |index, _| Prepared::new(batches[index]));
     // The symbol tables of a module are read beside the list of its units.
     in_parallel(prepared.len() * 2, threads, |index, _| match index % 2 {
@@ -57,7 +58,7 @@ struct Prepared<'a> {
     /// For each address that is asked for, its number among `addresses`.
     numbers: Vec<u32>,
     /// The answers that were kept from earlier; nothing else is looked up of these addresses.
-    known: Vec<Option<AddressInfo>>,
+    known: Vec<Option<Arc<AddressInfo>>>,
     units: OnceLock<Vec<UnitWork>>,
 }
 
@@ -67,7 +68,7 @@ struct UnitWork {
     /// Their numbers among the module's addresses.
     numbers: Vec<usize>,
     wanted: Vec<u64>,
-    answers: OnceLock<Vec<AddressInfo>>,
+    answers: OnceLock<Vec<Arc<AddressInfo>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -143,7 +144,7 @@ impl<'a> Prepared<'a> {
         self.units.get().into_iter().flatten().map(|unit| Job { module: self.module, unit })
     }
 
-    fn into_answers(self) -> Vec<AddressInfo> {
+    fn into_answers(self) -> Vec<Arc<AddressInfo>> {
         let mut is_new: Vec<bool> = self.known.iter().map(Option::is_none).collect();
         let mut answers = self.known;
         for work in self.units.into_inner().unwrap_or_default() {
@@ -156,56 +157,67 @@ impl<'a> Prepared<'a> {
             }
         }
         let new = self.addresses.iter().zip(&answers).zip(is_new).filter(|(_, is_new)| *is_new);
-        self.module.keep(new.filter_map(|((address, info), _)| Some((*address, info.as_ref()?))));
-        in_order_of(&self.numbers, answers)
+        self.module.keep(new.filter_map(|((address, info), _)| Some((*address, &**info.as_ref()?))));
+        in_order_of(&self.numbers, &answers)
     }
 }
 
 /// Answers for `wanted`, sorted addresses of the unit or of none.
-fn answers(
+pub(crate) fn answers(
     module: &ModuleSymbols,
     unit: Option<u64>,
     wanted: &[u64],
     scratch: &mut Scratch,
-) -> Vec<AddressInfo> {
+) -> Vec<Arc<AddressInfo>> {
     let found = unit.map(|unit| module.debug_info(unit, wanted, scratch));
     let mut found = found.unwrap_or_default().into_iter();
-    let mut last: Option<((usize, usize), Option<Function>)> = None;
+    let mut last = LastFunction::default();
     let answers = wanted.iter().map(|&address| {
-        let function = module.find_function(Svma(address)).and_then(|at| match &last {
-            Some((known, function)) if *known == at => function.clone(),
-            _ => last.insert((at, module.function_at(at))).1.clone(),
-        });
-        module.answer(function, found.next())
+        last.go_to(module, module.find_function(Svma(address)));
+        match found.next().filter(|found| !found.frames.is_empty()) {
+            Some(found) => Arc::new(module.answer(last.function.clone(), Some(found))),
+            None => last.answer(module),
+        }
     });
     answers.collect()
 }
 
-/// What is known without debug info of addresses whose turn has not come.
-fn cancelled(module: &ModuleSymbols, wanted: &[u64]) -> Vec<AddressInfo> {
-    let mut answers = answers(module, None, wanted, &mut Scratch::default());
-    for answer in &mut answers {
-        if let Origin::Unknown(reason) = &mut answer.origin {
-            *reason = Reason::Cancelled;
+/// The function of the last address: the next one is mostly in the same.
+#[derive(Default)]
+struct LastFunction {
+    place: Option<(usize, usize)>,
+    function: Option<Function>,
+    /// The answer to all addresses in it that are in no debug info.
+    answer: Option<Arc<AddressInfo>>,
+}
+
+impl LastFunction {
+    fn go_to(&mut self, module: &ModuleSymbols, place: Option<(usize, usize)>) {
+        if place != self.place {
+            let function = place.and_then(|place| module.function_at(place));
+            *self = Self { place, function, answer: None };
         }
+    }
+
+    fn answer(&mut self, module: &ModuleSymbols) -> Arc<AddressInfo> {
+        let answer = || Arc::new(module.answer(self.function.clone(), None));
+        self.answer.get_or_insert_with(answer).clone()
+    }
+}
+
+/// What is known without debug info of addresses whose turn has not come.
+fn cancelled(module: &ModuleSymbols, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
+    let mut answers = answers(module, None, wanted, &mut Scratch::default());
+    for answer in answers.iter_mut().filter(|answer| matches!(answer.origin, Origin::Unknown(_))) {
+        Arc::make_mut(answer).origin = Origin::Unknown(Reason::Cancelled);
     }
     answers
 }
 
-/// Hands the answers to all that asked for them, by their numbers. Each is moved to where it is used last, and copied
-/// elsewhere.
-fn in_order_of(numbers: &[u32], mut answers: Vec<Option<AddressInfo>>) -> Vec<AddressInfo> {
-    let mut uses = vec![0_u32; answers.len()];
-    for &number in numbers {
-        uses[number as usize] += 1;
-    }
-    let give = |&number: &u32| {
-        let number = number as usize;
-        uses[number] -= 1;
-        if uses[number] == 0 { answers[number].take() } else { answers[number].clone() }
-    };
+/// Hands the answers to all that asked for them, by their numbers.
+fn in_order_of(numbers: &[u32], answers: &[Option<Arc<AddressInfo>>]) -> Vec<Arc<AddressInfo>> {
     let mut given = Vec::with_capacity(numbers.len());
-    given.extend(numbers.iter().filter_map(give));
+    given.extend(numbers.iter().filter_map(|number| answers[*number as usize].clone()));
     given
 }
 

@@ -55,7 +55,7 @@ mod symbol_table;
 mod unpack;
 mod windows;
 
-pub use answer::{AddressInfo, Frame, Origin, Reason, Symbol};
+pub use answer::{AddressInfo, EarlyAnswer, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
 pub use cache::{AnswerCache, CachedModule, read_answers, sealed_block};
 pub use contents::{Contents, Language};

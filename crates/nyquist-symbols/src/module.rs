@@ -1,5 +1,6 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
+use crate::batch::answers;
 use crate::cache::KeptAnswers;
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
@@ -11,8 +12,8 @@ use crate::section::Source;
 use crate::symbol_table::{Function, SymbolTable};
 use crate::windows::{WindowsFiles, image_symbols};
 use crate::{
-    AddressInfo, AnswerCache, Disassembly, DisassemblyError, Found, Frame, Origin, Reason, Symbol,
-    SymbolsError,
+    AddressInfo, AnswerCache, Disassembly, DisassemblyError, EarlyAnswer, Found, Frame, Origin, Reason,
+    Symbol, SymbolsError,
 };
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
@@ -154,13 +155,33 @@ impl ModuleSymbols {
         cancel: &AtomicBool,
     ) -> Vec<AddressInfo> {
         let batch = crate::Batch { module: self, addresses };
-        crate::symbolicate(&[batch], threads, cancel, &AtomicUsize::new(0)).pop().unwrap_or_default()
+        let answers = crate::symbolicate(&[batch], threads, cancel, &AtomicUsize::new(0)).pop();
+        answers.into_iter().flatten().map(Arc::unwrap_or_clone).collect()
+    }
+
+    /// What can be told of addresses, which ascend, at the same cost for each whenever it is asked for: kept answers, and of a module
+    /// without debug info those of its symbol tables. Of all others nothing: units of debug info are walked once for all of their
+    /// addresses. New answers are not kept; [`ModuleSymbols::keep`] does that.
+    pub fn symbolicate_ahead(&self, addresses: &[RelativeAddress]) -> Vec<Option<EarlyAnswer>> {
+        let known = self.known(addresses).into_iter();
+        let mut early: Vec<_> = known.map(|info| Some(EarlyAnswer { info: info?, was_kept: true })).collect();
+        let is_open = |(address, early): (&RelativeAddress, &Option<EarlyAnswer>)| {
+            early.is_none().then(|| self.svma(*address).0)
+        };
+        let open: Vec<_> = addresses.iter().zip(&early).filter_map(is_open).collect();
+        if !open.is_empty() && !self.has_debug_info() {
+            let found = answers(self, None, &open, &mut Scratch::default());
+            for (early, info) in early.iter_mut().filter(|early| early.is_none()).zip(found) {
+                *early = Some(EarlyAnswer { info, was_kept: false });
+            }
+        }
+        early
     }
 
     /// Answers for one address.
     pub fn lookup(&self, address: RelativeAddress) -> AddressInfo {
         if let Some(known) = self.known(&[address]).pop().flatten() {
-            return known;
+            return Arc::unwrap_or_clone(known);
         }
         let svma = address.to_svma(self.image_base);
         let unit = self.unit_of(svma);
@@ -233,7 +254,7 @@ impl ModuleSymbols {
     }
 
     /// The kept answers to `wanted`, which are sorted.
-    pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+    pub(crate) fn known(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
         match &self.kept {
             Some(kept) => kept.find(wanted),
             None => vec![None; wanted.len()],
@@ -242,7 +263,7 @@ impl ModuleSymbols {
 
     /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
     /// come, change and go.
-    pub(crate) fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
+    pub fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
         // What was never opened has given none of the answers.
         let opened = self.debug_info.get().and_then(Option::as_ref);
         let reads_others = opened.is_some_and(DebugInfo::reads_single_files);

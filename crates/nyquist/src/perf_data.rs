@@ -1,21 +1,22 @@
 //! Recordings of perf: with names, and with a word on what is missing.
 
 use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
-use crate::control::Control;
 use crate::failure::{Failure, io_reason};
 use crate::finder::finder;
 use crate::folders::UserFolders;
 use crate::number::counted;
 use crate::printer::Printer;
-use crate::symbolicate::symbolicate;
+use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
-use nyquist_convert::{LibSource, Libs, Selection};
+use nyquist_convert::{LibSource, Libs, Progress, Selection, Teller};
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
 use std::time::UNIX_EPOCH;
 
 /// Reads a recording, gives it names, and says what is less than it could be.
@@ -27,8 +28,16 @@ pub(crate) fn read(
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let symbols = &with_its_files(path, symbols, printer);
-    let options = options(path, args, symbols, printer);
-    let imported = import(reader, options).map_err(|error| import_failure(&error))?;
+    let progress = Arc::new(Progress::default());
+    let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress))));
+    let mut symbolicator = symbolicator(&finder);
+    let imported = thread::scope(|scope| {
+        let (teller, listener) = Teller::new();
+        let teller = Some(teller).filter(|_| !args.no_symbols);
+        scope.spawn(|| symbolicator.listen(listener));
+        import(reader, ImportOptions { teller, ..options(path, args, symbols, printer) })
+    });
+    let imported = imported.map_err(|error| import_failure(&error))?;
     let Imported { finished, events, notes, other_machine } = imported;
     for note in notes {
         printer.warn(note);
@@ -41,7 +50,7 @@ pub(crate) fn read(
     if args.no_symbols {
         return Ok(finished.profile);
     }
-    Ok(symbolicate(finished.profile, &finished.libs, symbols, printer, &Control::default()))
+    Ok(finish(finished.profile, &finished.libs, &mut symbolicator, printer, &progress))
 }
 
 fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Printer) -> ImportOptions {
@@ -63,6 +72,7 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: args.rows.into(),
         threads: None,
+        teller: None,
     }
 }
 

@@ -6,7 +6,7 @@ use crate::finder::finder;
 use crate::printer::Printer;
 use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
-use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbols};
+use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbolicator, Symbols};
 use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelSymbols};
 use std::num::NonZeroUsize;
@@ -27,7 +27,23 @@ pub(crate) fn symbolicate(
     let progress = std::sync::Arc::new(Progress::default());
     control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
     let finder = finder(args, Watch::new(printer, Some(std::sync::Arc::clone(&progress))));
-    let symbolicated = look_up(profile, libs.sources(), &finder, KernelSymbols::running, printer, &progress);
+    finish(profile, libs, &mut symbolicator(&finder), printer, &progress)
+}
+
+/// What looks up the names of a recording of this machine.
+pub(crate) fn symbolicator(finder: &Finder) -> Symbolicator<'_> {
+    Symbolicator::new(Symbols { finder, kernel: KernelSymbols::running, threads: threads() })
+}
+
+/// Looks up the names of a recording's frames that are not known yet, and says what is missing.
+pub(crate) fn finish(
+    profile: Profile,
+    libs: &Libs,
+    symbolicator: &mut Symbolicator<'_>,
+    printer: Printer,
+    progress: &Progress,
+) -> Profile {
+    let symbolicated = look_up_with(symbolicator, profile, libs.sources(), printer, progress);
     if progress.cancel.load(Ordering::Relaxed) {
         printer.warn("the lookup of names was ended early: some functions have none");
     }
@@ -47,18 +63,31 @@ pub(crate) fn look_up(
     printer: Printer,
     progress: &Progress,
 ) -> Symbolicated {
-    let threads = thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-    let symbols = Symbols { finder, kernel, threads };
+    let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: threads() });
+    look_up_with(&mut symbolicator, profile, sources, printer, progress)
+}
+
+fn threads() -> NonZeroUsize {
+    thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+fn look_up_with(
+    symbolicator: &mut Symbolicator<'_>,
+    profile: Profile,
+    sources: &[(LibId, LibSource)],
+    printer: Printer,
+    progress: &Progress,
+) -> Symbolicated {
     let symbolicated = thread::scope(|scope| {
         let (finished, wait) = mpsc::channel::<()>();
         if printer.shows_progress() {
             scope.spawn(move || show(progress, &wait));
         }
-        let symbolicated = nyquist_convert::symbolicate(profile, sources, symbols, progress);
+        let symbolicated = symbolicator.symbolicate(profile, sources, progress);
         drop(finished);
         symbolicated
     });
-    explain(&symbolicated, finder, printer);
+    explain(&symbolicated, symbolicator.finder(), printer);
     symbolicated
 }
 

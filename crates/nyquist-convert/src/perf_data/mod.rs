@@ -30,7 +30,7 @@ use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
-use crate::{AuxFiles, Selection};
+use crate::{AuxFiles, Selection, Teller};
 
 use beside::{Beside, Step};
 pub use choose::EventUse;
@@ -71,6 +71,8 @@ pub struct ImportOptions {
     pub shape: Shape,
     /// How many threads may work at once; as many as the machine has CPUs where nothing is said. The profile is the same.
     pub threads: Option<NonZeroUsize>,
+    /// Is told of addresses as they are met.
+    pub teller: Option<Teller>,
 }
 
 /// A converted recording.
@@ -414,9 +416,10 @@ impl<'scope, 'env> Import<'scope, 'env> {
         converter
     }
 
-    fn start(&self, reader: &FileReader, first: &[Event]) -> Beside<'scope> {
-        let (scope, converter) =
-            (self.scope, describe::new_converter(reader, &self.options, &self.chosen, first));
+    fn start(&mut self, reader: &FileReader, first: &[Event]) -> Beside<'scope> {
+        let teller = self.options.teller.take();
+        let converter = describe::new_converter(reader, &self.options, &self.chosen, first);
+        let (scope, converter) = (self.scope, converter.telling(teller));
         if self.walks_ahead() {
             Beside::start(scope, WalkAhead::new(converter, |converter| Beside::start(scope, converter)))
         } else {

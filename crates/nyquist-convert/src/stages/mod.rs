@@ -24,6 +24,7 @@ use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
+use crate::symbolicate::Teller;
 use crate::track::{Thread, Tracker, with_arguments};
 use crate::waits::Waits;
 use complete::Calls;
@@ -324,6 +325,14 @@ impl Stages {
         let mut sources: Vec<_> = self.interner.libs().map(|(lib, module)| (lib, source(module))).collect();
         sources.sort_by_key(|(lib, _)| *lib);
         sources
+    }
+
+    /// Tells of the addresses that were met since the last time.
+    pub(crate) fn tell_met(&self, teller: &mut Teller) {
+        teller.tell(self.builder.profile(), |lib| {
+            let (_, module) = self.interner.libs().find(|(known, _)| *known == lib)?;
+            self.modules.early_source(module, &self.dumps)
+        });
     }
 
     /// Gives the processes and threads of a profile the names and lifetimes that are known by now.

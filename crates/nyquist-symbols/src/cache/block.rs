@@ -12,8 +12,9 @@
 //! frame    = function  file  line  column
 //! ```
 //!
-//! Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else is
-//! little-endian.
+//! An answer without bytes is the same as the one before it: without debug info, all addresses of a function have one
+//! answer. Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else
+//! is little-endian.
 
 use super::checksum::checksum;
 use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
@@ -22,7 +23,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What every block begins with.
-pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x01";
+pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x02";
 
 /// The bytes of a block before its payload.
 pub(crate) const HEADER: usize = MAGIC.len() + 4 + 8;
@@ -91,14 +92,21 @@ impl<'a> Block<'a> {
     }
 
     /// Answers what is still open of `wanted`, which are sorted.
-    pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<AddressInfo>]) {
+    pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<Arc<AddressInfo>>]) {
         let mut strings = Strings::new();
+        let mut last: Option<(usize, Arc<AddressInfo>)> = None;
         let mut from = 0;
         for (address, found) in wanted.iter().zip(found).filter(|(_, found)| found.is_none()) {
             let rest = self.addresses.get(from..).unwrap_or_default();
             from += rest.partition_point(|it| u32::from_le_bytes(*it) < address.0);
-            if self.address(from) == Some(*address) {
-                *found = self.answer(from, &mut strings);
+            if self.address(from) == Some(*address)
+                && let Some(place) = self.place(from)
+            {
+                *found = match &last {
+                    Some((known, answer)) if *known == place => Some(answer.clone()),
+                    _ => self.answer(place, &mut strings).map(Arc::new),
+                };
+                last = found.clone().map(|answer| (place, answer));
             }
         }
     }
@@ -106,7 +114,14 @@ impl<'a> Block<'a> {
     /// All its answers, in order. Those that are damaged are left out.
     pub(crate) fn all(&self) -> impl Iterator<Item = (RelativeAddress, AddressInfo)> {
         let mut strings = Strings::new();
-        (0..self.len()).filter_map(move |at| Some((self.address(at)?, self.answer(at, &mut strings)?)))
+        let answer = move |at| Some((self.address(at)?, self.answer(self.place(at)?, &mut strings)?));
+        (0..self.len()).filter_map(answer)
+    }
+
+    /// The place of the answer to the address at `at`: its own or, where that has no bytes, the one before that has some.
+    fn place(&self, at: usize) -> Option<usize> {
+        let end = number(self.answer_ends, at)?;
+        Some(self.answer_ends.partition_point(|other| u32::from_le_bytes(*other) < end))
     }
 
     fn address(&self, at: usize) -> Option<RelativeAddress> {
@@ -233,12 +248,22 @@ pub(crate) struct BlockWriter<'a> {
     numbers: FxHashMap<&'a str, u64>,
     /// The numbers of strings by where they are: most answers share theirs with others.
     places: FxHashMap<*const u8, u64>,
+    last: Option<&'a AddressInfo>,
 }
 
 impl<'a> BlockWriter<'a> {
     /// Adds an answer. The addresses must ascend.
     pub(crate) fn add(&mut self, address: RelativeAddress, info: &'a AddressInfo) {
         let Some(origin) = ORIGINS.iter().position(|origin| *origin == info.origin) else { return };
+        if self.last != Some(info) {
+            self.answer(origin, info);
+        }
+        self.last = Some(info);
+        self.addresses.extend_from_slice(&address.0.to_le_bytes());
+        self.answer_ends.extend_from_slice(&(self.answers.len() as u32).to_le_bytes());
+    }
+
+    fn answer(&mut self, origin: usize, info: &'a AddressInfo) {
         self.number(origin as u64);
         let name = info.symbol.as_ref().map(|symbol| &symbol.name);
         self.string(name);
@@ -254,8 +279,6 @@ impl<'a> BlockWriter<'a> {
             self.optional(frame.line);
             self.optional(frame.column);
         }
-        self.addresses.extend_from_slice(&address.0.to_le_bytes());
-        self.answer_ends.extend_from_slice(&(self.answers.len() as u32).to_le_bytes());
     }
 
     fn string(&mut self, text: Option<&'a Arc<str>>) {
@@ -361,7 +384,22 @@ mod tests {
         let wanted = [RelativeAddress(1), RelativeAddress(0x1008), RelativeAddress(u32::MAX)];
         let mut found = vec![None; 3];
         block.fill(&wanted, &mut found);
-        assert_eq!(found, [None, Some(infos[1].1.clone()), Some(infos[2].1.clone())]);
+        let answer = |at: usize| Some(Arc::new(infos[at].1.clone()));
+        assert_eq!(found, [None, answer(1), answer(2)]);
+    }
+
+    #[test]
+    fn addresses_of_one_answer_share_it() {
+        let known = &infos()[1].1;
+        let infos: Vec<_> = (1..=4).map(|at| (RelativeAddress(at), known.clone())).collect();
+        let (bytes, single) = (written(&infos, 5), written(&infos[..1], 5));
+        assert_eq!(bytes.len(), single.len() + 3 * 8, "an address and an end each");
+        let (block, _) = Block::read(&bytes, 5).unwrap();
+        assert_eq!(block.all().collect::<Vec<_>>(), infos);
+        let mut found = vec![None; 2];
+        block.fill(&[RelativeAddress(2), RelativeAddress(4)], &mut found);
+        let found: Vec<Arc<AddressInfo>> = found.into_iter().flatten().collect();
+        assert!(Arc::ptr_eq(&found[0], &found[1]) && *found[0] == *known);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What every file begins with. The number is that of the layout.
 const FILE_MAGIC: [u8; 8] = *b"nyqans\x001";
@@ -96,7 +97,7 @@ impl AnswerFile {
     }
 
     /// The answers to `wanted`, which are sorted.
-    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
         let mut found = vec![None; wanted.len()];
         self.blocks().for_each(|block| block.fill(wanted, &mut found));
         found
@@ -170,7 +171,7 @@ mod tests {
 
     fn key() -> Key {
         let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
-        let source = std::sync::Arc::new(nyquist_object::FileSource::new(file));
+        let source = Arc::new(nyquist_object::FileSource::new(file));
         let binary = Some(crate::OpenFile { path: "/proc/self/fd/3".into(), source });
         Key::of(&Found { module: "/bin/tool".into(), binary, ..Found::default() }).unwrap()
     }
@@ -256,6 +257,6 @@ mod tests {
         let known = AddressInfo { origin: Origin::DynamicSymbols, ..info("f") };
         let bytes = block(&[(RelativeAddress(1), &known)], &key).unwrap();
         let file = AnswerFile::parse(bytes, key.seed());
-        assert_eq!(file.find(&[RelativeAddress(1)]), [Some(known)]);
+        assert_eq!(file.find(&[RelativeAddress(1)]), [Some(Arc::new(known))]);
     }
 }

@@ -199,7 +199,7 @@ pub(crate) struct KeptAnswers {
 
 impl KeptAnswers {
     /// The answers to `wanted`, which are sorted.
-    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<AddressInfo>> {
+    pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
         self.file.find(wanted)
     }
 

@@ -173,6 +173,11 @@ impl Finder {
         Self { fetch: Some(fetch), ..self }
     }
 
+    /// Whether anybody is asked for the files that are not found.
+    pub fn asks_servers(&self) -> bool {
+        self.fetch.is_some()
+    }
+
     /// Asks nobody any more for the files that are not found.
     #[must_use]
     pub(crate) fn offline(self) -> Self {

@@ -1,0 +1,215 @@
+//! Looking up names while a recording is still being converted, on a thread that would wait otherwise.
+
+use super::{Opened, Symbolicator};
+use crate::modules::LibSource;
+use nyquist_object::RelativeAddress;
+use nyquist_profile::{LibId, Profile};
+use std::sync::mpsc::{self, Receiver, Sender};
+
+/// How many addresses are told, and looked up, at once at least.
+const AT_ONCE: usize = 2048;
+
+/// Addresses that a conversion meets for the first time, told by its converter to a [`Symbolicator`].
+#[derive(Debug)]
+pub struct Teller {
+    to: Sender<Met>,
+    /// How many frames and libs of the profile have been told.
+    frames: usize,
+    libs: usize,
+}
+
+/// The other end of a [`Teller`].
+#[derive(Debug)]
+pub struct Listener(Receiver<Met>);
+
+/// What was met.
+#[derive(Debug)]
+struct Met {
+    libs: Vec<(LibId, LibSource)>,
+    addresses: Vec<(LibId, RelativeAddress)>,
+}
+
+impl Teller {
+    /// A teller, and who listens to it.
+    pub fn new() -> (Self, Listener) {
+        let (to, met) = mpsc::channel();
+        (Self { to, frames: 0, libs: 0 }, Listener(met))
+    }
+
+    /// Tells of the frames of a profile that were added since the last time, if they are many. `source` says where a lib's
+    /// symbols come from, where that is known to be a file.
+    pub(crate) fn tell(&mut self, profile: &Profile, source: impl Fn(LibId) -> Option<LibSource>) {
+        if profile.frames().len() < self.frames + AT_ONCE {
+            return;
+        }
+        let new_libs = (self.libs..profile.libs().len()).map(LibId::from_index);
+        let libs = new_libs.filter_map(|lib| Some((lib, source(lib)?))).collect();
+        let new_frames = &profile.frames()[self.frames..];
+        let address = |frame: &nyquist_profile::Frame| {
+            Some((profile.func(frame.func).lib?, RelativeAddress(frame.address?)))
+        };
+        let addresses = new_frames.iter().filter_map(address).collect();
+        (self.frames, self.libs) = (profile.frames().len(), profile.libs().len());
+        // Who does not listen any more looks all up himself.
+        let _ = self.to.send(Met { libs, addresses });
+    }
+}
+
+/// Addresses that were met and not looked up yet.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// By the lib's number.
+    libs: Vec<Vec<RelativeAddress>>,
+    count: usize,
+}
+
+impl Waiting {
+    fn add(&mut self, addresses: Vec<(LibId, RelativeAddress)>) {
+        self.count += addresses.len();
+        for (lib, address) in addresses {
+            if self.libs.len() <= lib.index() {
+                self.libs.resize(lib.index() + 1, Vec::new());
+            }
+            self.libs[lib.index()].push(address);
+        }
+    }
+
+    /// Those of each lib, which are then here no more.
+    fn take(&mut self) -> impl Iterator<Item = (LibId, Vec<RelativeAddress>)> {
+        self.count = 0;
+        (0..).map(LibId::from_index).zip(std::mem::take(&mut self.libs))
+    }
+}
+
+impl Symbolicator<'_> {
+    /// Looks up the addresses that a conversion meets, until it is over: those that cost as much now as later. Where files may
+    /// be asked for from servers, nothing is done ahead: who waits for one can do nothing else.
+    pub fn listen(&mut self, listener: Listener) {
+        if self.symbols.finder.asks_servers() {
+            return;
+        }
+        let Listener(told) = listener;
+        let mut waiting = Waiting::default();
+        while let Ok(met) = told.recv() {
+            for met in std::iter::once(met).chain(told.try_iter()) {
+                self.open_ahead(&met.libs);
+                waiting.add(met.addresses);
+            }
+            // Answers are put in order again each time, so that there must not be many times.
+            if waiting.count >= self.answers.count() / 4 {
+                self.look_up_ahead(&mut waiting);
+            }
+        }
+    }
+
+    fn open_ahead(&mut self, libs: &[(LibId, LibSource)]) {
+        for (lib, source) in libs {
+            if let LibSource::Kernel { .. } = source {
+                self.read_kernel();
+            } else if !self.modules.contains_key(lib) {
+                let opened = Opened::from(source, self.symbols.finder);
+                self.take_module(*lib, opened);
+            }
+        }
+    }
+
+    fn look_up_ahead(&mut self, waiting: &mut Waiting) {
+        for (lib, mut addresses) in waiting.take() {
+            let opened = self.modules.get(&lib);
+            let Some(module) = opened.and_then(|opened| opened.module.as_ref()) else { continue };
+            addresses.sort_unstable();
+            let addresses = self.answers.unknown_of(lib, addresses.into_iter());
+            let answers = module.symbolicate_ahead(&addresses);
+            self.answers.add_early(lib, &addresses, answers);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Progress, Symbols};
+    use super::*;
+    use nyquist_object::{Elf, FileSource};
+    use nyquist_profile::{Frame, Func, Lib, Meta, Process, ProfileBuilder, Sample, Thread};
+    use nyquist_symbols::{AnswerCache, Finder, KernelError, ModuleRequest, SearchPaths};
+    use std::fs::{self, File};
+    use std::num::NonZeroUsize;
+    use std::path::Path;
+    use std::sync::Arc;
+
+    /// This program without its debug info, and addresses in its code.
+    fn program(path: &Path) -> Vec<RelativeAddress> {
+        let mut bytes = fs::read(std::env::current_exe().unwrap()).unwrap();
+        let name = b".debug_info";
+        let is_name = |place: &usize| bytes[*place..].starts_with(name);
+        let places: Vec<_> = (0..bytes.len()).filter(is_name).collect();
+        for place in places {
+            bytes[place + 1] = b'x';
+        }
+        fs::write(path, bytes).unwrap();
+        let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
+        let text = elf.section(".text").unwrap();
+        let first = RelativeAddress::from_svma(text.address, elf.image_base()).unwrap();
+        (0..2 * AT_ONCE as u32).map(|place| RelativeAddress(first.0 + 48 * place)).collect()
+    }
+
+    fn builder() -> ProfileBuilder {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        builder.add_lib(Lib { name: "program".into(), ..Lib::default() });
+        let process = builder.add_process(Process::default());
+        builder.add_thread(Thread::new(process, "1", "main"));
+        builder
+    }
+
+    fn add_samples(builder: &mut ProfileBuilder, addresses: &[RelativeAddress]) {
+        let thread = nyquist_profile::ThreadIndex::from_index(0);
+        for address in addresses {
+            let name = builder.intern_string(&format!("{:#x}", address.0));
+            let lib = Some(LibId::from_index(0));
+            let func = builder.append_func(Func { name, lib, source: None, line: None, column: None });
+            let frame = builder.append_frame(Frame { address: Some(address.0), ..Frame::label(func) });
+            let stack = builder.intern_stack(None, frame);
+            builder.add_sample(thread, Sample::new(u64::from(address.0), Some(stack), 1));
+        }
+    }
+
+    #[test]
+    fn what_is_looked_up_ahead_is_what_is_looked_up_later() {
+        let folder = std::env::temp_dir().join(format!("nyquist-ahead-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("program");
+        let addresses = program(&path);
+        let source = LibSource::File(ModuleRequest { path, ..ModuleRequest::default() });
+        let sources = [(LibId::from_index(0), source)];
+        let later = Finder::new(SearchPaths::default());
+        let cache = Arc::new(AnswerCache::new(folder.join("cache")));
+        let ahead = Finder::new(SearchPaths::default()).with_cache(cache.clone());
+        let check = |finder, tells: bool, early: usize| {
+            let kernel = |_: &Finder| Err(KernelError::Empty);
+            let mut symbolicator = Symbolicator::new(Symbols { finder, kernel, threads: NonZeroUsize::MIN });
+            let (mut teller, listener) = Teller::new();
+            let mut builder = builder();
+            let (first, second) = addresses.split_at(AT_ONCE);
+            for part in [first, &second[..AT_ONCE - 1], &second[AT_ONCE - 1..]] {
+                add_samples(&mut builder, part);
+                if tells {
+                    teller.tell(builder.profile(), |lib| Some(sources[lib.index()].1.clone()));
+                }
+            }
+            drop(teller);
+            symbolicator.listen(listener);
+            assert_eq!(symbolicator.answers.count(), early);
+            symbolicator.symbolicate(builder.finish(), &sources, &Progress::default()).profile
+        };
+        let expected = check(&later, false, 0);
+        let all = addresses.len();
+        let first = check(&ahead, true, all);
+        assert_eq!(cache.modules().unwrap()[0].answers, all);
+        // Now all answers are kept ones.
+        let profiles = [first, check(&ahead, true, all)];
+        assert_eq!(cache.modules().unwrap()[0].answers, all);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(expected.strings().iter().any(|name| name.contains("nyquist_convert::")));
+        assert!(profiles.iter().all(|profile| *profile == expected));
+    }
+}

@@ -1,0 +1,309 @@
+//! A profile's tables made anew, with the names that are known.
+
+use super::answers::{Answers, FramesByAddress};
+use crate::jit::{JitSymbols, name_frame};
+use nyquist_profile::{
+    CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, NativeSymbolId, ProfileBuilder, Source,
+    Stack, StackId, StringId,
+};
+use nyquist_symbols::{AddressInfo, Symbol};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What gives frames their names.
+pub(super) struct Names<'a> {
+    pub(super) answers: &'a Answers,
+    pub(super) frames: FramesByAddress,
+    /// The libs of code that was made while the program ran.
+    pub(super) jit: FxHashMap<LibId, JitSymbols>,
+}
+
+/// Makes every stack again, of the frames that each of its frames has become. Gives back the new id of each.
+pub(super) fn rebuild_stacks(
+    builder: &mut ProfileBuilder,
+    code: CodeTables,
+    names: &Names<'_>,
+) -> Vec<StackId> {
+    let chains = Chains::of(builder, &code, names);
+    // Of the old tables, only this one is still needed.
+    let stacks = code.stacks;
+    drop((code.funcs, code.native_symbols, code.frames));
+    let mut map: Vec<StackId> = Vec::with_capacity(stacks.len());
+    let are_distinct = chains.begin_apart(builder.profile().frames().len());
+    for stack in stacks {
+        let mut prefix = stack.prefix.map(|prefix| map[prefix.index()]);
+        for &frame in chains.of_frame(stack.frame) {
+            prefix = Some(if are_distinct {
+                builder.append_stack(Stack { prefix, frame })
+            } else {
+                builder.intern_stack(prefix, frame)
+            });
+        }
+        // A frame becomes one frame at least, so that there is a stack.
+        map.extend(prefix);
+    }
+    map
+}
+
+/// The frames that each frame of a profile has become, the outermost function first, then what is inlined into it.
+#[derive(Default)]
+struct Chains {
+    frames: Vec<FrameId>,
+    /// Where each chain ends in `frames`, and the next one begins.
+    ends: Vec<usize>,
+}
+
+impl Chains {
+    fn of(builder: &mut ProfileBuilder, code: &CodeTables, names: &Names<'_>) -> Self {
+        let mut chains = Self::default();
+        chains.ends.reserve(code.frames.len());
+        let mut namer = Namer::new(code, names, builder.profile().libs().len());
+        let mut nameless = Nameless { code, funcs: vec![None; code.funcs.len()] };
+        let answers = names.answers.numbers(&names.frames, code.frames.len());
+        for (frame, answer) in code.frames.iter().zip(answers) {
+            if !namer.add_frames(&mut chains.frames, builder, frame, answer) {
+                chains.frames.push(nameless.frame(builder, frame));
+            }
+            chains.ends.push(chains.frames.len());
+        }
+        chains
+    }
+
+    fn of_frame(&self, frame: FrameId) -> &[FrameId] {
+        self.chain(frame.index())
+    }
+
+    fn chain(&self, place: usize) -> &[FrameId] {
+        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.frames[start..self.ends[place]]
+    }
+
+    /// Whether no two of them begin with the same of so many frames: then stacks that are different stay so.
+    fn begin_apart(&self, frames: usize) -> bool {
+        let mut seen = vec![false; frames];
+        (0..self.ends.len())
+            .filter_map(|place| self.chain(place).first())
+            .all(|first| !std::mem::replace(&mut seen[first.index()], true))
+    }
+}
+
+/// Frames that stay as they are. They are as distinct as they were, so that none is searched for.
+struct Nameless<'a> {
+    code: &'a CodeTables,
+    /// What each function has become.
+    funcs: Vec<Option<FuncId>>,
+}
+
+impl Nameless<'_> {
+    fn frame(&mut self, builder: &mut ProfileBuilder, frame: &Frame) -> FrameId {
+        let known = &mut self.funcs[frame.func.index()];
+        let func = *known.get_or_insert_with(|| builder.append_func(self.code.funcs[frame.func.index()]));
+        let native_symbol = frame
+            .native_symbol
+            .map(|symbol| builder.intern_native_symbol(self.code.native_symbols[symbol.index()]));
+        builder.append_frame(Frame { func, native_symbol, ..*frame })
+    }
+}
+
+/// Frames that get names.
+struct Namer<'a> {
+    code: &'a CodeTables,
+    jit: &'a FxHashMap<LibId, JitSymbols>,
+    /// By the lib's number.
+    libs: Vec<NamedLib<'a>>,
+    texts: Texts,
+}
+
+impl<'a> Namer<'a> {
+    fn new(code: &'a CodeTables, names: &'a Names<'_>, libs: usize) -> Self {
+        let lib = |lib| NamedLib {
+            lib,
+            symbols: Symbols::of(names.answers.of_lib(lib)),
+            is_distinct: has_distinct_frames(code, &names.frames, lib),
+        };
+        let libs = (0..libs).map(LibId::from_index).map(lib).collect();
+        Self { code, jit: &names.jit, libs, texts: Texts::default() }
+    }
+
+    /// Adds the frames that an address stands for, whose answer is given by its number; false where it has no name.
+    fn add_frames(
+        &mut self,
+        frames: &mut Vec<FrameId>,
+        builder: &mut ProfileBuilder,
+        frame: &Frame,
+        answer: Option<u32>,
+    ) -> bool {
+        let func = &self.code.funcs[frame.func.index()];
+        let Some(lib) = func.lib else { return false };
+        if let Some(symbols) = self.jit.get(&lib)
+            && let Some(frame) = name_frame(builder, symbols, lib, frame)
+        {
+            frames.push(frame);
+            return true;
+        }
+        let Some(answer) = answer else { return false };
+        self.libs[lib.index()].add_frames(
+            frames,
+            builder,
+            (frame, func.name),
+            answer as usize,
+            &mut self.texts,
+        )
+    }
+}
+
+/// A lib whose frames get names.
+struct NamedLib<'a> {
+    lib: LibId,
+    symbols: Symbols<'a>,
+    /// Whether no two of its frames become one.
+    is_distinct: bool,
+}
+
+impl NamedLib<'_> {
+    /// Adds the frames of an answer; false where it says nothing. `name` is for a function that has none.
+    fn add_frames(
+        &mut self,
+        frames: &mut Vec<FrameId>,
+        builder: &mut ProfileBuilder,
+        (frame, name): (&Frame, StringId),
+        answer: usize,
+        texts: &mut Texts,
+    ) -> bool {
+        let info = &self.symbols.infos[answer];
+        if info.frames.is_empty() {
+            return false;
+        }
+        let native_symbol = self.symbols.native_symbol(builder, self.lib, answer, texts);
+        if let Some(name) = plain_name(info) {
+            let func = self.symbols.plain_func(builder, self.lib, (answer, name), texts);
+            let (inline_depth, source) = (0, None);
+            let nyquist_symbols::Frame { line, column, .. } = info.frames[0];
+            let named = Frame { func, inline_depth, native_symbol, source, line, column, ..*frame };
+            frames.push(self.add(builder, named));
+            return true;
+        }
+        let depths = 0..=u16::MAX;
+        let outermost_first = info.frames.iter().rev().zip(depths);
+        frames.extend(outermost_first.map(|(named, inline_depth)| {
+            let name = named.function.as_ref().map_or(name, |name| texts.string(builder, name));
+            let mut source = |file: &Option<_>| {
+                let filename = texts.string(builder, file.as_ref()?);
+                Some(builder.intern_source(Source { filename }))
+            };
+            let (of_line, declared_in) = (source(&named.file), source(&named.declared_in));
+            let of_func = declared_in.or(of_line);
+            let lib = Some(self.lib);
+            let func = builder.intern_func(Func { name, lib, source: of_func, line: None, column: None });
+            let source = of_line.filter(|_| declared_in.is_some() && named.line.is_some());
+            let (line, column) = (named.line, named.column);
+            self.add(builder, Frame { func, inline_depth, native_symbol, source, line, column, ..*frame })
+        }));
+        true
+    }
+
+    fn add(&self, builder: &mut ProfileBuilder, frame: Frame) -> FrameId {
+        if self.is_distinct { builder.append_frame(frame) } else { builder.intern_frame(frame) }
+    }
+}
+
+/// Whether no two frames of a lib are at one address and in one category: they become frames that are as distinct.
+fn has_distinct_frames(code: &CodeTables, frames: &FramesByAddress, lib: LibId) -> bool {
+    let category = |frame: usize| code.frames[frame].category;
+    let mut frames = frames.of_lib(lib).peekable();
+    while let Some((address, frame)) = frames.next() {
+        // Of three at one address, the first and the last may be of one category.
+        let Some((_, second)) = frames.next_if(|(next, _)| *next == address) else { continue };
+        let has_third = frames.peek().is_some_and(|(next, _)| *next == address);
+        if has_third || category(frame) == category(second) {
+            return false;
+        }
+    }
+    true
+}
+
+/// The name of the symbol at an address of which nothing else is known.
+fn plain_name(info: &AddressInfo) -> Option<&Arc<str>> {
+    let (Some(symbol), [frame]) = (&info.symbol, info.frames.as_slice()) else { return None };
+    let name = frame.function.as_ref().filter(|name| Arc::ptr_eq(name, &symbol.name));
+    name.filter(|_| frame.file.is_none() && frame.declared_in.is_none())
+}
+
+/// The answers of one lib, and what their symbols have become so far.
+struct Symbols<'a> {
+    infos: &'a [Arc<AddressInfo>],
+    /// For each answer, the number of its symbol: answers that follow each other mostly share one.
+    numbers: Vec<u32>,
+    native: Vec<Option<NativeSymbolId>>,
+    /// The function of each symbol, where nothing else is known of it.
+    funcs: Vec<Option<FuncId>>,
+}
+
+impl<'a> Symbols<'a> {
+    fn of(infos: &'a [Arc<AddressInfo>]) -> Self {
+        let mut numbers: Vec<u32> = Vec::with_capacity(infos.len());
+        let mut last = 0;
+        for (at, info) in infos.iter().enumerate() {
+            let is_new = at > 0 && !is_same_symbol(&infos[at - 1], info);
+            last += u32::from(is_new);
+            numbers.push(last);
+        }
+        let count = last as usize + 1;
+        Self { infos, numbers, native: vec![None; count], funcs: vec![None; count] }
+    }
+
+    fn native_symbol(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        lib: LibId,
+        answer: usize,
+        texts: &mut Texts,
+    ) -> Option<NativeSymbolId> {
+        let Symbol { name, address, size } = self.infos[answer].symbol.as_ref()?;
+        let known = &mut self.native[self.numbers[answer] as usize];
+        Some(*known.get_or_insert_with(|| {
+            let name = texts.string(builder, name);
+            builder.intern_native_symbol(NativeSymbol { lib, address: address.0, size: *size, name })
+        }))
+    }
+
+    /// The function of an answer of which nothing but its symbol, whose name this is, is known.
+    fn plain_func(
+        &mut self,
+        builder: &mut ProfileBuilder,
+        lib: LibId,
+        (answer, name): (usize, &Arc<str>),
+        texts: &mut Texts,
+    ) -> FuncId {
+        let known = &mut self.funcs[self.numbers[answer] as usize];
+        *known.get_or_insert_with(|| {
+            let name = texts.string(builder, name);
+            builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None })
+        })
+    }
+}
+
+/// Whether two answers have the same symbol; false where that would have to be read from their names.
+fn is_same_symbol(one: &Arc<AddressInfo>, other: &Arc<AddressInfo>) -> bool {
+    match (&one.symbol, &other.symbol) {
+        _ if Arc::ptr_eq(one, other) => true,
+        (Some(one), Some(other)) => {
+            (one.address, one.size) == (other.address, other.size) && Arc::ptr_eq(&one.name, &other.name)
+        }
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+/// Strings that are in the profile already, by where they are in memory: most answers share theirs with others, and finding a string
+/// by its text costs three times as much.
+#[derive(Default)]
+struct Texts {
+    known: FxHashMap<*const u8, StringId>,
+}
+
+impl Texts {
+    fn string(&mut self, builder: &mut ProfileBuilder, text: &Arc<str>) -> StringId {
+        *self.known.entry(text.as_ptr()).or_insert_with(|| builder.intern_string(text))
+    }
+}
