@@ -10,8 +10,10 @@ use std::path::Path;
 const WORTH_A_LINE: f64 = 0.1;
 
 /// A runtime that makes code while a program runs, known by the file that it is in, and how it is made to name that code.
-const RUNTIMES: [(&str, &str); 3] = [
+const RUNTIMES: [(&str, &str); 5] = [
     ("node", "node --perf-basic-prof names it"),
+    ("chromium", "chromium --no-sandbox --js-flags=--perf-basic-prof names it"),
+    ("chrome", "chrome --no-sandbox --js-flags=--perf-basic-prof names it"),
     (
         "libjvm.so",
         "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer names it",
