@@ -200,7 +200,9 @@ impl Process {
     /// Gives the unwinder the instructions around an address that it could not go beyond, where that is in made code: says
     /// whether it may come further now. `at` is the process, the address and the sample's time.
     pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp)) -> bool {
-        let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else { return false };
+        let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
+            return false;
+        };
         self.jit.read_instructions(at, range, &mut self.space)
     }
 
