@@ -283,12 +283,12 @@ impl<'a> Symbols<'a> {
     }
 }
 
-/// Whether two answers have the same symbol; false where that would have to be read from their names.
+/// Whether two answers have the same symbol. Those that were looked up at different times share no text.
 fn is_same_symbol(one: &Arc<AddressInfo>, other: &Arc<AddressInfo>) -> bool {
     match (&one.symbol, &other.symbol) {
         _ if Arc::ptr_eq(one, other) => true,
         (Some(one), Some(other)) => {
-            (one.address, one.size) == (other.address, other.size) && Arc::ptr_eq(&one.name, &other.name)
+            (one.address, one.size) == (other.address, other.size) && one.name == other.name
         }
         (None, None) => true,
         _ => false,
