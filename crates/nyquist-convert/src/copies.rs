@@ -1,5 +1,7 @@
 //! What came of copies of stacks: for who decides how much is copied.
 
+use nyquist_object::Avma;
+
 use crate::event::Tid;
 
 /// The most threads of each kind that are named between two looks at the counts.
@@ -16,6 +18,9 @@ pub struct CopyCounts {
     pub whole: Vec<Tid>,
     /// Threads of which a copy ended before the stack did.
     pub cut: Vec<Tid>,
+    /// Threads of which it is news where their stacks have their roots: the outermost word that a walk to there has looked at;
+    /// `None` where it is not where it was thought to be.
+    pub roots: Vec<(Tid, Option<Avma>)>,
 }
 
 impl CopyCounts {
@@ -26,6 +31,14 @@ impl CopyCounts {
         let named = if ended_early { &mut self.cut } else { &mut self.whole };
         if limited && named.len() < MOST_NAMED && !named.contains(&tid) {
             named.push(tid);
+        }
+    }
+
+    /// Takes note of news of where the root of a thread's stack is.
+    pub(crate) fn note_root(&mut self, tid: Tid, outermost: Option<Avma>) {
+        // Without news a thread's stack is copied and read as if nothing were known; not so where old news is wrong.
+        if outermost.is_none() || self.roots.len() < MOST_NAMED {
+            self.roots.push((tid, outermost));
         }
     }
 }
@@ -41,6 +54,13 @@ mod tests {
         {
             counts.note(Tid(tid), limited, ended);
         }
-        assert_eq!(counts, CopyCounts { copies: 4, ended_early: 1, whole: vec![Tid(3)], cut: vec![Tid(2)] });
+        let expected = CopyCounts {
+            copies: 4,
+            ended_early: 1,
+            whole: vec![Tid(3)],
+            cut: vec![Tid(2)],
+            roots: Vec::new(),
+        };
+        assert_eq!(counts, expected);
     }
 }

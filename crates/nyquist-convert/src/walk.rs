@@ -6,6 +6,8 @@ use crate::mappings::Mappings;
 use crate::modules::ModuleStore;
 use crate::track::Process;
 use nyquist_object::Avma;
+use std::cell::Cell;
+
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
 
 /// A stack that was walked ahead of the converter.
@@ -47,27 +49,29 @@ pub(crate) struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first.
+    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first. Also says which of the
+    /// words that it has looked at is the outermost one.
     pub(crate) fn walk(
         mut self,
         (sample, now): (&Sample, Timestamp),
         registers: &Registers,
         stack: &[u8],
         frames: &mut Vec<FrameAddress>,
-    ) -> Walked {
+    ) -> (Walked, Avma) {
         let Some(registers) = unwindable(registers) else {
             frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
-            return Walked::Code32;
+            return (Walked::Code32, Avma(0));
         };
         if sample.in_kernel && self.process.is_between_programs(registers.instruction_pointer(), stack) {
-            return Walked::BetweenPrograms;
+            return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+        let copy = Watched { memory: copy, outermost: Cell::new(0) };
         let before = frames.len();
         loop {
-            let end = self.walk_known(&registers, copy, frames);
+            let end = self.walk_known(&registers, &copy, frames);
             if !self.may_go_on(end, frames.last(), (sample.pid, now)) {
-                return Walked::To(end);
+                return (Walked::To(end), Avma(copy.outermost.get()));
             }
             frames.truncate(before);
         }
@@ -77,7 +81,7 @@ impl Walker<'_> {
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
-        copy: StackCopy<'_>,
+        copy: &Watched<StackCopy<'_>>,
         frames: &mut Vec<FrameAddress>,
     ) -> WalkEnd {
         let Self { unwinder, process, modules, dumps } = self;
@@ -86,7 +90,7 @@ impl Walker<'_> {
             let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
             unwinder.walk(process.address_space(modules, dumps), registers, &memory, &mut push)
         } else {
-            unwinder.walk(process.address_space(modules, dumps), registers, &copy, &mut push)
+            unwinder.walk(process.address_space(modules, dumps), registers, copy, &mut push)
         }
     }
 
@@ -116,9 +120,24 @@ fn code_32(registers: &Registers) -> Option<Avma> {
     }
 }
 
+/// A stack, and how far out a walk has looked at it.
+struct Watched<M> {
+    memory: M,
+    outermost: Cell<u64>,
+}
+
+impl<M: StackMemory> StackMemory for Watched<M> {
+    #[inline]
+    fn read_u64(&self, address: Avma) -> Option<u64> {
+        let word = self.memory.read_u64(address)?;
+        self.outermost.set(self.outermost.get().max(address.0));
+        Some(word)
+    }
+}
+
 /// A copy of a stack, and the code of the files that are mapped.
 struct CopyAndCode<'a> {
-    copy: StackCopy<'a>,
+    copy: &'a Watched<StackCopy<'a>>,
     mappings: Mappings,
     modules: &'a ModuleStore,
 }

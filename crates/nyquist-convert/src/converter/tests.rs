@@ -1,6 +1,7 @@
 //! What profiles come of events.
 
 mod frame_pointers;
+mod stack_roots;
 
 use super::*;
 use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, UserStack};

@@ -50,6 +50,8 @@ struct Joined<'a> {
     in_both: Cell<usize>,
     /// Whether one of them was not the same in both.
     differs: Cell<bool>,
+    /// The outermost word that the walk has looked at.
+    outermost: Cell<u64>,
 }
 
 impl StackMemory for Joined<'_> {
@@ -62,13 +64,17 @@ impl StackMemory for Joined<'_> {
             return Some(word);
         }
         // What lies below the copy is no stack any more.
-        if address.0 >= self.end.saturating_sub(7) { self.live.read_u64(address) } else { None }
+        let word = if address.0 >= self.end.saturating_sub(7) { self.live.read_u64(address) } else { None };
+        self.outermost.set(self.outermost.get().max(word.map_or(0, |_| address.0)));
+        word
     }
 }
 
 /// A stack that was walked on.
-struct Completed {
-    frames: Vec<FrameAddress>,
+pub(super) struct Completed {
+    pub(super) frames: Vec<FrameAddress>,
+    /// The outermost word of the stack that the walk has looked at.
+    pub(super) outermost: Avma,
     read_at: Timestamp,
     /// Whether both belong together. Where one frame fills all that both have, nothing in it proves that; then all calls must
     /// lead to who is called, which they need not where functions end in jumps to others.
@@ -77,7 +83,7 @@ struct Completed {
 
 impl Stages {
     /// The whole stack of a sample whose copy ended too early, where it can be had from what was read of it.
-    pub(super) fn complete(&mut self, sample: CutSample<'_>) -> Result<Vec<FrameAddress>, Incomplete> {
+    pub(super) fn complete(&mut self, sample: CutSample<'_>) -> Result<Completed, Incomplete> {
         let CutSample { id: (pid, tid), time, .. } = sample;
         let interval = self.interval();
         if self.live_stacks.is_distrusted(tid, time) {
@@ -112,7 +118,7 @@ impl Stages {
         let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, time, read_at));
         before.and(after)?;
         let last = all.into_iter().next().filter(|_| is_tested).ok_or(Incomplete::Untested)?;
-        if last.is_joined { Ok(last.frames) } else { Err(Incomplete::Unjoined) }
+        if last.is_joined { Ok(last) } else { Err(Incomplete::Unjoined) }
     }
 }
 
@@ -133,7 +139,14 @@ impl Walker<'_> {
         if !fits(live, |address| copy.read_u64(address), Avma(end)) {
             return Err(Incomplete::Misfit);
         }
-        let memory = Joined { copy, end, live, in_both: Cell::new(0), differs: Cell::new(false) };
+        let memory = Joined {
+            copy,
+            end,
+            live,
+            in_both: Cell::new(0),
+            differs: Cell::new(false),
+            outermost: Cell::new(0),
+        };
         let mut frames = Vec::new();
         let walked =
             self.unwinder.walk(&self.space, sample.registers, &memory, &mut |frame| frames.push(frame));
@@ -145,7 +158,8 @@ impl Walker<'_> {
         }
         let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
         let is_joined = memory.in_both.get() > 0 || all_are_called;
-        Ok(Completed { frames, read_at: live.read_at, is_joined })
+        let outermost = Avma(memory.outermost.get());
+        Ok(Completed { frames, outermost, read_at: live.read_at, is_joined })
     }
 
     /// Whether each frame's function is what the next outer one calls, from the last of those that were found in the copy

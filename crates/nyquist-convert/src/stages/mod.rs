@@ -24,6 +24,7 @@ use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
+use crate::stack_roots::StackRoots;
 use crate::symbolicate::Teller;
 use crate::track::{Thread, Tracker, with_arguments};
 use crate::waits::Waits;
@@ -72,6 +73,7 @@ pub(crate) struct Stages {
     on_cpu: OnCpu,
     pub(crate) copies: CopyCounts,
     live_stacks: LiveStacks,
+    stack_roots: StackRoots,
     calls: Calls,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
@@ -113,6 +115,7 @@ impl Stages {
             on_cpu: OnCpu::default(),
             copies: CopyCounts::default(),
             live_stacks: LiveStacks::default(),
+            stack_roots: StackRoots::default(),
             calls: Calls::default(),
             frames: Vec::new(),
             places: Vec::new(),
@@ -179,6 +182,9 @@ impl Stages {
                 self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
                 self.live_stacks.forget(tid);
+                if let Some(news) = self.stack_roots.forget(tid) {
+                    self.copies.note_root(tid, news);
+                }
                 if let Some(cpu) = cpu {
                     self.last_exits.insert(cpu, (pid, tid));
                 }

@@ -3,7 +3,8 @@
 use super::Stages;
 use super::complete::CutSample;
 use super::samples::Row;
-use crate::event::{Pid, Registers, Sample, Timestamp, UserStack};
+use crate::event::{Pid, Registers, Sample, Tid, Timestamp, UserStack};
+use crate::incomplete::Incomplete;
 use crate::intern::Mode;
 use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
@@ -12,7 +13,7 @@ use crate::track::Process;
 use crate::walk::{Unwound, Walked, Walker, unwindable};
 use nyquist_object::Avma;
 use nyquist_profile::StackId;
-use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, WalkEnd};
+use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory as _, WalkEnd};
 use std::fmt;
 
 /// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
@@ -202,9 +203,14 @@ impl Stages {
             modules: &self.modules,
             dumps: &self.dumps,
         };
-        let walked = walker.walk((sample, now), registers, stack, &mut self.frames);
+        let (walked, outermost) = walker.walk((sample, now), registers, stack, &mut self.frames);
         if let Walked::To(_) = walked {
             self.copies.note(sample.tid, limited, walked.ended_with_copy());
+        }
+        if walked == Walked::To(WalkEnd::Root) {
+            self.note_root(sample.tid, outermost);
+        } else if walked.ended_with_copy() {
+            self.doubt_copied_root(sample.tid, limited, registers, stack);
         }
         if limited
             && walked.ended_with_copy()
@@ -215,14 +221,45 @@ impl Stages {
             let cut = CutSample { id, time: now, registers: &registers, copy, found };
             match self.complete(cut) {
                 Ok(whole) => {
-                    self.frames = whole;
+                    self.frames = whole.frames;
+                    self.note_root(sample.tid, whole.outermost);
                     self.statistics.completed += 1;
                     return None;
                 }
-                Err(why) => self.statistics.incomplete.add(why),
+                Err(why) => {
+                    self.statistics.incomplete.add(why);
+                    if why == Incomplete::Rootless {
+                        self.doubt_root(sample.tid);
+                    }
+                }
             }
         }
         truncation(walked, limited, stack.len())
+    }
+
+    /// Takes note of where a walk has come to the root of a thread's stack.
+    fn note_root(&mut self, tid: Tid, outermost: Avma) {
+        if let Some(news) = self.stack_roots.note(tid, outermost) {
+            self.copies.note_root(tid, news);
+        }
+    }
+
+    /// The root of a thread's stack is not where it was thought to be.
+    fn doubt_root(&mut self, tid: Tid) {
+        if let Some(news) = self.stack_roots.doubt(tid) {
+            self.copies.note_root(tid, news);
+        }
+    }
+
+    /// A walk has ended with a copy. Where the root should have been in it, it is elsewhere: also where the copy ended before its
+    /// limit, for it may have been made no longer than up to there.
+    fn doubt_copied_root(&mut self, tid: Tid, limited: bool, registers: &Registers, stack: &[u8]) {
+        let start = unwindable(registers).map(|registers| registers.stack_pointer());
+        let copy = start.map(|start| StackCopy { start, bytes: stack });
+        let root = self.stack_roots.told(tid);
+        if !limited || root.zip(copy).is_some_and(|(root, copy)| copy.read_u64(root).is_some()) {
+            self.doubt_root(tid);
+        }
     }
 }
 

@@ -4,17 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
-use nyquist_perf::Header;
-use nyquist_perf::abi::x86;
+use super::skim::{SampleLayout, THREAD_AT, stack, stack_pointer};
 
-use super::skim::{SampleLayout, stack};
-
-/// Where a sample says whose it is (`PERF_SAMPLE_TID`), after the event's number and the instruction pointer.
-const PROCESS_AT: usize = Header::LEN + 16;
-const THREAD_AT: usize = Header::LEN + 20;
-
-/// The registers are those of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
-const BITS_64: u64 = 2;
+/// Where a sample says whose it is (`PERF_SAMPLE_TID`).
+const PROCESS_AT: usize = THREAD_AT - 4;
 
 /// How often the rings are looked at while there are such samples: what is read later is younger than they are.
 const LOOK_EVERY_MS: u32 = 3;
@@ -25,6 +18,8 @@ pub(crate) struct Cut {
     pub(crate) pid: u32,
     pub(crate) tid: u32,
     pub(crate) time_ns: u64,
+    /// The stack pointer, from which on it was copied.
+    pub(crate) start: u64,
     /// The first address that was not copied.
     pub(crate) end: u64,
 }
@@ -38,18 +33,13 @@ fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<Cut> {
         out.copy_from_slice(from.unwrap_or(&[0; 8]));
     };
     let stack = stack(&read, 0, sample.len(), layout)?;
-    if stack.len < stack.room || layout.register_bytes == 0 {
+    if stack.len < stack.room {
         return None;
     }
-    let registers_at = stack.size_at.checked_sub(layout.register_bytes)?;
-    if word(registers_at.checked_sub(8)?)? != BITS_64 {
-        return None;
-    }
-    // All registers up to this one are there.
-    let pointer = word(registers_at + 8 * x86::SP as usize)?;
+    let pointer = stack_pointer(&read, 0, &stack, layout)?;
     let (pid, tid) = (number(PROCESS_AT)?, number(THREAD_AT)?);
     let end = pointer.checked_add(stack.len as u64)?;
-    Some(Cut { pid, tid, time_ns: word(layout.time_at)?, end })
+    Some(Cut { pid, tid, time_ns: word(layout.time_at)?, start: pointer, end })
 }
 
 /// What the reader and the one who looks after outer stacks tell each other without waiting.
@@ -116,7 +106,7 @@ mod tests {
         let check = |abi, room, len, expected| {
             assert_eq!(cut_of(&sample(abi, room, len), &layout()), expected, "{abi} {room} {len}");
         };
-        let cut = Cut { pid: 7, tid: 9, time_ns: 1000, end: 0x5000 + 4096 };
+        let cut = Cut { pid: 7, tid: 9, time_ns: 1000, start: 0x5000, end: 0x5000 + 4096 };
         check(2, 4096, 4096, Some(cut));
         check(2, 4096, 4088, None);
         check(2, 4096, 0, None);

@@ -13,6 +13,7 @@ use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 use nyquist_object::Avma;
 
 use super::cut::{Attention, Cut};
+use super::roots::Roots;
 use crate::linux::proc;
 use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
@@ -62,6 +63,7 @@ pub(crate) struct LiveReader {
     pub(crate) copies: Receiver<CopyCounts>,
     pub(crate) out: Sender<Event>,
     pub(crate) attention: Arc<Attention>,
+    roots: Arc<Roots>,
     threads: HashMap<u32, Thread>,
     /// What is to be read when it has rested.
     wanted: HashMap<u32, Wanted>,
@@ -77,6 +79,8 @@ struct Thread {
     pid: u32,
     /// The memory that its stack is in.
     stack: Range<u64>,
+    /// The outermost word that walks to the root have looked at; 0 where nobody has come there yet.
+    root: u64,
     /// What was read last.
     last: Pages,
     /// The innermost end of the copies of some time, and when that was.
@@ -87,9 +91,9 @@ struct Thread {
     /// When it was last read.
     read_at: u64,
     heard_of: u64,
-    /// Until when it is read without being asked for, and where the last copy of it ended.
+    /// Until when it is read without being asked for, and where the last copy of it began and ended.
     warm_until: u64,
-    last_end: u64,
+    last_copy: (u64, u64),
 }
 
 /// Pages of memory, from an address on.
@@ -103,6 +107,7 @@ struct Pages {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     pid: u32,
+    start: u64,
     end: u64,
     oldest_ns: u64,
     newest_ns: u64,
@@ -116,12 +121,14 @@ impl LiveReader {
         copies: Receiver<CopyCounts>,
         out: Sender<Event>,
         attention: Arc<Attention>,
+        roots: Arc<Roots>,
     ) -> Self {
         Self {
             cuts,
             copies,
             out,
             attention,
+            roots,
             threads: HashMap::new(),
             wanted: HashMap::new(),
             scratch: Vec::new(),
@@ -190,7 +197,7 @@ impl LiveReader {
 
     /// Forgets what is not to be read after all, and asks for the rings to be looked at often where anything is.
     fn note_wanted(&mut self, now: u64) {
-        let threads = &mut self.threads;
+        let (threads, roots) = (&mut self.threads, &self.roots);
         self.wanted.retain(|tid, wanted| {
             if threads.len() > MOST_THREADS && !threads.contains_key(tid) {
                 return false;
@@ -200,9 +207,16 @@ impl LiveReader {
                 return true;
             }
             thread.heard_of = now;
-            let is_deep = now >= thread.leave_alone_until && thread.find_stack(*wanted);
-            thread.warm_until = if is_deep { now + WARM_NS } else { 0 };
-            (thread.pid, thread.last_end) = (wanted.pid, wanted.end);
+            if now < thread.leave_alone_until {
+                thread.warm_until = 0;
+                return false;
+            }
+            thread.root = roots.get(*tid).unwrap_or_default();
+            let is_deep = thread.find_stack(*wanted);
+            if is_deep {
+                thread.warm_until = now + WARM_NS;
+                (thread.pid, thread.last_copy) = (wanted.pid, (wanted.start, wanted.end));
+            }
             is_deep
         });
         if self.wanted.values().any(|wanted| wanted.is_told) {
@@ -213,8 +227,8 @@ impl LiveReader {
             thread.warm_until > now && now.saturating_sub(thread.read_at) >= BETWEEN_READINGS_NS
         };
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
-            let (pid, end) = (thread.pid, thread.last_end);
-            let wanted = Wanted { pid, end, oldest_ns: now, newest_ns: now, is_told: false };
+            let (pid, (start, end)) = (thread.pid, thread.last_copy);
+            let wanted = Wanted { pid, start, end, oldest_ns: now, newest_ns: now, is_told: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -231,6 +245,7 @@ impl LiveReader {
             let now = monotonic_ns();
             let is_fresh = now.saturating_sub(wanted.newest_ns) < FRESH_NS;
             let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
+            thread.root = self.roots.get(tid).unwrap_or_default();
             match thread.read(tid, wanted, &mut self.scratch) {
                 // Where nobody listens any more, the recording has ended.
                 Some(event) => drop(self.out.send(event)),
@@ -243,15 +258,16 @@ impl LiveReader {
 
 /// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
 fn add(wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
-    let Cut { pid, end, time_ns, .. } = cut;
-    let new = Wanted { pid, end, oldest_ns: time_ns, newest_ns: time_ns, is_told: true };
+    let Cut { pid, start, end, time_ns, .. } = cut;
+    let new = Wanted { pid, start, end, oldest_ns: time_ns, newest_ns: time_ns, is_told: true };
     wanted
         .entry(cut.tid)
         .and_modify(|known| {
             let is_fresh = cut.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
             *known = if is_fresh && known.pid == cut.pid {
                 let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
-                Wanted { end: known.end.min(end), oldest_ns, newest_ns, ..new }
+                let (start, end) = (known.start.min(start), known.end.min(end));
+                Wanted { start, end, oldest_ns, newest_ns, ..new }
             } else {
                 new
             };
@@ -260,14 +276,22 @@ fn add(wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
 }
 
 impl Thread {
-    /// Whether the memory is known in which its stack is, and the copy ends inside of it.
+    /// Whether the memory is known in which its stack is, and the copy ends before the stack does.
     fn find_stack(&mut self, wanted: Wanted) -> bool {
         // A copy that reaches the end of the memory may begin far before it.
         let inside = wanted.end.saturating_sub(1);
         if !self.stack.contains(&inside) {
             self.stack = proc::writable_memory_at(wanted.pid, inside).unwrap_or_default();
         }
-        wanted.end < self.stack.end
+        wanted.end < self.outer_end(wanted)
+    }
+
+    /// Where the stack ends, as far as it is known: at its root, where that is on the stack that was copied, or else with the
+    /// memory that it is in, in which far more may lie behind it.
+    fn outer_end(&self, wanted: Wanted) -> u64 {
+        const PAGE: u64 = LiveStack::PAGE as u64;
+        let is_on_stack = wanted.start <= self.root && self.root < self.stack.end;
+        if is_on_stack { (self.root + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
 
     /// From where on the stack is to be read, so that earlier and later readings have something in common.
@@ -285,7 +309,8 @@ impl Thread {
         let page = LiveStack::PAGE as u64;
         let end = self.innermost_end(wanted);
         let start = end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
-        let len = usize::try_from(self.stack.end - start).unwrap_or(MOST_READ).min(MOST_READ);
+        let len = self.outer_end(wanted).saturating_sub(start);
+        let len = usize::try_from(len).unwrap_or(MOST_READ).min(MOST_READ);
         scratch.resize(len.max(scratch.len()), 0);
         let room = scratch.get_mut(..len)?;
         let read = read_memory(wanted.pid, start, room);
@@ -326,7 +351,20 @@ mod tests {
     use super::*;
 
     fn cut(time_ns: u64, end: u64) -> Cut {
-        Cut { pid: 1, tid: 2, time_ns, end }
+        Cut { pid: 1, tid: 2, time_ns, start: end - 0x1000, end }
+    }
+
+    /// A copy that is to be read behind.
+    fn wanted_up_to(end: u64) -> Wanted {
+        let pid = std::process::id();
+        Wanted {
+            pid,
+            start: end.saturating_sub(0x8000),
+            end,
+            oldest_ns: 1000,
+            newest_ns: 1000,
+            is_told: true,
+        }
     }
 
     #[test]
@@ -349,7 +387,7 @@ mod tests {
         let here = [7_u8; 64];
         let pid = std::process::id();
         let end = here.as_ptr() as u64 + 64;
-        let wanted = Wanted { pid, end, oldest_ns: 1000, newest_ns: 1000, is_told: true };
+        let wanted = Wanted { pid, start: end - 64, end, oldest_ns: 1000, newest_ns: 1000, is_told: true };
         let mut thread = Thread::default();
         assert!(thread.find_stack(wanted));
         let mut scratch = Vec::new();
@@ -368,11 +406,81 @@ mod tests {
     }
 
     #[test]
+    fn a_stack_is_read_up_to_its_root_where_that_is_known() {
+        let memory = vec![7_u8; 1 << 20];
+        let begin = memory.as_ptr() as u64;
+        let wanted = |start: u64| Wanted {
+            pid: std::process::id(),
+            start: begin + start,
+            end: begin + start + 0x1_0000,
+            oldest_ns: 1000,
+            newest_ns: 1000,
+            is_told: true,
+        };
+        let check = |root: Option<u64>, start: u64, expected: Option<u64>| {
+            let mut thread = Thread { root: root.map_or(0, |root| begin + root), ..Thread::default() };
+            let wanted = wanted(start);
+            let end = thread.find_stack(wanted).then(|| thread.outer_end(wanted));
+            let expected = expected.map(|end| (begin + end).next_multiple_of(LiveStack::PAGE as u64));
+            let expected = expected.map(|end| if root.is_some() { end } else { thread.stack.end });
+            assert_eq!(end, expected, "a root at {root:x?}, a copy from {start:x} on");
+            let Some(end) = end else { return };
+            let event = thread.read(5, wanted, &mut Vec::new()).unwrap();
+            let EventKind::LiveStack(live) = event.kind else { panic!() };
+            let read = live.start.0 + (live.pages.len() * LiveStack::PAGE) as u64;
+            assert!(read == end || live.pages.len() * LiveStack::PAGE == MOST_READ, "{read:x} of {end:x}");
+        };
+        check(None, 0x1_0000, Some(1 << 20));
+        check(Some(0x3_0000), 0x1_0000, Some(0x3_0008));
+        check(Some(0x2_fff8), 0x1_0000, Some(0x3_0000));
+        check(Some(0x1_8000), 0x1_0000, None);
+    }
+
+    #[test]
+    fn a_root_that_is_on_no_stack_that_was_copied_says_nothing() {
+        let stack = 0x10_0000..0x80_0000;
+        let outer_end = |root: u64| {
+            let thread = Thread { root, stack: stack.clone(), ..Thread::default() };
+            thread.outer_end(Wanted { start: 0x20_0000, ..wanted_up_to(0x21_0000) })
+        };
+        assert_eq!([0, 0x1f_fff8, 0x80_0000].map(outer_end), [stack.end; 3]);
+        assert_eq!([0x20_0000, 0x7f_fff8].map(outer_end), [0x20_1000, 0x80_0000]);
+    }
+
+    #[test]
+    fn a_copy_that_holds_the_root_does_not_end_what_a_deeper_one_has_begun() {
+        let memory = vec![7_u8; 1 << 20];
+        let begin = memory.as_ptr() as u64;
+        let (mut reader, tell, _counts, _events) = reader();
+        reader.roots.set(2, Some((begin + 0x4_0000) & !7));
+        let mut is_read_after = |start: u64| {
+            let now = monotonic_ns();
+            let (start, end) = (begin + start, begin + start + 0x1_0000);
+            tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
+            assert!(reader.hear());
+            reader.note_wanted(now);
+            let wanted = reader.wanted.remove(&2).map(|wanted| wanted.end - begin);
+            (wanted, reader.threads[&2].warm_until > now)
+        };
+        assert_eq!(is_read_after(0x3_8000), (None, false));
+        assert_eq!(is_read_after(0x1_0000), (Some(0x2_0000), true));
+        let (wanted, is_warm) = is_read_after(0x3_8000);
+        assert!(is_warm && wanted.is_none_or(|end| end == 0x2_0000), "{wanted:x?}");
+    }
+
+    #[test]
     fn what_is_read_reaches_as_far_in_as_a_little_earlier() {
         let mut thread = Thread { stack: 0..1 << 40, ..Thread::default() };
         let mut innermost = |ms: u64, end: u64| {
             let (oldest_ns, newest_ns) = (ms * 1_000_000, ms * 1_000_000);
-            thread.innermost_end(Wanted { pid: 1, end, oldest_ns, newest_ns, is_told: true })
+            thread.innermost_end(Wanted {
+                pid: 1,
+                start: end - 0x8000,
+                end,
+                oldest_ns,
+                newest_ns,
+                is_told: true,
+            })
         };
         assert_eq!(innermost(100, 0x50_0000), 0x50_0000);
         assert_eq!(innermost(103, 0x50_8000), 0x50_0000);
@@ -386,7 +494,7 @@ mod tests {
         let (tell, cuts) = std::sync::mpsc::sync_channel(8);
         let (counts, heard) = std::sync::mpsc::channel();
         let (out, events) = std::sync::mpsc::channel();
-        (LiveReader::new(cuts, heard, out, Arc::default()), tell, counts, events)
+        (LiveReader::new(cuts, heard, out, Arc::default(), Arc::default()), tell, counts, events)
     }
 
     #[test]
@@ -395,7 +503,8 @@ mod tests {
         let (mut reader, tell, _counts, events) = reader();
         let now = monotonic_ns();
         let end = here.as_ptr() as u64 + 64;
-        tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, end }).unwrap();
+        let start = end - 64;
+        tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
         assert!(reader.hear());
         for (ms, readings) in [(0, 1), (1, 0), (4, 1), (8, 1), (99, 1), (103, 0)] {
             let now = now + ms * 1_000_000;
@@ -432,7 +541,8 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted = Wanted { pid: u32::MAX >> 1, end: 0x5000, oldest_ns: 0, newest_ns: 0, is_told: true };
+        let wanted =
+            Wanted { pid: u32::MAX >> 1, start: 0, end: 0x5000, oldest_ns: 0, newest_ns: 0, is_told: true };
         assert!(!Thread::default().find_stack(wanted));
     }
 }

@@ -35,6 +35,7 @@ mod outcome;
 mod pool;
 mod reader;
 mod recording;
+mod roots;
 mod skim;
 mod totals;
 

@@ -28,6 +28,7 @@ use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pool::{BUFFERS, Pool};
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
+use super::roots::Roots;
 use super::skim::SampleLayout;
 use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
@@ -202,7 +203,8 @@ impl Perf {
             successors: successors.into_iter().collect(),
         };
         let (out, chunks) = sync_channel(BUFFERS);
-        let (cuts, live) = self.live_stacks()?.unzip();
+        let roots = Arc::new(Roots::default());
+        let (cuts, live) = self.live_stacks(&roots)?.unzip();
         let pairs = self.opened.sidebands;
         let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
         let events = Arc::new(self.opened.events);
@@ -221,6 +223,7 @@ impl Perf {
             lineage,
             batching,
             cuts,
+            roots: Arc::clone(&roots),
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -251,6 +254,7 @@ impl Perf {
             deepening: Deepening::default(),
             began_ns: time.0,
             live,
+            roots,
             taken: VecDeque::new(),
             held: None,
             announced: Timestamp(0),
@@ -279,7 +283,7 @@ impl Perf {
     }
 
     /// Starts the thread that reads what copies of stacks do not hold, where that is wanted.
-    fn live_stacks(&self) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
+    fn live_stacks(&self, roots: &Arc<Roots>) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
         if self.options.call_graph != CallGraph::Auto {
             return Ok(None);
         }
@@ -287,7 +291,7 @@ impl Perf {
         let (copies, copies_heard) = channel();
         let (out, read) = channel();
         let attention = Arc::new(Attention::default());
-        let live = LiveReader::new(cuts, copies_heard, out, Arc::clone(&attention));
+        let live = LiveReader::new(cuts, copies_heard, out, Arc::clone(&attention), Arc::clone(roots));
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
         let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
         Ok(Some((CutTeller { out: tell, attention }, LiveStacks { read, copies, reader })))

@@ -17,6 +17,7 @@ use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
 use super::pool::{Filling, Need, Pool};
+use super::roots::Roots;
 use super::skim::{SampleLayout, Skimmed, skim, time};
 use super::totals::ThreadTotals;
 use crate::linux::proc;
@@ -94,6 +95,8 @@ pub(crate) struct Reader {
     pub(crate) batching: Option<Batching>,
     /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
     pub(crate) cuts: Option<CutTeller>,
+    /// Where stacks have their roots, as far as that is known.
+    pub(crate) roots: Arc<Roots>,
 }
 
 /// A ring, and the events that its records wake, by their places in [`Events`].
@@ -238,6 +241,7 @@ impl Reader {
             totals: &mut self.totals,
             lineage: self.lineage.as_mut(),
             cuts: self.cuts.as_ref(),
+            roots: &self.roots,
         };
         drain.round(&mut self.rings, monotonic_ns())
     }
@@ -331,6 +335,7 @@ struct Drain<'a> {
     totals: &'a mut ThreadTotals,
     lineage: Option<&'a mut Lineage>,
     cuts: Option<&'a CutTeller>,
+    roots: &'a Roots,
 }
 
 impl Drain<'_> {
@@ -382,7 +387,7 @@ impl Drain<'_> {
             };
             let room = filling.room();
             let Skimmed { len, is_full } =
-                skim(|position, out| ring.copy(position, out), at, header, self.layout, room);
+                skim(|position, out| ring.copy(position, out), at, header, (self.layout, self.roots), room);
             let copied = room.get(..len).unwrap_or_default();
             if header.kind == record::READ {
                 self.totals.add_ended(copied);
@@ -520,7 +525,8 @@ mod tests {
         progress: &'a mut Progress,
         totals: &'a mut ThreadTotals,
     ) -> Drain<'a> {
-        Drain { layout, pool, out, progress, totals, lineage: None, cuts: None }
+        static NO_ROOTS: std::sync::LazyLock<Roots> = std::sync::LazyLock::new(Roots::default);
+        Drain { layout, pool, out, progress, totals, lineage: None, cuts: None, roots: &NO_ROOTS }
     }
 
     #[test]

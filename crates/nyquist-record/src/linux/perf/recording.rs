@@ -19,6 +19,7 @@ use super::described::Described;
 use super::events::Events;
 use super::pool::Filling;
 use super::reader::{End, EndReason, Filled};
+use super::roots::Roots;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
 use crate::linux::sys::clock::monotonic_ns;
@@ -46,6 +47,8 @@ pub struct Recording {
     pub(crate) deepening: Deepening,
     /// The outer parts of stacks that are read from living processes, where they are.
     pub(crate) live: Option<LiveStacks>,
+    /// Where stacks have their roots, which the converter finds out.
+    pub(crate) roots: Arc<Roots>,
     /// A chunk that others have to be handed out before.
     pub(crate) held: Option<Chunk>,
     /// How far the past has been said to be complete.
@@ -169,8 +172,11 @@ impl Recording {
     }
 
     /// Takes heed of what came of the copies of stacks: where many ended too early and it was not said how much is to be
-    /// copied, more is copied from now on.
+    /// copied, more is copied from now on; and of stacks whose roots are known nothing behind these.
     pub fn heed(&mut self, counts: &CopyCounts) {
+        for (tid, root) in &counts.roots {
+            self.roots.set(tid.0, root.map(|root| root.0));
+        }
         let names_any = !counts.whole.is_empty() || !counts.cut.is_empty();
         if let Some(live) = self.live.as_ref().filter(|_| names_any) {
             // One that has ended reads nothing more anyway.

@@ -1,10 +1,23 @@
 //! Copying one record out of a ring: of a stack copy only the bytes that are there.
 //!
 //! The kernel reserves the room that was asked for and fills as much of it as the stack has. What is copied out
-//! is a record of the same layout with less room, so whoever parses it need not know.
+//! is a record of the same layout with less room, so whoever parses it need not know. Often other memory follows behind a
+//! stack, and the kernel copies on: where it is known where a thread's stack has its root, what lies behind is left out, too.
 
-use nyquist_perf::abi::record;
+use nyquist_perf::abi::{record, x86};
 use nyquist_perf::{Header, ReadFormat, RecordFormat, SampleType};
+
+use super::roots::Roots;
+
+/// Where a sample says which thread it is of (`PERF_SAMPLE_TID`), after the event's number, the instruction pointer, and the
+/// process.
+pub(super) const THREAD_AT: usize = Header::LEN + 20;
+
+/// The registers are those of a 64-bit program (`PERF_SAMPLE_REGS_ABI_64`).
+const BITS_64: u64 = 2;
+
+/// So much is copied beyond the outermost word that walks to a root have looked at so far, in bytes.
+const BEHIND_ROOT: u64 = 512;
 
 /// Where a sample's fields are, as far as they are at fixed places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,20 +104,23 @@ pub(crate) struct Skimmed {
 }
 
 /// Copies the record at `position` to the start of `out`, which has room for it. `read` copies bytes from a position of
-/// the ring on.
+/// the ring on; `roots` says where stacks end, as far as that is known.
 pub(crate) fn skim(
     read: impl Fn(u64, &mut [u8]),
     position: u64,
     header: Header,
-    layout: &SampleLayout,
+    (layout, roots): (&SampleLayout, &Roots),
     out: &mut [u8],
 ) -> Skimmed {
     let whole = usize::from(header.size).min(out.len());
     let cut = if header.kind == record::SAMPLE { stack(&read, position, whole, layout) } else { None };
-    let Some(Stack { size_at, len, room }) = cut else {
+    let Some(stack) = cut else {
         read(position, &mut out[..whole]);
         return Skimmed { len: whole, is_full: false };
     };
+    let up_to_root = up_to_root(&read, position, &stack, layout, roots);
+    let Stack { size_at, len, room } = stack;
+    let len = up_to_root.map_or(len, |up_to_root| len.min(up_to_root));
     // The room is what the stack fills, and one word more where it did not fill all that there was: so that it
     // can still be told whether the copy ends because the stack does.
     let kept = room.min((len / 8 + 1) * 8);
@@ -158,6 +174,41 @@ pub(super) fn stack(
     (len <= room).then_some(Stack { size_at, len, room })
 }
 
+/// The stack pointer from which on a stack was copied; `None` where it is not that of a 64-bit program.
+pub(super) fn stack_pointer(
+    read: &impl Fn(u64, &mut [u8]),
+    position: u64,
+    stack: &Stack,
+    layout: &SampleLayout,
+) -> Option<u64> {
+    let word = |at: usize| {
+        let mut bytes = [0; 8];
+        read(position + at as u64, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    };
+    // All registers up to this one are there, and before them is what kind they are.
+    let pointer_at = 8 * x86::SP as usize;
+    let registers_at =
+        stack.size_at.checked_sub(layout.register_bytes).filter(|at| *at >= Header::LEN + 8)?;
+    let is_there = layout.register_bytes > pointer_at && word(registers_at - 8) == BITS_64;
+    is_there.then(|| word(registers_at + pointer_at))
+}
+
+/// How many bytes of a stack there are up to its root, where that is known.
+fn up_to_root(
+    read: &impl Fn(u64, &mut [u8]),
+    position: u64,
+    stack: &Stack,
+    layout: &SampleLayout,
+    roots: &Roots,
+) -> Option<usize> {
+    let mut tid = [0; 4];
+    read(position + THREAD_AT as u64, &mut tid);
+    let root = roots.get(u32::from_ne_bytes(tid))?;
+    let distance = root.checked_sub(stack_pointer(read, position, stack, layout)?)?;
+    usize::try_from(distance.checked_add(BEHIND_ROOT)?.checked_next_multiple_of(8)?).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use nyquist_perf::{Body, UserStackCopy, parse_record};
@@ -189,13 +240,18 @@ mod tests {
     }
 
     fn skimmed_and_full(bytes: &[u8], format: &RecordFormat) -> (Vec<u8>, bool) {
+        skimmed_up_to(bytes, format, &Roots::default())
+    }
+
+    fn skimmed_up_to(bytes: &[u8], format: &RecordFormat, roots: &Roots) -> (Vec<u8>, bool) {
         let read = |position: u64, out: &mut [u8]| {
             let at = position as usize - 4096;
             out.copy_from_slice(&bytes[at..at + out.len()]);
         };
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
-        let Skimmed { len, is_full } = skim(read, 4096, header, &SampleLayout::new(format), &mut out);
+        let Skimmed { len, is_full } =
+            skim(read, 4096, header, (&SampleLayout::new(format), roots), &mut out);
         out.truncate(len);
         (out, is_full)
     }
@@ -251,6 +307,44 @@ mod tests {
             assert_eq!(skimmed_and_full(&whole, &format), (whole, true));
             let shorter = sample(&format, 3, true, 4096, 4088);
             assert!(!skimmed_and_full(&shorter, &format).1);
+        }
+    }
+
+    #[test]
+    fn what_lies_behind_the_root_is_left_out() {
+        for format in formats() {
+            // The thread is number 0, and the stack pointer 7.
+            let roots = Roots::default();
+            let check = |root: Option<u64>, registers: bool, len: u64, expected: usize| {
+                roots.set(0, root);
+                let whole = sample(&format, 3, registers, 32768, len);
+                let (short, is_full) = skimmed_up_to(&whole, &format, &roots);
+                let (whole, short) = (stack_of(&whole, &format), stack_of(&short, &format));
+                assert_eq!(short.bytes, &whole.bytes[..expected], "a root at {root:?} of {len}");
+                assert_eq!((is_full, short.room > expected), (expected == 32768, expected < 32768));
+            };
+            let behind = BEHIND_ROOT as usize;
+            check(None, true, 32768, 32768);
+            check(Some(8000), true, 32768, 8000 + behind);
+            check(Some(8000), true, 4000, 4000);
+            check(Some(32000), true, 32768, 32000 + behind);
+            check(Some(40000), true, 32768, 32768);
+            check(Some(8000), false, 32768, 32768);
+            roots.set(1, Some(8000));
+            check(None, true, 32768, 32768);
+        }
+    }
+
+    #[test]
+    fn a_root_below_the_stack_pointer_is_another_stacks() {
+        let [format, _] = formats();
+        let mut whole = sample(&format, 0, true, 32768, 32768);
+        let registers_at = whole.len() - 32768 - 16 - 20 * 8;
+        whole[registers_at + 7 * 8..][..8].copy_from_slice(&0x9000_u64.to_ne_bytes());
+        let roots = Roots::default();
+        for (root, is_full) in [(0x8ff8, true), (0x9000, false)] {
+            roots.set(0, Some(root));
+            assert_eq!(skimmed_up_to(&whole, &format, &roots).1, is_full, "{root:#x}");
         }
     }
 

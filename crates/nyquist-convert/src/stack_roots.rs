@@ -1,0 +1,137 @@
+//! Where the stacks of threads have their roots, as walks have found them: for who copies stacks, or reads what copies do not
+//! hold, and would else have to take all memory that may belong to a stack.
+
+use nyquist_object::Avma;
+use rustc_hash::FxHashMap;
+
+use crate::event::Tid;
+
+/// The most threads that are remembered.
+const MOST_THREADS: usize = 4096;
+/// So many walks in a row must have come to the same root until it is told of.
+const WALKS: u32 = 8;
+/// Outermost words that are so near to each other, in bytes, are those of one root: before a program begins, others run there.
+const NEAR: u64 = 4096;
+/// A thread whose root was found elsewhere more often than this has stacks in turn, of coroutines or goroutines, and where the
+/// next one ends nobody can tell.
+const MOST_MOVES: u32 = 3;
+/// After so many walks to the same root, one move is forgotten.
+const MANY_WALKS: u32 = 1024;
+
+/// What is new of a thread's root: the outermost word that walks to there look at, or that it is not where it was said to be.
+pub(crate) type News = Option<Avma>;
+
+/// The roots of stacks, by thread.
+#[derive(Debug, Default)]
+pub(crate) struct StackRoots {
+    threads: FxHashMap<Tid, Root>,
+}
+
+#[derive(Debug)]
+struct Root {
+    outermost: Avma,
+    /// The walks that have come to it.
+    walks: u32,
+    /// How often it was elsewhere.
+    moves: u32,
+    is_told: bool,
+}
+
+impl StackRoots {
+    /// A walk has come to the root, and has looked at nothing further out than the word at `outermost`. Gives back what is to
+    /// be told of that.
+    pub(crate) fn note(&mut self, tid: Tid, outermost: Avma) -> Option<News> {
+        if self.threads.len() >= MOST_THREADS && !self.threads.contains_key(&tid) {
+            return None;
+        }
+        let new = Root { outermost, walks: 0, moves: 0, is_told: false };
+        let root = self.threads.entry(tid).or_insert(new);
+        if root.outermost.0.abs_diff(outermost.0) > NEAR {
+            root.outermost = outermost;
+            return root.moved();
+        }
+        root.walks = root.walks.wrapping_add(1);
+        if root.walks.is_multiple_of(MANY_WALKS) {
+            root.moves = root.moves.saturating_sub(1);
+        }
+        if outermost > root.outermost {
+            root.outermost = outermost;
+            root.is_told = false;
+        }
+        let is_news = !root.is_told && root.walks >= WALKS && root.moves <= MOST_MOVES;
+        root.is_told |= is_news;
+        is_news.then_some(Some(root.outermost))
+    }
+
+    /// The outermost word that walks to the root look at, where that was told.
+    pub(crate) fn told(&self, tid: Tid) -> Option<Avma> {
+        self.threads.get(&tid).filter(|root| root.is_told).map(|root| root.outermost)
+    }
+
+    /// The root of a stack is not where it was said to be, if anything was said.
+    pub(crate) fn doubt(&mut self, tid: Tid) -> Option<News> {
+        self.threads.get_mut(&tid).filter(|root| root.is_told).and_then(Root::moved)
+    }
+
+    /// A thread has ended.
+    pub(crate) fn forget(&mut self, tid: Tid) -> Option<News> {
+        self.threads.remove(&tid).filter(|root| root.is_told).map(|_| None)
+    }
+}
+
+impl Root {
+    fn moved(&mut self) -> Option<News> {
+        self.walks = 0;
+        self.moves = self.moves.saturating_add(1);
+        std::mem::take(&mut self.is_told).then_some(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOT: u64 = 0x7fff_0000_0000;
+
+    /// Notes a root so often, and gives back what was told.
+    fn note(roots: &mut StackRoots, times: u32, outermost: u64) -> Vec<Option<u64>> {
+        let news = (0..times).filter_map(|_| roots.note(Tid(1), Avma(outermost)));
+        news.map(|news| news.map(|root| root.0)).collect()
+    }
+
+    #[test]
+    fn a_root_is_told_of_when_enough_walks_have_come_to_it() {
+        let mut roots = StackRoots::default();
+        assert_eq!(note(&mut roots, WALKS - 1, ROOT), []);
+        assert_eq!(roots.told(Tid(1)), None);
+        assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
+        assert_eq!(note(&mut roots, 100, ROOT - 64), [], "this is nearer");
+        assert_eq!(note(&mut roots, 100, ROOT + 8), [Some(ROOT + 8)]);
+        assert_eq!([1, 2].map(|tid| roots.told(Tid(tid))), [Some(Avma(ROOT + 8)), None]);
+        assert_eq!(roots.forget(Tid(1)), Some(None));
+        assert_eq!(roots.forget(Tid(1)), None);
+    }
+
+    #[test]
+    fn a_root_that_moves_too_often_is_not_told_of_any_more() {
+        let mut roots = StackRoots::default();
+        assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
+        assert_eq!(roots.doubt(Tid(1)), Some(None));
+        assert_eq!(roots.doubt(Tid(1)), None);
+        assert_eq!(roots.told(Tid(1)), None);
+        assert_eq!(note(&mut roots, 100, ROOT), [Some(ROOT)]);
+        assert_eq!(note(&mut roots, 100, ROOT - 2 * NEAR), [None, Some(ROOT - 2 * NEAR)]);
+        assert_eq!(note(&mut roots, 100, ROOT), [None, Some(ROOT)]);
+        assert_eq!(note(&mut roots, 100, ROOT - 2 * NEAR), [None], "this was once too often");
+        assert_eq!(roots.told(Tid(1)), None);
+        assert_eq!(note(&mut roots, MANY_WALKS, ROOT - 2 * NEAR), [Some(ROOT - 2 * NEAR)]);
+    }
+
+    #[test]
+    fn so_many_threads_are_remembered_and_not_more() {
+        let mut roots = StackRoots::default();
+        let told = (0..2 * MOST_THREADS as u32)
+            .filter(|tid| (0..WALKS).any(|_| roots.note(Tid(*tid), Avma(ROOT)).is_some()));
+        assert_eq!(told.count(), MOST_THREADS);
+    }
+}
