@@ -22,10 +22,12 @@ MAX_STACK = 4 << 20
 
 # gdb goes on past these: the dynamic loader's entry, into the arguments of the program; and the functions that Go's own unwinder ends at.
 OUTERMOST = """_start _dl_start_user runtime.goexit runtime.mstart runtime.rt0_go runtime.sigtramp""".split()
-# And those that have gone to another stack, which the last instruction before says, where they have made a call.
+# And those that have gone to another stack, which the last instruction before says, where they have made a call; but this one they make
+# before they go.
+SWITCHES = "runtime.systemstack runtime.mcall runtime.morestack runtime.asmcgocall".split()
+BEFORE_SWITCH = "gosave_systemstack_switch"
 # Where the link register is no return address, or the stack pointer is on another stack, and gdb does not know it.
 BETWEEN = "gogo runtime.gogo runtime.morestack runtime.nanotime1 runtime.walltime".split()
-SWITCHES = "runtime.systemstack runtime.mcall runtime.morestack runtime.asmcgocall".split()
 
 
 def executable_maps(pid):
@@ -69,13 +71,22 @@ def name_of(frame):
     return (frame.name() or "").removesuffix(".abi0")
 
 
+def has_switched(frame):
+    """Whether a function has gone to another stack and made a call there."""
+    return (
+        name_of(frame) in SWITCHES
+        and frame.newer() is not None
+        and name_of(frame.newer()) != BEFORE_SWITCH
+    )
+
+
 def backtrace():
     frames, frame = [], gdb.newest_frame()
     while frame is not None and frame.is_valid():
         # Neither inlined functions nor those that left by a tail call are on the stack.
         if frame.type() not in (gdb.INLINE_FRAME, gdb.TAILCALL_FRAME):
             frames.append(frame.pc())
-            if name_of(frame) in OUTERMOST or (name_of(frame) in SWITCHES and frame.level() > 0):
+            if name_of(frame) in OUTERMOST or has_switched(frame):
                 break
         frame = frame.older()
     return frames

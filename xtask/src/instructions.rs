@@ -1,13 +1,13 @@
 //! The step `instructions`: what unwinding and symbolication cost in instructions, which no busy machine changes, held to a bar.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::oracle::fetched;
 use crate::steps::{cargo, succeeds};
 use crate::tally::Tally;
+use crate::workspace::Workspace;
 
 /// Something that a program does over and over.
 struct Work {
@@ -36,22 +36,18 @@ pub(crate) fn run(tally: &mut Tally) -> Result<bool> {
         tally.skip("instructions", "the bars are those of 64-bit x86");
         return Ok(true);
     }
-    let root = crate::root();
-    build(&["--package", "nyquist-symbols", "--example", "count"], &root)?;
-    let mut clean = hold(&root.join("target/debug/examples/count"), SYMBOLICATION)?;
-    if let Some(workspace) = fetched("benches/unwind", "instructions", tally) {
-        build(&["--bin", "count"], &workspace)?;
-        clean &= hold(&workspace.join("target/debug/count"), UNWINDING)?;
+    let mut clean = hold(&build_example()?, SYMBOLICATION)?;
+    if let Some(workspace) = Workspace::fetched("benches/unwind", "instructions", tally) {
+        clean &= hold(&workspace.build("count")?, UNWINDING)?;
     }
     Ok(clean)
 }
 
-/// Builds a program of a workspace.
-fn build(what: &[&str], workspace: &Path) -> Result<()> {
-    let mut build = cargo(&["build", "--quiet"]);
-    build.args(what).arg("--manifest-path").arg(workspace.join("Cargo.toml")).env_remove("CARGO_TARGET_DIR");
+/// Builds the program that symbolicates.
+fn build_example() -> Result<PathBuf> {
+    let build = cargo(&["build", "--quiet", "--package", "nyquist-symbols", "--example", "count"]);
     ensure!(succeeds(build)?, "the program to count does not build");
-    Ok(())
+    Ok(crate::target().join("debug/examples/count"))
 }
 
 /// Whether all that a program does is within its bar.

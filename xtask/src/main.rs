@@ -7,11 +7,13 @@ mod instructions;
 mod live;
 mod oracle;
 mod packages;
+mod packaging;
 mod steps;
 mod sys;
 mod tally;
 mod test;
 mod workloads;
+mod workspace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

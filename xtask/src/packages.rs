@@ -37,15 +37,33 @@ const NEEDS: &[Need] = &[
     need("mkfifo", "coreutils", "makes named pipes"),
 ];
 
+/// What some of the oracles need; without it they are skipped.
+const ORACLES: &[Need] = &[
+    need("clang", "clang", "builds programs for other systems, and with other debug info than gcc's"),
+    need("dwz", "dwz", "shares debug info between programs"),
+    need("lld-link", "lld", "links programs of other systems"),
+    need("llvm-symbolizer", "llvm", "the oracle of functions and lines"),
+];
+
+/// Installs what the oracles lack, as root on Debian. Whoever lacks something after that is skipped, with the reason.
+pub(crate) fn install_oracles() {
+    let packages = packages_of(&missing(ORACLES));
+    if !packages.is_empty()
+        && sys::is_root()
+        && is_there("apt-get")
+        && let Err(error) = install(&packages)
+    {
+        println!("{error:#}");
+    }
+}
+
 /// Installs what is missing, as root on Debian; otherwise says what is missing and how to get it, and fails.
 pub(crate) fn ensure() -> Result<()> {
-    let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(need.what)).collect();
+    let missing = missing(NEEDS);
     if missing.is_empty() {
         return Ok(());
     }
-    let mut packages: Vec<&str> = missing.iter().map(|need| need.package).collect();
-    packages.sort_unstable();
-    packages.dedup();
+    let packages = packages_of(&missing);
     if sys::is_root() && is_there("apt-get") {
         return install(&packages);
     }
@@ -53,6 +71,17 @@ pub(crate) fn ensure() -> Result<()> {
         eprintln!("missing: {} ({}), in the Debian package {}", need.what, need.purpose, need.package);
     }
     bail!("programs are missing; get them with `sudo apt-get install {}`", packages.join(" "))
+}
+
+fn missing(needs: &'static [Need]) -> Vec<&'static Need> {
+    needs.iter().filter(|need| !is_there(need.what)).collect()
+}
+
+fn packages_of(needs: &[&Need]) -> Vec<&'static str> {
+    let mut packages: Vec<&str> = needs.iter().map(|need| need.package).collect();
+    packages.sort_unstable();
+    packages.dedup();
+    packages
 }
 
 fn is_there(what: &str) -> bool {

@@ -62,6 +62,12 @@ pub(crate) fn succeeds_seen(mut command: Command, mut see: impl FnMut(&str)) -> 
     Ok(child.wait()?.success())
 }
 
+/// As `succeeds`, without a word; a program that is not there does not succeed.
+pub(crate) fn succeeds_quietly(command: &mut Command) -> bool {
+    let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
 fn in_words(command: &Command) -> String {
     let program = std::path::Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());

@@ -1,13 +1,13 @@
 //! `cargo xtask test`: every check, in order, with all skips and the counts at the end.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, instructions, live, oracle, packages, workloads};
+use crate::{docs, instructions, live, oracle, packages, packaging, workloads};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -72,7 +72,7 @@ const STEPS: &[(&str, bool, Check)] = &[
     }),
     ("unit", true, |tally, _| unit_tests(tally)),
     ("docs", false, |_, _| documentation()),
-    ("package", false, |_, ci| packaging(ci)),
+    ("package", false, |_, ci| packaging::run(ci)),
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
 ];
@@ -95,43 +95,6 @@ fn documentation() -> Result<bool> {
     let mut command = cargo(&["doc", "--workspace", "--no-deps", "--quiet"]);
     command.env("RUSTDOCFLAGS", "-D warnings");
     succeeds(command)
-}
-
-/// Packs every crate and builds it from its package.
-fn packaging(ci: bool) -> Result<bool> {
-    let folder = crate::target().join("packaging");
-    forget_packages(&folder);
-    let mut command = cargo(&["package", "--workspace", "--exclude", "xtask", "--quiet", "--target-dir"]);
-    command.arg(folder);
-    if !ci {
-        command.arg("--allow-dirty");
-    }
-    succeeds(command)
-}
-
-/// Cargo takes a package for what it was when it was last unpacked or built in the same folder with the same version, so
-/// that an earlier state would be checked.
-fn forget_packages(folder: &Path) {
-    // What cannot be removed here and below is reported by cargo, which would build it.
-    let _ = std::fs::remove_dir_all(folder);
-    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
-    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
-    let Some(home) = home else { return };
-    for kind in ["src", "cache"] {
-        // The registries of packages that are only checked have no host in their names.
-        for registry in entries(&home.join("registry").join(kind), "-") {
-            for package in entries(&registry, "nyquist") {
-                let _ = std::fs::remove_dir_all(&package).or_else(|_| std::fs::remove_file(&package));
-            }
-        }
-    }
-}
-
-/// The entries of a folder whose names begin so; none where there is no folder.
-fn entries(folder: &Path, prefix: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    let wanted = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(prefix));
-    wanted.map(|entry| entry.path()).collect()
 }
 
 fn run_live(options: &Options, tally: &mut Tally) -> Result<bool> {

@@ -28,7 +28,8 @@ pub fn all() -> (Vec<Fixture>, Vec<&'static str>) {
     (fixtures, missing)
 }
 
-fn has(tool: &str) -> bool {
+/// Whether a program is installed.
+pub fn has(tool: &str) -> bool {
     Command::new(tool).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 

@@ -25,6 +25,22 @@ pub fn addr2line(program: &Path, addresses: &[u64]) -> Result<Vec<Chain>, String
     Ok(addresses.iter().map(chain).collect())
 }
 
+/// The version of `llvm-symbolizer` whose differences are known.
+const LLVM_VERSION: &str = "14";
+
+/// Whether `llvm-symbolizer` is there, in that version; where it is not, says so.
+pub fn has_llvm() -> bool {
+    let output = Command::new("llvm-symbolizer").arg("--version").output();
+    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let is_known = said.contains(&format!("LLVM version {LLVM_VERSION}."));
+    if !is_known {
+        println!(
+            "skipped: llvm-symbolizer {LLVM_VERSION} is not installed, and differences.txt is about no other"
+        );
+    }
+    is_known
+}
+
 /// `llvm-symbolizer`, as a program.
 pub fn llvm(program: &Path, addresses: &[u64]) -> Result<Vec<Chain>, String> {
     let mut command = Command::new("llvm-symbolizer");

@@ -97,7 +97,7 @@ impl Thread {
     pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64) -> u64 {
         let known = self.cpu_times.iter().chain(&self.later_cpu_times);
         let known = known.filter(|(known, _)| cpu.is_none() || *known == cpu);
-        let delta = total_ns.saturating_sub(known.map(|(_, ns)| ns).sum());
+        let delta = total_ns.saturating_sub(sum_of(known));
         add_time(&mut self.cpu_times, cpu, delta);
         delta
     }
@@ -106,15 +106,20 @@ impl Thread {
     /// last sample and then comes to light with the whole.
     pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64) -> u64 {
         let known = self.later_cpu_times.iter().filter(|(known, _)| *known == cpu);
-        let delta = since_ns.saturating_sub(known.map(|(_, ns)| ns).sum());
+        let delta = since_ns.saturating_sub(sum_of(known));
         add_time(&mut self.later_cpu_times, cpu, delta);
         delta
     }
 }
 
+/// Files can say that there was more time than there is.
+fn sum_of<'a>(times: impl Iterator<Item = &'a (Option<u32>, u64)>) -> u64 {
+    times.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
+}
+
 fn add_time(times: &mut Vec<(Option<u32>, u64)>, cpu: Option<u32>, delta_ns: u64) {
     match times.iter_mut().find(|(known, _)| *known == cpu) {
-        Some((_, ns)) => *ns += delta_ns,
+        Some((_, ns)) => *ns = ns.saturating_add(delta_ns),
         None => times.push((cpu, delta_ns)),
     }
 }

@@ -172,7 +172,6 @@ pub(crate) fn print(
     used: Option<Duration>,
     saved: Option<&Path>,
 ) {
-    let seconds = |nanoseconds: u64| nanoseconds as f64 / 1e9;
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
@@ -184,6 +183,29 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
+    print_way(printer, summary, duration);
+    print_losses(printer, statistics);
+    print_stacks(printer, statistics, &reasons(&functions, scale));
+    print_not_sampled(printer, profile, cpu_time);
+    print_missing(printer, statistics, used, cpu_time);
+    let hottest = hottest(&functions, scale);
+    if !hottest.is_empty() {
+        printer.say(format_args!("Most time is in {hottest}"));
+    }
+    for hint in unnamed::hints(profile, &functions, scale) {
+        printer.say(hint);
+    }
+    if let Some(path) = saved {
+        printer.say(format_args!("Saved {}", path.display()));
+    }
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+/// Says how the recording went on.
+fn print_way(printer: Printer, summary: &Summary, duration: f64) {
     if let Some(holds) = &summary.holds {
         print_holds(printer, holds, duration);
     }
@@ -196,6 +218,10 @@ pub(crate) fn print(
     if summary.left_running {
         printer.say("Processes that were started in the recording run on, and are no longer recorded");
     }
+}
+
+/// Says what the kernel dropped or did not sample.
+fn print_losses(printer: Printer, statistics: &Statistics) {
     if statistics.lost > 0 {
         let lost = counted(statistics.lost, "record");
         printer.warn(format_args!("{lost} were dropped, samples among them: a lower rate (-r) loses fewer"));
@@ -204,6 +230,10 @@ pub(crate) fn print(
         let times = counted(statistics.throttled, "time");
         printer.warn(format_args!("the kernel paused sampling {times}"));
     }
+}
+
+/// Says how many stacks were completed, and how many have no root, for these reasons.
+fn print_stacks(printer: Printer, statistics: &Statistics, reasons: &str) {
     if statistics.completed > 0 {
         let stacks = counted(statistics.completed, "stack");
         printer.say(format_args!(
@@ -215,8 +245,12 @@ pub(crate) fn print(
         let verb =
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         let stacks = counted(statistics.truncated, "stack");
-        printer.say(format_args!("{stacks} {verb}{}", reasons(&functions, scale)));
+        printer.say(format_args!("{stacks} {verb}{reasons}"));
     }
+}
+
+/// Says how much of the CPU time there is no sample of.
+fn print_not_sampled(printer: Printer, profile: &Profile, cpu_time: u64) {
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than a hundredth is the last interval of some threads.
     if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
@@ -225,6 +259,10 @@ pub(crate) fn print(
             seconds(not_sampled)
         ));
     }
+}
+
+/// Says how much CPU time of the command's is not in the profile, and why.
+fn print_missing(printer: Printer, statistics: &Statistics, used: Option<Duration>, cpu_time: u64) {
     if let Some(missing) = used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
         let why = if statistics.lost > 0 {
             "records were dropped"
@@ -234,16 +272,6 @@ pub(crate) fn print(
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
     } else if statistics.samples == 0 {
         printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
-    }
-    let hottest = hottest(&functions, scale);
-    if !hottest.is_empty() {
-        printer.say(format_args!("Most time is in {hottest}"));
-    }
-    for hint in unnamed::hints(profile, &functions, scale) {
-        printer.say(hint);
-    }
-    if let Some(path) = saved {
-        printer.say(format_args!("Saved {}", path.display()));
     }
 }
 

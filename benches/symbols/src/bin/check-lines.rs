@@ -4,7 +4,7 @@
 //! `check-lines [--verbose] [WORD]`: only the programs whose names contain the word. `check-lines /PATH`: a program
 //! that is there already.
 
-use bench_symbols::fixtures::{self, Fixture};
+use bench_symbols::fixtures;
 use bench_symbols::known::{self, Known, Report};
 use bench_symbols::{Chain, PlainFrame, oracle, own_chain};
 use nyquist_object::elf::Section;
@@ -14,51 +14,86 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 fn main() -> ExitCode {
-    let mut verbose = false;
+    let mut options = Options { verbose: false, with_llvm: oracle::has_llvm() };
     let mut word = String::new();
     for argument in std::env::args().skip(1) {
-        if argument == "--verbose" { verbose = true } else { word = argument }
+        if argument == "--verbose" { options.verbose = true } else { word = argument }
     }
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let list = std::fs::read_to_string(here.join("differences.txt")).unwrap_or_default();
     let known: Vec<Known<'_>> = list.lines().filter_map(known::parse).collect();
-    let (fixtures, missing) = fixtures::all();
-    missing.iter().for_each(|tool| println!("skipped: {tool} is not installed"));
     let mut failed = false;
-    let given = word.starts_with('/').then(|| (word.clone(), Ok(Path::new(&word).to_owned())));
-    let build = |fixture: &Fixture| fixture.build(&here.join("fixtures"), &here.join("target/fixtures"));
-    let built = fixtures.iter().filter(|fixture| fixture.name.contains(&word));
-    let built = built.map(|fixture| (fixture.name.clone(), build(fixture)));
-    for (name, program) in built.chain(given) {
-        match program.and_then(|program| check(&name, &program, verbose)) {
-            Ok(report) => failed |= !known::judge(&name, &report, &known),
+    let reports = if word.starts_with('/') {
+        vec![(word.clone(), check(&word, Path::new(&word), options))]
+    } else {
+        check_all(here, &word, options)
+    };
+    for (name, report) in &reports {
+        match report {
+            Ok(report) => failed |= !known::judge(name, report, &known),
             Err(error) => {
                 println!("{name}: {error}");
                 failed = true;
             }
         }
     }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if reports.is_empty() {
+        println!("there is no program to compare");
+    }
+    if failed || reports.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-fn check(name: &str, program: &Path, verbose: bool) -> Result<Report, String> {
+#[derive(Clone, Copy)]
+struct Options {
+    verbose: bool,
+    with_llvm: bool,
+}
+
+/// A program, and what came of comparing it.
+type Checked = (String, Result<Report, String>);
+
+/// Builds and compares the programs whose names contain the word, as many at a time as there are CPUs.
+fn check_all(here: &Path, word: &str, options: Options) -> Vec<Checked> {
+    let (mut fixtures, missing) = fixtures::all();
+    missing.iter().for_each(|tool| println!("skipped: {tool} is not installed"));
+    fixtures.retain(|fixture| fixture.name.contains(word));
+    let next = AtomicUsize::new(0);
+    let check_next = || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        let fixture = fixtures.get(number)?;
+        let program = fixture.build(&here.join("fixtures"), &here.join("target/fixtures"));
+        let report = program.and_then(|program| check(&fixture.name, &program, options));
+        Some((number, (fixture.name.clone(), report)))
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let mut checked: Vec<(usize, Checked)> = std::thread::scope(|scope| {
+        let run = || std::iter::from_fn(check_next).collect::<Vec<_>>();
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("a check panicked")).collect()
+    });
+    checked.sort_by_key(|(number, _)| *number);
+    checked.into_iter().map(|(_, checked)| checked).collect()
+}
+
+fn check(name: &str, program: &Path, options: Options) -> Result<Report, String> {
     let file = File::open(program).map_err(|error| error.to_string())?;
     let elf = Elf::open(FileSource::new(file)).map_err(|error| error.to_string())?;
     let addresses = code_addresses(&elf);
     let own = own_chains(program, &elf, &addresses)?;
     let mut report = Report { addresses: addresses.len(), ..Report::default() };
-    let oracles =
-        [("addr2line", oracle::addr2line(program, &addresses)), ("llvm", oracle::llvm(program, &addresses))];
+    let mut oracles = vec![("addr2line", oracle::addr2line(program, &addresses)?)];
+    if options.with_llvm {
+        oracles.push(("llvm", oracle::llvm(program, &addresses)?));
+    }
     for (oracle, theirs) in oracles {
-        let theirs = theirs?;
         for ((own, theirs), address) in own.iter().zip(&theirs).zip(&addresses) {
             let Some(kind) = difference(own, theirs) else { continue };
             let count = report.differences.entry((oracle, kind)).or_default();
             *count += 1;
-            if verbose && (*count == 1 || *count == 40) {
+            if options.verbose && (*count == 1 || *count == 40) {
                 println!("{name} {oracle} {kind} at {address:#x}:");
                 own.iter().for_each(|frame| println!("    own    {frame}"));
                 theirs.iter().for_each(|frame| println!("    {oracle:6} {frame}"));

@@ -3,7 +3,7 @@
 //!
 //! `check-pdb [--verbose]` builds the fixture; `check-pdb [--verbose] /PATH`: an image that is there already.
 
-use bench_symbols::{Chain, PlainFrame, known, oracle, own_chain, plain_path};
+use bench_symbols::{Chain, PlainFrame, fixtures, known, oracle, own_chain, plain_path};
 use nyquist_object::{FileSource, Pe, RelativeAddress};
 use nyquist_symbols::{Finder, ModuleRequest, ModuleSymbols, SearchPaths};
 use std::collections::BTreeSet;
@@ -24,11 +24,16 @@ fn main() -> ExitCode {
     let known: Vec<_> = list.lines().filter_map(known::parse).collect();
     let programs = match given {
         Some(path) => vec![("given".to_owned(), Ok(path))],
+        None if !fixtures::has("clang") || !fixtures::has("lld-link") => {
+            println!("skipped: clang or lld-link is not installed");
+            return ExitCode::SUCCESS;
+        }
         None => ["-O0", "-O1", "-O2", "-Os"].map(|level| (format!("pdb{level}"), build(here, level))).into(),
     };
+    let with_llvm = oracle::has_llvm();
     let mut failed = false;
     for (name, program) in programs {
-        match program.and_then(|program| check(&name, &program, verbose)) {
+        match program.and_then(|program| check(&name, &program, verbose, with_llvm)) {
             Ok(report) => failed |= !known::judge(&name, &report, &known),
             Err(error) => {
                 println!("{name}: {error}");
@@ -60,7 +65,7 @@ fn build(here: &Path, level: &str) -> Result<PathBuf, String> {
     Ok(folder.join("program.exe"))
 }
 
-fn check(name: &str, program: &Path, verbose: bool) -> Result<known::Report, String> {
+fn check(name: &str, program: &Path, verbose: bool, with_llvm: bool) -> Result<known::Report, String> {
     let text = |error: &dyn std::error::Error| error.to_string();
     let pe = Pe::open(FileSource::new(File::open(program).map_err(|error| text(&error))?));
     let pe = pe.map_err(|error| text(&error))?;
@@ -79,8 +84,10 @@ fn check(name: &str, program: &Path, verbose: bool) -> Result<known::Report, Str
     let own: Vec<Chain> = own.iter().map(own_chain).collect();
     let svmas: Vec<u64> = addresses.iter().map(|&address| u64::from(address) + pe.image_base().0).collect();
     let mut report = known::Report { addresses: addresses.len(), ..known::Report::default() };
-    let oracles =
-        [("pdb-addr2line", pdb_addr2line(&pdb, &addresses)?), ("llvm", oracle::llvm(program, &svmas)?)];
+    let mut oracles = vec![("pdb-addr2line", pdb_addr2line(&pdb, &addresses)?)];
+    if with_llvm {
+        oracles.push(("llvm", oracle::llvm(program, &svmas)?));
+    }
     let mut shown = BTreeSet::new();
     for (oracle, theirs) in oracles {
         for ((own, theirs), address) in own.iter().zip(&theirs).zip(&addresses) {

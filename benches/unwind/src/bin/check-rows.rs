@@ -113,6 +113,7 @@ fn check_file(path: &str) -> Result<usize> {
         "{path}: {fdes} FDEs, {rows} rows, {differences} differences, {unreadable} unreadable to gimli, damage {:?}, {kinds:?}",
         module.damage()
     );
+    ensure!(rows > 0, "no rows to compare");
     Ok(differences)
 }
 

@@ -432,6 +432,25 @@ fn what_was_lost_is_in_the_profile() {
     assert_eq!(finished.profile.meta().lost_samples, 7);
 }
 
+#[test]
+fn no_number_of_a_source_is_too_large() {
+    let mut converter = converter(true);
+    converter.push(at(1, EventKind::Lost { records: u64::MAX }));
+    converter.push(at(2, EventKind::Lost { records: u64::MAX }));
+    converter.push(Event { time: Timestamp(u64::MAX - 1), cpu: Some(0), kind: sample(1, 1, None, &[1]) });
+    for cpu in [Some(0), Some(1), None] {
+        let kind = EventKind::Total { pid: Pid(1), tid: Tid(1), cpu_time_ns: u64::MAX };
+        converter.push(Event { time: Timestamp(u64::MAX - 1), cpu, kind });
+    }
+    let finished = converter.finish();
+    assert_eq!((finished.statistics.lost, finished.profile.meta().lost_samples), (u64::MAX, u64::MAX));
+    // As the front end sees it: what lies at the end is left out.
+    let milliseconds = |ns: u64| ns as f64 / MS as f64;
+    let (end, last) =
+        (finished.profile.meta().profiling_end.unwrap(), &finished.profile.threads()[0].samples[0]);
+    assert!(milliseconds(last.time) < milliseconds(end));
+}
+
 fn leave(pid: u32, stack: &[u64]) -> EventKind {
     let EventKind::Sample(sample) = sample(pid, pid, None, stack) else { unreachable!() };
     EventKind::SwitchOut(sample)

@@ -32,7 +32,7 @@ use complete::Calls;
 use notes::Reason;
 use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
-use rows::name_process;
+use rows::{name_process, since};
 use rustc_hash::FxHashMap;
 pub(crate) use stacks::Truncation;
 use stacks::{PATHS, Path, Place, Waiting};
@@ -196,8 +196,9 @@ impl Stages {
             }
             EventKind::Lost { records } => {
                 self.tracker.lose_records();
-                self.statistics.lost += records;
-                self.builder.meta_mut().lost_samples += records;
+                self.statistics.lost = self.statistics.lost.saturating_add(records);
+                let meta = self.builder.meta_mut();
+                meta.lost_samples = meta.lost_samples.saturating_add(records);
             }
             EventKind::Throttled => self.statistics.throttled += 1,
             EventKind::Marker(marker) => {
@@ -319,7 +320,7 @@ impl Stages {
     }
 
     pub(super) fn profile_time(&self, time: Timestamp) -> u64 {
-        time.0.saturating_sub(self.options.start.0)
+        since(self.options.start, time)
     }
 
     pub(super) fn thread(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) -> &mut Thread {

@@ -74,8 +74,17 @@ impl Stages {
     }
 }
 
+/// The latest time in a profile, ten years, in ns. A file that claims more is damaged; and in milliseconds, as floats, the end of a profile
+/// would be no later than what is in it.
+const LATEST: u64 = 10 * 365 * 86_400 * 1_000_000_000;
+
+/// The time in a profile that begins at `zero`.
+pub(super) fn since(zero: Timestamp, time: Timestamp) -> u64 {
+    time.0.saturating_sub(zero.0).min(LATEST)
+}
+
 pub(super) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero: Timestamp) {
-    let since_zero = |time: Timestamp| time.0.saturating_sub(zero.0);
+    let since_zero = |time: Timestamp| since(zero, time);
     if let Some(index) = process.index {
         let row = builder.process_mut(index);
         if !process.reuses_row {

@@ -89,7 +89,7 @@ impl Stages {
         let thread = self.thread(now, id);
         thread.unsampled.add(used);
         thread.waited.add(waited);
-        thread.unshown_ns += used;
+        thread.unshown_ns = thread.unshown_ns.saturating_add(used);
         let ran = matches!(sample.state, SampleState::Running { .. });
         let on_cpu = if ran { thread.unsampled.take_nearest(interval) } else { 0 };
         // A thread that has hardly run waits for a CPU, whatever it seemed to do.

@@ -1,0 +1,57 @@
+//! The compiled unwind tables of the libraries at hand, row by row as gimli reads their call frame information.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+
+use crate::steps::succeeds;
+use crate::tally::Tally;
+use crate::workspace::Workspace;
+
+/// Libraries of other compilers and of assembly, by the names that gcc knows them by.
+const OF_GCC: &[&str] = &["libc.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1", "libstdc++.so.6"];
+
+/// The beginnings of the names of rustc's largest libraries, of rustc and of clang.
+const OF_RUSTC: &[&str] = &["librustc_driver", "libLLVM"];
+
+/// Compares every row. Skipped where the crates of the workspace cannot be fetched.
+pub(super) fn check(tally: &mut Tally) -> Result<bool> {
+    let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
+    let mut check = Command::new(workspace.build("check-rows")?);
+    check.args(libraries_of_gcc()?).args(libraries_of_rustc()?);
+    succeeds(check)
+}
+
+fn libraries_of_gcc() -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for name in OF_GCC {
+        let path = said(Command::new("gcc").arg(format!("-print-file-name={name}")))?;
+        // Of a file that it does not find it says the name again.
+        files.extend(Some(PathBuf::from(path)).filter(|path| path.is_absolute()));
+    }
+    ensure!(!files.is_empty(), "gcc finds none of {}", OF_GCC.join(", "));
+    Ok(files)
+}
+
+fn libraries_of_rustc() -> Result<Vec<PathBuf>> {
+    let libraries = Path::new(&said(Command::new("rustc").args(["--print", "sysroot"]))?).join("lib");
+    let entries = std::fs::read_dir(&libraries).with_context(|| format!("no {}", libraries.display()))?;
+    let files: Vec<PathBuf> = entries.flatten().filter(is_large_library).map(|entry| entry.path()).collect();
+    ensure!(!files.is_empty(), "{} holds none of {}", libraries.display(), OF_RUSTC.join(", "));
+    Ok(files)
+}
+
+/// A library itself, and not a linker script of a few words that stands for it.
+fn is_large_library(entry: &std::fs::DirEntry) -> bool {
+    let name = entry.file_name();
+    let is_named = OF_RUSTC.iter().any(|start| name.to_string_lossy().starts_with(start));
+    is_named && entry.metadata().is_ok_and(|metadata| metadata.len() > 1 << 20)
+}
+
+/// What a program prints, on one line.
+fn said(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("cannot start {command:?}"))?;
+    ensure!(output.status.success(), "{command:?} failed ({})", output.status);
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+}
