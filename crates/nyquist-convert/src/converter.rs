@@ -12,6 +12,7 @@ use crate::select::Selection;
 use crate::shape::Shape;
 use crate::stages::Stages;
 use crate::symbolicate::Teller;
+use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
 
 /// What the converter has to know of the recording.
@@ -41,6 +42,8 @@ pub struct Statistics {
     pub completed: u64,
     /// Samples whose stack was cut and could not be completed, by the reason.
     pub incomplete: IncompleteCounts,
+    /// Samples whose stack was walked when it was read, and again in its turn: by then other code was known to be mapped.
+    pub walked_again: u64,
     /// Events that came too late to be put in order.
     pub late: u64,
 }
@@ -118,6 +121,13 @@ impl Converter {
         if mapping.pid.is_some() {
             self.stages.modules.prepare(mapping);
         }
+    }
+
+    /// Reads copies of stacks again from these files where they were walked before their turn, and more is known since.
+    #[must_use]
+    pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
+        self.stages.copies_in = files;
+        self
     }
 
     /// A store of modules that shares with the converter's own what is opened.

@@ -34,6 +34,8 @@ const MANY_THREADS: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct LiveStacks {
     threads: FxHashMap<Tid, Thread>,
+    /// Whether anything was read at all.
+    has_any: bool,
 }
 
 #[derive(Debug, Default)]
@@ -55,6 +57,7 @@ impl LiveStacks {
     /// Takes note of what was read.
     pub(crate) fn add(&mut self, live: LiveStack) {
         let now = live.read_at.0;
+        self.has_any = true;
         if self.threads.len() >= MANY_THREADS {
             let is_new = |thread: &Thread| {
                 thread.read.back().is_some_and(|(last, _)| last.read_at.0.saturating_add(OLD) > now)
@@ -68,6 +71,11 @@ impl LiveStacks {
         if read.len() > KEPT {
             read.pop_front();
         }
+    }
+
+    /// Whether anything was read so far, of whatever thread.
+    pub(crate) fn has_any(&self) -> bool {
+        self.has_any
     }
 
     /// Whether nothing that is read of a thread is to be believed at a time.

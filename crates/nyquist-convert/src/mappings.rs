@@ -45,6 +45,11 @@ impl Mappings {
         self.ranges.is_empty()
     }
 
+    /// The ranges, by address.
+    pub(crate) fn ranges(&self) -> &[Range] {
+        &self.ranges
+    }
+
     /// The range that holds an address. O(log n).
     pub(crate) fn find(&self, address: Avma) -> Option<&Range> {
         let after = self.ranges.partition_point(|range| range.start <= address);

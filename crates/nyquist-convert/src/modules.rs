@@ -192,8 +192,8 @@ impl ModuleStore {
         Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))
     }
 
-    /// The module of a jitdump that was opened before.
-    pub(crate) fn known_jitdump(&self, mapping: &Mapping) -> Option<ModuleIndex> {
+    /// The module of the file of a mapping, or of a jitdump, that was looked for before.
+    pub(crate) fn known(&self, mapping: &Mapping) -> Option<ModuleIndex> {
         self.known.get(&(mapping.identity.clone(), mapping.path.clone())).copied()
     }
 

@@ -9,6 +9,7 @@ use nyquist_object::Avma;
 use nyquist_profile::{ProcessIndex, ThreadIndex};
 use nyquist_unwind::AddressSpace;
 use rustc_hash::FxHashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 
 /// Everything that is known of the processes that live, and of those that have just ended.
@@ -41,6 +42,8 @@ pub(crate) struct Process {
     space: AddressSpace,
     /// What was mapped since the process was last sampled: its tables are not yet in `space`.
     unprepared: Vec<Range>,
+    /// The state of the three, where it was asked for since they have changed.
+    code_state: Option<CodeState>,
     /// Whether it called `exec`: then nothing is mapped but what was heard of since.
     became_another_program: bool,
     /// Whether the name still is the one that the kernel cut to 15 bytes.
@@ -50,6 +53,11 @@ pub(crate) struct Process {
     /// Whether it is one of the processes that were asked for, or was born from one.
     pub(crate) in_family: bool,
 }
+
+/// What is mapped in a process at a time, as a number: where it is the same, stacks are walked alike. It says nothing of code
+/// that a jitdump describes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CodeState(u64);
 
 /// One thread.
 #[derive(Debug)]
@@ -139,6 +147,7 @@ impl Process {
             mappings: Mappings::default(),
             space: AddressSpace::new(),
             unprepared: Vec::new(),
+            code_state: None,
             became_another_program: false,
             name_may_be_cut: false,
             has_unknown_code: false,
@@ -177,10 +186,15 @@ impl Process {
         }
         if self.living == 0 {
             self.end = Some(now);
-            self.mappings = Mappings::default();
-            self.space = AddressSpace::new();
-            self.unprepared = Vec::new();
+            self.unmap_all();
         }
+    }
+
+    fn unmap_all(&mut self) {
+        self.mappings = Mappings::default();
+        self.space = AddressSpace::new();
+        self.unprepared = Vec::new();
+        self.code_state = None;
     }
 
     /// The range that holds an address.
@@ -200,6 +214,21 @@ impl Process {
         }
         self.jit.map_unwindable(dumps, &mut self.space);
         &self.space
+    }
+
+    /// What is mapped now, in whatever order it was. It is the same in all processes and for all stores that share what they
+    /// open. O(n) in the number of mappings after one of them has changed.
+    pub(crate) fn code_state(&mut self, modules: &ModuleStore) -> CodeState {
+        let (mappings, is_another) = (&self.mappings, self.became_another_program);
+        *self.code_state.get_or_insert_with(|| {
+            let mut hasher = DefaultHasher::new();
+            is_another.hash(&mut hasher);
+            for Range { start, end, module } in mappings.ranges() {
+                let module = module.map(|(module, base)| (std::ptr::from_ref(modules.get(module)), base));
+                (start, end, module).hash(&mut hasher);
+            }
+            CodeState(hasher.finish())
+        })
     }
 
     /// Gives the unwinder the instructions around an address that it could not go beyond, where that is in made code: says
@@ -256,6 +285,7 @@ impl Process {
         let range = Range { start: mapping.start, end, module };
         self.mappings.insert(range);
         self.unprepared.push(range);
+        self.code_state = None;
         self.jit.note_mapping(mapping);
         self.complete_name(&mapping.path);
     }
@@ -323,6 +353,7 @@ impl Tracker {
             process.mappings.remove(start, Avma(start.0.saturating_add(len)));
             process.unprepared.retain(|range| range.start < start || range.start.0 - start.0 >= len);
             process.space.unmap(start, len);
+            process.code_state = None;
         }
     }
 
@@ -359,9 +390,7 @@ impl Tracker {
         name.clone_into(&mut process.thread(tid, now).name);
         if exec {
             process.arguments.clear();
-            process.mappings = Mappings::default();
-            process.space = AddressSpace::new();
-            process.unprepared.clear();
+            process.unmap_all();
             process.jit = ProcessJit::default();
             process.became_another_program = true;
             process.has_unknown_code = false;

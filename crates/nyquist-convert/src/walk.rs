@@ -4,22 +4,58 @@ use crate::event::{Pid, Registers, Sample, Timestamp};
 use crate::jit::JitDumps;
 use crate::mappings::Mappings;
 use crate::modules::ModuleStore;
-use crate::track::Process;
+use crate::track::{CodeState, Process};
+use bytes::Bytes;
 use nyquist_object::Avma;
+use nyquist_perf::file::{Place, PlacedFiles};
+use nyquist_unwind::{self as unwind, AddressSpace, FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
+use std::borrow::Cow;
 use std::cell::Cell;
 
-use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory, Unwinder, WalkEnd};
-
-/// A stack that was walked ahead of the converter.
+/// A stack that was walked before its turn, with what was known then; and what it takes to walk it again, should more be known
+/// when its turn comes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unwound {
     /// Innermost first.
     pub(crate) frames: Box<[FrameAddress]>,
     pub(crate) walked: Walked,
+    /// What was mapped, as far as it was known.
+    pub(crate) code: CodeState,
+    pub(crate) registers: Box<Registers>,
+    pub(crate) copy: KeptCopy,
     /// The size of the copy in bytes.
     pub(crate) copied: usize,
     /// Whether the copy ends because its limit was reached.
     pub(crate) limited: bool,
+}
+
+/// The copy of a stack that was walked already.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum KeptCopy {
+    /// It is still here.
+    Memory(Bytes),
+    /// It can be read again.
+    File(Place),
+}
+
+impl Unwound {
+    /// Whether the walk ended where the copy does, and the stack goes on.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.limited && self.walked.ended_with_copy()
+    }
+
+    /// The copy, which may have to be read from these files again: then as much of it as still is there.
+    pub(crate) fn copy(&self, files: &PlacedFiles) -> Cow<'_, [u8]> {
+        match &self.copy {
+            KeptCopy::Memory(bytes) => Cow::Borrowed(bytes),
+            KeptCopy::File(place) => {
+                let mut bytes = vec![0; self.copied];
+                let read = files.read(*place, &mut bytes);
+                bytes.truncate(read);
+                Cow::Owned(bytes)
+            }
+        }
+    }
 }
 
 /// What came of a walk.
@@ -100,6 +136,22 @@ impl Walker<'_> {
         let at = last.filter(|_| lacks_rule).map(|frame| (pid, frame.lookup_address(), now));
         at.is_some_and(|at| self.process.read_instructions(at))
     }
+}
+
+/// Walks the copy of a stack, given what is mapped and all registers; and appends its frames, innermost first.
+pub(crate) fn walk_copy(
+    unwinder: &mut Unwinder,
+    space: &AddressSpace,
+    registers: &Registers,
+    stack: &[u8],
+    frames: &mut Vec<FrameAddress>,
+) -> Walked {
+    let Some(registers) = unwindable(registers) else {
+        frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
+        return Walked::Code32;
+    };
+    let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+    Walked::To(unwinder.walk(space, &registers, &copy, &mut |frame| frames.push(frame)))
 }
 
 /// The registers as the unwinder takes them; `None` of a program of 32 bits.

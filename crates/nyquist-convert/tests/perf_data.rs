@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use nyquist_convert::Finished;
 use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{context, x86};
-use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record};
+use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record, tool_record};
 use nyquist_perf::{AttrFlags, ByteOrder, EventAttr, MappedIdentity, Mmap, RecordId, SampleType, Task};
 use nyquist_profile::Profile;
 
@@ -283,6 +284,8 @@ fn copying() -> WrittenEvent {
     let copied = SampleType::REGS_USER.with(SampleType::STACK_USER);
     event.attr.sample_type = event.attr.sample_type.without(SampleType::CALLCHAIN).with(copied);
     event.attr.sample_regs_user = x86::ALL_64;
+    // In a stream it has no name of its own.
+    "cpu-clock".clone_into(&mut event.name);
     event
 }
 
@@ -310,30 +313,35 @@ fn copied((pid, tid): (u64, u64), time: u64, code: u64, calls: u64) -> Vec<u8> {
     record(9, mode, &words.into_iter().flat_map(u64::to_le_bytes).collect::<Vec<_>>())
 }
 
+/// When something was recorded, in ns.
+fn at(time: u64) -> RecordId {
+    RecordId { task: Some((7, 7)), time: Some(time), id: Some(1), ..RecordId::default() }
+}
+
+/// Code of a file that is not here is mapped.
+fn mapped_at(pid: u32, time: u64, address: u64) -> Vec<u8> {
+    let path = format!("/nowhere/{address:x}");
+    let mmap = Mmap {
+        pid,
+        tid: pid,
+        address,
+        len: 0x1000,
+        page_offset: 0,
+        identity: MappedIdentity::None,
+        protection: Some(5),
+        flags: Some(2),
+        path: path.as_bytes(),
+        data: false,
+    };
+    copying().attr.record_format(ByteOrder::Little).encode_mmap(&mmap, 2, &at(time))
+}
+
 /// Two processes that are born, become other programs, map code where other code was, and end, while they are sampled;
 /// records of different CPUs, in the order in which the CPUs were looked at.
 fn busy_recording() -> Vec<Vec<u8>> {
     let format = copying().attr.record_format(ByteOrder::Little);
-    let at =
-        |time: u64| RecordId { task: Some((7, 7)), time: Some(time), id: Some(1), ..RecordId::default() };
-    let map = |pid, time, address| {
-        let path = format!("/nowhere/{address:x}");
-        let mmap = Mmap {
-            pid,
-            tid: pid,
-            address,
-            len: 0x1000,
-            page_offset: 0,
-            identity: MappedIdentity::None,
-            protection: Some(5),
-            flags: Some(2),
-            path: path.as_bytes(),
-            data: false,
-        };
-        format.encode_mmap(&mmap, 2, &at(time))
-    };
     let task = |pid, tid, parent_pid, time| Task { pid, tid, parent_pid, parent_tid: parent_pid, time };
-    let mut records = vec![format.encode_comm((7, 7), b"first", true, &at(1)), map(7, 2, 0x10000)];
+    let mut records = vec![format.encode_comm((7, 7), b"first", true, &at(1)), mapped_at(7, 2, 0x10000)];
     for turn in 1..60_u64 {
         let (start, pid) = (turn * 1000, 100 + turn as u32 / 5);
         let (one, two) = ((7, 7 + turn % 3), (u64::from(pid), u64::from(pid)));
@@ -343,9 +351,9 @@ fn busy_recording() -> Vec<Vec<u8>> {
             .extend((0..20).map(|time| copied(two, start + 10 * time + 3, 0x10000 << (turn % 3), time % 6)));
         match turn % 5 {
             0 => cpus[0].insert(4, format.encode_fork(&task(pid, pid, 7, start + 35), &at(start + 35))),
-            1 => cpus[1].insert(9, map(pid, start + 85, 0x20000)),
+            1 => cpus[1].insert(9, mapped_at(pid, start + 85, 0x20000)),
             2 => cpus[1].insert(9, format.encode_comm((pid, pid), b"second", true, &at(start + 86))),
-            3 => cpus[1].insert(2, map(pid, start + 15, 0x10000)),
+            3 => cpus[1].insert(2, mapped_at(pid, start + 15, 0x10000)),
             _ => cpus[0].insert(7, format.encode_exit(&task(pid, pid, 7, start + 65), &at(start + 65))),
         }
         records.extend(cpus.into_iter().flatten());
@@ -355,19 +363,87 @@ fn busy_recording() -> Vec<Vec<u8>> {
     records
 }
 
+/// The same records as one CPU would have written them all.
+fn by_time(records: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let format = copying().attr.record_format(ByteOrder::Little);
+    let mut rounds: Vec<Vec<u8>> = Vec::new();
+    let mut round = Vec::new();
+    for record in records {
+        match format.latest_time(&record) {
+            Some(time) => round.push((time, record)),
+            None => {
+                round.sort();
+                rounds.extend(round.drain(..).map(|(_, record)| record));
+                rounds.push(record);
+            }
+        }
+    }
+    rounds
+}
+
+/// A recording of copies as it would come through a pipe.
+fn piped(records: &[Vec<u8>]) -> Vec<u8> {
+    let event = copying();
+    let ids: Vec<u8> = event.ids.iter().flat_map(|(id, _)| id.to_le_bytes()).collect();
+    let attr = record(tool_record::HEADER_ATTR, 0, &[&event.attr.to_bytes()[..], &ids].concat());
+    [&b"PERFILE2"[..], &16_u64.to_le_bytes(), &attr, &records.concat()].concat()
+}
+
+fn converted(reader: FileReader, threads: usize) -> Finished {
+    let (threads, architecture) = (NonZeroUsize::new(threads), Some(Architecture::X86_64));
+    import(reader, ImportOptions { threads, architecture, ..ImportOptions::default() }).unwrap().finished
+}
+
+fn of_file(records: &[Vec<u8>], threads: usize) -> Finished {
+    let path = written(&[copying()], records, &Features::default());
+    let reader = FileReader::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    converted(reader, threads)
+}
+
+fn of_stream(records: &[Vec<u8>], threads: usize) -> Finished {
+    converted(FileReader::open_stream(Cursor::new(piped(records))).unwrap(), threads)
+}
+
 #[test]
-fn one_thread_and_several_make_the_same_profile() {
-    let (events, records) = ([copying()], busy_recording());
-    let profile = |threads| {
-        let threads = NonZeroUsize::new(threads);
-        let architecture = Some(Architecture::X86_64);
-        let options = ImportOptions { threads, architecture, ..ImportOptions::default() };
-        imported(&events, &records, options).unwrap().finished
-    };
-    let (one, several) = (profile(1), profile(3));
-    let deepest = samples(&one.profile).iter().map(|line| line.matches(';').count()).max();
+fn stacks_are_walked_with_what_was_mapped_at_their_time() {
+    let in_order = of_file(&by_time(busy_recording()), 1);
+    let deepest = samples(&in_order.profile).iter().map(|line| line.matches(';').count()).max();
     assert!(deepest >= Some(8), "{deepest:?}");
-    assert!(one.statistics.truncated > 100, "{:?}", one.statistics);
-    assert_eq!(one.statistics, several.statistics);
-    assert!(one.profile == several.profile);
+    assert!(in_order.statistics.truncated > 100, "{:?}", in_order.statistics);
+    assert_eq!(in_order.statistics.walked_again, 0);
+    let by_cpu = busy_recording();
+    let check = |finished: Finished| {
+        assert_eq!(samples(&finished.profile), samples(&in_order.profile));
+        assert!(finished.profile == in_order.profile);
+        assert!(finished.statistics.walked_again > 100, "{:?}", finished.statistics);
+    };
+    for threads in [1, 3] {
+        check(of_file(&by_cpu, threads));
+        check(of_stream(&by_cpu, threads));
+    }
+}
+
+#[test]
+fn what_another_cpu_has_recorded_is_known_to_stacks_that_were_read_before_it() {
+    let (parent, child) = (7, 8);
+    let format = copying().attr.record_format(ByteOrder::Little);
+    let fork = Task { pid: child, tid: child, parent_pid: parent, parent_tid: parent, time: 15 };
+    let one_cpu =
+        |tid| [(10, 1), (20, 1), (30, 1), (41, 2)].map(|(time, code)| copied((8, tid), time, code << 16, 2));
+    let other_cpu = [
+        format.encode_fork(&fork, &at(15)),
+        format.encode_comm((child, child), b"second", true, &at(25)),
+        mapped_at(child, 35, 0x20000),
+    ];
+    // What is read of the first thread knows too little, and what is read of the other one too much.
+    let records = [&[mapped_at(parent, 1, 0x10000)][..], &one_cpu(8), &other_cpu, &one_cpu(9)].concat();
+    let before = "0 (truncated: no unwind information);0x10003";
+    let born = "0 0x100;0xff;0x6";
+    let another = "0 (truncated: no unwind information);0x10002";
+    for finished in [of_file(&records, 1), of_stream(&records, 1)] {
+        let expected = [before, before, born, another, born, born, another, born];
+        assert_eq!(samples(&finished.profile), expected);
+        assert_eq!(finished.statistics.walked_again, 3 + 3);
+    }
 }

@@ -52,7 +52,7 @@ impl JitDumps {
         if !is_dump(mapping) {
             return None;
         }
-        if let Some(known) = modules.known_jitdump(mapping) {
+        if let Some(known) = modules.known(mapping) {
             return self.dumps.iter().position(|dump| dump.module() == known).map(DumpIndex);
         }
         let index = DumpIndex(self.dumps.len());

@@ -5,7 +5,7 @@ use std::path::Path;
 use nyquist_object::BuildId;
 use nyquist_object::elf::Architecture;
 use nyquist_perf::AttrFlags;
-use nyquist_perf::file::{Features, FileBuildId, FileReader, SimplePerf};
+use nyquist_perf::file::{Features, FileBuildId, FileReader, Place, SimplePerf};
 use nyquist_profile::{ExtraInfo, Meta};
 use rustc_hash::FxHashMap;
 
@@ -44,7 +44,7 @@ pub(crate) fn new_converter(
     reader: &FileReader,
     options: &ImportOptions,
     chosen: &[Chosen],
-    first: &[Event],
+    first: &[(Event, Option<Place>)],
 ) -> Converter {
     let features = reader.features();
     let start = Timestamp(zero(features, first));
@@ -61,6 +61,7 @@ pub(crate) fn new_converter(
     };
     Converter::new(Options { start, kernel_permitted, meta })
         .with_recorded_files(files)
+        .with_copies_in(reader.files())
         .with_selection(options.selection.clone())
         .shaped(options.shape)
 }
@@ -76,11 +77,12 @@ pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFile
 }
 
 /// The time that the profile counts from: where the recorder says when it began, then; else the first sample's.
-fn zero(features: &Features, first: &[Event]) -> u64 {
+fn zero(features: &Features, first: &[(Event, Option<Place>)]) -> u64 {
     if let (true, Some(clock)) = (is_by_nyquist(features), features.clock) {
         return clock.clock_ns;
     }
-    let samples = first.iter().filter(|event| matches!(event.kind, EventKind::Sample(_)));
+    let samples =
+        first.iter().map(|(event, _)| event).filter(|event| matches!(event.kind, EventKind::Sample(_)));
     let in_events = samples.map(|event| event.time.0).filter(|time| *time > 0).min();
     let stated = features.sample_time.map(|(first, _)| first).filter(|first| *first > 0);
     stated.into_iter().chain(in_events).min().unwrap_or_default()

@@ -1,16 +1,19 @@
 //! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
 //! recording, or a profile, to a perf.data file.
 
+mod batch;
 mod beside;
 mod choose;
+mod conversion;
 mod deferred;
 mod describe;
+mod early_walks;
 mod live;
 mod marker_files;
 mod marks;
+mod reading;
 mod record;
 mod simpleperf;
-mod walk_ahead;
 mod write;
 
 use crate::shape::Shape;
@@ -20,26 +23,25 @@ use std::thread::{self, Scope};
 
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
-use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Item, Tracepoints};
+use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Place, Tracepoints};
 use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, SampleType, parse_record};
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
 use crate::converter::Finished;
-use crate::event::{Event, EventKind, SampleState, Tid, Timestamp};
+use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
 use crate::{AuxFiles, Selection, Teller};
 
-use beside::{Beside, Step};
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
+use conversion::Conversion;
 use deferred::Deferred;
 use live::LiveStackRecords;
 use marks::Marks;
 pub use record::RecordingWriter;
-use walk_ahead::WalkAhead;
 pub use write::{StandIn, WriteOptions, write_profile};
 
 /// How perf calls time of waiting (`perf record --off-cpu`).
@@ -106,40 +108,14 @@ pub enum ImportError {
 /// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
 /// until the recording says that no older ones follow.
 ///
-/// Records are read and understood on this thread, and converted on another; copies of stacks are walked on a third one
-/// between the two.
+/// Threads take turns at reading and understanding records, each of which then walks the copies of stacks that it has read; one
+/// more converts.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
-    thread::scope(|scope| import_in(scope, reader, options))
-}
-
-fn import_in<'scope>(
-    scope: &'scope Scope<'scope, '_>,
-    mut reader: FileReader,
-    options: ImportOptions,
-) -> Result<Imported, ImportError> {
-    let mut import = Import::new(scope, options);
-    while let Some(item) = reader.read_next() {
-        match item {
-            Item::CompleteBefore(time) => import.complete_before(Timestamp(time), &reader),
-            Item::Record(record) => {
-                if record.event < import.chosen.len() {
-                    import.record(&record);
-                    continue;
-                }
-                // A stream describes its events before their records.
-                let (time, bytes, piece) = (record.time, record.bytes, record.piece.clone());
-                let (event, header) = (record.event, record.header);
-                let bytes = piece.slice_ref(bytes);
-                import.prepare(&reader)?;
-                import.record(&FileRecord { event, time, header, bytes: &bytes, piece: &piece });
-            }
-        }
-        if import.before_start.len() > MOST_BEFORE_START {
-            import.converter = Some(import.started(&reader));
-        }
-    }
-    import.prepare(&reader)?;
-    Ok(import.finish(&reader))
+    thread::scope(|scope| {
+        let threads = options.threads.or_else(|| thread::available_parallelism().ok());
+        let import = Import::new(scope, options);
+        reading::read(reader, import, threads.map_or(1, NonZeroUsize::get))
+    })
 }
 
 /// The events of a recording by us that have taken over from its first one.
@@ -149,15 +125,24 @@ fn successors(events: &[FileEvent]) -> Successors {
     later.flat_map(|event| event.ids.iter().copied()).collect()
 }
 
+/// Where the copy of a stack stands that a sample has, where its record stands in a file.
+fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
+    let EventKind::Sample(sample) = &event.kind else { return None };
+    let UserStack::Copied { stack, .. } = &sample.user else { return None };
+    let at = stack.as_ptr().addr().checked_sub(found.bytes.as_ptr().addr())?;
+    let is_inside = at.checked_add(stack.len()).is_some_and(|end| end <= found.bytes.len());
+    found.place.filter(|_| is_inside).map(|place| place.plus(at as u64))
+}
+
 /// The state of a conversion.
 struct Import<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     options: ImportOptions,
     /// What each event's samples are used for, by the place of the event.
     chosen: Vec<Chosen>,
-    /// Events before the profile's zero is known.
-    before_start: Vec<Event>,
-    converter: Option<Beside<'scope>>,
+    /// Events before the profile's zero is known, and where the copies of stacks stand that they have.
+    before_start: Vec<(Event, Option<Place>)>,
+    conversion: Option<Conversion<'scope>>,
     aux: AuxFiles,
     is_simpleperf: bool,
     /// The files of which the recording states functions.
@@ -178,7 +163,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
             options,
             chosen: Vec::new(),
             before_start: Vec::new(),
-            converter: None,
+            conversion: None,
             aux: AuxFiles::default(),
             is_simpleperf: false,
             stated_paths: FxHashSet::default(),
@@ -243,7 +228,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
             Ok(Some(event)) if is_sample && chosen.attr().flags.contains(AttrFlags::DEFER_CALLCHAIN) => {
                 self.hold(event, found);
             }
-            Ok(Some(event)) => self.event(event, found.time),
+            Ok(Some(event)) => self.event_of(event, found),
             Ok(None) => {}
             Err(_) => self.not_understood += 1,
         }
@@ -374,68 +359,77 @@ impl<'scope, 'env> Import<'scope, 'env> {
     }
 
     fn event(&mut self, mut event: Event, time: Option<u64>) {
+        self.set_time(&mut event, time);
+        self.push(event);
+    }
+
+    /// The event that a record is: the copy of a stack that it has stands where the record does.
+    fn event_of(&mut self, mut event: Event, found: &FileRecord<'_>) {
+        self.set_time(&mut event, found.time);
+        match copy_place(&event, found) {
+            Some(place) => self.push_one(event, Some(place)),
+            None => self.push(event),
+        }
+    }
+
+    fn set_time(&mut self, event: &mut Event, time: Option<u64>) {
         match time {
             Some(time) => self.latest = self.latest.max(time),
             // Without times, records are in the order in which they came.
             None => event.time = Timestamp(self.latest),
         }
-        self.push(event);
     }
 
     fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
             let markers = marker_files::markers(mapping, &self.aux);
             for marker in markers {
-                self.push_one(marker);
+                self.push_one(marker, None);
             }
         }
-        self.push_one(event);
+        self.push_one(event, None);
     }
 
-    fn push_one(&mut self, event: Event) {
-        match &mut self.converter {
-            Some(converter) => converter.add(Step::Push(event)),
-            None => self.before_start.push(event),
+    fn push_one(&mut self, event: Event, copy_at: Option<Place>) {
+        match &mut self.conversion {
+            Some(conversion) => conversion.push(event, copy_at),
+            None => self.before_start.push((event, copy_at)),
         }
     }
 
     fn complete_before(&mut self, time: Timestamp, reader: &FileReader) {
-        let mut converter = self.started(reader);
+        let mut conversion = self.started(reader);
         let time = self.deferred.oldest().map_or(time, |oldest| oldest.min(time));
-        converter.add(Step::Advance(time));
-        self.converter = Some(converter);
+        conversion.advance(time);
+        self.conversion = Some(conversion);
     }
 
     /// Settles the profile's zero, if it is not settled, and begins to convert.
-    fn started(&mut self, reader: &FileReader) -> Beside<'scope> {
+    fn started(&mut self, reader: &FileReader) -> Conversion<'scope> {
         let events = std::mem::take(&mut self.before_start);
-        let mut converter = self.converter.take().unwrap_or_else(|| self.start(reader, &events));
-        for event in events {
-            converter.add(Step::Push(event));
+        let mut conversion = match self.conversion.take() {
+            Some(conversion) => conversion,
+            None => self.start(reader, &events),
+        };
+        for (event, copy_at) in events {
+            conversion.push(event, copy_at);
         }
-        converter
+        conversion
     }
 
-    fn start(&mut self, reader: &FileReader, first: &[Event]) -> Beside<'scope> {
+    fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion<'scope> {
         let teller = self.options.teller.take();
-        let converter = describe::new_converter(reader, &self.options, &self.chosen, first);
-        let (scope, converter) = (self.scope, converter.telling(teller));
-        if self.walks_ahead() {
-            Beside::start(scope, WalkAhead::new(converter, |converter| Beside::start(scope, converter)))
-        } else {
-            Beside::start(scope, converter)
-        }
+        let converter = describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
+        Conversion::start(self.scope, converter, self.walks_early())
     }
 
     /// Whether stacks are walked ahead of the converter. Not where it would leave most of them out, and where threads are first
     /// heard of in ways that only it follows.
-    fn walks_ahead(&self) -> bool {
+    fn walks_early(&self) -> bool {
         let has_copies =
             |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
-        let ImportOptions { threads, selection, shape, .. } = &self.options;
-        let threads = threads.or_else(|| thread::available_parallelism().ok());
-        threads.is_some_and(|threads| threads.get() > 1)
-            && *selection == Selection::default()
+        let ImportOptions { selection, shape, .. } = &self.options;
+        *selection == Selection::default()
             && !shape.main_threads_only
             && !shape.switch_markers
             && self.chosen.iter().any(has_copies)

@@ -30,6 +30,7 @@ use crate::track::{Thread, Tracker, with_arguments};
 use crate::waits::Waits;
 use complete::Calls;
 use notes::Reason;
+use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::{name_process, since};
@@ -72,6 +73,8 @@ pub(crate) struct Stages {
     waits: Waits,
     on_cpu: OnCpu,
     pub(crate) copies: CopyCounts,
+    /// Where copies of stacks are read again that were walked before their turn.
+    pub(crate) copies_in: PlacedFiles,
     live_stacks: LiveStacks,
     stack_roots: StackRoots,
     calls: Calls,
@@ -114,6 +117,7 @@ impl Stages {
             waits: Waits::default(),
             on_cpu: OnCpu::default(),
             copies: CopyCounts::default(),
+            copies_in: PlacedFiles::default(),
             live_stacks: LiveStacks::default(),
             stack_roots: StackRoots::default(),
             calls: Calls::default(),

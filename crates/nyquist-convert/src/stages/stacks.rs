@@ -174,12 +174,26 @@ impl Stages {
             UserStack::Copied { registers, stack, limited } => {
                 self.walk_copy(now, sample, registers, (&stack[..], *limited))
             }
-            UserStack::Unwound(unwound) => {
-                let Unwound { frames, walked, copied, limited } = &**unwound;
+            UserStack::Unwound(unwound) if self.still_holds(now, sample.pid, unwound) => {
+                let Unwound { frames, walked, copied, limited, .. } = &**unwound;
                 self.frames.extend_from_slice(frames);
                 truncation(*walked, *limited, *copied)
             }
+            UserStack::Unwound(unwound) => {
+                self.statistics.walked_again += 1;
+                let copy = unwound.copy(&self.copies_in);
+                self.walk_copy(now, sample, &unwound.registers, (&copy, unwound.limited))
+            }
         }
+    }
+
+    /// Whether a walk before its turn has given what it would give now: with the same code, no jitdump that describes more of it,
+    /// and nothing that could make a cut stack whole.
+    fn still_holds(&mut self, now: Timestamp, pid: Pid, unwound: &Unwound) -> bool {
+        let process = self.tracker.process(pid, now);
+        process.jit.dumps.is_empty()
+            && process.code_state(&self.modules) == unwound.code
+            && !(unwound.is_cut() && self.live_stacks.has_any())
     }
 
     /// Puts the frames of a stack that the source has walked into `frames`.

@@ -13,8 +13,9 @@ use super::error::{Damage, DamageKind, FileError};
 use super::events::{EventTable, FileEvent};
 use super::features::{Features, feature};
 use super::header::{FileHeader, Section, Sections};
+use super::place::{Place, PlacedFiles};
 use super::simpleperf;
-use super::stream::{Found, Next, RecordStream};
+use super::stream::{Found, Next, RecordStream, Source};
 use super::tool::{self, tool_record};
 use crate::{ByteOrder, EventAttr, Header};
 
@@ -87,6 +88,8 @@ pub struct FileRecord<'a> {
     pub bytes: &'a [u8],
     /// The memory that it is a part of, for those who keep parts of it.
     pub piece: &'a Bytes,
+    /// Where it stands in the recording's [files](FileReader::files); `None` of what came through a pipe or was compressed.
+    pub place: Option<Place>,
 }
 
 impl FileReader {
@@ -105,7 +108,7 @@ impl FileReader {
         for (name, path) in data_files(path).map_err(read_error("the folder"))? {
             let file = File::open(path).map_err(read_error("a file of the folder"))?;
             let len = file.metadata().map_err(read_error("a file of the folder"))?.len();
-            let source = Box::new(Range { file: Arc::new(file), at: 0 });
+            let source = Source::File { file: Arc::new(file), at: 0 };
             let stream = RecordStream::new(source, Some(len), 0, Some(name), reader.order);
             reader.lanes.push(Lane::new(stream));
         }
@@ -123,7 +126,7 @@ impl FileReader {
         let file = Arc::new(file);
         let Some(sections) = header.sections else {
             let at = FileHeader::STREAM_LEN as u64;
-            let source = Box::new(Range { file, at });
+            let source = Source::File { file, at };
             return Ok(Self::streaming(source, Some(len.saturating_sub(at)), header.byte_order));
         };
         Self::open_sections(&file, len, sections, header.byte_order)
@@ -141,10 +144,10 @@ impl FileReader {
             }
             header => header?,
         };
-        Ok(Self::streaming(Box::new(source), None, header.byte_order))
+        Ok(Self::streaming(Source::Stream(Box::new(source)), None, header.byte_order))
     }
 
-    fn streaming(source: Box<dyn Read + Send>, left: Option<u64>, order: ByteOrder) -> Self {
+    fn streaming(source: Source, left: Option<u64>, order: ByteOrder) -> Self {
         let stream = RecordStream::new(source, left, FileHeader::STREAM_LEN as u64, None, order);
         Self::new(stream, order)
     }
@@ -174,7 +177,7 @@ impl FileReader {
         // Of a recorder that was killed the header does not say where records end.
         let finished = data.size > 0;
         let data_len = if finished { data.size } else { file_len.saturating_sub(data.offset) };
-        let source = Box::new(Range { file: Arc::clone(file), at: data.offset });
+        let source = Source::File { file: Arc::clone(file), at: data.offset };
         let stream = RecordStream::new(source, Some(data_len), data.offset, None, order);
         let mut reader = Self::new(stream, order);
         reader.read_attrs(file, file_len, sections)?;
@@ -251,6 +254,11 @@ impl FileReader {
         self.order
     }
 
+    /// The files that the records stand in, for those who read parts of them again.
+    pub fn files(&self) -> PlacedFiles {
+        self.lanes.iter().map(|lane| lane.stream.file().cloned()).collect()
+    }
+
     /// Where the recording stopped short, so far.
     pub fn damages(&self) -> &[Damage] {
         &self.damages
@@ -259,6 +267,12 @@ impl FileReader {
     /// How many bytes of AUX areas (traces of Intel PT, CoreSight and the like) were passed over.
     pub fn auxtrace_bytes(&self) -> u64 {
         self.auxtrace_bytes
+    }
+
+    /// Whether the next record stands in what is read already: else the next call of [`read_next`](Self::read_next) reads a piece
+    /// of some hundred kilobytes.
+    pub fn has_next(&self) -> bool {
+        self.lanes.get(self.turn.0).is_some_and(|lane| lane.stream.has_next())
     }
 
     /// The next record, or how far records are complete; `None` at the end.
@@ -305,11 +319,12 @@ impl FileReader {
 
     fn record(&mut self, place: usize, next: Next) -> FileRecord<'_> {
         let lane = &mut self.lanes[place];
-        let Found { header, piece, bytes } = lane.stream.found(next);
+        let Found { header, piece, bytes, offset } = lane.stream.found(next);
         let event = self.table.event_of(header, bytes, self.order);
         let time = self.table.time_of(event, header, bytes, self.order);
         lane.latest = lane.latest.max(time.unwrap_or_default());
-        FileRecord { event, time, header, bytes, piece }
+        let place = lane.stream.file().and(offset).map(|offset| Place::new(place, offset));
+        FileRecord { event, time, header, bytes, piece, place }
     }
 
     /// Takes in a record that perf wrote for its readers. Gives back up to which time all records have come, where that is
@@ -466,19 +481,4 @@ fn read_section(file: &File, file_len: u64, section: Section) -> Option<Vec<u8>>
     let mut bytes = vec![0; usize::try_from(section.size).ok()?];
     file.read_exact_at(&mut bytes, section.offset).ok()?;
     Some(bytes)
-}
-
-/// A file from some place on. Several of them read one open file independently.
-#[derive(Debug)]
-struct Range {
-    file: Arc<File>,
-    at: u64,
-}
-
-impl Read for Range {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read_at(buffer, self.at)?;
-        self.at += read as u64;
-        Ok(read)
-    }
 }

@@ -1,6 +1,9 @@
 //! The records of one stream of bytes: read in large pieces, and cut where each record ends.
 
+use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 
@@ -12,13 +15,13 @@ use crate::{ByteOrder, Header};
 /// How much is read at once. Larger pieces are not faster, and a sample that waits for its turn holds its whole piece.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// How many pieces are kept to be filled again: as many as hold two rounds of a recording of copied stacks, and what is read
-/// meanwhile.
+/// How many pieces are kept to be filled again: as many as hold two rounds of a recording of copied stacks, where these wait for
+/// their turn, and what is read meanwhile.
 const KEPT_PIECES: usize = 64;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
-    source: Box<dyn Read + Send>,
+    source: Source,
     /// The bytes of records that there are, where that is known; what follows is not theirs.
     left: Option<u64>,
     /// Where the next byte that is read stands in the file.
@@ -29,6 +32,32 @@ pub(crate) struct RecordStream {
     inflated: Option<Inflated>,
     damage: Option<Damage>,
     ended: bool,
+}
+
+/// Where bytes come from.
+pub(crate) enum Source {
+    /// An open file, from some place on. Several of them read one file independently.
+    File {
+        /// The file.
+        file: Arc<File>,
+        /// Where the next byte is.
+        at: u64,
+    },
+    /// Anything else.
+    Stream(Box<dyn Read + Send>),
+}
+
+impl Read for Source {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::File { file, at } => {
+                let read = file.read_at(buffer, *at)?;
+                *at += read as u64;
+                Ok(read)
+            }
+            Self::Stream(stream) => stream.read(buffer),
+        }
+    }
 }
 
 impl std::fmt::Debug for RecordStream {
@@ -64,6 +93,8 @@ pub(crate) struct Found<'a> {
     pub(crate) header: Header,
     pub(crate) piece: &'a Bytes,
     pub(crate) bytes: &'a [u8],
+    /// Where its first byte stands in the file; `None` of what was decompressed.
+    pub(crate) offset: Option<u64>,
 }
 
 /// Where the next record is.
@@ -97,7 +128,7 @@ impl Next {
 impl RecordStream {
     /// A stream of `left` bytes of records (or all that there are) that begin at `offset` of their file.
     pub(crate) fn new(
-        source: Box<dyn Read + Send>,
+        source: Source,
         left: Option<u64>,
         offset: u64,
         file: Option<String>,
@@ -121,6 +152,14 @@ impl RecordStream {
         self.damage.take()
     }
 
+    /// The file that it is read from, if it is one.
+    pub(crate) fn file(&self) -> Option<&Arc<File>> {
+        match &self.source {
+            Source::File { file, .. } => Some(file),
+            Source::Stream(_) => None,
+        }
+    }
+
     /// How many decompressed bytes were given out, and how many more the decompressor may hold back.
     pub(crate) fn inflated_range(&self) -> Option<(u64, u64)> {
         let inflated = self.inflated.as_ref()?;
@@ -139,15 +178,25 @@ impl RecordStream {
         self.next_inflated()
     }
 
+    /// Whether the next record is here already, and nothing has to be read for it.
+    pub(crate) fn has_next(&self) -> bool {
+        let holds_record = |pieces: &Pieces| {
+            let header = Header::parse_in(pieces.rest(), self.order);
+            header.is_ok_and(|header| pieces.rest().len() >= usize::from(header.size))
+        };
+        self.inflated.as_ref().is_some_and(|inflated| holds_record(&inflated.pieces))
+            || holds_record(&self.raw)
+    }
+
     /// The record that [`next`](Self::next) has found.
     pub(crate) fn found(&self, next: Next) -> Found<'_> {
-        let pieces = match &self.inflated {
-            Some(inflated) if next.inflated => &inflated.pieces,
-            _ => &self.raw,
+        let (pieces, offset) = match &self.inflated {
+            Some(inflated) if next.inflated => (&inflated.pieces, None),
+            _ => (&self.raw, self.offset.checked_sub((self.raw.piece.len() - next.at) as u64)),
         };
         let end = next.at + usize::from(next.header.size);
         let bytes = pieces.piece.get(next.at..end).unwrap_or_default();
-        Found { header: next.header, piece: &pieces.piece, bytes }
+        Found { header: next.header, piece: &pieces.piece, bytes, offset }
     }
 
     /// Decompresses the payload of the record that was found last.
@@ -343,7 +392,7 @@ impl Pieces {
 }
 
 /// Reads until the buffer is full, or holds at least `enough` bytes and there are no more for now.
-fn read_up_to(source: &mut dyn Read, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
+fn read_up_to(source: &mut Source, buffer: &mut [u8], enough: usize) -> (usize, Option<io::Error>) {
     let mut read = 0;
     while read < buffer.len() && read < enough.max(1) {
         match source.read(&mut buffer[read..]) {

@@ -1,0 +1,101 @@
+//! The way of events from where they are read into the profile.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::SyncSender;
+use std::thread::Scope;
+
+use nyquist_perf::file::Place;
+use nyquist_unwind::Unwinder;
+
+use super::batch::{Batch, Step};
+use super::beside::Beside;
+use super::early_walks::EarlyWalks;
+use crate::converter::{Converter, Finished};
+use crate::event::{Event, EventKind, Timestamp};
+
+/// Takes events in the order in which they are read, and converts them on a thread of its own.
+pub(super) struct Conversion<'scope> {
+    early: Option<EarlyWalks>,
+    /// What was taken and not handed over yet: batches that are full, and the one that is being filled.
+    full: VecDeque<Batch>,
+    batch: Batch,
+    converter: Beside<'scope>,
+}
+
+/// A batch whose stacks are to be walked, and where it is handed over then.
+pub(super) struct Walks {
+    batch: Batch,
+    to: SyncSender<Vec<Step>>,
+}
+
+impl Walks {
+    /// Whether there is anything to walk.
+    pub(super) fn are_some(&self) -> bool {
+        self.batch.has_walks()
+    }
+
+    /// Walks the stacks, and hands over.
+    pub(super) fn walk(self, unwinder: &mut Unwinder) {
+        // Nobody takes it only where the converter has panicked, which is heard of in the end.
+        let _ = self.to.send(self.batch.walked(unwinder));
+    }
+}
+
+impl<'scope> Conversion<'scope> {
+    /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
+    pub(super) fn start(scope: &'scope Scope<'scope, '_>, converter: Converter, walk_early: bool) -> Self {
+        let early = walk_early.then(|| EarlyWalks::new(converter.modules_beside()));
+        let converter = Beside::start(scope, converter);
+        Self { early, full: VecDeque::new(), batch: Batch::new(), converter }
+    }
+
+    /// Takes an event, and where the copy of a stack stands that it has.
+    pub(super) fn push(&mut self, event: Event, copy_at: Option<Place>) {
+        if let (EventKind::Map(mapping), Some(early)) = (&event.kind, &self.early)
+            && early.is_new(mapping)
+        {
+            // The converter's thread compiles its unwind information, which the next stacks are about to need.
+            self.batch.add(Step::Note(mapping.clone()));
+            self.end_batch();
+        }
+        match &mut self.early {
+            Some(early) => early.follow(event, copy_at, &mut self.batch),
+            None => self.batch.add(Step::Push(event)),
+        }
+        self.end_full_batch();
+    }
+
+    /// All events older than that have been pushed.
+    pub(super) fn advance(&mut self, complete_before: Timestamp) {
+        self.batch.add(Step::Advance(complete_before));
+        self.end_full_batch();
+    }
+
+    /// A batch that is to be walked, outside of everything that is done one after the other: one that is full, or whatever there is.
+    pub(super) fn walks(&mut self, even_if_not_full: bool) -> Option<Walks> {
+        if even_if_not_full && self.full.is_empty() && !self.batch.is_empty() {
+            self.end_batch();
+        }
+        let batch = self.full.pop_front()?;
+        Some(Walks { batch, to: self.converter.next() })
+    }
+
+    /// Waits for the profile of all that was pushed.
+    pub(super) fn finish(mut self) -> Finished {
+        let mut unwinder = Unwinder::new();
+        while let Some(walks) = self.walks(true) {
+            walks.walk(&mut unwinder);
+        }
+        self.converter.finish()
+    }
+
+    fn end_full_batch(&mut self) {
+        if self.batch.is_full() {
+            self.end_batch();
+        }
+    }
+
+    fn end_batch(&mut self) {
+        self.full.push_back(std::mem::replace(&mut self.batch, Batch::new()));
+    }
+}

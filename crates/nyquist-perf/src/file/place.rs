@@ -1,0 +1,53 @@
+//! Where records stand in their files, for those who read a part of one again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+/// Where something stands in the files of a recording.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    file: usize,
+    offset: u64,
+}
+
+impl Place {
+    pub(crate) fn new(file: usize, offset: u64) -> Self {
+        Self { file, offset }
+    }
+
+    /// The place so many bytes further on.
+    #[must_use]
+    pub fn plus(self, bytes: u64) -> Self {
+        Self { offset: self.offset.saturating_add(bytes), ..self }
+    }
+}
+
+/// The files that the records of a recording stand in, as far as it is no stream.
+#[derive(Clone, Debug, Default)]
+pub struct PlacedFiles {
+    files: Vec<Option<Arc<File>>>,
+}
+
+impl FromIterator<Option<Arc<File>>> for PlacedFiles {
+    fn from_iter<I: IntoIterator<Item = Option<Arc<File>>>>(files: I) -> Self {
+        Self { files: files.into_iter().collect() }
+    }
+}
+
+impl PlacedFiles {
+    /// Reads what stands at a place until the buffer is full. Says how many bytes of it are there: fewer where the file has been
+    /// cut since, or cannot be read.
+    pub fn read(&self, place: Place, buffer: &mut [u8]) -> usize {
+        let Some(Some(file)) = self.files.get(place.file) else { return 0 };
+        let mut read = 0;
+        while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
+            match file.read_at(rest, place.offset.saturating_add(read as u64)) {
+                Ok(len) if len > 0 => read += len,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                _ => break,
+            }
+        }
+        read
+    }
+}
