@@ -1,7 +1,7 @@
 //! What all threads together have on the CPU up to some moments: what is in a range of time is the difference of two, and
 //! of the few samples between them and its ends.
 
-use nyquist_profile::{Profile, ThreadIndex};
+use nyquist_profile::{Profile, Samples, ThreadIndex};
 
 use crate::columns::Column;
 use crate::parallel;
@@ -37,7 +37,7 @@ impl Checkpoints {
         let nodes = all.own.len() - 1;
         let positions = |time: u64| {
             let samples = threads.iter().map(|&thread| &profile.thread(thread).samples);
-            samples.map(|samples| samples.partition_point(|sample| sample.time < time)).collect()
+            samples.map(|samples| samples.count_before(time)).collect()
         };
         let mut starts = vec![vec![0; threads.len()]];
         starts.extend(moments(profile, &threads, nodes).into_iter().map(positions));
@@ -100,7 +100,7 @@ impl Checkpoints {
 /// a difference is to go through all nodes.
 fn moments(profile: &Profile, threads: &[ThreadIndex], nodes: usize) -> Vec<u64> {
     let samples = || threads.iter().map(|&thread| &profile.thread(thread).samples);
-    let total: usize = samples().map(Vec::len).sum();
+    let total: usize = samples().map(Samples::len).sum();
     let count = (total / nodes.max(1)).saturating_sub(1).min(MOST);
     let step = (total / (TIMES_A_MOMENT * (count + 1))).max(1);
     let mut times: Vec<_> = samples().flat_map(|samples| samples.iter().step_by(step)).collect();

@@ -18,8 +18,8 @@ pub(crate) struct Chosen<'p> {
 
 /// A chosen sample.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ChosenSample<'p> {
-    pub(crate) sample: &'p Sample,
+pub(crate) struct ChosenSample {
+    pub(crate) sample: Sample,
     /// Whether it is its thread's first: its CPU delta has no meaning.
     pub(crate) is_first: bool,
     pub(crate) amount: Amount,
@@ -34,8 +34,8 @@ impl<'p> Chosen<'p> {
     /// Which of a thread's samples are in the chosen times. O(log samples).
     pub(crate) fn range_of(&self, thread: ThreadIndex) -> Range<usize> {
         let samples = &self.profile.thread(thread).samples;
-        let start = samples.partition_point(|sample| sample.time < self.range.start);
-        let end = samples.partition_point(|sample| sample.time < self.range.end);
+        let start = samples.count_before(self.range.start);
+        let end = samples.count_before(self.range.end);
         start..end.max(start)
     }
 
@@ -49,15 +49,15 @@ impl<'p> Chosen<'p> {
     }
 
     /// The chosen samples of a thread, in the order of time. The first is found in O(log samples).
-    pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = ChosenSample<'p>> + use<'p> {
+    pub(crate) fn of_thread(&self, thread: ThreadIndex) -> impl Iterator<Item = ChosenSample> + use<'p> {
         let (profile, state) = (self.profile, self.state);
         let range = self.range_of(thread);
-        let numbered = profile.thread(thread).samples[range.clone()].iter().zip(range.start..);
+        let numbered = profile.thread(thread).samples.range(range.clone()).zip(range.start..);
         numbered.filter(move |(sample, _)| state.accepts(sample)).map(move |(sample, position)| {
             ChosenSample {
                 sample,
                 is_first: position == 0,
-                amount: Amount::of_sample(profile, sample, position == 0),
+                amount: Amount::of_sample(profile, &sample, position == 0),
             }
         })
     }

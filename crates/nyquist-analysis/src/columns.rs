@@ -21,7 +21,7 @@ impl Column {
     pub(crate) fn new(profile: &Profile, thread: &Thread, node_of_stack: &[u32]) -> Self {
         let samples = || {
             let samples = thread.samples.iter().enumerate();
-            samples.map(|(position, sample)| WideSample::new(profile, sample, position == 0, node_of_stack))
+            samples.map(|(position, sample)| WideSample::new(profile, &sample, position == 0, node_of_stack))
         };
         match samples().map(CompactSample::new).collect() {
             Some(compact) => Self::Compact(compact),
@@ -72,7 +72,7 @@ impl WideSample {
 /// The bit of a weight that says that the thread waited.
 const OFF_CPU: u32 = 1 << 31;
 
-/// A sample in 12 bytes instead of 32.
+/// A sample in 12 bytes, with its node in the place of time and stack.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CompactSample {
     /// Its node, [`NONE`] without a stack.

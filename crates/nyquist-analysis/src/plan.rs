@@ -157,7 +157,8 @@ mod tests {
             test.sample("f", 1);
         }
         let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
-        thread.samples[2] = Sample { cpu_delta: 1 << 40, weight: u32::MAX, ..thread.samples[2] };
+        let sample = thread.samples.get(2).unwrap();
+        thread.samples.set(2, Sample { cpu_delta: 1 << 40, weight: u32::MAX, ..sample });
         let profile = test.finish();
         for (range, expected) in [
             (1_000_000..3_000_000, Amount { weight: (1 << 32), cpu_ns: (1 << 40) + 1_000_000 }),

@@ -1,6 +1,6 @@
 //! How long a thread had run by some time, without going through all its samples.
 
-use nyquist_profile::{Sample, ThreadIndex};
+use nyquist_profile::{Sample, Samples, ThreadIndex};
 
 use crate::spans::Span;
 use crate::tallies::{STEP, Tallies, Tally};
@@ -10,8 +10,9 @@ use crate::view::View;
 pub(crate) struct Ran<'v> {
     view: &'v View<'v>,
     tallies: &'v Tallies,
-    /// The thread's samples up to the end of the chosen times.
-    samples: &'v [Sample],
+    samples: &'v Samples,
+    /// How many of the thread's samples are before the end of the chosen times.
+    end: usize,
     /// What is before the chosen times.
     before: Tally,
     /// The last tally that is not after the time that was asked for last.
@@ -26,7 +27,8 @@ impl<'v> Ran<'v> {
         Self {
             view,
             tallies: &view.index.sums.tallies[thread.index()],
-            samples: &view.profile().thread(thread).samples[..range.end],
+            samples: &view.profile().thread(thread).samples,
+            end: range.end,
             before: view.index.tally_before(thread, range.start),
             block: 0,
             next: 0,
@@ -36,40 +38,46 @@ impl<'v> Ran<'v> {
     /// How long the thread had run by `time`, in ns: what the spans of its samples sum to, that of the next one as far as
     /// it reaches. O(log samples since the last time), besides samples off the CPU, which are passed once.
     pub(crate) fn until(&mut self, time: u64) -> u64 {
-        self.block += count_until(&self.samples[self.block * STEP..], time);
-        let (position, tally) = self.tallies.until(time, self.block, self.samples, self.view.profile());
-        if position > self.next || self.samples.get(self.next).is_some_and(|sample| sample.off_cpu) {
-            let steps = self.samples[position..].iter().position(|sample| !sample.off_cpu);
-            self.next = steps.map_or(self.samples.len(), |steps| position + steps);
+        self.block += self.count_until(time);
+        let from = self.samples.range(self.block * STEP..self.end);
+        let (position, tally) = self.tallies.until(time, self.block, from, self.view.profile());
+        if position > self.next || self.get(self.next).is_some_and(|sample| sample.off_cpu) {
+            let steps = self.samples.range(position..self.end).position(|sample| !sample.off_cpu);
+            self.next = steps.map_or(self.end, |steps| position + steps);
         }
         tally.ran_since(self.before).wrapping_add(self.part_of_next(time, tally))
     }
 
     fn part_of_next(&self, time: u64, tally: Tally) -> u64 {
-        let Some(next) = self.samples.get(self.next) else { return 0 };
+        let Some(next) = self.get(self.next) else { return 0 };
         // One before the chosen times is none of the view's.
         let last = Some(tally.last_ran()).filter(|&last| last >= self.view.selection.times().start);
-        let span = Span::new(self.view.profile().meta(), next, self.next == 0, last.unwrap_or(0));
+        let span = Span::new(self.view.profile().meta(), &next, self.next == 0, last.unwrap_or(0));
         if span.times.start < time { span.used_until(time) } else { 0 }
     }
-}
 
-/// How many tallies farther the last one is that is not after `time`: found in steps that grow, then between the last
-/// two. O(log of the answer).
-fn count_until(samples: &[Sample], time: u64) -> usize {
-    let is_until = |block: usize| samples.get(block * STEP).is_some_and(|sample| sample.time <= time);
-    let mut step = 1;
-    while is_until(step) {
-        step *= 2;
+    /// The sample at a place, up to the end of the chosen times.
+    fn get(&self, place: usize) -> Option<Sample> {
+        self.samples.get(place).filter(|_| place < self.end)
     }
-    let (mut known, mut beyond) = (step / 2, step);
-    while beyond - known > 1 {
-        let middle = known.midpoint(beyond);
-        if is_until(middle) {
-            known = middle;
-        } else {
-            beyond = middle;
+
+    /// How many tallies farther the last one is that is not after `time`: found in steps that grow, then between the last
+    /// two. O(log of the answer).
+    fn count_until(&self, time: u64) -> usize {
+        let is_until = |more| self.get((self.block + more) * STEP).is_some_and(|sample| sample.time <= time);
+        let mut step = 1;
+        while is_until(step) {
+            step *= 2;
         }
+        let (mut known, mut beyond) = (step / 2, step);
+        while beyond - known > 1 {
+            let middle = known.midpoint(beyond);
+            if is_until(middle) {
+                known = middle;
+            } else {
+                beyond = middle;
+            }
+        }
+        known
     }
-    known
 }

@@ -11,11 +11,11 @@ use crate::view::View;
 
 /// A sample that a view has.
 #[derive(Clone, Copy, Debug)]
-pub struct ViewSample<'a> {
+pub struct ViewSample {
     /// The thread.
     pub thread: ThreadIndex,
     /// The sample, with the stack that it had before filters and transforms.
-    pub sample: &'a Sample,
+    pub sample: Sample,
     /// What it stands for.
     pub amount: Amount,
     node: Option<u32>,
@@ -32,10 +32,10 @@ pub struct ViewFrame<'a> {
 
 impl<'a> View<'a> {
     /// The samples, ordered by time, those of the same time by thread. O(log threads) each.
-    pub fn samples(&self) -> impl Iterator<Item = ViewSample<'a>> {
+    pub fn samples(&self) -> impl Iterator<Item = ViewSample> {
         let mut threads: Vec<_> =
             self.chosen.threads.iter().map(|&thread| self.samples_of(thread).peekable()).collect();
-        let time = |(chosen, _): &(ChosenSample<'_>, _)| chosen.sample.time;
+        let time = |(chosen, _): &(ChosenSample, _)| chosen.sample.time;
         let mut next: BinaryHeap<_> = threads
             .iter_mut()
             .enumerate()
@@ -52,7 +52,7 @@ impl<'a> View<'a> {
     }
 
     /// The frames of a sample of this view, from the innermost to the outermost.
-    pub fn frames(&self, sample: &ViewSample<'_>) -> impl Iterator<Item = ViewFrame<'a>> {
+    pub fn frames(&self, sample: &ViewSample) -> impl Iterator<Item = ViewFrame<'a>> {
         let profile = self.profile();
         let forest = self.forest();
         let nodes = sample.node.into_iter().flat_map(|node| forest.ancestors(node));

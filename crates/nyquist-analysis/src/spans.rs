@@ -66,7 +66,7 @@ impl View<'_> {
     pub(crate) fn spans_of(&self, thread: ThreadIndex) -> impl Iterator<Item = Span> {
         let mut last = 0;
         self.chosen.of_thread(thread).filter_map(move |chosen| {
-            let span = Span::new(self.profile().meta(), chosen.sample, chosen.is_first, last);
+            let span = Span::new(self.profile().meta(), &chosen.sample, chosen.is_first, last);
             last = span.times.end;
             self.keeps(span.stack).then_some(span)
         })

@@ -99,7 +99,7 @@ impl Tallies {
             if position.is_multiple_of(STEP) {
                 tallies.push(tally);
             }
-            tally.add(profile, sample, position == 0);
+            tally.add(profile, &sample, position == 0);
         }
         if thread.samples.len().is_multiple_of(STEP) {
             tallies.push(tally);
@@ -108,17 +108,17 @@ impl Tallies {
     }
 
     /// How many samples are not after `time`, and their tally. `block` is the last of the thread's tallies that is not
-    /// after it.
+    /// after it, and `samples` are those from there on.
     pub(crate) fn until(
         &self,
         time: u64,
         block: usize,
-        samples: &[Sample],
+        samples: impl Iterator<Item = Sample>,
         profile: &Profile,
     ) -> (usize, Tally) {
         let (mut position, mut tally) = (block * STEP, self.0[block]);
-        while let Some(sample) = samples.get(position).filter(|sample| sample.time <= time) {
-            tally.add(profile, sample, position == 0);
+        for sample in samples.take_while(|sample| sample.time <= time) {
+            tally.add(profile, &sample, position == 0);
             position += 1;
         }
         (position, tally)
@@ -128,8 +128,8 @@ impl Tallies {
     pub(crate) fn before(&self, position: usize, profile: &Profile, thread: &Thread) -> Tally {
         let mut tally = self.0[position / STEP];
         let start = position - position % STEP;
-        for (position, sample) in (start..).zip(&thread.samples[start..position]) {
-            tally.add(profile, sample, position == 0);
+        for (position, sample) in (start..).zip(thread.samples.range(start..position)) {
+            tally.add(profile, &sample, position == 0);
         }
         tally
     }

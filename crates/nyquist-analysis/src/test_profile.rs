@@ -64,7 +64,9 @@ impl TestProfile {
     pub(crate) fn wait(&mut self, stack: &str, weight: u32) {
         self.sample(stack, weight);
         let thread = self.thread.expect("a thread comes first");
-        self.builder.thread_mut(thread).samples.last_mut().expect("it was added").off_cpu = true;
+        let samples = &mut self.builder.thread_mut(thread).samples;
+        let sample = samples.last().expect("it was added");
+        samples.set(samples.len() - 1, Sample { off_cpu: true, ..sample });
     }
 
     fn frame(&mut self, word: &str, category: Option<CategoryId>) -> Frame {

@@ -197,8 +197,9 @@ mod tests {
         for &(time, cpu, stack) in samples {
             test.sample(stack, 1);
             let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
-            let sample = thread.samples.last_mut().unwrap();
-            *sample = Sample { time: time * 1_000_000, cpu_delta: cpu * 1_000_000, ..*sample };
+            let sample = thread.samples.last().unwrap();
+            let sample = Sample { time: time * 1_000_000, cpu_delta: cpu * 1_000_000, ..sample };
+            thread.samples.set(thread.samples.len() - 1, sample);
         }
         test.finish()
     }

@@ -1,8 +1,8 @@
 //! A view as a profile of its own, so that whatever takes a profile takes a selection of it.
 
 use nyquist_profile::{
-    CategoryPair, Frame, Func, FuncId, LibId, Marker, MarkerTiming, Profile, ProfileBuilder, Sample, StackId,
-    ThreadIndex,
+    CategoryPair, Frame, Func, FuncId, LibId, Marker, MarkerTiming, Profile, ProfileBuilder, Sample, Samples,
+    StackId, ThreadIndex,
 };
 
 use crate::forest::NONE;
@@ -26,10 +26,10 @@ impl View<'_> {
         builder.finish()
     }
 
-    fn samples_with(&self, thread: ThreadIndex, stacks: &[Option<StackId>]) -> Vec<Sample> {
+    fn samples_with(&self, thread: ThreadIndex, stacks: &[Option<StackId>]) -> Samples {
         let samples = self.samples_of(thread).map(|(chosen, node)| Sample {
             stack: node.and_then(|node| stacks[node as usize]),
-            ..*chosen.sample
+            ..chosen.sample
         });
         samples.collect()
     }

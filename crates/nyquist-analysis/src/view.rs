@@ -98,7 +98,7 @@ impl<'a> View<'a> {
     pub(crate) fn samples_of(
         &self,
         thread: ThreadIndex,
-    ) -> impl Iterator<Item = (ChosenSample<'a>, Option<u32>)> {
+    ) -> impl Iterator<Item = (ChosenSample, Option<u32>)> {
         self.chosen.of_thread(thread).filter_map(|chosen| match chosen.sample.stack {
             None => self.derived.keeps_stackless.then_some((chosen, None)),
             Some(stack) => {

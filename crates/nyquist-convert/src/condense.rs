@@ -1,6 +1,6 @@
 //! Condensing: of what is old, only the sums are kept, so that what lasts for days fits into memory.
 
-use nyquist_profile::{CounterId, ProfileBuilder, Sample, StackId, ThreadIndex};
+use nyquist_profile::{CounterId, ProfileBuilder, Samples, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::Entry;
 
@@ -18,33 +18,32 @@ pub(crate) fn samples_before(builder: &mut ProfileBuilder, before: u64) {
     }
 }
 
-fn condense(samples: &mut Vec<Sample>, before: u64) {
-    let old = samples.partition_point(|sample| sample.time < before);
+fn condense(samples: &mut Samples, before: u64) {
+    let old = samples.count_before(before);
     // What a thread's first sample has used has no meaning, so that nothing may be added to it.
     let first = old.min(1);
-    let mut kept = first;
+    let mut kept: Vec<_> = samples.range(0..first).collect();
     let mut places: FxHashMap<(Option<StackId>, bool), usize> = FxHashMap::default();
-    for at in first..old {
-        let sample = samples[at];
+    for sample in samples.range(first..old) {
         let mut place = places.entry((sample.stack, sample.off_cpu));
         if let Entry::Occupied(entry) = &mut place
-            && let Some(weight) = samples[*entry.get()].weight.checked_add(sample.weight)
+            && let sum = &mut kept[*entry.get()]
+            && let Some(weight) = sum.weight.checked_add(sample.weight)
         {
-            let sum = &mut samples[*entry.get()];
             sum.weight = weight;
             sum.cpu_delta = sum.cpu_delta.saturating_add(sample.cpu_delta);
             continue;
         }
-        place.insert_entry(kept);
-        samples[kept] = sample;
-        kept += 1;
+        place.insert_entry(kept.len());
+        kept.push(sample);
     }
-    samples.drain(kept..old);
+    *samples = kept.into_iter().chain(samples.range(old..samples.len())).collect();
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_profile::Sample;
 
     fn sample(time: u64, stack: usize, weight: u32, off_cpu: bool) -> Sample {
         let stack = Some(StackId::from_index(stack));
@@ -52,10 +51,10 @@ mod tests {
     }
 
     fn check(samples: &[(u64, usize, u32, bool)], before: u64, expected: &[(u64, usize, u32, bool)]) {
-        let mut samples: Vec<_> =
+        let mut samples: Samples =
             samples.iter().map(|&(time, stack, weight, off)| sample(time, stack, weight, off)).collect();
         condense(&mut samples, before);
-        let expected: Vec<_> =
+        let expected: Samples =
             expected.iter().map(|&(time, stack, weight, off)| sample(time, stack, weight, off)).collect();
         assert_eq!(samples, expected);
     }

@@ -138,9 +138,7 @@ impl Converter {
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.stages.dumps.read_on();
-        for event in self.order.release(complete_before) {
-            self.stages.convert(event);
-        }
+        self.order.release(complete_before, |event| self.stages.convert(event));
         self.stages.release_waiting(false);
         self.stages.mark_jit_functions();
         if let Some(teller) = &mut self.teller {

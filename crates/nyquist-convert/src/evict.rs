@@ -12,8 +12,7 @@ pub(crate) fn samples_before(builder: ProfileBuilder, before: u64) -> ProfileBui
     let mut used = vec![false; code.stacks.len()];
     for index in 0..builder.profile().threads().len() {
         let thread = builder.thread_mut(ThreadIndex::from_index(index));
-        let first = thread.samples.partition_point(|sample| sample.time < before);
-        thread.samples.drain(..first);
+        thread.samples.drop_first(thread.samples.count_before(before));
         drop_markers(&mut thread.markers, before);
         let stacks = thread.samples.iter().map(|sample| sample.stack);
         for stack in stacks.chain(thread.markers.iter().map(|marker| marker.stack)).flatten() {

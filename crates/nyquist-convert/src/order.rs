@@ -5,7 +5,7 @@ use crate::event::{Event, Timestamp};
 /// Holds events back until nothing older can come any more.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
-    /// Events in the order of arrival; `None` once they are given out.
+    /// Events in the order of arrival; `None` while others are given out.
     waiting: Vec<Option<Event>>,
     /// The time and the place of each of them. Sorted instead of the events, which are ten times as large.
     by_time: Vec<(Timestamp, u32)>,
@@ -26,16 +26,18 @@ impl Order {
     /// one of them. Events of the same time keep the order in which they came.
     ///
     /// Sorting what waits costs O(n log n) at worst, and O(n) for the few sorted runs that rings deliver.
-    pub(crate) fn release(&mut self, complete_before: Timestamp) -> impl Iterator<Item = Event> {
+    pub(crate) fn release(&mut self, complete_before: Timestamp, take: impl FnMut(Event)) {
         self.released = self.released.max(complete_before);
-        self.waiting.retain(Option::is_some);
         self.by_time.clear();
         let is_ready = |event: &Event| event.time < complete_before;
         let places = (0..).zip(self.waiting.iter().flatten()).filter(|(_, event)| is_ready(event));
         self.by_time.extend(places.map(|(place, event)| (event.time, place)));
         self.by_time.sort_by_key(|(time, _)| *time);
         let waiting = &mut self.waiting;
-        self.by_time.iter().filter_map(|(_, place)| waiting.get_mut(*place as usize)?.take())
+        let ready = self.by_time.iter().filter_map(|(_, place)| waiting.get_mut(*place as usize)?.take());
+        ready.for_each(take);
+        // What comes next takes the room of what is gone.
+        self.waiting.retain(Option::is_some);
     }
 
     /// How many events came after events that are younger had been given out. They were given out as soon as
@@ -54,8 +56,14 @@ mod tests {
         Event { time: Timestamp(time), cpu: None, kind: EventKind::Lost { records } }
     }
 
-    fn times(events: impl Iterator<Item = Event>) -> Vec<u64> {
-        events.map(|event| event.time.0).collect()
+    fn released(order: &mut Order, complete_before: u64) -> Vec<Event> {
+        let mut events = Vec::new();
+        order.release(Timestamp(complete_before), |event| events.push(event));
+        events
+    }
+
+    fn times(order: &mut Order, complete_before: u64) -> Vec<u64> {
+        released(order, complete_before).iter().map(|event| event.time.0).collect()
     }
 
     #[test]
@@ -64,9 +72,10 @@ mod tests {
         for time in [1, 4, 7, 2, 3, 9] {
             order.push(event(time, 0));
         }
-        assert_eq!(times(order.release(Timestamp(7))), [1, 2, 3, 4]);
+        assert_eq!(times(&mut order, 7), [1, 2, 3, 4]);
+        assert_eq!(order.waiting.len(), 2);
         order.push(event(8, 0));
-        assert_eq!(times(order.release(Timestamp(u64::MAX))), [7, 8, 9]);
+        assert_eq!(times(&mut order, u64::MAX), [7, 8, 9]);
         assert_eq!(order.late(), 0);
     }
 
@@ -76,7 +85,7 @@ mod tests {
         for records in 0..4 {
             order.push(event(5, records));
         }
-        let kinds: Vec<_> = order.release(Timestamp(6)).map(|event| event.kind).collect();
+        let kinds: Vec<_> = released(&mut order, 6).into_iter().map(|event| event.kind).collect();
         assert_eq!(kinds, [0, 1, 2, 3].map(|records| EventKind::Lost { records }));
     }
 
@@ -84,9 +93,9 @@ mod tests {
     fn an_event_that_comes_too_late_is_counted_and_not_lost() {
         let mut order = Order::default();
         order.push(event(5, 0));
-        assert_eq!(order.release(Timestamp(6)).count(), 1);
+        assert_eq!(times(&mut order, 6), [5]);
         order.push(event(3, 0));
-        assert_eq!(times(order.release(Timestamp(6))), [3]);
+        assert_eq!(times(&mut order, 6), [3]);
         assert_eq!(order.late(), 1);
     }
 }

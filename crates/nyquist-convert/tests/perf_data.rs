@@ -64,7 +64,7 @@ fn imported(
 /// Each sample as its time in ms and its stack, outermost first.
 fn samples(profile: &Profile) -> Vec<String> {
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
-    let line = |sample: &nyquist_profile::Sample| {
+    let line = |sample: nyquist_profile::Sample| {
         let mut names: Vec<_> =
             sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack)).collect();
         names.reverse();

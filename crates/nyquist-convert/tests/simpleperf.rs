@@ -148,7 +148,7 @@ fn converted(records: &[Vec<u8>], features: &[(u32, Vec<u8>)], name: &str) -> Pr
 /// Each sample: its time in ms, its weight, whether the thread waits, and its stack, outermost first.
 fn samples(profile: &Profile) -> Vec<String> {
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
-    let line = |sample: &nyquist_profile::Sample| {
+    let line = |sample: nyquist_profile::Sample| {
         let frames = sample.stack.into_iter().flat_map(|stack| profile.stack_frames(stack));
         let mut names: Vec<_> = frames.map(|frame| profile.func_name(frame.func)).collect();
         names.reverse();

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use nyquist_profile::{FrameId, Profile, Sample, StackId, ThreadIndex};
+use nyquist_profile::{FrameId, Profile, Samples, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Imported, Note, ReadError};
@@ -46,7 +46,7 @@ pub fn write(profile: &Profile, out: &mut impl Write, options: WriteOptions) -> 
 /// The weights of each thread's stacks; the empty stack is `None`.
 fn weights(profile: &Profile) -> Vec<(ThreadIndex, FxHashMap<Option<StackId>, u64>)> {
     let wanted = select::one_kind(profile);
-    let sum = |samples: &[Sample]| {
+    let sum = |samples: &Samples| {
         let mut weights: FxHashMap<_, u64> = FxHashMap::default();
         for sample in samples.iter().filter(|sample| wanted(sample)) {
             *weights.entry(sample.stack).or_default() += u64::from(sample.weight);

@@ -217,12 +217,14 @@ impl Importer {
         let mut end = self.builder.profile().meta().profiling_end.unwrap_or(0);
         for (&index, durations) in threads.iter().zip(&self.durations) {
             let thread = self.builder.thread_mut(index);
-            for (sample, duration) in thread.samples.iter_mut().zip(durations) {
-                sample.time -= zero;
-                sample.weight =
-                    u32::try_from((duration.saturating_add(interval / 2)) / interval).unwrap_or(u32::MAX);
+            let samples = thread.samples.iter().zip(durations).map(|(sample, duration)| {
+                let weight = u32::try_from((duration.saturating_add(interval / 2)) / interval);
+                let sample =
+                    Sample { time: sample.time - zero, weight: weight.unwrap_or(u32::MAX), ..sample };
                 end = end.max(sample.time.saturating_add(*duration).saturating_add(1));
-            }
+                sample
+            });
+            thread.samples = samples.collect();
             for marker in &mut thread.markers {
                 marker.timing = earlier(marker.timing, zero);
                 end = end.max(last_time(marker.timing).saturating_add(1));

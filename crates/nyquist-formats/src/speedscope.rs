@@ -71,7 +71,7 @@ fn frame_out<'a>(profile: &'a Profile, frame: &Frame) -> FrameOut<'a> {
     }
 }
 
-fn selected(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> impl Iterator<Item = &Sample> {
+fn selected(profile: &Profile, thread: ThreadIndex, off_cpu: bool) -> impl Iterator<Item = Sample> {
     let samples = profile.thread(thread).samples.iter();
     samples.filter(move |sample| sample.weight > 0 && sample.off_cpu == off_cpu)
 }
@@ -84,7 +84,7 @@ fn write_thread(
 ) -> io::Result<()> {
     let interval = profile.meta().interval;
     let weight = |sample: &Sample| u64::from(sample.weight) * interval;
-    let total: u64 = selected(profile, thread, off_cpu).map(weight).sum();
+    let total: u64 = selected(profile, thread, off_cpu).map(|sample| weight(&sample)).sum();
     let start = selected(profile, thread, off_cpu).next().map_or(0, |sample| sample.time);
     out.write_all(b"{\"type\":\"sampled\",\"name\":")?;
     write_json(out, &profile_name(profile, thread, off_cpu))?;
@@ -97,7 +97,7 @@ fn write_thread(
     out.write_all(b"],\"weights\":[")?;
     for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
         separate(out, index)?;
-        write!(out, "{}", weight(sample))?;
+        write!(out, "{}", weight(&sample))?;
     }
     out.write_all(b"]}")
 }

@@ -122,9 +122,7 @@ impl ProfileBuilder {
     /// Gives every sample and marker that has a stack the stack that `map` has for it.
     pub fn remap_stacks(&mut self, map: impl Fn(StackId) -> Option<StackId>) {
         for thread in &mut self.profile.threads {
-            for sample in &mut thread.samples {
-                sample.stack = sample.stack.and_then(&map);
-            }
+            thread.samples.remap_stacks(&map);
             for marker in &mut thread.markers {
                 marker.stack = marker.stack.and_then(&map);
             }
@@ -361,9 +359,8 @@ impl ProfileBuilder {
 
     fn order_by_time(&mut self) {
         for thread in &mut self.profile.threads {
-            if !thread.samples.is_sorted_by_key(|sample| sample.time) {
-                thread.samples.sort_by_key(|sample| sample.time);
-            }
+            thread.samples.sort_by_time();
+            thread.samples.shrink_to_fit();
             thread.markers.sort_by_key(|marker| marker.timing.first());
         }
         for counter in &mut self.profile.counters {
@@ -595,7 +592,7 @@ mod tests {
         builder.remap_stacks(|stack| (stack == kept).then_some(inner));
         let profile = builder.finish();
         let samples = &profile.thread(thread).samples;
-        assert_eq!((samples[0].stack, samples[1].stack), (Some(inner), None));
+        assert_eq!((samples.get(0).unwrap().stack, samples.get(1).unwrap().stack), (Some(inner), None));
         let names: Vec<_> = profile.stack_frames(inner).map(|frame| profile.func_name(frame.func)).collect();
         assert_eq!(names, ["inner", "outer"]);
     }

@@ -22,6 +22,7 @@ mod meta;
 mod named;
 mod profile;
 mod row_index;
+mod samples;
 mod stack_index;
 mod strings;
 mod thread;
@@ -38,5 +39,6 @@ pub use id::{
 pub use marker::{Marker, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema, MarkerTiming, MarkerValue};
 pub use meta::{ExtraInfo, Meta};
 pub use profile::Profile;
+pub use samples::Samples;
 pub use strings::StringTable;
 pub use thread::{Process, Sample, Thread};

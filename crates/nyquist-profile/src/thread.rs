@@ -2,6 +2,7 @@
 
 use crate::id::{ProcessIndex, StackId};
 use crate::marker::Marker;
+use crate::samples::Samples;
 
 /// A process that was recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,7 +33,7 @@ pub struct Thread {
     /// Whether it stands for its process. A finished profile has exactly one such thread a process.
     pub is_main: bool,
     /// Its samples; ordered by time in a finished profile.
-    pub samples: Vec<Sample>,
+    pub samples: Samples,
     /// Its markers; ordered by the times that they begin at in a finished profile.
     pub markers: Vec<Marker>,
 }
@@ -47,7 +48,7 @@ impl Thread {
             start: 0,
             end: None,
             is_main: false,
-            samples: Vec::new(),
+            samples: Samples::new(),
             markers: Vec::new(),
         }
     }
@@ -75,15 +76,5 @@ impl Sample {
     /// A sample of weight 1, on the CPU.
     pub fn new(time: u64, stack: Option<StackId>, cpu_delta: u64) -> Self {
         Self { time, cpu_delta, stack, weight: 1, off_cpu: false }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_sample_stays_small() {
-        assert_eq!(size_of::<Sample>(), 32);
     }
 }

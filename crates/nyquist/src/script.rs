@@ -19,10 +19,10 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<(), Failure> {
     page::write_with(|mut out| {
         for (thread, sample) in first_samples(&profile, limit) {
             if args.json {
-                serde_json::to_writer(&mut out, &json(&profile, thread, sample))?;
+                serde_json::to_writer(&mut out, &json(&profile, thread, &sample))?;
                 out.write_all(b"\n")?;
             } else {
-                perf_script::write_sample(&profile, thread, sample, &mut out)?;
+                perf_script::write_sample(&profile, thread, &sample, &mut out)?;
             }
         }
         Ok(())
@@ -57,7 +57,7 @@ fn json(profile: &Profile, thread: &Thread, sample: &Sample) -> Value {
 }
 
 /// The first samples of all threads. O(samples).
-fn first_samples(profile: &Profile, limit: usize) -> Vec<(&Thread, &Sample)> {
+fn first_samples(profile: &Profile, limit: usize) -> Vec<(&Thread, Sample)> {
     let threads = profile.threads().iter();
     let mut samples: Vec<_> = threads
         .flat_map(|thread| {

@@ -2,7 +2,7 @@
 
 use nyquist_profile::{
     CategoryColor, CategoryId, Frame, FrameId, Func, FuncId, Lib, LibId, Meta, Process, Profile,
-    ProfileBuilder, Sample, Source, StackId, Thread, ThreadIndex, well_known,
+    ProfileBuilder, Sample, Samples, Source, StackId, Thread, ThreadIndex, well_known,
 };
 
 use crate::random::{Random, mix};
@@ -137,7 +137,7 @@ impl Maker {
     }
 
     fn samples_of(&mut self, thread: ThreadIndex, count: usize, leaves: &[StackId]) {
-        let mut samples = Vec::with_capacity(count);
+        let mut samples = Samples::with_capacity(count);
         let mut time = 0;
         while samples.len() < count {
             let number = self.random.next();

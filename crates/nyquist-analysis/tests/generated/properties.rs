@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use nyquist_analysis::{
     Amount, Code, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits, View,
 };
-use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, ThreadIndex};
+use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, Sample, ThreadIndex};
 
 use crate::generator::{Shape, generate};
 
@@ -331,8 +331,9 @@ fn without_stacks(profile: Profile, has_cpu_deltas: bool) -> Profile {
     builder.meta_mut().has_cpu_deltas = has_cpu_deltas;
     let samples = &mut builder.thread_mut(ThreadIndex::from_index(1)).samples;
     for position in (10..samples.len()).step_by(9) {
-        samples[position].time = samples[position - 1].time;
+        let time = samples.get(position - 1).unwrap().time;
+        samples.set(position, Sample { time, ..samples.get(position).unwrap() });
     }
-    samples.drain(100..400);
+    *samples = samples.range(0..100).chain(samples.range(400..samples.len())).collect();
     builder.finish()
 }

@@ -36,7 +36,7 @@ fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind 
 /// Each sample of each thread as "outermost;...;innermost weight".
 fn folded(profile: &Profile) -> Vec<String> {
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
-    let line = |sample: &profile::Sample| {
+    let line = |sample: profile::Sample| {
         let mut names: Vec<_> = sample
             .stack
             .into_iter()
@@ -192,7 +192,7 @@ fn the_last_sample_lies_before_the_end() {
     let mut converter = converter(true);
     converter.push(at(7, sample(1, 1, None, &[0x10])));
     let profile = converter.finish().profile;
-    let last = profile.threads()[0].samples[0].time;
+    let last = profile.threads()[0].samples.first().unwrap().time;
     assert!(profile.meta().profiling_end > Some(last));
 }
 
@@ -297,7 +297,7 @@ fn where_the_kernel_is_sampled_a_sample_stands_for_the_time_since_the_last() {
     converter.push(at(9, sample(1, 1, Some(6), &[1])));
     let profile = converter.finish().profile;
     assert_eq!(folded(&profile), ["0x1 1", "0x1 5"]);
-    assert_eq!(profile.threads()[0].samples[1].cpu_delta, 5 * MS);
+    assert_eq!(profile.threads()[0].samples.get(1).unwrap().cpu_delta, 5 * MS);
 }
 
 #[test]

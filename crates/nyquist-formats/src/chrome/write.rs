@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use nyquist_profile::{
-    FrameId, Marker, MarkerTiming, MarkerValue, Process, Profile, Sample, StackId, Thread,
+    FrameId, Marker, MarkerTiming, MarkerValue, Process, Profile, Sample, Samples, StackId, Thread,
 };
 use serde_json::{Map, Value, json};
 
@@ -84,11 +84,11 @@ impl<Out: Write> Writer<'_, Out> {
         self.event(&json!({ "ph": "M", "pid": pid, "tid": tid, "name": kind, "args": { "name": name } }))
     }
 
-    fn write_samples(&mut self, ids: Ids, samples: &[Sample]) -> io::Result<()> {
+    fn write_samples(&mut self, ids: Ids, samples: &Samples) -> io::Result<()> {
         let interval = self.profile.meta().interval;
         let mut open: Vec<Open> = Vec::new();
         let (mut end, mut was_off_cpu) = (0, false);
-        let weighty: Vec<&Sample> = samples.iter().filter(|sample| sample.weight > 0).collect();
+        let weighty: Vec<Sample> = samples.iter().filter(|sample| sample.weight > 0).collect();
         for (index, sample) in weighty.iter().enumerate() {
             let has_gap = sample.time > end || sample.off_cpu != was_off_cpu;
             let kept = if has_gap { 0 } else { self.shared(&open, sample.stack) };

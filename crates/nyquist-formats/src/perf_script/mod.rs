@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(waits_of(read), waits_of(&written));
         for (read, written) in read.threads().iter().zip(written.threads()) {
             assert_eq!((&read.name, &read.tid), (&written.name, &written.tid));
-            let times = |samples: &[nyquist_profile::Sample]| -> Vec<_> {
+            let times = |samples: &nyquist_profile::Samples| -> Vec<_> {
                 samples.iter().map(|sample| (sample.time, sample.weight, sample.off_cpu)).collect()
             };
             assert_eq!(times(&read.samples), times(&written.samples));

@@ -14,12 +14,12 @@ use super::{INLINED, OFF_CPU_EVENT, UNKNOWN};
 /// If `out` cannot be written.
 pub fn write(profile: &Profile, out: &mut impl Write) -> io::Result<()> {
     let threads = profile.threads().iter();
-    let mut samples: Vec<(&Thread, &Sample)> =
+    let mut samples: Vec<(&Thread, Sample)> =
         threads.flat_map(|thread| thread.samples.iter().map(move |sample| (thread, sample))).collect();
     samples.retain(|(_, sample)| sample.weight > 0);
     samples.sort_by_key(|(_, sample)| sample.time);
     for (thread, sample) in samples {
-        write_sample(profile, thread, sample, out)?;
+        write_sample(profile, thread, &sample, out)?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use crate::builder::ProfileBuilder;
 use crate::counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
 use crate::id::{CategoryId, LibId, MarkerSchemaId, ProcessIndex, StackId, StringId, ThreadIndex};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
+use crate::samples::Samples;
 use crate::thread::{Process, Sample, Thread};
 
 /// The processes read so far, by the pid in the file.
@@ -102,7 +103,7 @@ impl ThreadReader<'_> {
         let deltas = table.optional("threadCPUDelta", raw.thread_cpu_delta)?;
         let waits = table.optional("nyquistOffCpuWeight", raw.off_cpu_weight)?;
         let mut last_time = None;
-        let mut samples = Vec::with_capacity(stacks.len());
+        let mut samples = Samples::with_capacity(stacks.len());
         for (row, (&stack, &time)) in stacks.iter().zip(&times).enumerate() {
             let weight = weights.as_ref().and_then(|weights| weights.get(row));
             let delta = deltas.as_ref().and_then(|deltas| deltas.get(row));

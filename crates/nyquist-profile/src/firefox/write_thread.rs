@@ -9,6 +9,7 @@ use super::write_tables::{write_code_tables, write_string_array};
 use crate::counter::{Counter, CounterSample};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
+use crate::samples::Samples;
 use crate::thread::{Sample, Thread};
 
 /// Writes an element of `threads`. In version 49 it holds the tables of `subset`.
@@ -49,7 +50,7 @@ const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";
 fn write_samples<W: Write>(
     json: &mut JsonWriter<W>,
     subset: &Subset<'_>,
-    samples: &[Sample],
+    samples: &Samples,
     has_cpu_deltas: bool,
     version: FormatVersion,
 ) {
@@ -57,10 +58,10 @@ fn write_samples<W: Write>(
         json.column("stack", samples, |json, sample| json.optional(sample.stack.map(|id| subset.stack(id))));
         write_times(json, samples.iter().map(|sample| sample.time), version);
         // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.
-        if version == FormatVersion::V66 && samples.iter().all(|sample| cpu_weight(sample) == 1) {
+        if version == FormatVersion::V66 && samples.iter().all(|sample| cpu_weight(&sample) == 1) {
             json.key("weight").null();
         } else {
-            json.column("weight", samples, |json, sample| json.integer(cpu_weight(sample).into()));
+            json.column("weight", samples, |json, sample| json.integer(cpu_weight(&sample).into()));
         }
         // A column of ours, which the front end leaves alone: its weights are CPU time.
         if samples.iter().any(|sample| sample.off_cpu) {

@@ -100,7 +100,7 @@ fn markers_have_their_kinds_and_fields() {
 fn addresses_scripts_and_labels_are_told_apart() {
     let profile = read(&document()).unwrap();
     let main = &profile.threads()[0];
-    let frames: Vec<_> = profile.stack_frames(main.samples[0].stack.unwrap()).collect();
+    let frames: Vec<_> = profile.stack_frames(main.samples.first().unwrap().stack.unwrap()).collect();
     let names: Vec<_> = frames.iter().map(|frame| profile.func_name(frame.func)).collect();
     assert_eq!(names, ["run", "0x10", "(root)"]);
     let script = profile.func(frames[0].func);
@@ -124,8 +124,8 @@ fn times_count_from_the_first_process() {
         |thread: usize| -> Vec<u64> { profile.threads()[thread].samples.iter().map(|it| it.time).collect() };
     assert_eq!(times(0), [10_000_000, 11_500_000, 12_000_000]);
     assert_eq!(times(1), [2_010_000_000, 2_011_500_000, 2_012_000_000]);
-    assert_eq!(profile.threads()[0].samples[1].cpu_delta, 900_000);
-    assert_eq!(profile.threads()[0].samples[2].stack, None);
+    assert_eq!(profile.threads()[0].samples.get(1).unwrap().cpu_delta, 900_000);
+    assert_eq!(profile.threads()[0].samples.get(2).unwrap().stack, None);
     assert_eq!(profile.processes().len(), 2);
     let marker = &profile.threads()[1].markers[0];
     assert_eq!(profile.string(marker.name), "Load");

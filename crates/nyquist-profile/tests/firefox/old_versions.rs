@@ -73,7 +73,7 @@ fn version_49_may_have_categories_on_stacks_alone() {
     let (old, new) = (read(&old), sample_profile());
     for (old_thread, new_thread) in old.threads().iter().zip(new.threads()) {
         for (old_sample, new_sample) in old_thread.samples.iter().zip(&new_thread.samples) {
-            assert_eq!(leaf_category(&old, old_sample), leaf_category(&new, new_sample));
+            assert_eq!(leaf_category(&old, &old_sample), leaf_category(&new, &new_sample));
         }
     }
 }

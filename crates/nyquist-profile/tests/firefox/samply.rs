@@ -16,7 +16,7 @@ fn shell(profile: &Profile) -> &Thread {
 
 /// Name, address, lib and category of each frame, the innermost first.
 fn frames(profile: &Profile, sample: usize) -> Vec<(&str, Option<u32>, &str, &str)> {
-    let stack = shell(profile).samples[sample].stack.unwrap();
+    let stack = shell(profile).samples.get(sample).unwrap().stack.unwrap();
     let frames = profile.stack_frames(stack).map(|frame| {
         let func = profile.func(frame.func);
         let lib = &profile.lib(func.lib.unwrap()).name;

@@ -215,7 +215,7 @@ pub(crate) fn describe(profile: &Profile) -> String {
 fn describe_thread(text: &mut String, profile: &Profile, thread: &Thread) {
     let Thread { process, tid, name, start, end, is_main, samples, markers } = thread;
     writeln!(text, "thread {:?} {tid} {name} {start} {end:?} {is_main}", profile.process(*process)).unwrap();
-    for &Sample { time, cpu_delta, stack, weight, off_cpu } in samples {
+    for Sample { time, cpu_delta, stack, weight, off_cpu } in samples {
         writeln!(text, " {time} {cpu_delta} {weight} {off_cpu} {}", describe_stack(profile, stack)).unwrap();
     }
     for Marker { name, timing, category, schema, values, stack } in markers {
