@@ -29,7 +29,7 @@ pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
 }
 
 fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
-    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(": {reason}"));
+    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(", as {reason}"));
     printer.say(format_args!(
         "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
         outcome.rate_hz,
@@ -216,6 +216,9 @@ pub(crate) fn print(
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         let stacks = counted(statistics.truncated, "stack");
         printer.say(format_args!("{stacks} {verb}{}", reasons(&functions, scale)));
+        if functions.iter().any(lacks_mappings) {
+            printer.say("The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names");
+        }
     }
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than a hundredth is the last interval of some threads.
@@ -294,6 +297,11 @@ fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
         format!("{name} {}", scale.percent(function.self_amount.weight))
     });
     named.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a function is the root of stacks of processes whose mappings were never told.
+fn lacks_mappings(function: &Function<'_>) -> bool {
+    well_known::truncation_reason(function.name) == Some(well_known::UNKNOWN_MAPPINGS)
 }
 
 /// How many reasons a recording's summary names for which stacks do not reach their roots.
