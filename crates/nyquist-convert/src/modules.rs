@@ -149,6 +149,11 @@ impl ModuleStore {
         self.files.knows_processes()
     }
 
+    /// Whether the processes are those of this machine, and may be alive.
+    pub(crate) fn are_live(&self) -> bool {
+        matches!(*self.files, Files::Live)
+    }
+
     /// Compiles the unwind information of what is mapped, for all stores that share it.
     pub(crate) fn prepare(&mut self, mapping: &Mapping) {
         if let Some(index) = self.of_mapping(mapping) {
@@ -180,7 +185,7 @@ impl ModuleStore {
 
     /// The module of a file that cannot be opened, as far as its process has loaded it.
     fn read_memory(&self, mapping: &Mapping) -> Option<Module> {
-        let pid = mapping.pid.filter(|_| matches!(*self.files, Files::Live))?;
+        let pid = mapping.pid.filter(|_| self.are_live())?;
         let most = MOST_IN_MEMORY.saturating_sub(self.opened.in_memory.load(Ordering::Relaxed));
         let image = Arc::new(memory_image::read(mapping, pid, most)?);
         self.opened.in_memory.fetch_add(Vec::len(&image), Ordering::Relaxed);

@@ -200,6 +200,15 @@ impl Process {
         &self.space
     }
 
+    /// Gives the unwinder the instructions around an address that it could not go beyond, where that is in made code: says
+    /// whether it may come further now. `at` is the process, the address and the sample's time.
+    pub(crate) fn read_instructions(&mut self, at: (Pid, Avma, Timestamp)) -> bool {
+        let Some(range) = self.mappings.find(at.1).filter(|range| range.module.is_none()) else {
+            return false;
+        };
+        self.jit.read_instructions(at, range, &mut self.space)
+    }
+
     /// The part of a walk by frame pointers, innermost first, that is in code: an address that is not, no call has left on the
     /// stack. All of it where not all code is known. The kernel tells of all executable memory, also of what becomes executable
     /// later, so that this holds for code that is made while the program runs.

@@ -1,6 +1,6 @@
 //! Walking the copy of a thread's stack: what comes of it, wherever it is done.
 
-use crate::event::{Registers, Sample};
+use crate::event::{Pid, Registers, Sample, Timestamp};
 use crate::jit::JitDumps;
 use crate::mappings::Mappings;
 use crate::modules::ModuleStore;
@@ -47,10 +47,10 @@ pub(crate) struct Walker<'a> {
 }
 
 impl Walker<'_> {
-    /// Walks the copy of a sample's stack, and appends its frames, innermost first.
+    /// Walks the copy of the stack of a sample of this time, and appends its frames, innermost first.
     pub(crate) fn walk(
-        self,
-        sample: &Sample,
+        mut self,
+        (sample, now): (&Sample, Timestamp),
         registers: &Registers,
         stack: &[u8],
         frames: &mut Vec<FrameAddress>,
@@ -59,18 +59,42 @@ impl Walker<'_> {
             frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
             return Walked::Code32;
         };
-        let Self { unwinder, process, modules, dumps } = self;
-        if sample.in_kernel && process.is_between_programs(registers.instruction_pointer(), stack) {
+        if sample.in_kernel && self.process.is_between_programs(registers.instruction_pointer(), stack) {
             return Walked::BetweenPrograms;
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+        let before = frames.len();
+        loop {
+            let end = self.walk_known(&registers, copy, frames);
+            if !self.may_go_on(end, frames.last(), (sample.pid, now)) {
+                return Walked::To(end);
+            }
+            frames.truncate(before);
+        }
+    }
+
+    /// Walks as far as all that is known leads.
+    fn walk_known(
+        &mut self,
+        registers: &unwind::Registers,
+        copy: StackCopy<'_>,
+        frames: &mut Vec<FrameAddress>,
+    ) -> WalkEnd {
+        let Self { unwinder, process, modules, dumps } = self;
         let mut push = |frame| frames.push(frame);
-        Walked::To(if let unwind::Registers::X86_64Partial { .. } = registers {
+        if let unwind::Registers::X86_64Partial { .. } = registers {
             let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
-            unwinder.walk(process.address_space(modules, dumps), &registers, &memory, &mut push)
+            unwinder.walk(process.address_space(modules, dumps), registers, &memory, &mut push)
         } else {
-            unwinder.walk(process.address_space(modules, dumps), &registers, &copy, &mut push)
-        })
+            unwinder.walk(process.address_space(modules, dumps), registers, &copy, &mut push)
+        }
+    }
+
+    /// Whether a walk that ended at a frame would come further now: what that frame lacked was read of the process.
+    fn may_go_on(&mut self, end: WalkEnd, last: Option<&FrameAddress>, (pid, now): (Pid, Timestamp)) -> bool {
+        let lacks_rule = end == WalkEnd::Truncated(unwind::Reason::NoUnwindInfo) && self.modules.are_live();
+        let at = last.filter(|_| lacks_rule).map(|frame| (pid, frame.lookup_address(), now));
+        at.is_some_and(|at| self.process.read_instructions(at))
     }
 }
 

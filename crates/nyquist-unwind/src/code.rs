@@ -142,6 +142,12 @@ impl UncoveredCode {
         uncovered
     }
 
+    /// Code of which nothing is covered, from relative address 0 on.
+    pub(crate) fn all(bytes: Vec<u8>) -> Self {
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        Self { ranges: vec![(0..len, 0)], bytes }
+    }
+
     /// Reads the gaps between covered ranges.
     fn read_gaps<S: ByteSource>(&mut self, source: &S, code: &[CodeRange], covered: &[Range<u32>]) {
         for segment in code {

@@ -26,6 +26,8 @@ pub struct Module {
     /// What a PE image has in place of FDEs.
     pe: Option<pe::Functions>,
     uncovered: UncoveredCode,
+    /// Whether other instructions may be there by now.
+    may_change: bool,
     damage: Damage,
 }
 
@@ -95,6 +97,7 @@ impl Module {
             sections: Vec::new(),
             pe: Some(functions),
             uncovered: UncoveredCode::read_source(pe.source(), &code, &covered),
+            may_change: false,
             damage,
         })
     }
@@ -121,7 +124,8 @@ impl Module {
         let Compiled { table, fdes, covered } =
             compile_for(architecture, &mut compiler, &sections, &functions, &instructions);
         let uncovered = UncoveredCode::read_source(file.source(), &code, &covered);
-        Ok(Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage })
+        let tables = (table, fdes, sections);
+        Ok(Self::of_parts(image_base, tables, uncovered, damage))
     }
 
     /// Compiles the unwind information of code that was made while the program ran, by a just-in-time compiler: an `.eh_frame` section that was written to stand behind the `code_len` bytes of code, at the next multiple of
@@ -135,8 +139,25 @@ impl Module {
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
         let Compiled { table, fdes, .. } =
             compile_for(architecture, &mut compiler, &sections, &[], &AllCode::default());
-        let (image_base, uncovered) = (Svma(0), UncoveredCode::default());
-        Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
+        Self::of_parts(Svma(0), (table, fdes, sections), UncoveredCode::default(), damage)
+    }
+
+    /// Code that was made while the program ran, and that nothing describes: its instructions say how it is left, as far as
+    /// they go on to a return, as do those of small pieces that only call something else. The image base is the first byte.
+    pub fn from_instructions(instructions: Vec<u8>) -> Self {
+        let tables = (Table::default(), Vec::new(), Vec::new());
+        let uncovered = UncoveredCode::all(instructions);
+        Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
+    }
+
+    fn of_parts(
+        image_base: Svma,
+        (table, fdes, sections): (Table, Vec<FdeIndex>, Vec<FrameSection>),
+        uncovered: UncoveredCode,
+        damage: Damage,
+    ) -> Self {
+        let (number, pe, may_change) = (next_number(), None, false);
+        Self { number, image_base, table, fdes, sections, pe, uncovered, may_change, damage }
     }
 
     fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
@@ -150,7 +171,7 @@ impl Module {
         let Compiled { table, fdes, covered } =
             compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
         let uncovered = UncoveredCode::read(elf, &code, &covered);
-        Self { number: next_number(), image_base, table, fdes, sections, pe: None, uncovered, damage }
+        Self::of_parts(image_base, (table, fdes, sections), uncovered, damage)
     }
 
     /// The compiled table.
@@ -203,6 +224,11 @@ impl Module {
     /// The functions of a PE image, of which those that are not listed call no others.
     pub(crate) fn pe(&self) -> Option<&pe::Functions> {
         self.pe.as_ref()
+    }
+
+    /// Whether its instructions may have become others since they were read.
+    pub(crate) fn may_change(&self) -> bool {
+        self.may_change
     }
 
     /// Instructions of uncovered code.

@@ -196,15 +196,17 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         if is_signal_frame {
             return Ok(Rule::SIGNAL_FRAME);
         }
+        let known = match code {
+            // What a caller's return address is in, where not in memory, is not known.
+            Some((code, at)) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(code, at),
+            // A call to where no code is has done nothing yet but push its return address.
+            None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
+            _ => None,
+        };
+        if let Some(rule) = known.filter(|&rule| self.leads_to_call(rule, frame)) {
+            return Ok(rule);
+        }
         if frame.interrupted {
-            let known = match code {
-                Some((code, at)) => A::rule_at(code, at),
-                // A call to where no code is has done nothing yet but push its return address.
-                None => find(self.mappings, frame.ip).is_none().then_some(A::CALLED),
-            };
-            if let Some(rule) = known.filter(|&rule| self.leads_to_call(rule, frame)) {
-                return Ok(rule);
-            }
             if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
                 return Ok(A::CALLED);
             }
@@ -239,7 +241,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return true;
         };
         match module.uncovered().around(lookup.0.wrapping_add(1)) {
-            Some((code, at)) => A::follows_call(code, at),
+            Some((code, at)) => module.may_change() || A::follows_call(code, at),
             None => true,
         }
     }

@@ -10,8 +10,10 @@ use std::path::Path;
 const WORTH_A_LINE: f64 = 0.1;
 
 /// A runtime that makes code while a program runs, known by the file that it is in, and how it is made to name that code.
-const RUNTIMES: [(&str, &str); 3] = [
+const RUNTIMES: [(&str, &str); 5] = [
     ("node", "node --perf-basic-prof names it"),
+    ("chromium", "chromium --no-sandbox --js-flags=--perf-basic-prof names it"),
+    ("chrome", "chrome --no-sandbox --js-flags=--perf-basic-prof names it"),
     (
         "libjvm.so",
         "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer names it",
@@ -19,8 +21,11 @@ const RUNTIMES: [(&str, &str); 3] = [
     ("libcoreclr.so", "DOTNET_PerfMapEnabled=1 names it"),
 ];
 
-/// A line for the file with the most time in functions without names, and one for code that was made while the program
-/// ran, where each is worth it.
+/// The function in which Python runs a program's code, and the category of functions that Python has named.
+const PYTHON: (&str, &str) = ("_PyEval_EvalFrameDefault", "Python");
+
+/// A line for the file with the most time in functions without names, one for code that was made while the program ran, and
+/// one for a program that an interpreter has run, where each is worth it.
 pub(crate) fn hints(profile: &Profile, functions: &[Function<'_>], scale: Scale) -> Vec<String> {
     let mut of_libs = BTreeMap::<LibId, u64>::new();
     let mut of_made_code = 0;
@@ -38,7 +43,21 @@ pub(crate) fn hints(profile: &Profile, functions: &[Function<'_>], scale: Scale)
     let made = made.map(|advice| {
         format!("{} is in code that was made while the program ran: {advice}", scale.percent(of_made_code))
     });
-    in_files.into_iter().chain(made).collect()
+    let interpreted = interpreted(profile, functions).filter(|weight| is_worth_it(*weight));
+    let interpreted = interpreted.map(|weight| {
+        let share = scale.percent(weight);
+        format!("{share} is in functions of Python, shown as its interpreter's: python3 -X perf (3.12 and later) names them")
+    });
+    in_files.into_iter().chain(made).chain(interpreted).collect()
+}
+
+/// What the functions of a program in Python take, where Python was not asked to name them.
+fn interpreted(profile: &Profile, functions: &[Function<'_>]) -> Option<u64> {
+    let (interpreter, category) = PYTHON;
+    if profile.categories().iter().any(|known| known.name == category) {
+        return None;
+    }
+    functions.iter().find(|function| function.name == interpreter).map(|function| function.total.weight)
 }
 
 fn of_file(lib: &Lib, share: &str) -> String {
@@ -114,6 +133,18 @@ mod tests {
         let told =
             hints_of(&[("/usr/lib/jvm/libjvm.so", "JavaMain", 1), ("/tmp/perf-17.map", "0x20f337d8", 1)]);
         assert!(matches!(told.as_slice(), [told] if told.contains("DumpPerfMapAtExit")), "{told:?}");
+    }
+
+    #[test]
+    fn python_is_told_to_name_its_functions() {
+        let told = hints_of(&[
+            ("/usr/lib/libpython3.12.so", "_PyEval_EvalFrameDefault", 60),
+            ("/usr/lib/libc.so.6", "memcpy", 40),
+        ]);
+        assert!(
+            matches!(told.as_slice(), [told] if told.starts_with("60.0% is in functions of Python")),
+            "{told:?}"
+        );
     }
 
     #[test]

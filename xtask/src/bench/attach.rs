@@ -91,7 +91,8 @@ fn attach(bench: &Bench<'_>, recorder: &Recorder, words: &[&str], threads: usize
 
 /// Looks at both until the recorder has got everything that it wants.
 fn watch(recorder: u32, target: u32, began: Instant) -> Result<Attached> {
-    let (mut had, mut ready, mut changed) = (0, 0.0, Instant::now());
+    let (mut had, mut changed) = (0, Instant::now());
+    let mut attached = Attached { ready: 0.0, stopped: 0.0 };
     let (mut stopped, mut last) = (0.0, 0.0);
     loop {
         let now = began.elapsed().as_secs_f64() * 1e3;
@@ -101,10 +102,11 @@ fn watch(recorder: u32, target: u32, began: Instant) -> Result<Attached> {
         last = now;
         let has = events(recorder) + traced(target);
         if has != had {
-            (had, ready, changed) = (has, now, Instant::now());
+            (had, changed) = (has, Instant::now());
+            attached = Attached { ready: now, stopped };
         }
         if changed.elapsed() > SETTLED && has > 0 {
-            return Ok(Attached { ready, stopped });
+            return Ok(attached);
         }
         ensure!(began.elapsed() < Duration::from_mins(1), "not attached after a minute");
         sleep(Duration::from_micros(500));

@@ -75,7 +75,8 @@ pub(crate) struct Row<'a> {
 /// Measures and prints the tables.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let nyquist = match &options.nyquist {
-        Some(path) => path.clone(),
+        // Programs are run in folders of their own.
+        Some(path) => fs::canonicalize(path).with_context(|| format!("cannot find {}", path.display()))?,
         None => {
             ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
             crate::target().join("release/nyquist")

@@ -43,6 +43,10 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("an_assembly_leaf_without_cfi_has_its_callers_or_says_why_not", no_cfi),
     Test::new("an_assembly_leaf_without_cfi_is_left_by_frame_pointers", no_cfi_frame_pointers),
+    Test::new("code_made_without_unwind_information_has_its_callers", |test| made_code(test, &[])).quick(),
+    Test::new("code_made_without_unwind_information_has_its_callers_when_traced", |test| {
+        made_code(test, &["--backend", "ptrace"])
+    }),
     Test::new("frames_of_dynamic_size_are_walked", dynamic_frames),
     Test::new("code_of_the_vdso_has_its_caller", vdso),
     Test::new("a_plugin_loaded_at_run_time_has_its_caller", plugin),
@@ -226,6 +230,18 @@ fn no_cfi_frame_pointers(test: &Context<'_>) -> Verdict {
     let wanted = recorded.true_share("leaf_without_cfi")?;
     let verdict = expect_share("the leaf up to _start", held, wanted, recorded.profile.count());
     with_note(verdict, format_args!("roots: {:?}", recorded.profile.roots()))
+}
+
+/// Between functions there are pieces of code that only their instructions describe, in the process's memory alone.
+fn made_code(test: &Context<'_>, options: &[&str]) -> Verdict {
+    let recorded = test.record(&["trampolines", "600"]).options(options).run_well()?;
+    expect_roots(&recorded.profile, begins_at_start)?;
+    let held = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        let made = names.iter().filter(|name| name.starts_with("0x")).count();
+        made == 2 && in_order(&names, &["_start", "main", "outer", "middle", "inner"])
+    });
+    expect_share("through both pieces", held, recorded.true_share("inner")?, recorded.profile.count())
 }
 
 fn dynamic_frames(test: &Context<'_>) -> Verdict {

@@ -5,6 +5,7 @@
 //! addresses and names, and is read when the recording ends; it becomes a lib for each 2 GiB of addresses that it names.
 
 mod dump;
+mod instructions;
 mod map_file;
 mod naming;
 mod runtime;
@@ -13,6 +14,7 @@ mod symbols;
 pub(crate) mod test_dump;
 
 pub(crate) use dump::{Dump, MadeCode};
+use instructions::ReadInstructions;
 pub(crate) use map_file::MapFile;
 pub(crate) use naming::name_frame;
 pub use symbols::JitSymbols;
@@ -116,12 +118,15 @@ pub(crate) struct ProcessJit {
     next_probe: Timestamp,
     /// Whether its runtime writes the perf map only when it ends.
     maps_at_end: bool,
+    /// What was read of the code for want of unwind information.
+    instructions: ReadInstructions,
 }
 
 impl ProcessJit {
-    /// Takes note of what is mapped: a runtime, perhaps.
+    /// Takes note of what is mapped: a runtime, perhaps, or other code than before.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         self.maps_at_end |= mapping.path.ends_with("/libjvm.so");
+        self.instructions.forget(mapping.start, mapping.len);
     }
 
     /// What a child has that goes on with a copy of this process's memory.
@@ -139,6 +144,17 @@ impl ProcessJit {
                 space.map(*start, *len, *start, Arc::clone(module));
             }
         }
+    }
+
+    /// Reads the instructions of made code around an address that a walk could not go beyond, and tells the unwinder of them.
+    /// Says whether that is worth another walk. What a jitdump describes is left as it is.
+    pub(crate) fn read_instructions(
+        &mut self,
+        at: (Pid, Avma, Timestamp),
+        range: &Range,
+        space: &mut AddressSpace,
+    ) -> bool {
+        self.dumps.is_empty() && self.instructions.read_around(at, range, space)
     }
 
     /// The part of the process's perf map that names an address which no file holds. `None` if there is no map.

@@ -79,6 +79,8 @@ fn parse_v8(name: &str) -> Option<CodeName<'_>> {
         Some(("*", rest)) => (Some("Optimized"), rest),
         _ => (None, rest),
     };
+    // Of a function that was compiled for one context alone; no name begins so.
+    let rest = rest.strip_prefix('\'').unwrap_or(rest);
     let (function, place) = rest.split_once(' ').unwrap_or((rest, ""));
     let (file, position) = split_position(place);
     let function = match (function, tag) {
@@ -186,6 +188,7 @@ mod tests {
             js,
             "Interpreter",
         );
+        check("JS:+'fib file:///a.html:2:13", "fib", "file:///a.html", at(2, 13), js, "Maglev");
         check("JS:^ /tmp/x.js:5:1", "(anonymous)", "/tmp/x.js", at(5, 1), js, "Baseline");
         check("Script:~ /tmp/x.js:1:1", "(script)", "/tmp/x.js", at(1, 1), js, "Interpreter");
         check("Builtin:ArrayMap", "ArrayMap", "", none, js, "Builtin");

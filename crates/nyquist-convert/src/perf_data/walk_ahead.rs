@@ -129,7 +129,7 @@ impl Follower {
         let (process, modules) = (self.tracker.process(sample.pid, now), &self.modules);
         let walker = Walker { unwinder: &mut self.unwinder, process, modules, dumps: &self.dumps };
         self.frames.clear();
-        let walked = walker.walk(sample, registers, stack, &mut self.frames);
+        let walked = walker.walk((sample, now), registers, stack, &mut self.frames);
         if self.has_live_stacks && *limited && walked.ended_with_copy() {
             return None;
         }

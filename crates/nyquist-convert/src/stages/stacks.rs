@@ -215,7 +215,7 @@ impl Stages {
             modules: &self.modules,
             dumps: &self.dumps,
         };
-        let walked = walker.walk(sample, registers, stack, &mut self.frames);
+        let walked = walker.walk((sample, now), registers, stack, &mut self.frames);
         if let Walked::To(_) = walked {
             self.copies.note(sample.tid, limited, walked.ended_with_copy());
         }

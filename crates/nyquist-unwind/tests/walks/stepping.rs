@@ -435,6 +435,28 @@ fn made_code_by_the_section_behind_it() {
 }
 
 #[test]
+fn a_caller_that_nothing_describes_by_its_instructions() {
+    // sub rsp, 8; call rdi; add rsp, 8; ret. Then a call from which nothing returns.
+    let trampoline = [0x48, 0x83, 0xec, 8, 0xff, 0xd7, 0x48, 0x83, 0xc4, 8, 0xc3, 0xff, 0xd7];
+    let start = 0x7f00_0000_1000;
+    let mut space = space(with(&[]));
+    let module = Arc::new(Module::from_instructions(trampoline.to_vec()));
+    space.map(Avma(start), trampoline.len() as u64, Avma(start), module);
+    let check = |called: u64, bp: u64, callers: &[u64], end| {
+        let stack = bytes(&[start + called, 7, code(IN_ROOT)]);
+        let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+        let (frames, ended) = walk(&space, registers(code(0x100), STACK, bp), &memory);
+        let frames: Vec<_> = frames.iter().skip(1).map(|frame| frame.address().0).collect();
+        assert_eq!((frames.as_slice(), ended), (callers, end), "{called} {bp:#x}");
+    };
+    // The frame pointer is nobody's, or that of a frame further out.
+    for bp in [0, 0xdead, STACK + 0x100] {
+        check(6, bp, &[start + 6, code(IN_ROOT)], WalkEnd::Root);
+    }
+    check(13, 0xdead, &[start + 13], WalkEnd::Truncated(Reason::NoUnwindInfo));
+}
+
+#[test]
 fn damage_in_one_entry_costs_that_entry() {
     // `DW_CFA_restore_state` without a state, after a good row.
     let bad = Function { start: 0x200, len: 0x100, instructions: &[0x0e, 16, 0x50, 0x0b] };

@@ -1,0 +1,96 @@
+//! The instructions of made code, read from a living process where a walk cannot go on without: compilers that write no
+//! unwind information make pieces without a frame pointer, too, as Python its trampolines (`Python/asm_trampoline.S`).
+
+use crate::event::{Pid, Timestamp};
+use crate::mappings::Range;
+use nyquist_object::Avma;
+use nyquist_unwind::{AddressSpace, Module};
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+/// How much is read at once, at addresses that are multiples of it.
+const BLOCK: u64 = 1 << 16;
+
+/// The most blocks that are read of a process.
+const MOST_BLOCKS: usize = 64;
+
+/// How long what was read is not read again, in ns.
+const READ_AGAIN_AFTER: u64 = 100_000_000;
+
+/// Which blocks of a process's made code were read, by their addresses, and for a sample of which time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadInstructions(FxHashMap<u64, Timestamp>);
+
+impl ReadInstructions {
+    /// Forgets what was read of a range that is mapped anew: other code may be there.
+    pub(crate) fn forget(&mut self, start: Avma, len: u64) {
+        let end = start.0.saturating_add(len);
+        self.0.retain(|block, _| *block >= end || block.saturating_add(BLOCK) <= start.0);
+    }
+
+    /// Reads the instructions around an address in a range of made code, and tells the unwinder of them. Says whether
+    /// something was read: not where that has just been done, or the process is gone or may not be looked at.
+    pub(crate) fn read_around(
+        &mut self,
+        (pid, address, now): (Pid, Avma, Timestamp),
+        range: &Range,
+        space: &mut AddressSpace,
+    ) -> bool {
+        let block = address.0 & !(BLOCK - 1);
+        let is_known = self.0.get(&block);
+        let is_due = match is_known {
+            Some(read) => now.0.saturating_sub(read.0) >= READ_AGAIN_AFTER,
+            None => self.0.len() < MOST_BLOCKS,
+        };
+        if !is_due {
+            return false;
+        }
+        self.0.insert(block, now);
+        let (start, end) = (block.max(range.start.0), block.saturating_add(BLOCK).min(range.end.0));
+        let Some(instructions) = read(pid, start..end) else { return false };
+        let start = Avma(start);
+        space.map(start, instructions.len() as u64, start, Arc::new(Module::from_instructions(instructions)));
+        true
+    }
+}
+
+/// What is in a process's memory.
+fn read(pid: Pid, range: std::ops::Range<u64>) -> Option<Vec<u8>> {
+    let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
+    let mut bytes = vec![0; usize::try_from(range.end.checked_sub(range.start)?).ok()?];
+    memory.read_exact_at(&mut bytes, range.start).ok()?;
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instructions_are_read_once_and_again_when_they_may_be_others() {
+        let code = vec![0xc3_u8; 3 << 16];
+        let start = Avma(code.as_ptr() as u64);
+        let range = Range { start, end: Avma(start.0 + code.len() as u64), module: None };
+        let (mut read, mut space) = (ReadInstructions::default(), AddressSpace::new());
+        let mut check = |pid, address, now, expected| {
+            let at = (Pid(pid), Avma(address), Timestamp(now));
+            assert_eq!(read.read_around(at, &range, &mut space), expected, "{pid} {address:#x} {now}");
+        };
+        let own = std::process::id();
+        check(own, start.0 + 5, 1000, true);
+        check(own, start.0 + 5, 2000, false);
+        check(own, start.0 + 5, 1000 + READ_AGAIN_AFTER, true);
+        check(own, start.0 + BLOCK + 5, 2000, true);
+        check(own, start.0 + BLOCK + 5, 2001, false);
+        // Nobody has that number.
+        check(u32::MAX, start.0 + 2 * BLOCK + 5, 2000, false);
+        read.forget(Avma(start.0 + BLOCK), 1);
+        let mut check = |address, expected| {
+            let at = (Pid(own), Avma(address), Timestamp(2002));
+            assert_eq!(read.read_around(at, &range, &mut space), expected, "{address:#x}");
+        };
+        check(start.0 + BLOCK + 5, true);
+    }
+}
