@@ -94,6 +94,7 @@ const WORKLOADS: &[Workload] = &[
     c("plugin_host", "plugin_host.c"),
     c("plugin_loop", "plugin_loop.c"),
     c("pool", "-pthread pool.c"),
+    c("crowd", "-pthread crowd.c"),
     c("storm", "storm.c"),
     c("bits32", "-m32 -nostdlib -static -ffreestanding -fno-pie -no-pie bits32.c"),
     c("closer", "closer.c"),

@@ -50,6 +50,8 @@ pub(crate) struct Process {
     name_may_be_cut: bool,
     /// Whether something may be mapped that was not heard of.
     has_unknown_code: bool,
+    /// Whether it ran before it was heard of, and nobody has said what was mapped then.
+    lacks_mappings: bool,
     /// Whether it is one of the processes that were asked for, or was born from one.
     pub(crate) in_family: bool,
 }
@@ -151,6 +153,7 @@ impl Process {
             became_another_program: false,
             name_may_be_cut: false,
             has_unknown_code: false,
+            lacks_mappings: false,
             in_family: false,
         }
     }
@@ -268,6 +271,13 @@ impl Process {
         self.find(address).is_some() || VSYSCALLS.contains(&address.0)
     }
 
+    /// Whether it is not known what was mapped when it was first heard of: asked at the samples, of which the first comes after all
+    /// that is said of processes that run already.
+    pub(crate) fn lacks_mappings(&mut self) -> bool {
+        self.lacks_mappings |= self.mappings.is_empty() && !self.became_another_program;
+        self.lacks_mappings
+    }
+
     /// What is mapped, as it is now.
     pub(crate) fn mappings(&self) -> Mappings {
         self.mappings.clone()
@@ -379,6 +389,7 @@ impl Tracker {
         child.unprepared.clone_from(&parent.unprepared);
         child.jit = parent.jit.for_child();
         child.has_unknown_code = parent.has_unknown_code;
+        child.lacks_mappings = parent.lacks_mappings;
         child.in_family = parent.in_family;
         child.add_thread(tid, &parent.name, now);
         self.processes.insert(pid, child)
@@ -394,6 +405,7 @@ impl Tracker {
             process.jit = ProcessJit::default();
             process.became_another_program = true;
             process.has_unknown_code = false;
+            process.lacks_mappings = false;
             process.name_may_be_cut = name.len() >= MAX_COMM;
         }
         if tid.0 == pid.0 {

@@ -19,6 +19,10 @@ pub const CPU_PROCESS: &str = "CPU";
 /// The number of the process whose threads are the CPUs, which no process has.
 pub const CPU_PROCESS_ID: &str = "0";
 
+/// Why a stack could not be finished whose process's mappings were never told: those of other users' processes may be read by
+/// root alone.
+pub const UNKNOWN_MAPPINGS: &str = "the process's mappings are not known";
+
 /// How the name of the root function of a stack that could not be finished begins.
 const TRUNCATED: &str = "(truncated";
 

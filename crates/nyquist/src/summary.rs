@@ -29,7 +29,7 @@ pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
 }
 
 fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
-    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(": {reason}"));
+    let reason = outcome.instead_of_perf.as_ref().map(|reason| format!(", as {reason}"));
     printer.say(format_args!(
         "Sampling user code, and where threads wait, at {} Hz by ptrace{}",
         outcome.rate_hz,
@@ -185,7 +185,7 @@ pub(crate) fn print(
     ));
     print_way(printer, summary, duration);
     print_losses(printer, statistics);
-    print_stacks(printer, statistics, &reasons(&functions, scale));
+    print_stacks(printer, statistics, &functions, scale);
     print_not_sampled(printer, profile, cpu_time);
     print_missing(printer, statistics, used, cpu_time);
     let hottest = hottest(&functions, scale);
@@ -233,7 +233,7 @@ fn print_losses(printer: Printer, statistics: &Statistics) {
 }
 
 /// Says how many stacks were completed, and how many have no root, for these reasons.
-fn print_stacks(printer: Printer, statistics: &Statistics, reasons: &str) {
+fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function<'_>], scale: Scale) {
     if statistics.completed > 0 {
         let stacks = counted(statistics.completed, "stack");
         printer.say(format_args!(
@@ -245,7 +245,10 @@ fn print_stacks(printer: Printer, statistics: &Statistics, reasons: &str) {
         let verb =
             if statistics.truncated == 1 { "does not reach its root" } else { "do not reach their roots" };
         let stacks = counted(statistics.truncated, "stack");
-        printer.say(format_args!("{stacks} {verb}{reasons}"));
+        printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
+        if functions.iter().any(lacks_mappings) {
+            printer.say("The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names");
+        }
     }
 }
 
@@ -322,6 +325,11 @@ fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
         format!("{name} {}", scale.percent(function.self_amount.weight))
     });
     named.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a function is the root of stacks of processes whose mappings were never told.
+fn lacks_mappings(function: &Function<'_>) -> bool {
+    well_known::truncation_reason(function.name) == Some(well_known::UNKNOWN_MAPPINGS)
 }
 
 /// How many reasons a recording's summary names for which stacks do not reach their roots.

@@ -10,6 +10,7 @@ use super::expect::{
 use super::harness::Test;
 use super::invocation::PLAIN_USER;
 use super::paranoid::Paranoid;
+use super::profile::{Profile, Thread};
 use super::recorded::Recorded;
 use super::stacks::expect_kernel_frames;
 use crate::sys;
@@ -19,6 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("kernel_time_that_may_not_be_sampled_is_a_share_of_its_own", kernel_share_at_2),
     Test::new("a_plain_user_at_paranoid_1_gets_kernel_frames", |test| plain_kernel(test, 1)),
     Test::new("a_plain_user_at_paranoid_minus_1_gets_kernel_frames", |test| plain_kernel(test, -1)),
+    Test::new("a_plain_user_of_everything_has_own_clocks_and_own_mappings", plain_system),
     Test::new("root_at_paranoid_2_gets_kernel_frames", root_at_2),
     Test::new("root_without_capabilities_gets_user_stacks", no_capabilities),
     Test::new("too_little_locked_memory_is_no_error", locked_memory),
@@ -98,6 +100,33 @@ fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     let hidden = recorded.profile.total_share("[kernel: not permitted]");
     expect_measured(hidden < 0.02, format_args!("{hidden:.3} of the samples are said to be hidden"))?;
     if kernel_addresses_shown()? { expect_kernel_frames(&recorded) } else { Ok(()) }
+}
+
+/// A command that nyquist launches has its own clocks where it can have no control group, and of the user's own processes that run
+/// already the mappings are known.
+fn plain_system(test: &Context<'_>) -> Verdict {
+    let _held = at_paranoid(-1)?;
+    let launched = test.record(&["shares", "500"]).by_plain_user().options(&["-v"]).run_well()?;
+    expect(!launched.finished.stderr.contains("whole CPUs are sampled"), &launched.finished.stderr)?;
+    let command = test.workload("shares").display().to_string();
+    let own = test.program(&command).args(&["60000"]).by_plain_user().start()?;
+    let output = test.fresh("profile.json.gz");
+    let call = test.nyquist(&["record", "-s", "-a", "-d", "2", "-o"]).path(&output).by_plain_user();
+    call.run()?.succeeded()?;
+    own.signal(libc::SIGKILL)?;
+    own.wait()?;
+    let profile = Profile::read(&output)?;
+    let cut = |process: &str| {
+        let threads = profile.threads.iter().filter(|thread| thread.process == process);
+        let (mut all, mut cut) = (0.0, 0.0);
+        for (stack, weight) in threads.flat_map(Thread::stacks) {
+            all += weight;
+            let root = stack.first().map_or("", |frame| frame.function.as_str());
+            cut += if root == "(truncated: the process's mappings are not known)" { weight } else { 0.0 };
+        }
+        cut / f64::max(all, 1.0)
+    };
+    expect_eq("own stacks that are marked", cut("shares"), 0.0)
 }
 
 /// At kptr_restrict 0 and paranoid 1 or lower, /proc/kallsyms shows addresses to everybody.

@@ -116,12 +116,13 @@ impl Profile {
     }
 
     /// How many samples of equal weight would tell as much. Under ptrace on a busy machine a few stand for long stretches of
-    /// time, and those of threads that wait for none.
+    /// time, those of threads that wait for none, and what stands for time without samples tells nothing.
     pub(crate) fn equal_count(&self) -> f64 {
-        let weights =
-            || self.threads.iter().flat_map(|thread| thread.samples.iter().map(|sample| sample.weight));
-        let squares: f64 = weights().map(|weight| weight * weight).sum();
-        weights().sum::<f64>().powi(2) / squares.max(1.0)
+        let is_sample = |stack: &[&Frame]| stack.iter().all(|frame| frame.function != "[not sampled]");
+        let samples = self.stacks().filter(|(stack, _)| is_sample(stack));
+        let (sum, squares) =
+            samples.fold((0.0, 0.0), |(sum, squares), (_, weight)| (sum + weight, squares + weight * weight));
+        sum * sum / f64::max(squares, 1.0)
     }
 
     /// The share of samples with a frame, anywhere on the stack, that fits.

@@ -44,6 +44,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
     Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
+    Test::new("more_threads_than_cpus_have_stacks_and_their_shares", crowds),
     Test::new("a_setuid_program_is_warned_about", setuid).parallel(),
 ];
 
@@ -538,6 +539,25 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
     expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
     expect_contains("stderr", &recorded.finished.stderr, "a second)")
+}
+
+/// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its share. What they have
+/// used since they were last looked at is more where the tracer itself has to wait for a CPU.
+fn crowds(test: &Context<'_>) -> Verdict {
+    for (words, least) in
+        [(["crowd", "300", "8"], 0.9), (["crowd", "80", "50"], 0.6), (["crowd", "80", "100"], 0.6)]
+    {
+        let recorded = record(test, &words).run_well()?;
+        let (profile, cpu) = (&recorded.profile, recorded.truth()?.cpu);
+        expect_within(&format!("weight of {words:?}"), profile.total(), cpu * 1000.0, 0.05)?;
+        let sampled = 1.0 - profile.total_share("[not sampled]");
+        expect_measured(sampled > least, format_args!("{words:?}: {sampled:.3} of the time has stacks"))?;
+        for (function, wanted) in [("heavy", 0.7), ("light", 0.3)] {
+            let found = profile.total_share(function) / sampled;
+            expect_share(&format!("{function} of {words:?}"), found, wanted, profile.equal_count())?;
+        }
+    }
+    Ok(())
 }
 
 fn setuid(test: &Context<'_>) -> Verdict {

@@ -446,8 +446,10 @@ fn no_number_of_a_source_is_too_large() {
     assert_eq!((finished.statistics.lost, finished.profile.meta().lost_samples), (u64::MAX, u64::MAX));
     // As the front end sees it: what lies at the end is left out.
     let milliseconds = |ns: u64| ns as f64 / MS as f64;
-    let (end, last) =
-        (finished.profile.meta().profiling_end.unwrap(), &finished.profile.threads()[0].samples[0]);
+    let (end, last) = (
+        finished.profile.meta().profiling_end.unwrap(),
+        finished.profile.threads()[0].samples.first().unwrap(),
+    );
     assert!(milliseconds(last.time) < milliseconds(end));
 }
 

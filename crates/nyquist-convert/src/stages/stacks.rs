@@ -12,7 +12,7 @@ use crate::modules::ModuleStore;
 use crate::track::Process;
 use crate::walk::{Unwound, Walked, Walker, unwindable};
 use nyquist_object::Avma;
-use nyquist_profile::StackId;
+use nyquist_profile::{StackId, well_known};
 use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory as _, WalkEnd};
 use std::fmt;
 
@@ -52,6 +52,8 @@ pub(crate) enum Truncation {
     Walk(unwind::Reason),
     /// The program is one of 32 bits.
     Code32,
+    /// Nobody has said what is mapped in the process.
+    UnknownMappings,
 }
 
 impl fmt::Display for Truncation {
@@ -60,6 +62,7 @@ impl fmt::Display for Truncation {
             Self::CopyLimit { kilobytes } => write!(f, "stack copy ended after {kilobytes} kB"),
             Self::Walk(reason) => reason.fmt(f),
             Self::Code32 => f.write_str("32-bit code is not unwound"),
+            Self::UnknownMappings => f.write_str(well_known::UNKNOWN_MAPPINGS),
         }
     }
 }
@@ -159,6 +162,16 @@ impl Stages {
     /// could not reach the root.
     pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         self.frames.clear();
+        let truncated = self.frames_of_user_stack(now, sample);
+        match truncated {
+            Some(Truncation::Walk(_)) if self.tracker.process(sample.pid, now).lacks_mappings() => {
+                Some(Truncation::UnknownMappings)
+            }
+            _ => truncated,
+        }
+    }
+
+    fn frames_of_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         match &sample.user {
             UserStack::None | UserStack::Named(_) => None,
             UserStack::Walked(addresses) => {

@@ -149,7 +149,7 @@ impl Backend {
         circumstances: Circumstances,
     ) -> Result<Self, OpenError> {
         let why = match perf.advice() {
-            Some(advice) => format!("{perf}; {advice}"),
+            Some(advice) => format!("{perf}: {advice}"),
             None => perf.to_string(),
         };
         let circumstances = Circumstances { instead_of_perf: Some(why), ..circumstances };

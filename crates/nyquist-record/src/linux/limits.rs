@@ -46,6 +46,14 @@ pub(crate) fn rings_are_unlimited() -> bool {
     has_capability(CAP_IPC_LOCK) || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
 }
 
+const CAP_SYS_ADMIN: u32 = 21;
+const CAP_PERFMON: u32 = 38;
+
+/// Whether this process may sample everything by its own right, and not because everybody may.
+pub(crate) fn may_see_everything() -> bool {
+    has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN)
+}
+
 /// Whether a capability is effective (`CapEff` of `/proc/self/status`).
 pub(crate) fn has_capability(number: u32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -40,6 +40,16 @@ fn contains(bytes: &[u8], needle: &[u8]) -> bool {
 
 /// The names of the program's tests.
 pub(super) fn list_tests(launch: &Launch) -> Result<Vec<String>, Failure> {
+    list(launch, ": test")
+}
+
+/// Whether the program has benchmarks. What is inside another harness than libtest cannot be told from outside.
+pub(super) fn has_benchmarks(launch: &Launch) -> Result<bool, Failure> {
+    Ok(!is_libtest(&launch.program())? || !list(launch, ": benchmark")?.is_empty())
+}
+
+/// The names that libtest lists with this ending.
+fn list(launch: &Launch, ending: &str) -> Result<Vec<String>, Failure> {
     let program = launch.program();
     let mut command = Command::new(&program);
     command.args(["--list", "--format=terse"]).envs(&launch.variables).current_dir(&launch.folder);
@@ -48,7 +58,7 @@ pub(super) fn list_tests(launch: &Launch) -> Result<Vec<String>, Failure> {
         Failure::because(format_args!("cannot list the tests of {}", program.display()), &error)
     })?;
     let text = String::from_utf8_lossy(&output.stdout);
-    Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+    Ok(text.lines().filter_map(|line| line.strip_suffix(ending)).map(str::to_owned).collect())
 }
 
 /// libtest's words for one test: alone, on the main thread, ignored or not, with what it prints.

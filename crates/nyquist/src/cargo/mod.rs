@@ -98,6 +98,15 @@ fn run_benchmark(args: &BenchArgs) -> Result<u8, Failure> {
         Outcome::Failed(status) => return Ok(status),
         Outcome::Built(built) => built,
     };
+    let mut has_any = false;
+    for launch in &built.launches {
+        has_any |= harness::has_benchmarks(launch)?;
+    }
+    if !has_any && !built.launches.is_empty() {
+        let hint =
+            "`cargo nyquist run` and `cargo nyquist test` record the programs and tests that there are";
+        return Err(Failure::new("there are no benchmarks").hint(hint).status(CARGO_FAILED));
+    }
     let launch = built.choose("bench")?;
     let is_set = args.args.iter().any(|word| word == "--profile-time");
     // With this, Criterion only runs the benchmark: no warm-up, no analysis, no comparison.

@@ -105,7 +105,11 @@ fn privileges(machine: &Machine) -> Finding {
         (false, _) if !names.is_empty() => Finding::ok(TOPIC, format!("you have {names}")),
         (false, _) => Finding::better(
             TOPIC,
-            "you are neither root nor have CAP_PERFMON: only your own processes can be recorded",
+            if machine.settings.perf_event_paranoid.is_some_and(|level| level <= 0) {
+                "you are neither root nor have CAP_PERFMON: of others' processes (-a) that run already, neither names nor callers are known"
+            } else {
+                "you are neither root nor have CAP_PERFMON: only your own processes can be recorded"
+            },
         )
         .hint(
             "sudo nyquist record ... (the command still runs as you), or sudo nyquist setup --capabilities",

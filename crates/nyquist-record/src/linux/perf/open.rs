@@ -37,6 +37,7 @@ use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
 use crate::linux::sys::poll;
 use crate::linux::sys::process::Preference;
+use crate::linux::sys::users;
 use crate::linux::{cpus, kernel, limits, proc};
 
 /// What to record.
@@ -149,8 +150,10 @@ impl Perf {
             notices.push(Notice::KernelAddressesHidden);
         }
         if !features.kernel {
-            notices
-                .push(Notice::KernelNotPermitted { paranoid: limits::kernel_setting("perf_event_paranoid") });
+            notices.push(Notice::KernelNotPermitted {
+                paranoid: limits::kernel_setting("perf_event_paranoid"),
+                is_root: users::is_root(),
+            });
         }
         let outcome = Outcome {
             coverage,
@@ -379,21 +382,22 @@ impl Machine {
 
     /// The child in a group of its own, where the kernel filters events by it: so its short processes count too. Where
     /// there is no group to be had, all that runs on the CPUs, of which what descends from the child is kept. Without
-    /// the right to either, the threads one by one.
+    /// the right to either, the threads one by one; so, too, where everybody may see everything: a reader that may not come
+    /// before others cannot keep up with all that a busy machine does.
     fn open_child(&self, pid: Pid, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {
         if self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu)) {
-            match self.open_leaf(pid) {
+            let reason = match self.open_leaf(pid) {
                 Ok(chosen) => return Ok(chosen),
-                Err(OpenError::System { source, .. }) => {
-                    notices.push(Notice::NoGroup { reason: source.kind().to_string() });
-                }
-                Err(error) => notices.push(Notice::NoGroup { reason: error.to_string() }),
-            }
-            if let Ok(opened) = self.open_events(Scope::Everyone) {
+                Err(OpenError::System { source, .. }) => source.kind().to_string(),
+                Err(error) => error.to_string(),
+            };
+            if limits::may_see_everything()
+                && let Ok(opened) = self.open_events(Scope::Everyone)
+            {
+                notices.push(Notice::NoGroup { reason });
                 let filter = Filter::Family(vec![pid]);
                 return Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus });
             }
-            notices.clear();
         }
         let opened = self.open_events(Scope::Child(pid))?;
         Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })

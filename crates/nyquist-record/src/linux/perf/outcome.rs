@@ -82,6 +82,8 @@ pub enum Notice {
     KernelNotPermitted {
         /// `kernel.perf_event_paranoid`, where it can be read.
         paranoid: Option<i64>,
+        /// Whether this process is root's, which then lacks root's privileges, as in a container.
+        is_root: bool,
     },
     /// Less memory could be locked than the limits promise, so the rings are smaller.
     SmallerRings {
@@ -128,13 +130,15 @@ impl fmt::Display for Notice {
                 };
                 write!(f, "the rate is lowered from {asked_hz} to {allowed_hz} Hz, {why}")
             }
-            Self::KernelNotPermitted { paranoid: Some(level) } => {
-                write!(
-                    f,
-                    "kernel code is not sampled: kernel.perf_event_paranoid is {level}, and it takes 1, root or CAP_PERFMON"
-                )
-            }
-            Self::KernelNotPermitted { paranoid: None } => {
+            Self::KernelNotPermitted { is_root: true, .. } => write!(
+                f,
+                "kernel code is not sampled: root has not the privilege here (CAP_PERFMON); `--cap-add=PERFMON` gives it to a container"
+            ),
+            Self::KernelNotPermitted { paranoid: Some(level), .. } => write!(
+                f,
+                "kernel code is not sampled, as kernel.perf_event_paranoid is {level}: `sudo sysctl kernel.perf_event_paranoid=1` allows it, or record with sudo"
+            ),
+            Self::KernelNotPermitted { paranoid: None, .. } => {
                 write!(f, "kernel code is not sampled: it takes root or CAP_PERFMON")
             }
             Self::SmallerRings { wanted, given } => write!(
@@ -200,7 +204,7 @@ pub enum OpenError {
     #[error("recording the whole system, or a control group, is not permitted")]
     OthersNotAllowed,
     /// The kernel, or a filter before it, refuses `perf_event_open` altogether.
-    #[error("perf_event_open is refused: {source}")]
+    #[error("perf_event_open is refused ({source})")]
     Refused {
         /// The system's answer.
         source: io::Error,

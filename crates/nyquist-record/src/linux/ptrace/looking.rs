@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Registers, Sample, SampleState, Tid, UserStack};
 
-use super::look::{Place, Waiting};
+use super::look::{Place, Schedule, Waiting};
 use super::registers::Stopped;
 use super::task::{Activity, Asked, Waited};
 use super::tracer::Tracer;
@@ -18,22 +18,38 @@ const COPY_OF_UNKNOWN: usize = 32 << 10;
 const LARGEST_STACK: u64 = 64 << 20;
 /// How many threads that wait are looked at in a turn.
 const WAITING_LOOKS: usize = 32;
-/// A turn that begins so late has waited for a CPU, and ends where a thread has to wait for one that long until it
-/// stops. Which threads run after that, and where the others were preempted, is no longer a matter of chance.
+/// A turn that begins so late has waited for a CPU: whom it took it from is no longer a matter of chance.
 const LATE_NS: u64 = 150_000;
-/// The scheduler takes note of what a thread uses at each of its ticks, of which the slowest kernels have a hundred a second.
-const SURELY_NOTED_NS: u64 = 12_000_000;
-/// How many threads are passed over in a turn because they have not run.
-const PASSED_OVER: usize = 24;
+/// Who runs stops within that time. Who does not has no CPU, and stops when it gets one.
+const ANSWER_NS: u64 = 100_000;
+/// For how long the scheduler mostly lets a thread run before others that want its CPU. A thread that has run for longer without
+/// being seen to is seen where it has lost its CPU, unless that is in a system call, which may itself have been the reason.
+const SLICE_NS: u64 = 2_000_000;
+/// How many threads that do not stop at once are asked in a turn.
+const MOST_UNANSWERED: usize = 3;
 /// A thread that waits on and on has a sample so often.
 const BETWEEN_WAITING_SAMPLES_NS: u64 = 100_000_000;
 
+/// What came of the request to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    /// None was made.
+    NotAsked,
+    /// The thread has stopped, and was looked at.
+    Stopped,
+    /// It has not stopped yet.
+    None,
+}
+
 impl Tracer {
     /// Looks at threads in turn: at some of those that wait, and at as many of those that run as the budget allows.
-    pub(super) fn look_at_all(&mut self) {
+    ///
+    /// `by_clock` says that it was the clock that has woken the tracing thread. A thread that stops does so when it gets the CPU
+    /// that another one has just left: where that one was preempted is no matter of chance.
+    pub(super) fn look_at_all(&mut self, by_clock: bool) {
         let began = monotonic_ns();
         let in_time = began.saturating_sub(self.ticks.next_ns()) < LATE_NS;
-        self.turn = in_time.then_some(began);
+        self.turn = (by_clock && in_time).then_some(began);
         let mut turn = std::mem::take(&mut self.tids);
         self.tasks.waiting_in_turn(WAITING_LOOKS, &mut turn);
         for tid in turn.drain(..) {
@@ -41,29 +57,19 @@ impl Tracer {
         }
         self.budget.refill(monotonic_ns(), self.tasks.running());
         self.tasks.running_in_turn(&mut turn);
-        let (mut is_late, mut passed_over) = (false, 0);
+        if self.tasks.running() > 1 {
+            // Nobody waits for a thread that has no CPU.
+            self.ticker.set(monotonic_ns() + ANSWER_NS, ANSWER_NS);
+        }
+        let mut unanswered = 0;
         for tid in turn.drain(..) {
-            if is_late || passed_over >= PASSED_OVER || !self.budget.allows() {
+            if unanswered == MOST_UNANSWERED || !self.budget.allows() {
                 self.tasks.continue_with(tid);
                 break;
             }
-            if self.has_not_run(tid) {
-                passed_over += 1;
-                continue;
-            }
-            let before = monotonic_ns();
-            self.look_at_running(tid);
-            is_late = monotonic_ns().saturating_sub(before) > LATE_NS;
+            unanswered += usize::from(self.look_at_running(tid) == Answer::None);
         }
         self.tids = turn;
-    }
-
-    /// Whether a thread has waited for a CPU ever since it was looked at. Of many that share few CPUs most have; to hold such
-    /// a one takes until it gets a CPU, and says nothing of where time goes.
-    fn has_not_run(&self, tid: u32) -> bool {
-        let Some(task) = self.tasks.get(tid).filter(|task| task.asked.is_none()) else { return false };
-        let is_long_ago = monotonic_ns().saturating_sub(task.looked_at) > SURELY_NOTED_NS;
-        is_long_ago && task.files.schedule() == Some(task.schedule)
     }
 
     /// A thread that has not run since is where it was.
@@ -83,7 +89,7 @@ impl Tracer {
             task.account(schedule, now);
             task.activity = Activity::Running;
         }
-        self.look_at_running(tid);
+        let _ = self.look_at_running(tid);
     }
 
     /// Says for how long a thread has waited where it waits.
@@ -98,18 +104,22 @@ impl Tracer {
         self.note_sample(pid, None);
     }
 
-    /// Looks at a thread that has run: it is held where it still does.
-    fn look_at_running(&mut self, tid: u32) {
-        let Some(task) = self.tasks.get_mut(tid) else { return };
-        if task.asked.is_some() {
-            return;
-        }
+    /// Looks at a thread that may have run: it is held where it still does. To hold one that waits for a CPU takes until it gets
+    /// one, and says nothing of where time goes.
+    fn look_at_running(&mut self, tid: u32) -> Answer {
+        let Some(task) = self.tasks.get_mut(tid).filter(|task| task.asked.is_none()) else {
+            return Answer::NotAsked;
+        };
+        let Some(schedule) = task.files.schedule().filter(|now| !task.awaits_cpu(*now)) else {
+            return Answer::NotAsked;
+        };
         task.has_run = true;
         match task.files.place() {
-            Place::Running => self.hold(tid),
+            Place::Running => return self.hold(tid, schedule),
             Place::Waiting(waiting) => self.begin_waiting(tid, &waiting),
             Place::Unknown => {}
         }
+        Answer::NotAsked
     }
 
     /// Copies the stack of a thread that has begun to wait. Nothing is known of it if it has run meanwhile.
@@ -141,23 +151,22 @@ impl Tracer {
         }
     }
 
-    /// Asks a thread to stop, and looks at it when it has. One that does not get the CPU for it by the next tick is
-    /// looked at when it stops.
-    fn hold(&mut self, tid: u32) {
+    /// Asks a thread to stop, and looks at it when it has: at once where it runs, else when it gets a CPU.
+    fn hold(&mut self, tid: u32, schedule: Schedule) -> Answer {
         self.prepare_room();
-        let Some(task) = self.tasks.get_mut(tid) else { return };
-        let Some(schedule) = task.files.schedule() else { return };
         let at = monotonic_ns();
+        let Some(task) = self.tasks.get_mut(tid) else { return Answer::NotAsked };
         if ptrace::interrupt(tid).is_err() {
-            return;
+            return Answer::NotAsked;
         }
         task.asked = Some(Asked { at, turn: self.turn, schedule });
         while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
             match ptrace::wait(Patience::UntilSignal) {
                 Ok(Some(waited)) => self.handle(waited),
-                Ok(None) | Err(_) => return,
+                Ok(None) | Err(_) => return Answer::None,
             }
         }
+        Answer::Stopped
     }
 
     /// Copies the registers and the stack of a stopped thread, and lets it go on with the signal that it stopped for.
@@ -188,15 +197,18 @@ impl Tracer {
         let schedule = schedule.unwrap_or(asked.schedule);
         let held = asked.held_ns(schedule, noticed, now);
         self.holds.add(held);
-        self.budget.spend(held);
+        self.budget.spend(held, now.saturating_sub(noticed));
         if stopped.len == 0 {
             return;
         }
         let Some(task) = self.tasks.get_mut(tid) else { return };
         task.account(schedule, now);
+        task.turns_when_held = Some(schedule.turns);
         task.activity = Activity::Running;
         let waited_ns = std::mem::take(&mut task.waited_ns);
-        let state = if asked.ran(schedule, noticed) {
+        let is_due = !stopped.is_in_call() && task.unseen_ns() > self.interval_ns.max(SLICE_NS);
+        let state = if is_due || asked.ran(schedule, noticed) {
+            task.note_seen();
             SampleState::Running { waited_ns }
         } else {
             SampleState::Waiting { waited_ns }

@@ -15,12 +15,14 @@ pub(crate) struct Budget {
     cpus: usize,
     left_ns: f64,
     since: u64,
+    /// Whether more threads run than there are CPUs.
+    is_crowded: bool,
 }
 
 impl Budget {
     /// A budget for a machine of that many CPUs, which begins at a time in nanoseconds.
     pub(crate) fn new(cpus: usize, now: u64) -> Self {
-        Self { cpus, left_ns: 0.0, since: now }
+        Self { cpus, left_ns: 0.0, since: now, is_crowded: false }
     }
 
     /// Adds what the time since the last call allows with so many running threads, of which one a CPU can be held
@@ -31,6 +33,7 @@ impl Budget {
         let passed = now.saturating_sub(self.since) as f64;
         self.left_ns = (self.left_ns + passed * share).min(SAVED_UP_NS);
         self.since = now;
+        self.is_crowded = running > self.cpus;
     }
 
     /// Whether a thread may be held.
@@ -38,10 +41,12 @@ impl Budget {
         self.left_ns > 0.0
     }
 
-    /// Takes out for how long a thread was held.
-    pub(crate) fn spend(&mut self, held_ns: u64) {
+    /// Takes out for how long a thread was held, of which the look itself has taken a part. Where threads wait for a CPU, others
+    /// run as long as a held one waits to be looked at, so that the program loses nothing by that.
+    pub(crate) fn spend(&mut self, held_ns: u64, looked_ns: u64) {
+        let spent = if self.is_crowded { looked_ns.min(held_ns) } else { held_ns };
         // One thread that took long to stop, as on a machine that was busy, is no reason to stop looking.
-        self.left_ns = (self.left_ns - held_ns as f64).max(-SAVED_UP_NS);
+        self.left_ns = (self.left_ns - spent as f64).max(-SAVED_UP_NS);
     }
 }
 
@@ -148,7 +153,7 @@ mod tests {
             budget.refill(tick * MS, running);
             for _ in 0..running {
                 if budget.allows() {
-                    budget.spend(30_000);
+                    budget.spend(30_000, 30_000);
                     holds += 1;
                 }
             }
@@ -164,6 +169,16 @@ mod tests {
         assert!((3300..3500).contains(&many), "{many}");
         let most = holds_a_second(128, 1000);
         assert!((8300..8500).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn in_a_crowd_a_thread_that_waits_to_be_looked_at_costs_nothing() {
+        for (running, may_go_on) in [(2, false), (3, true)] {
+            let mut budget = Budget::new(2, 0);
+            budget.refill(10 * MS, running);
+            budget.spend(5 * MS, 30_000);
+            assert_eq!(budget.allows(), may_go_on, "{running}");
+        }
     }
 
     #[test]

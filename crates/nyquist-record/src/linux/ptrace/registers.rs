@@ -52,6 +52,11 @@ impl Stopped {
         Registers::X86_64(DWARF_ORDER.map(|place| self.words[place]))
     }
 
+    /// Whether the thread is in a system call, or about to leave one. Of a 32-bit program that is not known.
+    pub(crate) fn is_in_call(&self) -> bool {
+        self.len == BYTES_32 || self.words[ORIG_RAX].cast_signed() >= 0
+    }
+
     /// The number of the system call that is being left with `EINTR`.
     pub(crate) fn interrupted_call(&self) -> Option<i64> {
         let number = self.words[ORIG_RAX].cast_signed();
@@ -121,5 +126,12 @@ mod tests {
         for (number, result) in [(232, 0), (232, -512), (232, -11), (-1, -4)] {
             assert_eq!(leaving(number, result).interrupted_call(), None, "{number} {result}");
         }
+    }
+
+    #[test]
+    fn code_between_calls_is_in_none() {
+        assert!(leaving(0, 64).is_in_call() && leaving(232, -4).is_in_call());
+        assert!(!leaving(-1, 64).is_in_call());
+        assert!(Stopped { len: 68, ..leaving(-1, 0) }.is_in_call());
     }
 }

@@ -15,9 +15,13 @@ pub(crate) struct Task {
     pub(crate) activity: Activity,
     /// What the scheduler said at the last look.
     pub(crate) schedule: Schedule,
+    /// How many times it had got a CPU when it was last held.
+    pub(crate) turns_when_held: Option<u64>,
     /// The scheduler's count of CPU time when the thread was first traced, and what it had used as another thread.
     base_ns: u64,
     carried_ns: u64,
+    /// What it had used when it was last seen to run.
+    seen_ns: u64,
     /// When it was last looked at.
     pub(crate) looked_at: u64,
     /// For how long it has waited since its last sample.
@@ -105,8 +109,10 @@ impl Task {
             files: Files::open(pid, tid),
             activity: Activity::Running,
             schedule: Schedule::default(),
+            turns_when_held: None,
             base_ns: 0,
             carried_ns: 0,
+            seen_ns: 0,
             looked_at: now,
             waited_ns: 0,
             repeated: None,
@@ -127,11 +133,27 @@ impl Task {
         self.carried_ns = self.used_ns();
         self.base_ns = cpu_ns;
         self.schedule.cpu_ns = cpu_ns;
+        self.turns_when_held = None;
+    }
+
+    /// Whether it has waited for a CPU ever since it was held, given what the scheduler says now.
+    pub(crate) fn awaits_cpu(&self, schedule: Schedule) -> bool {
+        self.turns_when_held == Some(schedule.turns)
     }
 
     /// The CPU time in nanoseconds since it was first traced.
     pub(crate) fn used_ns(&self) -> u64 {
         self.carried_ns + self.schedule.cpu_ns.saturating_sub(self.base_ns)
+    }
+
+    /// The CPU time in nanoseconds since it was last seen to run.
+    pub(crate) fn unseen_ns(&self) -> u64 {
+        self.used_ns().saturating_sub(self.seen_ns)
+    }
+
+    /// It was seen to run.
+    pub(crate) fn note_seen(&mut self) {
+        self.seen_ns = self.used_ns();
     }
 
     /// Takes note of what the scheduler says: what it has not used of the time since the last look, it has waited.
@@ -334,6 +356,26 @@ mod tests {
         task.repeated = Some(shortened);
         assert_eq!(task.waited_in_call(of(150, 0, 99), 5, 9_000), 950, "only the tracer has set 5");
         assert_eq!(task.waited_in_call(of(150, 0, 99), 6, 9_000), 0);
+    }
+
+    #[test]
+    fn a_thread_that_was_held_waits_for_a_cpu_until_it_has_got_one() {
+        let mut task = Task::new(0, 1, 0);
+        assert!(!task.awaits_cpu(of(10, 500, 0)), "it was never held");
+        task.turns_when_held = Some(3);
+        assert!(task.awaits_cpu(of(10, 500, 3)) && !task.awaits_cpu(of(10, 900, 4)));
+        task.become_thread(5_000);
+        assert!(!task.awaits_cpu(of(10, 500, 3)), "that was another thread");
+    }
+
+    #[test]
+    fn what_was_used_unseen_begins_when_it_is_seen_to_run() {
+        let mut task = Task::new(0, 1, 0);
+        task.account(of(300, 0, 1), 1_000);
+        assert_eq!(task.unseen_ns(), 300);
+        task.note_seen();
+        task.account(of(450, 0, 2), 2_000);
+        assert_eq!(task.unseen_ns(), 150);
     }
 
     #[test]

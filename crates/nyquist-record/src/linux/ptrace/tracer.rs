@@ -89,10 +89,10 @@ pub(super) struct Tracer {
     pub(super) budget: Budget,
     pub(super) holds: Holds,
     pub(super) ticks: Ticks,
-    ticker: Ticker,
+    pub(super) ticker: Ticker,
     /// The threads of a turn; kept to save its memory.
     pub(super) tids: Vec<u32>,
-    /// When the turn began; `None` where that was too late to be left to chance.
+    /// When the turn began; `None` where that was no matter of chance.
     pub(super) turn: Option<u64>,
     /// What the stack of a thread that waits is read into.
     pub(super) scratch: Box<[u8]>,
@@ -188,23 +188,27 @@ impl Tracer {
             match begin.try_recv() {
                 Ok(()) => return true,
                 Err(TryRecvError::Disconnected) => return false,
-                Err(TryRecvError::Empty) => self.handle_next(),
+                Err(TryRecvError::Empty) => {
+                    self.handle_next();
+                }
             }
         }
         begin.recv().is_ok()
     }
 
-    /// Waits until a thread stops or ends, or the clock ticks, and does what there is to do.
-    fn handle_next(&mut self) {
+    /// Waits until a thread stops or ends, or the clock ticks, and does what there is to do. Says whether it was the clock.
+    fn handle_next(&mut self) -> bool {
         match ptrace::wait(Patience::UntilSignal) {
             Ok(Some(waited)) => {
                 self.handle(waited);
                 self.handle_all();
+                return false;
             }
-            Ok(None) => {}
+            Ok(None) => return true,
             // Nobody is left.
             Err(_) => self.has_ended = true,
         }
+        false
     }
 
     /// Lets go on all who have stopped by now: the kernel names the same one first again and again, so that one that stops
@@ -230,9 +234,9 @@ impl Tracer {
         self.ticks = Ticks::new(self.interval_ns, now);
         self.set_ticker();
         let reason = loop {
-            self.handle_next();
+            let by_clock = self.handle_next();
             if monotonic_ns() >= self.ticks.next_ns() {
-                self.look_at_all();
+                self.look_at_all(by_clock);
                 self.ticks.advance(monotonic_ns());
                 self.set_ticker();
             }
