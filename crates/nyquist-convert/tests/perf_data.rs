@@ -438,7 +438,7 @@ fn what_another_cpu_has_recorded_is_known_to_stacks_that_were_read_before_it() {
     ];
     // What is read of the first thread knows too little, and what is read of the other one too much.
     let records = [&[mapped_at(parent, 1, 0x10000)][..], &one_cpu(8), &other_cpu, &one_cpu(9)].concat();
-    let before = "0 (truncated: no unwind information);0x10003";
+    let before = "0 (truncated: the process's mappings are not known);0x10003";
     let born = "0 0x100;0xff;0x6";
     let another = "0 (truncated: no unwind information);0x10002";
     for finished in [of_file(&records, 1), of_stream(&records, 1)] {
