@@ -250,6 +250,9 @@ int main(int argc, char **argv) {
     put_id();
     end(at);
     put_mappings();
+    // The unwinder allocates what it knows of the program at its first use, which must not be in a handler that interrupts malloc.
+    struct chain chain = {.count = 0};
+    _Unwind_Backtrace(add_frame, &chain);
     struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     struct itimerval timer = {{0, 700}, {0, 700}};
