@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -16,6 +18,9 @@ use crate::sys;
 
 /// An environment variable that marks every process of a test, so that none is left behind.
 const MARK: &str = "NYQUIST_LIVE_TEST";
+
+/// So long it is waited for the end of processes that were killed. One that the kernel holds for ever is no test's business.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// What all tests share: copies of the programs that any user may run.
 pub(crate) struct Ground {
@@ -164,15 +169,26 @@ impl<'a> Context<'a> {
         drop(fs::remove_dir_all(&self.folder));
     }
 
-    /// Ends whatever the test has started, wherever it put itself.
+    /// Ends whatever the test has started, wherever it put itself, and waits until it has ended: the next test looks for
+    /// processes, too.
     pub(crate) fn kill_all(&self) {
         let wanted = format!("{MARK}={}", self.mark);
-        for pid in process_ids() {
+        let is_own = |pid: &u32| {
+            // Of who has ended it is empty.
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            if environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
-                // It may have ended by now, which is as good.
+            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        };
+        let late = Instant::now() + LONGEST_END;
+        loop {
+            let left: Vec<u32> = process_ids().into_iter().filter(is_own).collect();
+            if left.is_empty() || Instant::now() > late {
+                return;
+            }
+            // Who has ended by now is not there, which is as good.
+            for pid in left {
                 drop(sys::signal_process(pid, libc::SIGKILL));
             }
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }
