@@ -19,7 +19,7 @@ use crate::sys;
 pub(crate) const PLAIN_USER: u32 = 65534;
 
 /// How long a condition is waited for before that is a failure.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A program with its arguments, about to be run.
 pub(crate) struct Invocation<'a> {

@@ -472,15 +472,21 @@ fn attach(test: &Context<'_>) -> Verdict {
 }
 
 fn attached_ends(test: &Context<'_>) -> Verdict {
-    let ready = test.path("ready");
-    let call = test.program(test.workload("shares")).args(&["800"]);
+    // It ends when it is traced, however late that begins.
+    let (ready, over) = (test.path("ready"), test.path("over"));
+    let call = test.program(test.workload("endless")).args(&["1"]).path(&over);
     let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     target.wait_for_file(&ready)?;
     let output = test.path("attached.json.gz");
     let recorder = attached(test, target.pid(), &output).start()?;
+    recorder.wait_until_recording()?;
+    let before = process_cpu_ms(target.pid())?;
+    recorder
+        .wait_until("some work", || process_cpu_ms(target.pid()).is_ok_and(|now| now > before + 300.0))?;
+    fs::write(&over, "")?;
     expect_eq("the program's own status", target.wait()?.code(), 0)?;
     expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
-    expect_measured(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")?;
+    expect_measured(Profile::read(&output)?.total_share("main_loop") > 0.9, "main_loop is missing")?;
     // A number that nobody has any more.
     let child = test.program("true").start()?;
     let pid = child.pid();
