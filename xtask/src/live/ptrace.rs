@@ -569,7 +569,8 @@ fn crowds(test: &Context<'_>) -> Verdict {
 fn setuid(test: &Context<'_>) -> Verdict {
     need_root()?;
     let program = test.path("setuid-shares");
-    fs::copy(test.workload("shares"), &program)?;
+    // By another process: a child of a test beside this one, born just then, would hold the file for writing, and nobody could run it.
+    test.program("cp").path(&test.workload("shares")).path(&program).run()?.succeeded()?;
     fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755))?;
     let program = program.display().to_string();
     // A filter that a plain user has installed takes away setuid as well: so the backend is chosen.
