@@ -82,8 +82,10 @@ impl<'a> Context<'a> {
     pub(crate) fn new(ground: &'a Ground, name: &str) -> Result<Self> {
         let number = ground.count.fetch_add(1, Ordering::Relaxed);
         let first = ground.folder.join(name.replace("::", "-"));
-        // The files of a first attempt are kept.
-        let folder = if first.exists() { first.with_extension("again") } else { first };
+        // The files of earlier attempts are kept.
+        let again = (2..).map(|attempt| first.with_extension(format!("attempt-{attempt}")));
+        let folder = std::iter::once(first.clone()).chain(again).find(|folder| !folder.exists());
+        let folder = folder.context("a folder is free")?;
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
         let mark = format!("{}-{number}", std::process::id());
