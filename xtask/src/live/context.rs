@@ -176,13 +176,11 @@ impl<'a> Context<'a> {
     pub(crate) fn kill_all(&self) {
         let wanted = format!("{MARK}={}", self.mark);
         let is_own = |pid: &u32| {
-            // Of who has ended it is empty.
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+            environment_of(*pid).split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
         };
         let late = Instant::now() + LONGEST_END;
         loop {
-            let left: Vec<u32> = process_ids().into_iter().filter(is_own).collect();
+            let left: Vec<u32> = numbers_in("/proc").filter(is_own).collect();
             if left.is_empty() || Instant::now() > late {
                 return;
             }
@@ -195,10 +193,21 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The processes that there are.
-fn process_ids() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+/// The environment of a process, as one of its threads has it that has not ended: the first one may have.
+fn environment_of(pid: u32) -> Vec<u8> {
+    let of_thread = |tid| fs::read(format!("/proc/{pid}/task/{tid}/environ")).unwrap_or_default();
+    let first = of_thread(pid);
+    if !first.is_empty() {
+        return first;
+    }
+    let others = numbers_in(&format!("/proc/{pid}/task"));
+    others.map(of_thread).find(|environment| !environment.is_empty()).unwrap_or_default()
+}
+
+/// The numbers of the processes, or threads, that a folder of `/proc` lists.
+fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Lets any user enter and read a folder.
