@@ -100,7 +100,8 @@ fn expect_recorded_for(stderr: &str, seconds: f64) -> Verdict {
     let told =
         stderr.lines().find_map(|line| line.strip_prefix("Recorded ")?.split_once(" s")?.0.parse().ok());
     let told: f64 = told.unwrap_or_default();
-    expect((0.9 * seconds..1.3 * seconds).contains(&told), format_args!("recorded for {told} s: {stderr}"))
+    let is_near = (0.9 * seconds..1.3 * seconds).contains(&told);
+    expect_measured(is_near, format_args!("recorded for {told} s: {stderr}"))
 }
 
 /// CPU seconds of a process so far, by the scheduler's own sum.
@@ -169,7 +170,7 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
         let found: Vec<String> =
             found.into_iter().flatten().rev().map(|frame| frame.function.clone()).collect();
         let held = all > 0.0 && agreeing > all * 0.99;
-        expect(
+        expect_measured(
             held,
             format_args!("{agreeing:.3} of {all:.3} agree: gdb says {wanted:?}, the profile {found:?}"),
         )?;

@@ -144,7 +144,7 @@ fn expect_from_memory(profile: &Profile, stderr: &str, depth: usize) -> Verdict 
     expect_contains("stderr", stderr, COMPLETED)?;
     let whole = share_whole(profile, depth);
     println!("        {whole:.3} of the stacks are whole");
-    expect(whole > LEAST_FROM_MEMORY, format_args!("only {whole:.3} of the stacks are whole"))?;
+    expect_measured(whole > LEAST_FROM_MEMORY, format_args!("only {whole:.3} of the stacks are whole"))?;
     // Whatever has this recursion has all of it, or says that it was cut.
     let halves = profile.share_of_stacks(|stack| {
         let has_bottom = stack.iter().any(|frame| frame.function == "bottom");
@@ -185,7 +185,7 @@ fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
     // Where turns are short, or the inner 64 kB look alike in both, most are not believed.
     if common == 0 && turn_us == SLOW_TURN {
         let least = LEAST_FROM_MEMORY * profile.total();
-        expect(whole > least, format_args!("only {whole} of {} are whole", profile.total()))?;
+        expect_measured(whole > least, format_args!("only {whole} of {} are whole", profile.total()))?;
     }
     Ok(())
 }

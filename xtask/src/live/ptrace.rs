@@ -207,7 +207,8 @@ fn idle_and_running(test: &Context<'_>) -> Verdict {
     let waited = waited_ms(&recorded.profile);
     // The shell waits for both, and sleep for itself; on a busy machine they wait for the CPU, too.
     let (wanted, most) = (2.0 * 1000.0 + cpu, 3.0 * recorded.finished.took.as_secs_f64() * 1000.0);
-    expect((wanted * 0.95..most).contains(&waited), format_args!("{waited} ms of waiting, not {wanted}"))?;
+    let is_due = (wanted * 0.95..most).contains(&waited);
+    expect_measured(is_due, format_args!("{waited} ms of waiting, not {wanted}"))?;
     let sleeping = recorded.profile.threads.iter().find(|thread| thread.process == "sleep");
     let sleeps = sleeping.is_some_and(|thread| {
         thread.stacks().any(|(stack, _)| stack.iter().any(|frame| frame.function.contains("nanosleep")))
@@ -382,7 +383,7 @@ fn job_control(test: &Context<'_>) -> Verdict {
         std::thread::sleep(std::time::Duration::from_millis(100));
         expect("Tt".contains(state(program)), format_args!("it goes on: {}", state(program)))?;
         let used = cpu_time(program) - before;
-        expect(used < STOPPING_NS, format_args!("it used {used} ns of CPU time while stopped"))?;
+        expect_measured(used < STOPPING_NS, format_args!("it used {used} ns of CPU time while stopped"))?;
         sys::signal_process(program, libc::SIGCONT)?;
         running.wait_until("the program to go on", || cpu_time(program) > before + STOPPING_NS)?;
     }
@@ -514,9 +515,11 @@ fn leaderless(test: &Context<'_>) -> Verdict {
         recorder.wait()?.succeeded()?;
         let profile = Profile::read(&output)?;
         let weight: f64 = profile.threads_named("survivor").map(Thread::total).sum();
-        expect(weight > 250.0, format_args!("{weight} samples of 300 ms: {:?}", profile.thread_names()))?;
+        let names = profile.thread_names();
+        expect_measured(weight > 250.0, format_args!("{weight} samples of 300 ms: {names:?}"))?;
         let whole = whole_share(&profile, "survivor_loop");
-        expect(whole > 0.9, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))?;
+        let roots = profile.roots();
+        expect_measured(whole > 0.9, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
         let named = profile.threads.iter().all(|thread| thread.process == "leaderless");
         expect(named, format_args!("it has another name: {:?}", profile.thread_names()))?;
     }

@@ -135,7 +135,7 @@ fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<
 /// That a process has the samples that it is due for some CPU time, at least that of [`WORK`].
 fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
     let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
-    expect(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
+    expect_measured(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
 }
 
 /// The CPU time of a process that lives, by the scheduler's sum.
@@ -352,7 +352,10 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
     // Intervals of a CPU that lie across a switch are whose they end with.
     let due = WORK * 0.85 - lost..used[0] * 1.15 + 5.0;
-    expect(due.contains(&weight), format_args!("the busy process has {weight} samples, not {due:?}"))?;
+    expect_measured(
+        due.contains(&weight),
+        format_args!("the busy process has {weight} samples, not {due:?}"),
+    )?;
     let share = profile.total_share("main_loop") * profile.total();
     expect_measured(share > 0.9 * weight, format_args!("main_loop has {share} of {weight} samples"))?;
     let idle =
@@ -609,7 +612,8 @@ fn few_descriptors(test: &Context<'_>) -> Verdict {
         let profile = Profile::read(&output)?;
         let lost = profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default();
         let total = profile.total();
-        expect(total + lost > WORK * 0.8, format_args!("{says}: {total} samples for {WORK} ms and more"))?;
+        let is_there = total + lost > WORK * 0.8;
+        expect_measured(is_there, format_args!("{says}: {total} samples for {WORK} ms and more"))?;
     }
     Ok(())
 }
