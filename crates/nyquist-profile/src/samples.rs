@@ -136,14 +136,6 @@ impl Samples {
         self.rows.push(row);
     }
 
-    /// Puts another sample in the place of one. O(1).
-    ///
-    /// # Panics
-    /// If there is none at that place.
-    pub fn set(&mut self, place: usize, sample: Sample) {
-        self.rows[place] = self.row(place, sample);
-    }
-
     /// Drops so many of the first ones. Linear in what is left.
     pub fn drop_first(&mut self, count: usize) {
         if count > 0 {
@@ -393,16 +385,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ones_are_dropped_and_others_changed() {
+    fn the_first_ones_are_dropped() {
         let samples: Vec<_> = (0..70).map(|at| sample(at * 1_000_000, 1_000_000, 1, false)).collect();
         let mut table: Samples = samples.iter().copied().collect();
         table.drop_first(33);
         assert_eq!(table.iter().collect::<Vec<_>>(), samples[33..]);
-        table.set(0, sample(7, u64::MAX, 7, true));
-        table.set(36, sample(70_000_000, 3, 2, false));
-        assert_eq!(table.first(), Some(sample(7, u64::MAX, 7, true)));
-        assert_eq!(table.last(), Some(sample(70_000_000, 3, 2, false)));
-        assert_eq!(table.range(1..36).collect::<Vec<_>>(), samples[34..69]);
         table.drop_first(99);
         assert_eq!(table, Samples::new());
     }
