@@ -41,6 +41,7 @@ const NEEDS: &[Need] = &[
 const ORACLES: &[Need] = &[
     need("clang", "clang", "builds programs for other systems, and with other debug info than gcc's"),
     need("dwz", "dwz", "shares debug info between programs"),
+    need("musl-gcc", "musl-tools", "builds programs with a C library that has no unwind information"),
     need("lld-link", "lld", "links programs of other systems"),
     need("llvm-symbolizer", "llvm", "the oracle of functions and lines"),
 ];

@@ -54,6 +54,9 @@ const fn then(workload: Workload, after: After) -> Workload {
     Workload { after, ..workload }
 }
 
+/// Neither unwind information nor frame pointers.
+const NO_CFI: &str = "-fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c";
+
 const WORKLOADS: &[Workload] = &[
     c("shares", "shares.c"),
     c("parts", "parts.c"),
@@ -63,6 +66,8 @@ const WORKLOADS: &[Workload] = &[
         "shares-fp-no-cfi",
         "-fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables -g0 shares.c",
     ),
+    c("shares-no-cfi", NO_CFI),
+    then(c("shares-no-cfi-stripped", NO_CFI), After::Strip),
     c("shares-debug-frame", "-fno-asynchronous-unwind-tables -fno-unwind-tables shares.c"),
     c("shares-no-pie", "-no-pie shares.c"),
     c("shares-static", "-static shares.c"),

@@ -189,6 +189,20 @@ impl UncoveredCode {
         Some((bytes, (address - range.start) as usize))
     }
 
+    /// The ranges, and the bytes of each.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = (Range<u32>, &[u8])> {
+        self.ranges.iter().filter_map(|(range, start)| {
+            let bytes = self.bytes.get(*start..*start + (range.end - range.start) as usize)?;
+            Some((range.clone(), bytes))
+        })
+    }
+
+    /// Whether a relative address is in one of the ranges.
+    pub(crate) fn holds(&self, address: u32) -> bool {
+        let index = self.ranges.partition_point(|(range, _)| range.end <= address);
+        self.ranges.get(index).is_some_and(|(range, _)| range.contains(&address))
+    }
+
     /// How many bytes are kept.
     pub(crate) fn size(&self) -> usize {
         self.bytes.len()

@@ -11,6 +11,7 @@
 //! | Mach-O: `__unwind_info`, `__eh_frame` | yes | yes |
 //! | PE: `.pdata`, `.xdata` | yes | yes |
 //! | code without information: instructions, frame pointers | yes | yes |
+//! | functions without information: all of their instructions (ELF) | yes | |
 //! | signal frames of Linux | yes | yes, also those of kernels that do not describe them |
 //! | signed return addresses | | by the highest address of the process's code, or by a mask that is given |
 //!
@@ -75,6 +76,7 @@ mod cfi;
 mod code;
 mod compile;
 mod error;
+mod followed;
 mod frame;
 mod go;
 mod macho;

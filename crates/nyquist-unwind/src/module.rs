@@ -4,6 +4,7 @@ use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, FdeIndex, Function};
+use crate::followed::Followed;
 use crate::macho::{self, Parts};
 use crate::rule::Rule;
 use crate::table::Table;
@@ -26,6 +27,8 @@ pub struct Module {
     /// What a PE image has in place of FDEs.
     pe: Option<pe::Functions>,
     uncovered: UncoveredCode,
+    /// What the instructions of uncovered functions say.
+    followed: Followed,
     /// Whether other instructions may be there by now.
     may_change: bool,
     damage: Damage,
@@ -70,7 +73,7 @@ impl Module {
         if let Some(debug) = debug.filter(|_| sections.iter().all(|s| s.kind == SectionKind::EhFrame)) {
             sections.extend(frame_section(debug, ".debug_frame", SectionKind::DebugFrame, &mut damage));
         }
-        Ok(Self::compile(elf, sections, damage))
+        Ok(Self::compile(elf, debug, sections, damage))
     }
 
     /// Compiles the unwind information of a PE image: the table of functions in `.pdata`, and for each of them its prologue
@@ -97,6 +100,7 @@ impl Module {
             sections: Vec::new(),
             pe: Some(functions),
             uncovered: UncoveredCode::read_source(pe.source(), &code, &covered),
+            followed: Followed::default(),
             may_change: false,
             damage,
         })
@@ -150,17 +154,35 @@ impl Module {
         Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
     }
 
+    /// What the instructions of an ELF file for 64-bit x86 say alone, as if there were no unwind information: functions are known by
+    /// symbols and by calls. To be held against what unwind information says.
+    ///
+    /// # Errors
+    /// For an architecture that is not supported.
+    pub fn from_elf_instructions<S: ByteSource>(elf: &Elf<S>) -> Result<Self, UnwindError> {
+        let architecture = elf.architecture();
+        if architecture != Architecture::X86_64 {
+            return Err(UnwindError::Unsupported(format!("instructions for {architecture:?}")));
+        }
+        Ok(Self::compile::<S, S>(elf, None, Vec::new(), Damage::default()))
+    }
+
     fn of_parts(
         image_base: Svma,
         (table, fdes, sections): (Table, Vec<FdeIndex>, Vec<FrameSection>),
         uncovered: UncoveredCode,
         damage: Damage,
     ) -> Self {
-        let (number, pe, may_change) = (next_number(), None, false);
-        Self { number, image_base, table, fdes, sections, pe, uncovered, may_change, damage }
+        let (number, pe, followed, may_change) = (next_number(), None, Followed::default(), false);
+        Self { number, image_base, table, fdes, sections, pe, uncovered, followed, may_change, damage }
     }
 
-    fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
+    fn compile<S: ByteSource, D: ByteSource>(
+        elf: &Elf<S>,
+        debug: Option<&Elf<D>>,
+        sections: Vec<FrameSection>,
+        mut damage: Damage,
+    ) -> Self {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
@@ -171,7 +193,8 @@ impl Module {
         let Compiled { table, fdes, covered } =
             compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
         let uncovered = UncoveredCode::read(elf, &code, &covered);
-        Self::of_parts(image_base, (table, fdes, sections), uncovered, damage)
+        let followed = Followed::new(elf, debug, (&code, &covered), &uncovered);
+        Self { followed, ..Self::of_parts(image_base, (table, fdes, sections), uncovered, damage) }
     }
 
     /// The compiled table.
@@ -189,12 +212,22 @@ impl Module {
     pub fn size(&self) -> usize {
         let sections: usize = self.sections.iter().map(|section| section.bytes.len()).sum();
         let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
-        self.table.size() + size_of_val(&*self.fdes) + sections + pe + self.uncovered.size()
+        self.table.size()
+            + size_of_val(&*self.fdes)
+            + sections
+            + pe
+            + self.uncovered.size()
+            + self.followed.size()
     }
 
     /// The rule for the code at a lookup address.
     pub fn rule(&self, address: RelativeAddress) -> Rule {
         self.table.rule(address)
+    }
+
+    /// The rule for uncovered code at a lookup address, by the instructions of its whole function.
+    pub fn followed_rule(&self, address: RelativeAddress) -> Rule {
+        self.followed.rule(address)
     }
 
     /// A number that no other module of this program has, by which rules are cached.

@@ -203,8 +203,16 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
             _ => None,
         };
-        if let Some(rule) = known.filter(|&rule| self.leads_to_call(rule, frame)) {
+        let followed = self.followed_rule(frame.lookup());
+        if followed == Rule::END {
+            return Ok(followed);
+        }
+        let mut rules = [Some(followed), known].into_iter().flatten();
+        if let Some(rule) = rules.find(|&rule| self.leads_to_call(rule, frame)) {
             return Ok(rule);
+        }
+        if A::apply(followed, frame, self.memory, self.address_bits).err() == Some(Reason::StackCopyEnded) {
+            return Err(Reason::StackCopyEnded);
         }
         if frame.interrupted {
             if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
@@ -219,6 +227,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok(A::FRAME_RECORD);
         }
         Err(Reason::NoUnwindInfo)
+    }
+
+    /// The rule for uncovered code by the instructions of its function.
+    fn followed_rule(&self, lookup: u64) -> Rule {
+        let mapping = find(self.mappings, lookup);
+        let place = mapping.and_then(|mapping| mapping.module().zip(mapping.relative(lookup)));
+        place.map_or(Rule::UNCOVERED, |(module, address)| module.followed_rule(address))
     }
 
     /// Whether code that nothing describes neither calls nor moves the stack pointer, as Windows requires of it ("x64

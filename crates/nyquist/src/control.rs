@@ -74,6 +74,15 @@ impl Control {
         self.lock().asked_to_end
     }
 
+    /// Ends the recording, if there is one: what it was to last for has ended.
+    pub(crate) fn end_recording(&self) {
+        let mut state = self.lock();
+        if let Phase::Recording { stop, .. } = &state.phase {
+            stop.stop();
+            state.asked_to_end = Some(nyquist_record::linux::now());
+        }
+    }
+
     fn handle(&self, request: Request) {
         self.lock().handle(request);
     }

@@ -64,6 +64,7 @@ fn programs(bench: &Bench<'_>) -> Vec<(&'static str, Result<Program>)> {
         ("node", node()),
         ("gdb", gdb()),
         ("Go", go(bench)),
+        ("C, musl", musl(bench)),
     ]
 }
 
@@ -120,6 +121,16 @@ fn go(bench: &Bench<'_>) -> Result<Program> {
         .status()?;
     ensure!(built.success(), "the Go program cannot be built");
     Ok(words("Go", &[&folder.join("program").display().to_string()]))
+}
+
+/// A program of a C library that has no unwind information.
+fn musl(bench: &Bench<'_>) -> Result<Program> {
+    found("musl-gcc", "--version")?;
+    let (sources, program) = (crate::root().join("workloads"), bench.folder.join("musl"));
+    let mut gcc = Command::new("musl-gcc");
+    gcc.args(["-O2", "-g", "-static", "-I"]).arg(sources.join("common")).arg(sources.join("library_calls.c"));
+    ensure!(gcc.arg("-o").arg(&program).status()?.success(), "the program cannot be built");
+    Ok(words("C, musl", &[&program.display().to_string(), &format!("{}", 1000.0 * SECONDS)]))
 }
 
 /// What part of the samples has a stack that goes to its root.

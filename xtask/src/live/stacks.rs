@@ -1,7 +1,9 @@
 //! Complete stacks: roots, recursion, frames of odd shapes, signal frames, the kernel's part.
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_eq, expect_measured, expect_share, need_root, with_note};
+use super::expect::{
+    Stop, Verdict, expect, expect_eq, expect_measured, expect_share, need_root, skip, with_note,
+};
 use super::harness::Test;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
@@ -12,6 +14,18 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("every_stack_begins_at_start_with_frame_pointers", |test| roots(test, "shares-fp")),
     Test::new("every_stack_begins_at_start_with_frame_pointers_alone", |test| {
         roots(test, "shares-fp-no-cfi")
+    }),
+    Test::new("every_stack_begins_at_start_without_anything_but_instructions", |test| {
+        roots(test, "shares-no-cfi")
+    }),
+    Test::new("every_stack_of_a_stripped_program_without_anything_but_instructions_has_its_root", |test| {
+        expect_whole(&test.record(&["shares-no-cfi-stripped", "500"]).run_well()?.profile)
+    }),
+    Test::new("a_c_library_without_unwind_information_has_its_callers", |test| musl(test, &["-static"]))
+        .quick(),
+    Test::new("a_stripped_c_library_without_unwind_information_has_its_callers", |test| musl(test, &[])),
+    Test::new("a_stripped_program_of_such_a_library_has_whole_stacks", |test| {
+        expect_whole(&record_musl(test, &["-static", "-s"])?.profile)
     }),
     Test::new("every_stack_begins_at_start_with_debug_frame_alone", |test| roots(test, "shares-debug-frame")),
     Test::new("every_stack_begins_at_start_in_a_fixed_position_program", |test| roots(test, "shares-no-pie")),
@@ -242,6 +256,36 @@ fn made_code(test: &Context<'_>, options: &[&str]) -> Verdict {
         made == 2 && in_order(&names, &["_start", "main", "outer", "middle", "inner"])
     });
     expect_share("through both pieces", held, recorded.true_share("inner")?, recorded.profile.count())
+}
+
+/// A program of a C library that calls back and has no unwind information itself. The library for dynamic programs is stripped.
+fn musl(test: &Context<'_>, flags: &[&str]) -> Verdict {
+    let recorded = record_musl(test, flags)?;
+    expect_roots(&recorded.profile, begins_at_start)?;
+    expect_whole(&recorded.profile)?;
+    let held = recorded.profile.share_of_stacks(|stack| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &["_start", "main", "sorts", "compares"])
+    });
+    expect_share("through the library", held, recorded.true_share("compares")?, recorded.profile.count())
+}
+
+fn record_musl(test: &Context<'_>, flags: &[&str]) -> Result<Recorded, Stop> {
+    let (program, sources) = (test.fresh("sorts"), crate::root().join("workloads"));
+    let compiler = test.program("musl-gcc").args(&["-O2", "-g", "-I"]).path(&sources.join("common"));
+    match compiler.args(flags).path(&sources.join("sorts.c")).args(&["-o"]).path(&program).run() {
+        Ok(finished) => drop(finished.succeeded()?),
+        Err(error) => return skip(format_args!("musl-gcc is not installed: {error}")),
+    }
+    Ok(test.record_command(&[&program.display().to_string(), "100"]).run_well()?)
+}
+
+/// That no stack was cut.
+fn expect_whole(profile: &Profile) -> Verdict {
+    let cut =
+        profile.share_of_stacks(|stack| stack.iter().any(|frame| frame.function.starts_with("(truncated")));
+    let few = EDGE_SAMPLES / profile.count();
+    expect(cut <= few, format_args!("{cut} of the stacks are cut"))
 }
 
 fn dynamic_frames(test: &Context<'_>) -> Verdict {

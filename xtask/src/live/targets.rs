@@ -26,6 +26,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_whole_system_is_recorded_by_process", whole_system),
     Test::new("of_the_whole_system_processes_are_picked_by_name", system_by_name),
     Test::new("a_control_group_is_recorded", named_group),
+    Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
+    Test::new("the_whole_system_is_recorded_while_a_command_runs", system_beside_command),
     Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
     Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", namespaces),
     Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
@@ -410,6 +412,49 @@ fn named_group(test: &Context<'_>) -> Verdict {
     end(inside)?;
     end(outside)?;
     Ok(fs::remove_dir(&group)?)
+}
+
+/// The command's end ends the recording, and so does that of the process, which also ends the command.
+fn beside_command(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["endless", "1"])?;
+    let output = test.fresh("profile.json.gz");
+    let record = |command: &str| {
+        let call = test.nyquist(&["record", "-s", "-o"]).path(&output);
+        call.args(&["-p", &target.pid().to_string(), "--", "sh", "-c", command])
+    };
+    let other = test.workload("shares").display().to_string();
+    expect_eq("the status", record(&format!("{other} 300; exit 7")).run()?.code(), 7)?;
+    let profile = Profile::read(&output)?;
+    let weight = weight_of(&profile, target.pid());
+    expect(weight > 0.0, "the process has no samples")?;
+    expect_within("all samples", profile.total(), weight, 0.001)?;
+    let pid_file = test.fresh("pid");
+    let recorder =
+        record(&format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 600", pid_file.display())).start()?;
+    recorder.wait_for_file(&pid_file)?;
+    recorder.wait_until_recording()?;
+    end(target)?;
+    recorder.wait()?.succeeded()?;
+    let pid = fs::read_to_string(&pid_file)?.trim().parse()?;
+    expect(!is_alive(pid), "the command runs on")
+}
+
+fn system_beside_command(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let target = working(test, &["endless", "1"])?;
+    let (output, truth) = (test.fresh("profile.json.gz"), test.fresh("truth"));
+    let call = test
+        .nyquist(&["record", "-s", "-a", "-o"])
+        .path(&output)
+        .env("WORKLOAD_TRUTH", truth.display().to_string());
+    call.args(&[&test.workload("shares").display().to_string(), "300"]).run()?.succeeded()?;
+    let profile = Profile::read(&output)?;
+    let weight = weight_of(&profile, target.pid());
+    end(target)?;
+    expect(weight > 0.0, "the process that runs already has no samples")?;
+    let command = profile.threads.iter().filter(|thread| thread.process == "shares").map(Thread::total).sum();
+    let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
+    expect_within("the command's samples", command, used, 0.15)
 }
 
 fn chosen_cpus(test: &Context<'_>) -> Verdict {

@@ -14,8 +14,15 @@ use crate::packages;
 use crate::tally::Tally;
 
 /// Each compares with one kind of oracle, and says whether there was no difference that is not known.
-const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] =
-    &[images::check, rows::check, go::compare, symbols::check_lines, symbols::check_pdb, perf_data::compare];
+const COMPARISONS: &[fn(&mut Tally) -> Result<bool>] = &[
+    images::check,
+    rows::check,
+    rows::check_followed,
+    go::compare,
+    symbols::check_lines,
+    symbols::check_pdb,
+    perf_data::compare,
+];
 
 /// Runs all, also when one has failed.
 pub(crate) fn run(tally: &mut Tally) -> Result<bool> {

@@ -1,4 +1,5 @@
-//! The compiled unwind tables of the libraries at hand, row by row as gimli reads their call frame information.
+//! The compiled unwind tables of the libraries at hand, row by row as gimli reads their call frame information; and what instructions say
+//! without them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,6 +22,20 @@ pub(super) fn check(tally: &mut Tally) -> Result<bool> {
     let mut check = Command::new(workspace.build("check-rows")?);
     check.args(libraries_of_gcc()?).args(libraries_of_rustc()?);
     succeeds(check)
+}
+
+/// Holds what instructions alone say against the unwind information of a program that has all of the C library in it.
+pub(super) fn check_followed(tally: &mut Tally) -> Result<bool> {
+    let Some(workspace) = Workspace::fetched("benches/unwind", "oracle", tally) else { return Ok(true) };
+    let (sources, program) = (crate::root().join("workloads"), super::folder()?.join("static"));
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O2", "-static", "-I"]).arg(sources.join("common")).arg(sources.join("shares.c"));
+    let mut check = Command::new(workspace.build("check-followed")?);
+    check.arg(&program);
+    Ok(succeeds({
+        gcc.arg("-o").arg(&program);
+        gcc
+    })? && succeeds(check)?)
 }
 
 fn libraries_of_gcc() -> Result<Vec<PathBuf>> {

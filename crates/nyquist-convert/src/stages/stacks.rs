@@ -162,11 +162,13 @@ impl Stages {
     /// could not reach the root.
     pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         self.frames.clear();
+        let lacks_mappings = self.tracker.process(sample.pid, now).lacks_mappings();
         let truncated = self.frames_of_user_stack(now, sample);
+        let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::Unwound(_));
         match truncated {
-            Some(Truncation::Walk(_)) if self.tracker.process(sample.pid, now).lacks_mappings() => {
-                Some(Truncation::UnknownMappings)
-            }
+            Some(Truncation::Walk(_)) if lacks_mappings => Some(Truncation::UnknownMappings),
+            // What looks like a root to who knows nothing of the code is none.
+            None if lacks_mappings && is_copy && !self.frames.is_empty() => Some(Truncation::UnknownMappings),
             _ => truncated,
         }
     }
@@ -235,7 +237,9 @@ impl Stages {
             self.copies.note(sample.tid, limited, walked.ended_with_copy());
         }
         if walked == Walked::To(WalkEnd::Root) {
-            self.note_root(sample.tid, outermost);
+            if !self.tracker.process(sample.pid, now).lacks_mappings() {
+                self.note_root(sample.tid, outermost);
+            }
         } else if walked.ended_with_copy() {
             self.doubt_copied_root(sample.tid, limited, registers, stack);
         }

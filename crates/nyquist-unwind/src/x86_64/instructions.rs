@@ -18,8 +18,8 @@ const MAX_FOLLOWED: usize = 64;
 const JUMP_BY_POINTER: u8 = 0x25;
 
 /// The registers' numbers in instructions.
-const RSP: u8 = 4;
-const RBP: u8 = 5;
+pub(super) const RSP: u8 = 4;
+pub(super) const RBP: u8 = 5;
 
 /// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
 ///

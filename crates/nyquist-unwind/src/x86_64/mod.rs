@@ -1,6 +1,7 @@
 //! What is particular to 64-bit x86.
 
 mod compact;
+pub(crate) mod flow;
 pub(crate) mod instructions;
 mod length;
 mod rows;

@@ -18,10 +18,13 @@ const SECONDS: RangeInclusive<f64> = 1e-3..=1e9;
 /// `nyquist record`
 #[derive(Debug, Args)]
 #[command(override_usage = "nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]
-       nyquist record [OPTIONS] (-p PID,... | --name NAME,... | -a | --cgroup PATH)")]
+       nyquist record [OPTIONS] (-p PID,... | --name NAME,... | -a | --cgroup PATH) [COMMAND [ARGS...]]")]
 #[command(
     after_help = "The exit status is the command's own: its code, or 128 + the signal that ended it; 127 where it \
 was not found and 126 where it could not be run. Of processes that ran before it is 0.
+
+A command beside -p, --name, -a or --cgroup says how long to record, as in `nyquist record -a sleep 10`; it is \
+recorded only if it is among what they name.
 
 The first Ctrl-C goes to the command (it ends an attached recording) and the profile is saved; the second kills \
 the command. SIGTERM is passed on to the command and the profile is saved."
@@ -87,21 +90,21 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<OsString>,
 }
 
-/// What is recorded instead of a command.
+/// What is recorded instead of a command, until it ends or a command does.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetArgs {
     /// Record these running processes, with all their threads and children
-    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with_all = ["command", "iteration_count"])]
+    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "iteration_count")]
     pub(crate) pid: Vec<u32>,
     /// Record the running processes of these names ("*" and "?" as in a shell), with all their threads and children;
     /// with -a: only processes of these names, as they come and go
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with_all = ["command", "iteration_count"])]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "iteration_count")]
     pub(crate) name: Vec<String>,
     /// Record every process of the machine
-    #[arg(short, long, conflicts_with_all = ["command", "pid", "iteration_count"])]
+    #[arg(short, long, conflicts_with_all = ["pid", "iteration_count"])]
     pub(crate) all_cpus: bool,
     /// Record the processes of this control group: its path, as /proc/PID/cgroup shows it
-    #[arg(long, value_name = "PATH", conflicts_with_all = ["command", "pid", "name", "all_cpus", "iteration_count"])]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "name", "all_cpus", "iteration_count"])]
     pub(crate) cgroup: Option<PathBuf>,
 }
 
@@ -248,12 +251,20 @@ mod tests {
 
     #[test]
     fn one_thing_is_recorded_at_a_time() {
-        for words in
-            [&["-a", "ls"][..], &["-a", "-p", "1"], &["--cgroup", "/x", "ls"], &["--name", "x", "ls"]]
-        {
+        for words in [&["-a", "-p", "1"][..], &["--cgroup", "/x", "-a"], &["--cgroup", "/x", "--name", "x"]] {
             assert!(record(words).is_err(), "{words:?}");
         }
         assert!(record(&["-a", "--name", "x"]).unwrap().target.all_cpus);
+    }
+
+    #[test]
+    fn a_command_may_stand_beside_what_is_recorded() {
+        for words in
+            [&["-a", "sleep", "3"][..], &["-p", "1", "--", "sleep", "3"], &["--cgroup", "/x", "sleep", "3"]]
+        {
+            assert_eq!(record(words).unwrap().command, ["sleep", "3"], "{words:?}");
+        }
+        assert!(record(&["-a", "--iteration-count", "2", "ls"]).is_err());
     }
 
     #[test]

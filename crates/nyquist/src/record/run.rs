@@ -1,6 +1,6 @@
 //! One run of what is recorded, from its first event to its last.
 
-use super::subject::{open_backend, prepare, running_target, target_name, wanted_samples};
+use super::subject::{open_backend, prepare, program_name, running_target, target_name, wanted_samples};
 use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
@@ -19,7 +19,7 @@ use nyquist_record::linux::perf::{self, EndReason, Target};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{Credentials, Preference};
 use std::io;
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -62,6 +62,7 @@ impl Recorder<'_> {
         let running = running_target(&self.args.target)?;
         let mut markers = markers::listen(self.args.target.pid.first().copied(), self.user, self.printer);
         let Subject { child, target } = self.subject(running, markers.as_ref())?;
+        let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
         let kept = kept.map(|path| Ok((path, PerfTee::open(path, self.owner)?))).transpose()?;
         let backend = self.open(target, child.as_ref(), duration)?;
@@ -84,6 +85,10 @@ impl Recorder<'_> {
         let signaller = command.as_ref().map(Running::signaller);
         let stop = recording.stop_handle();
         self.control.enter(Phase::Recording { stop, command: signaller, interrupts: 0 });
+        let command = command.map(Arc::new);
+        if let Some(command) = command.as_ref().filter(|_| is_beside) {
+            self.end_with(Arc::clone(command));
+        }
         convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
         let summary = recording.finish();
         if let Some(end) = self.end_of(summary.reason, began, duration) {
@@ -92,7 +97,11 @@ impl Recorder<'_> {
         if let Some(tee) = tee {
             tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), self.printer);
         }
-        let (status, used) = command.map_or((0, None), |command| self.end_command(command, summary.reason));
+        let (status, used) = match (command, summary.reason) {
+            (None, _) => (0, None),
+            (Some(command), EndReason::Exited) if !is_beside => self.await_command(&command),
+            (Some(command), reason) => (self.end_command(command, reason), None),
+        };
         self.control.enter(Phase::Saving);
         if let Some(markers) = markers {
             markers::finish(markers, &mut converter, self.printer);
@@ -101,11 +110,15 @@ impl Recorder<'_> {
     }
 
     fn subject(&self, running: Option<Target>, markers: Option<&Markers>) -> Result<Subject, Failure> {
-        if let Some(target) = running {
+        if self.args.command.is_empty()
+            && let Some(target) = running
+        {
             return Ok(Subject { child: None, target });
         }
+        // Who attaches to a process listens to the markers of that one alone.
+        let markers = markers.filter(|_| self.args.target.pid.is_empty());
         let child = prepare(self.args, self.user, markers)?;
-        let target = Target::Child(child.pid());
+        let target = running.unwrap_or(Target::Child(child.pid()));
         Ok(Subject { child: Some(child), target })
     }
 
@@ -170,33 +183,46 @@ impl Recorder<'_> {
         }
     }
 
-    /// Waits for the command and gives back the exit status that it leaves to the recorder, and what it used if it has ended
-    /// by itself. A recording that ends before its command ends it, but does not wait for one that does not want to.
-    fn end_command(&self, command: Running, reason: EndReason) -> (u8, Option<Duration>) {
+    /// Ends the recording of what runs already when the command ends that it was to last for.
+    fn end_with(&self, command: Arc<Running>) {
+        let control = self.control.clone();
+        thread::spawn(move || {
+            let _ = command.wait();
+            control.end_recording();
+        });
+    }
+
+    /// Waits for the command that was recorded to its end, and gives back the exit status that it leaves to the recorder, and
+    /// what it used.
+    fn await_command(&self, command: &Running) -> (u8, Option<Duration>) {
+        let ended = command.wait();
+        self.tell_signal(&ended);
+        (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
+    }
+
+    /// Ends the command, as the recording has ended, but does not wait for one that does not want to. Gives back the exit status
+    /// that it leaves to the recorder.
+    fn end_command(&self, command: Arc<Running>, reason: EndReason) -> u8 {
         const GRACE: Duration = Duration::from_secs(2);
-        let signaller = command.signaller();
+        // The command has ended, or has been told already, where a signal ended the recording or its own end did.
+        if reason != EndReason::Stopped {
+            let _ = command.signaller().send(EndSignal::Terminate.number());
+        }
         let (sender, ended) = mpsc::channel();
         thread::spawn(move || sender.send(command.wait()));
-        match reason {
-            EndReason::Exited => ended.recv().map_or((FAILED, None), |ended| {
+        match (reason, ended.recv_timeout(GRACE)) {
+            (EndReason::Duration | EndReason::Exited, _) => 0,
+            (EndReason::Stopped, Ok(ended)) => {
                 self.tell_signal(&ended);
-                (shell_code(&ended), ended.ok().map(|ended| ended.user + ended.system))
-            }),
-            EndReason::Stopped | EndReason::Duration => {
-                // The command has been told already where a signal ended the recording.
-                if reason == EndReason::Duration {
-                    let _ = signaller.send(EndSignal::Terminate.number());
-                }
-                let status = ended.recv_timeout(GRACE).map(|ended| shell_code(&ended));
-                let status = status.unwrap_or(128 + EndSignal::Terminate.number() as u8);
-                (if reason == EndReason::Duration { 0 } else { status }, None)
+                shell_code(&ended)
             }
+            (EndReason::Stopped, Err(_)) => 128 + EndSignal::Terminate.number() as u8,
         }
     }
 
     fn tell_signal(&self, ended: &io::Result<Ended>) {
         let Ok(Ended { status, .. }) = ended else { return };
-        if let Some(line) = ending::line(&target_name(self.args), *status) {
+        if let Some(line) = ending::line(&program_name(self.args), *status) {
             self.printer.say(line);
         }
     }

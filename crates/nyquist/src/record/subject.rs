@@ -121,7 +121,7 @@ pub(super) fn target_name(args: &RecordArgs) -> String {
 }
 
 /// The command's name without its folder.
-fn program_name(args: &RecordArgs) -> String {
+pub(super) fn program_name(args: &RecordArgs) -> String {
     let program = Command::from_words(args.command.iter().cloned()).map(|command| command.program);
     let program = program.unwrap_or_default();
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()

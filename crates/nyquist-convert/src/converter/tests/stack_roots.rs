@@ -26,9 +26,26 @@ fn the_source_is_told_where_walks_have_come_to_the_root() {
         roots.into_iter().map(|(tid, root)| (tid.0, root.map(|root| root.0))).collect::<Vec<_>>()
     };
     let samples = |tid, pointer, count| (0..count).map(|_| with_root_at(tid, pointer)).collect::<Vec<_>>();
-    assert_eq!(roots_after(1, samples(1, POINTER, 2)), []);
+    let started = [vec![name(1, 1, "app", true)], samples(1, POINTER, 2)].concat();
+    assert_eq!(roots_after(1, started), []);
     let both = [samples(1, POINTER, 20), samples(2, POINTER + 0x10_0000, 20)].concat();
     assert_eq!(roots_after(10, both), [(1, Some(POINTER)), (2, Some(POINTER + 0x10_0000))]);
     assert_eq!(roots_after(100, samples(1, POINTER - 0x10_0000, 1)), [(1, None)], "it has another stack");
     assert_eq!(roots_after(110, vec![exit(1, 1), exit(1, 2)]), [(2, None)]);
+}
+
+#[test]
+fn what_looks_like_a_root_in_a_process_of_unknown_mappings_is_none() {
+    let mut converter = converter(true);
+    let mapped = super::frame_pointers::map_code(1, 0x8000, 0x1000);
+    let events = [vec![with_root_at(1, POINTER), mapped], vec![with_root_at(1, POINTER); 20]].concat();
+    for (time, event) in (1..).zip(events) {
+        converter.push(at(time, event));
+    }
+    converter.advance(Timestamp(u64::MAX));
+    assert_eq!(converter.take_copy_counts().roots, []);
+    let finished = converter.finish();
+    let stack = "(truncated: the process's mappings are not known);0x1234 1";
+    assert_eq!(folded(&finished.profile), vec![stack; 21]);
+    assert_eq!(finished.statistics.truncated, 21);
 }

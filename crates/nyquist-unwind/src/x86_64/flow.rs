@@ -1,0 +1,628 @@
+//! What the instructions of whole functions do to the stack, along all branches from the first one on: rows as a compiler would
+//! have written them.
+//!
+//! Opcodes as in Intel's Software Developer's Manual, volume 2; that a function leaves the frame pointer to its caller as it was, in
+//! System V's ABI for AMD64, section 3.2.1.
+
+use super::instructions::{RBP, RSP};
+use super::length::{Instruction, Map, decode};
+use crate::rule::{Kind, Rule, SavedFramePointer};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// Bytes of a word.
+const WORD: i64 = 8;
+
+/// The SIB byte of an operand at the stack pointer and a displacement.
+const SIB_RSP: u8 = 0x24;
+
+/// Where a function's frame is, before one of its instructions. Distances are in words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct State {
+    /// How far the CFA is above the stack pointer, unless that was computed.
+    above_sp: Option<i64>,
+    /// How far it is above the frame pointer, where that has been set up.
+    above_fp: Option<i64>,
+    /// How far below the CFA the caller's frame pointer is saved; else it is in its register.
+    saved: Option<i64>,
+}
+
+impl State {
+    /// At a function's first instruction.
+    pub(crate) const ENTRY: Self = Self { above_sp: Some(1), above_fp: None, saved: None };
+
+    /// Whether nothing is on the stack but the return address.
+    fn is_entered(self) -> bool {
+        self.above_sp == Self::ENTRY.above_sp
+    }
+
+    fn rule(self) -> Rule {
+        let cfa = match (self.above_sp, self.above_fp) {
+            (Some(words), _) => Some((Kind::StackPointer, words)),
+            (None, Some(words)) => Some((Kind::FramePointer, words)),
+            (None, None) => None,
+        };
+        let rule = cfa.filter(|(_, words)| *words > 0).and_then(|(kind, words)| {
+            let operand = i32::try_from(words.checked_mul(WORD)?).ok()?;
+            match self.saved {
+                None => Rule::new(kind, operand, SavedFramePointer::InRegister, 0),
+                Some(words) => {
+                    Rule::new(kind, operand, SavedFramePointer::FromCfa, words.checked_mul(-WORD)?)
+                }
+            }
+        });
+        rule.unwrap_or(Rule::UNCOVERED)
+    }
+
+    /// The stack pointer has fallen by bytes, or risen where they are negative.
+    fn lower(&mut self, bytes: i64) {
+        let words = (bytes % WORD == 0).then_some(bytes / WORD);
+        self.above_sp = self.above_sp.zip(words).and_then(|(above, words)| above.checked_add(words));
+    }
+
+    fn push(&mut self, is_fp: bool) {
+        self.lower(WORD);
+        if is_fp && self.saved.is_none() && self.above_fp.is_none() {
+            self.saved = self.above_sp;
+        }
+    }
+
+    fn pop(&mut self, is_fp: bool) {
+        // Elsewhere it takes a word away that is of no more use.
+        if is_fp && (self.above_sp.is_none() || self.above_sp == self.saved) {
+            (self.saved, self.above_fp) = (None, None);
+        }
+        self.lower(-WORD);
+    }
+
+    /// The stack pointer has become the frame pointer and a displacement.
+    fn sp_from_fp(&mut self, displacement: i64) {
+        self.above_sp = self.above_fp;
+        self.lower(-displacement);
+    }
+}
+
+/// Where an instruction leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// To the next one.
+    On,
+    /// There, which is counted from its end, or to the next one.
+    Branch(i64),
+    /// There.
+    Jump(i64),
+    /// To the next one, if what it calls returns.
+    Call(Option<i64>),
+    /// To where a table or a register says.
+    Table,
+    /// Out of the function.
+    Out,
+}
+
+/// Places, as offsets in code, and how the stack is there.
+type Places = Vec<(usize, State)>;
+
+/// Places outside of code, as offsets, and how the stack is there.
+type Outside = Vec<(i64, State)>;
+
+/// Code whose functions are being followed.
+pub(crate) struct Flow<'a> {
+    code: &'a [u8],
+    /// Whether it is a function whose address is taken: where symbols tell of functions, it may be a label.
+    addresses_are_functions: bool,
+    /// What holds at each byte that an instruction was found at.
+    rules: Vec<Option<Rule>>,
+    /// Whether a function begins at a byte.
+    functions: Vec<bool>,
+    /// Where instructions go on by a table, by offset.
+    tables: BTreeMap<usize, State>,
+    /// What is to be followed yet.
+    next: Places,
+    /// The same, behind calls. It goes last: a call may not return, and then other code is there.
+    after_calls: Places,
+    /// What is named outside of the code.
+    outside: Outside,
+}
+
+impl<'a> Flow<'a> {
+    /// Nothing has been followed yet.
+    pub(crate) fn new(code: &'a [u8], addresses_are_functions: bool) -> Self {
+        Self {
+            code,
+            addresses_are_functions,
+            rules: vec![None; code.len()],
+            functions: vec![false; code.len()],
+            tables: BTreeMap::new(),
+            next: Vec::new(),
+            after_calls: Vec::new(),
+            outside: Vec::new(),
+        }
+    }
+
+    /// Adds a place where a function begins, or a part of one that stands elsewhere and is jumped to.
+    pub(crate) fn add_start(&mut self, at: usize) {
+        if let Some(begins) = self.functions.get_mut(at) {
+            *begins = true;
+        }
+    }
+
+    /// Adds a place to follow from.
+    pub(crate) fn add(&mut self, at: usize, state: State) {
+        if state == State::ENTRY {
+            self.add_start(at);
+        }
+        self.next.push((at, state));
+    }
+
+    /// Adds all places where functions begin that nothing has led to yet.
+    pub(crate) fn add_rest(&mut self) {
+        let rest = self.functions.iter().zip(&self.rules).enumerate();
+        self.next.extend(
+            rest.filter(|(_, (begins, rule))| **begins && rule.is_none()).map(|(at, _)| (at, State::ENTRY)),
+        );
+    }
+
+    /// Follows all that the places lead to. Gives back what they name outside of the code. Takes time proportional to the code that was
+    /// not followed before.
+    pub(crate) fn follow(&mut self) -> Outside {
+        loop {
+            if let Some((at, state)) = self.next.pop() {
+                self.follow_line(at, state);
+            } else if let Some((at, state)) = self.after_calls.pop() {
+                // Where a function begins, the call before it does not return.
+                if self.functions.get(at) == Some(&false) {
+                    self.follow_line(at, state);
+                }
+            } else {
+                break;
+            }
+        }
+        std::mem::take(&mut self.outside)
+    }
+
+    /// Follows what nothing leads to but a table: there the stack is as where the jump by the table is. A jump from an empty frame may be
+    /// a call in place of a return, and is taken for one where its function has others.
+    pub(crate) fn follow_tables(&mut self) -> Outside {
+        let (mut function, mut behind_padding, mut outside) = (0, 0, Vec::new());
+        if self.tables.is_empty() {
+            return outside;
+        }
+        for at in 0..self.code.len() {
+            if self.functions.get(at) == Some(&true) {
+                function = at;
+            }
+            if at < behind_padding || self.rules.get(at).is_none_or(Option::is_some) {
+                continue;
+            }
+            let Some(state) = self.table_in(function..at) else { continue };
+            match self.code.get(at..).and_then(decode) {
+                Some(instruction) if is_padding(&instruction) => behind_padding = at + instruction.len,
+                Some(_) => {
+                    self.next.push((at, state));
+                    outside.extend(self.follow());
+                }
+                None => {}
+            }
+        }
+        outside
+    }
+
+    /// How the stack is at the last jump by a table in a part of a function.
+    fn table_in(&self, part: Range<usize>) -> Option<State> {
+        /// So many are looked at for one from a frame.
+        const MOST: usize = 8;
+        let mut tables = self.tables.range(part).rev().map(|(_, state)| *state).take(MOST);
+        let last = tables.next()?;
+        if last.is_entered() { tables.find(|state| !state.is_entered()).or(Some(last)) } else { Some(last) }
+    }
+
+    fn follow_line(&mut self, mut at: usize, mut state: State) {
+        let begun = at;
+        while self.rules.get(at).is_some_and(Option::is_none) {
+            if at > begun && self.functions.get(at) == Some(&true) {
+                // What is before has called what does not return.
+                return;
+            }
+            let Some(instruction) = self.code.get(at..).and_then(decode) else { return };
+            let end = at + instruction.len;
+            if let Some(rules) = self.rules.get_mut(at..end) {
+                rules.fill(Some(state.rule()));
+            }
+            let bytes = self.code.get(at..end).unwrap_or_default();
+            let next = apply(&instruction, bytes, &mut state);
+            let target = |distance: i64| (end as i64).saturating_add(distance);
+            if let Some(distance) =
+                address_taken(&instruction, bytes).filter(|_| self.addresses_are_functions)
+            {
+                self.enter(target(distance));
+            }
+            match next {
+                Next::On => {}
+                Next::Branch(distance) => self.go(target(distance), state),
+                Next::Jump(distance) => return self.go(target(distance), state),
+                Next::Call(distance) => {
+                    if let Some(distance) = distance {
+                        self.enter(target(distance));
+                    }
+                    return self.after_calls.push((end, state));
+                }
+                Next::Table => {
+                    self.tables.insert(at, state);
+                    return;
+                }
+                Next::Out => return,
+            }
+            at = end;
+        }
+    }
+
+    /// Goes on where a function begins.
+    fn enter(&mut self, to: i64) {
+        if let Some(begins) = usize::try_from(to).ok().and_then(|to| self.functions.get_mut(to)) {
+            *begins = true;
+        }
+        self.go(to, State::ENTRY);
+    }
+
+    /// Goes on anywhere.
+    fn go(&mut self, to: i64, state: State) {
+        match usize::try_from(to).ok().filter(|to| *to < self.code.len()) {
+            Some(to) => self.next.push((to, state)),
+            None => self.outside.push((to, state)),
+        }
+    }
+
+    /// The offsets that instructions call or take the address of, one instruction after another, up to one that is not known.
+    pub(crate) fn places(code: &[u8]) -> impl Iterator<Item = i64> {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let instruction = decode(code.get(at..)?)?;
+            let bytes = code.get(at..at + instruction.len)?;
+            at += instruction.len;
+            let is_call = instruction.map == Map::One && instruction.opcode == 0xe8;
+            let distance = Some(instruction.immediate).filter(|_| is_call);
+            Some(distance.or_else(|| address_taken(&instruction, bytes)).map(|distance| at as i64 + distance))
+        })
+        .flatten()
+    }
+
+    /// The offsets at which rules begin to hold, in ascending order. Where nothing is known to lead, nothing holds.
+    pub(crate) fn into_rows(self) -> Vec<(u32, Rule)> {
+        let rules = self.rules.into_iter().map(|rule| rule.unwrap_or(Rule::UNCOVERED));
+        let mut rows: Vec<(u32, Rule)> = (0..).zip(rules).collect();
+        rows.dedup_by_key(|(_, rule)| *rule);
+        rows
+    }
+}
+
+/// Whether an instruction stands between functions and at the ends of their parts.
+fn is_padding(instruction: &Instruction) -> bool {
+    match instruction.map {
+        Map::One => matches!(instruction.opcode, 0x90 | 0xcc | 0xf4),
+        Map::Two => matches!(instruction.opcode, 0x1f | 0x0b),
+        Map::Other => false,
+    }
+}
+
+/// How far behind its end an instruction takes the address of something.
+fn address_taken(instruction: &Instruction, bytes: &[u8]) -> Option<i64> {
+    let is_taken = instruction.map == Map::One
+        && instruction.opcode == 0x8d
+        && instruction.modrm.is_some_and(|modrm| modrm & 0xc7 == 0x05);
+    bytes.last_chunk().filter(|_| is_taken).map(|distance| i64::from(i32::from_le_bytes(*distance)))
+}
+
+/// Applies an instruction, and says where it leads.
+fn apply(instruction: &Instruction, bytes: &[u8], state: &mut State) -> Next {
+    let Instruction { map, opcode, rex, modrm, immediate, .. } = *instruction;
+    match map {
+        Map::One => {}
+        Map::Two => {
+            return match opcode {
+                0x80..=0x8f => Next::Branch(immediate),
+                0x0b => Next::Out,
+                _ => Next::On,
+            };
+        }
+        Map::Other => return Next::On,
+    }
+    let is_fp = |register: u8| register & 7 == RBP && rex & 1 == 0;
+    match opcode {
+        0x50..=0x57 => state.push(is_fp(opcode)),
+        0x68 | 0x6a | 0x9c => state.push(false),
+        0x58..=0x5f if opcode & 7 == RSP && rex & 1 == 0 => state.above_sp = None,
+        0x58..=0x5f => state.pop(is_fp(opcode)),
+        0x9d | 0x8f => state.pop(false),
+        0xc9 => {
+            state.sp_from_fp(0);
+            state.pop(true);
+        }
+        // `enter`, and exchanges with and moves to the stack pointer.
+        0xc8 => state.above_sp = None,
+        0x94 | 0xbc if rex & 1 == 0 => state.above_sp = None,
+        0xbd if rex & 1 == 0 => state.above_fp = None,
+        // Interrupts for debuggers, and what only the kernel may do.
+        0xcc | 0xf1 | 0xf4 | 0xc2 | 0xc3 => return Next::Out,
+        0x70..=0x7f | 0xe0..=0xe3 => return Next::Branch(immediate),
+        0xe9 | 0xeb => return Next::Jump(immediate),
+        // A call of what follows pushes its address.
+        0xe8 if immediate == 0 => state.push(false),
+        0xe8 => return Next::Call(Some(immediate)),
+        _ => return modrm.map_or(Next::On, |modrm| apply_with_modrm(instruction, modrm, bytes, state)),
+    }
+    Next::On
+}
+
+/// The same of an instruction of the one-byte map that can name the stack pointer in its ModRM byte.
+fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &mut State) -> Next {
+    let Instruction { opcode, rex, immediate, .. } = *instruction;
+    let (is_register, reg, rm) = (modrm >> 6 == 3, modrm >> 3 & 7, modrm & 7);
+    let (reg_is, rm_is) = (
+        |register| reg == register && rex & 4 == 0,
+        |register| is_register && rm == register && rex & 1 == 0,
+    );
+    match opcode {
+        0x89 if reg_is(RSP) && rm_is(RBP) => state.above_fp = state.above_sp,
+        0x8b if reg_is(RBP) && rm_is(RSP) => state.above_fp = state.above_sp,
+        0x89 if reg_is(RBP) && rm_is(RSP) => state.sp_from_fp(0),
+        0x8b if reg_is(RSP) && rm_is(RBP) => state.sp_from_fp(0),
+        0x8d if reg_is(RSP) => match base_and_displacement(modrm, rex, bytes) {
+            Some((RSP, displacement)) => state.lower(-displacement),
+            Some((_, displacement)) => state.sp_from_fp(displacement),
+            None => state.above_sp = None,
+        },
+        0x81 | 0x83 if rm_is(RSP) => match reg {
+            0 => state.lower(-immediate),
+            5 => state.lower(immediate),
+            7 => {}
+            _ => state.above_sp = None,
+        },
+        0xff => match reg {
+            2 | 3 => return Next::Call(None),
+            4 | 5 => return Next::Table,
+            6 => state.push(false),
+            _ => {}
+        },
+        // `cmp` and `test` change nothing.
+        0x38..=0x3b | 0x84 | 0x85 => {}
+        _ => {
+            // Operations on bytes, whose opcodes are even, name other registers by these numbers.
+            let writes_rm = match opcode {
+                0x00..=0x33 => opcode & 7 == 1,
+                _ => matches!(opcode, 0x81 | 0x83 | 0x87 | 0x89 | 0xc1 | 0xc7 | 0xd1 | 0xd3),
+            };
+            let writes_reg = match opcode {
+                0x00..=0x33 => opcode & 7 == 3,
+                _ => matches!(opcode, 0x63 | 0x69 | 0x6b | 0x87 | 0x8b | 0x8d),
+            };
+            let writes = |register| (writes_rm && rm_is(register)) || (writes_reg && reg_is(register));
+            if writes(RSP) {
+                state.above_sp = None;
+            }
+            if writes(RBP) {
+                state.above_fp = None;
+            }
+        }
+    }
+    Next::On
+}
+
+/// The register and the displacement of an operand in memory, if it is the stack or the frame pointer, and no other register is added.
+/// Nothing follows the operand.
+fn base_and_displacement(modrm: u8, rex: u8, bytes: &[u8]) -> Option<(u8, i64)> {
+    let len = match modrm >> 6 {
+        0 => 0,
+        1 => 1,
+        2 => 4,
+        _ => return None,
+    };
+    let (before, displacement) = bytes.split_at_checked(bytes.len().checked_sub(len)?)?;
+    let displacement = match *displacement {
+        [byte] => i64::from(byte as i8),
+        [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
+        _ => 0,
+    };
+    match modrm & 7 {
+        RSP if rex & 1 == 0 && rex & 2 == 0 && before.last() == Some(&SIB_RSP) => Some((RSP, displacement)),
+        RBP if rex & 1 == 0 && len > 0 => Some((RBP, displacement)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sp(words: i32, saved: Option<i64>) -> Rule {
+        State { above_sp: Some(words.into()), above_fp: None, saved }.rule()
+    }
+
+    fn fp(words: i64, saved: i64) -> Rule {
+        State { above_sp: None, above_fp: Some(words), saved: Some(saved) }.rule()
+    }
+
+    /// The rows of code that begins with a function, and what it names elsewhere.
+    fn follow(code: &[u8]) -> (Vec<(u32, Rule)>, Outside) {
+        let mut flow = Flow::new(code, true);
+        flow.add(0, State::ENTRY);
+        let outside = [flow.follow(), flow.follow_tables()].concat();
+        (flow.into_rows(), outside.into_iter().filter(|(to, _)| *to > 0).collect())
+    }
+
+    fn check(code: &[&[u8]], expected: &[(u32, Rule)]) {
+        let code = code.concat();
+        assert_eq!(follow(&code).0, expected, "{code:x?}");
+    }
+
+    const CALL: &[u8] = &[0xe8, 0, 1, 0, 0];
+    const RET: &[u8] = &[0xc3];
+    const NOPS: &[u8] = &[0x0f, 0x1f, 0x00];
+
+    #[test]
+    fn frames_without_frame_pointers_are_followed_along_branches() {
+        // push rbp; push rbx; sub rsp, 0x18; call; test eax, eax; je; add rsp, 0x18; pop rbx; pop rbp; ret
+        let (pushes, lower, test): (&[u8], &[u8], &[u8]) =
+            (&[0x55, 0x53], &[0x48, 0x83, 0xec, 0x18], &[0x85, 0xc0, 0x74, 0x0a]);
+        let ends: &[u8] = &[0x48, 0x83, 0xc4, 0x18, 0x5b, 0x5d, 0xc3];
+        // And what `je` leads to behind padding: mov eax, 1; jmp back to `add`.
+        let other: &[u8] = &[0xb8, 1, 0, 0, 0, 0xeb, 0xef];
+        let expected = [
+            (0, sp(1, None)),
+            (1, sp(2, Some(2))),
+            (2, sp(3, Some(2))),
+            (6, sp(6, Some(2))),
+            (19, sp(3, Some(2))),
+            (20, sp(2, Some(2))),
+            (21, sp(1, None)),
+            (22, Rule::UNCOVERED),
+            (25, sp(6, Some(2))),
+        ];
+        check(&[pushes, lower, CALL, test, ends, NOPS, other], &expected);
+    }
+
+    #[test]
+    fn a_computed_stack_pointer_is_found_by_the_frame_pointer() {
+        // push rbp; mov rbp, rsp; push rbx; sub rsp, rax; call; lea rsp, [rbp - 8]; pop rbx; pop rbp; ret
+        let begin: &[u8] = &[0x55, 0x48, 0x89, 0xe5, 0x53, 0x48, 0x29, 0xc4];
+        let end: &[u8] = &[0x48, 0x8d, 0x65, 0xf8, 0x5b, 0x5d, 0xc3];
+        let expected = [
+            (0, sp(1, None)),
+            (1, sp(2, Some(2))),
+            (5, sp(3, Some(2))),
+            (8, fp(2, 2)),
+            (17, sp(3, Some(2))),
+            (18, sp(2, Some(2))),
+            (19, sp(1, None)),
+        ];
+        check(&[begin, CALL, end], &expected);
+        // The same that ends in `leave`, and aligns the stack.
+        let begin: &[u8] = &[0x55, 0x48, 0x89, 0xe5, 0x48, 0x83, 0xe4, 0xf0];
+        let expected = [(0, sp(1, None)), (1, sp(2, Some(2))), (8, fp(2, 2)), (14, sp(1, None))];
+        check(&[begin, CALL, &[0xc9, 0xc3]], &expected);
+        // Without the frame pointer nothing is known: mov rbp, rax.
+        let expected = [(0, sp(1, None)), (1, sp(2, Some(2))), (11, Rule::UNCOVERED)];
+        check(&[&[0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xc5], &[0x48, 0x83, 0xe4, 0xf0], CALL], &expected);
+    }
+
+    #[test]
+    fn arguments_are_pushed_and_taken_away() {
+        // push 5; push [rsp + 8]; call; add rsp, 16; lea rsp, [rsp - 8]; pop rbp as a word of no use; ret
+        let (begin, end): (&[u8], &[u8]) = (
+            &[0x6a, 5, 0xff, 0x74, 0x24, 8],
+            &[0x48, 0x83, 0xc4, 0x10, 0x48, 0x8d, 0x64, 0x24, 0xf8, 0x5d, 0xc3],
+        );
+        let expected = [
+            (0, sp(1, None)),
+            (2, sp(2, None)),
+            (6, sp(3, None)),
+            (15, sp(1, None)),
+            (20, sp(2, None)),
+            (21, sp(1, None)),
+        ];
+        check(&[begin, CALL, end], &expected);
+        // Bytes of registers whose numbers are the stack pointer's in wider instructions: or ah, 12; mov ah, al.
+        check(&[&[0x80, 0xcc, 0x0c, 0x88, 0xc4], RET], &[(0, sp(1, None))]);
+    }
+
+    #[test]
+    fn what_a_table_leads_to_has_the_frame_of_the_jump_by_it() {
+        // push rbx; jmp rax; nops; xor eax, eax; pop rbx; ret; mov eax, ebx; pop rbx; ret
+        let cases: &[u8] = &[0x31, 0xc0, 0x5b, 0xc3, 0x89, 0xd8, 0x5b, 0xc3];
+        let expected = [
+            (0, sp(1, None)),
+            (1, sp(2, None)),
+            (3, Rule::UNCOVERED),
+            (6, sp(2, None)),
+            (9, sp(1, None)),
+            (10, sp(2, None)),
+            (13, sp(1, None)),
+        ];
+        check(&[&[0x53, 0xff, 0xe0], NOPS, cases], &expected);
+        // Without a jump by a table, what nothing leads to is not known.
+        check(&[RET, NOPS, cases], &[(0, sp(1, None)), (1, Rule::UNCOVERED)]);
+    }
+
+    #[test]
+    fn what_stands_behind_a_call_that_does_not_return_is_found_by_other_ways() {
+        // push rbx; test eax, eax; jne over; pop rbx; push rdi; push rsi; call abort; over: pop rbx; ret
+        let code: &[&[u8]] = &[&[0x53, 0x85, 0xc0, 0x75, 0x08, 0x5b, 0x57, 0x56], CALL, &[0x5b, 0xc3]];
+        let expected = [
+            (0, sp(1, None)),
+            (1, sp(2, None)),
+            (6, sp(1, None)),
+            (7, sp(2, None)),
+            (8, sp(3, None)),
+            (13, sp(2, None)),
+            (14, sp(1, None)),
+        ];
+        check(code, &expected);
+    }
+
+    #[test]
+    fn places_elsewhere_are_told_of() {
+        // push rbx; call; lea rdi, [rip + 0x200]; je far; pop rbx; jmp far
+        let code: &[&[u8]] = &[
+            &[0x53],
+            CALL,
+            &[0x48, 0x8d, 0x3d, 0, 2, 0, 0],
+            &[0x0f, 0x84, 0, 3, 0, 0],
+            &[0x5b],
+            &[0xe9, 0, 4, 0, 0],
+        ];
+        let inside = State { above_sp: Some(2), ..State::ENTRY };
+        let expected = [(0x106, State::ENTRY), (0x20d, State::ENTRY), (0x313, inside), (0x419, State::ENTRY)];
+        assert_eq!(follow(&code.concat()).1, expected);
+    }
+
+    #[test]
+    fn places_are_called_or_have_their_address_taken() {
+        // call; lea rdi, [rip + 0x200]; mov rdi, [rip + 0x200]; jmp; call; no instruction; call
+        let code: &[&[u8]] = &[
+            CALL,
+            &[0x48, 0x8d, 0x3d, 0, 2, 0, 0],
+            &[0x48, 0x8b, 0x3d, 0, 2, 0, 0],
+            &[0xeb, 0x10],
+            CALL,
+            &[0x06],
+            CALL,
+        ];
+        let code = code.concat();
+        assert_eq!(Flow::places(&code).collect::<Vec<_>>(), [0x105, 0x20c, 0x11a]);
+    }
+
+    #[test]
+    fn functions_follow_each_other() {
+        // push rbx; call the second one; pop rbx; jmp to the third one; ret; push rbx; push rbx: a part of the second one
+        let first: &[u8] = &[0x53, 0xe8, 3, 0, 0, 0, 0x5b, 0xeb, 0x08];
+        let second: &[u8] = &[0x53, 0x85, 0xc0, 0x74, 0x05, 0x5b, 0xc3, 0xcc];
+        let (third, part): (&[u8], &[u8]) = (&[0xc3, 0xcc], &[0x53, 0x5b, 0x5b, 0xc3]);
+        let expected = [
+            (0, sp(1, None)),
+            (1, sp(2, None)),
+            (7, sp(1, None)),
+            (10, sp(2, None)),
+            (15, sp(1, None)),
+            (16, Rule::UNCOVERED),
+            (17, sp(1, None)),
+            (18, Rule::UNCOVERED),
+            (19, sp(2, None)),
+            (20, sp(3, None)),
+            (21, sp(2, None)),
+            (22, sp(1, None)),
+        ];
+        check(&[first, second, third, part], &expected);
+    }
+
+    #[test]
+    fn bytes_that_are_no_instructions_have_no_rows() {
+        assert_eq!(Flow::new(&[], true).into_rows(), []);
+        check(&[&[0x06, 0x06]], &[(0, Rule::UNCOVERED)]);
+        check(&[&[0x53, 0x06]], &[(0, sp(1, None)), (1, Rule::UNCOVERED)]);
+        check(&[&[0xeb, 0xfe]], &[(0, sp(1, None))]);
+        check(&[&[0x5b, 0x5b, 0xc3]], &[(0, sp(1, None)), (1, Rule::UNCOVERED)]);
+        check(
+            &[&[0x48, 0x81, 0xc4, 0xf8, 0xff, 0xff, 0x7f].repeat(64)],
+            &[(0, sp(1, None)), (7, Rule::UNCOVERED)],
+        );
+    }
+}
