@@ -18,8 +18,6 @@ static void handler(int number) {
 }
 
 static void *gets_signals(void *unused) {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
-    sigaction(SIGUSR1, &action, NULL);
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGUSR1};
     event._sigev_un._tid = (pid_t)syscall(SYS_gettid);
     timer_t timer;
@@ -66,6 +64,9 @@ int main(int argc, char **argv) {
     worker_ms = argument(argc, argv, 1, 500);
     long count = argument(argc, argv, 2, 3);
     if (count < 1 || count > 100) return 2;
+    // Before the thread is there that gets them: the last one may come before that one has begun.
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+    sigaction(SIGUSR1, &action, NULL);
     void *(*others[])(void *) = {gets_signals, makes_processes, makes_threads};
     pthread_t threads[3], workers[100];
     for (unsigned i = 0; i < 3; i++) pthread_create(&threads[i], NULL, others[i], NULL);

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -25,27 +26,21 @@ pub(crate) fn signal_process(pid: u32, signal: i32) -> io::Result<()> {
     check(unsafe { libc::kill(pid as i32, signal) })
 }
 
-/// A new terminal: the side that a person sits at, and the side that a program sees.
+/// A new terminal: the side that a person sits at, and the side that a program sees. Both are opened so that no other test's
+/// child has them, also one that is born just then: it would keep the terminal open.
 pub(crate) fn open_terminal() -> io::Result<(File, File)> {
-    let (mut person, mut program) = (-1, -1);
-    let size = libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: the two integers and the size are live; no name or settings are asked for.
-    check(unsafe {
-        libc::openpty(
-            &raw mut person,
-            &raw mut program,
-            std::ptr::null_mut(),
-            std::ptr::null(),
-            &raw const size,
-        )
-    })?;
-    // SAFETY: openpty succeeded, so both are open descriptors that nobody else owns.
-    let (person, program) = unsafe { (OwnedFd::from_raw_fd(person), OwnedFd::from_raw_fd(program)) };
-    for descriptor in [&person, &program] {
-        // SAFETY: the descriptor is open; FD_CLOEXEC only keeps it from other tests' children.
-        check(unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) })?;
-    }
-    Ok((File::from(person), File::from(program)))
+    let person = File::options().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx")?;
+    let (locked, size) = (0, libc::winsize { ws_row: 24, ws_col: 80, ws_xpixel: 0, ws_ypixel: 0 });
+    // SAFETY: the descriptor is open, and the call reads one number.
+    check(unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCSPTLCK, &raw const locked) })?;
+    // SAFETY: the descriptor is open, and the call reads a size.
+    check(unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) })?;
+    let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: the descriptor is open, and the call takes a plain number.
+    let program = unsafe { libc::ioctl(person.as_raw_fd(), libc::TIOCGPTPEER, flags) };
+    check(program)?;
+    // SAFETY: the call succeeded, so it has given an open descriptor that nobody else owns.
+    Ok((person, File::from(unsafe { OwnedFd::from_raw_fd(program) })))
 }
 
 /// The modes of a terminal: input, output, control and local.

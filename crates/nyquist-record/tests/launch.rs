@@ -22,9 +22,14 @@ impl Folder {
         Self(path)
     }
 
+    /// Writes a file, which another process does: no program can be run while a process holds a descriptor for writing to it
+    /// (`ETXTBSY`), as the children of the tests beside this one would that are born while it is written.
     fn file(&self, name: &str, content: &str, mode: u32) -> String {
-        let path = self.0.join(name);
-        fs::write(&path, content).unwrap();
+        let (path, source) = (self.0.join(name), self.0.join(format!("{name}.source")));
+        fs::write(&source, content).unwrap();
+        let copied = std::process::Command::new("cp").args([&source, &path]).status().unwrap();
+        assert!(copied.success(), "{} cannot be made", path.display());
+        fs::remove_file(source).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         path.to_str().unwrap().to_owned()
     }

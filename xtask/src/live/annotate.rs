@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -62,7 +62,7 @@ fn inlined(test: &Context<'_>) -> Verdict {
         Ok(lines.iter().find(|(line, ..)| *line == wanted).map_or(0, |(_, _, total)| *total))
     };
     let whole = json["total"].as_u64().unwrap_or(0);
-    expect(whole > 100, format_args!("outer_frame has {whole} samples"))?;
+    expect_measured(whole > 100, format_args!("outer_frame has {whole} samples"))?;
     expect_eq("the call of middle_inline", total("// line: middle_inline")?, whole)?;
     expect_eq("the call of deepest_inline", total("// line: deepest_inline")?, whole)?;
     let spin = total("// line: spin")?;

@@ -1,7 +1,7 @@
 //! Attaching to a running process, and recording for a given time.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
@@ -100,7 +100,8 @@ fn expect_recorded_for(stderr: &str, seconds: f64) -> Verdict {
     let told =
         stderr.lines().find_map(|line| line.strip_prefix("Recorded ")?.split_once(" s")?.0.parse().ok());
     let told: f64 = told.unwrap_or_default();
-    expect((0.9 * seconds..1.3 * seconds).contains(&told), format_args!("recorded for {told} s: {stderr}"))
+    let is_near = (0.9 * seconds..1.3 * seconds).contains(&told);
+    expect_measured(is_near, format_args!("recorded for {told} s: {stderr}"))
 }
 
 /// CPU seconds of a process so far, by the scheduler's own sum.
@@ -169,7 +170,7 @@ fn agrees_with_gdb(test: &Context<'_>) -> Verdict {
         let found: Vec<String> =
             found.into_iter().flatten().rev().map(|frame| frame.function.clone()).collect();
         let held = all > 0.0 && agreeing > all * 0.99;
-        expect(
+        expect_measured(
             held,
             format_args!("{agreeing:.3} of {all:.3} agree: gdb says {wanted:?}, the profile {found:?}"),
         )?;
@@ -224,8 +225,9 @@ fn signalled(test: &Context<'_>, signal: i32) -> Verdict {
     recorder
         .wait_until("200 ms of work", || process_cpu(target.pid()).is_ok_and(|now| now - before > 0.2))?;
     recorder.signal(signal)?;
-    let finished = recorder.wait()?;
-    expect(finished.took < Duration::from_secs(10), "it took long to end")?;
+    let signalled = Instant::now();
+    recorder.wait()?;
+    expect_measured(signalled.elapsed() < Duration::from_secs(10), "it took long to end")?;
     expect(is_alive(target.pid()), "the process did not survive")?;
     end(target)?;
     expect_measured(Profile::read(&output)?.total() > 150.0, "there are hardly any samples")
@@ -243,16 +245,18 @@ fn signal_at_start(test: &Context<'_>) -> Verdict {
     end(target)
 }
 
+/// The process ends when it has been recorded for a while, however late the recording began.
 fn process_ends(test: &Context<'_>) -> Verdict {
-    let ready = test.path("ready");
-    let call = test.program(test.workload("shares")).args(&["1000"]);
-    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
-    target.wait_for_file(&ready)?;
+    let target = endless(test, "1", |call| call)?;
     let output = test.path("attached.json.gz");
     let recorder = attach(test, &target, &output, &[]).start()?;
-    target.wait()?;
+    recorder.wait_until_recording()?;
+    let before = process_cpu(target.pid())?;
+    recorder
+        .wait_until("200 ms of work", || process_cpu(target.pid()).is_ok_and(|now| now - before > 0.2))?;
+    end(target)?;
     expect_eq("the status", recorder.wait()?.code(), 0)?;
-    expect_measured(Profile::read(&output)?.total_share("alpha") > 0.3, "alpha is missing")
+    expect_measured(Profile::read(&output)?.total_share("main_loop") > 0.9, "main_loop is missing")
 }
 
 fn duration(test: &Context<'_>) -> Verdict {
@@ -301,9 +305,16 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     let target = endless(test, "1", Invocation::by_plain_user)?;
     let output = test.path("attached.json.gz");
-    attach(test, &target, &output, &["-d", "1"]).by_plain_user().run()?.succeeded()?;
+    let recorder = attach(test, &target, &output, &[]).by_plain_user().start()?;
+    recorder.wait_until_recording()?;
+    let before = process_cpu(target.pid())?;
+    recorder
+        .wait_until("300 ms of work", || process_cpu(target.pid()).is_ok_and(|now| now - before > 0.3))?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
     end(target)?;
     let profile = Profile::read(&output)?;
-    let share = profile.total_share("main_loop");
+    // What the kernel does in its time is much where many others want the CPU.
+    let share = profile.total_share("main_loop") / (1.0 - profile.total_share("[kernel: not permitted]"));
     expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
 }

@@ -93,11 +93,15 @@ impl Page {
         Ok(())
     }
 
-    /// Moves the mouse to the middle of what an expression gives, an element of the page, and clicks there if asked to.
+    /// Moves the mouse to the middle of what an expression gives, an element of the page, and clicks there if asked to. What
+    /// is out of sight is scrolled to first: how tall a picture is depends on the stacks that happened to be sampled.
     pub(super) fn point(&mut self, element: &str, clicks: bool) -> Result<(), Stop> {
         let middle = format!(
-            "(() => {{ const box = ({element}).getBoundingClientRect(); \
-             return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+            "(() => {{ const element = {element}; \
+             const middle = () => {{ const box = element.getBoundingClientRect(); \
+             return [box.x + box.width / 2, box.y + box.height / 2]; }}; \
+             if (!document.elementFromPoint(...middle())) element.scrollIntoView({{block: 'center'}}); \
+             return middle(); }})()"
         );
         let place = self.evaluate(&middle)?;
         let kinds: &[&str] =

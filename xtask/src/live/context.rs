@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -16,6 +18,9 @@ use crate::sys;
 
 /// An environment variable that marks every process of a test, so that none is left behind.
 const MARK: &str = "NYQUIST_LIVE_TEST";
+
+/// So long it is waited for the end of processes that were killed. One that the kernel holds for ever is no test's business.
+const LONGEST_END: Duration = Duration::from_secs(10);
 
 /// What all tests share: copies of the programs that any user may run.
 pub(crate) struct Ground {
@@ -77,8 +82,10 @@ impl<'a> Context<'a> {
     pub(crate) fn new(ground: &'a Ground, name: &str) -> Result<Self> {
         let number = ground.count.fetch_add(1, Ordering::Relaxed);
         let first = ground.folder.join(name.replace("::", "-"));
-        // The files of a first attempt are kept.
-        let folder = if first.exists() { first.with_extension("again") } else { first };
+        // The files of earlier attempts are kept.
+        let again = (2..).map(|attempt| first.with_extension(format!("attempt-{attempt}")));
+        let folder = std::iter::once(first.clone()).chain(again).find(|folder| !folder.exists());
+        let folder = folder.context("a folder is free")?;
         fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777))?;
         let mark = format!("{}-{number}", std::process::id());
@@ -164,23 +171,43 @@ impl<'a> Context<'a> {
         drop(fs::remove_dir_all(&self.folder));
     }
 
-    /// Ends whatever the test has started, wherever it put itself.
+    /// Ends whatever the test has started, wherever it put itself, and waits until it has ended: the next test looks for
+    /// processes, too.
     pub(crate) fn kill_all(&self) {
         let wanted = format!("{MARK}={}", self.mark);
-        for pid in process_ids() {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            if environment.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes()) {
-                // It may have ended by now, which is as good.
+        let is_own = |pid: &u32| {
+            environment_of(*pid).split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
+        };
+        let late = Instant::now() + LONGEST_END;
+        loop {
+            let left: Vec<u32> = numbers_in("/proc").filter(is_own).collect();
+            if left.is_empty() || Instant::now() > late {
+                return;
+            }
+            // Who has ended by now is not there, which is as good.
+            for pid in left {
                 drop(sys::signal_process(pid, libc::SIGKILL));
             }
+            thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// The processes that there are.
-fn process_ids() -> Vec<u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+/// The environment of a process, as one of its threads has it that has not ended: the first one may have.
+fn environment_of(pid: u32) -> Vec<u8> {
+    let of_thread = |tid| fs::read(format!("/proc/{pid}/task/{tid}/environ")).unwrap_or_default();
+    let first = of_thread(pid);
+    if !first.is_empty() {
+        return first;
+    }
+    let others = numbers_in(&format!("/proc/{pid}/task"));
+    others.map(of_thread).find(|environment| !environment.is_empty()).unwrap_or_default()
+}
+
+/// The numbers of the processes, or threads, that a folder of `/proc` lists.
+fn numbers_in(folder: &str) -> impl Iterator<Item = u32> + use<> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
 /// Lets any user enter and read a folder.

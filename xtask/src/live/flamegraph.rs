@@ -202,11 +202,11 @@ fn page_in_browser(test: &Context<'_>) -> Verdict {
     let file = test.path("page.html");
     let (profile, output) = (recorded.path.display().to_string(), file.display().to_string());
     test.nyquist(&["export", &profile, "-o", &output]).run()?.succeeded()?;
-    let mut page = Page::open(test, &file, 800, 700)?;
+    let mut page = Page::open(test, &file, 800, 300)?;
     page.evaluate(HELPERS)?;
     expect_eq("texts in their boxes", page.evaluate("texts()")?, true.into())?;
     for width in [800, 400] {
-        page.resize(width, 700)?;
+        page.resize(width, 300)?;
         page.wait_until(&format!("innerWidth === {width}"))?;
         page.wait_until("document.documentElement.scrollWidth <= innerWidth")?;
         page.wait_until(

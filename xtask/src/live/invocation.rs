@@ -19,7 +19,7 @@ use crate::sys;
 pub(crate) const PLAIN_USER: u32 = 65534;
 
 /// How long a condition is waited for before that is a failure.
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A program with its arguments, about to be run.
 pub(crate) struct Invocation<'a> {
@@ -238,9 +238,12 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Whether all of its threads have ended: the first one may before the others.
     fn has_ended(&self) -> bool {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']))
+        let folder = format!("/proc/{}", self.child.id());
+        let stat = fs::read_to_string(format!("{folder}/stat")).unwrap_or_default();
+        let first_has_ended = stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with(['Z', 'X']));
+        first_has_ended && fs::read_dir(format!("{folder}/task")).map_or(0, Iterator::count) <= 1
     }
 
     /// Waits for its end.

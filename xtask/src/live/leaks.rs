@@ -243,12 +243,14 @@ const LEAKING: [(&str, Option<&str>); 4] = [
 /// recorder.
 fn leaks_are_found(test: &Context<'_>) -> Verdict {
     for (step, found) in LEAKING {
-        let done = test.fresh("done");
+        let (begun, done) = (test.fresh("begun"), test.fresh("done"));
         let script = format!(
-            "import os, sys, time\nkept = []\nfor _ in range(60):\n    {step}\n    time.sleep(0.01)\n\
-             open(sys.argv[1], 'w').close()\ntime.sleep(1000)"
+            "import os, sys, time\nkept = []\nopen(sys.argv[1], 'w').close()\nfor _ in range(60):\n    {step}\n    \
+             time.sleep(0.01)\nopen(sys.argv[2], 'w').close()\ntime.sleep(1000)"
         );
-        let program = test.program("python3").args(&["-c", &script]).path(&done).start()?;
+        let program = test.program("python3").args(&["-c", &script]).path(&begun).path(&done).start()?;
+        // What it takes to start is no leak, however long that lasts.
+        program.wait_for_file(&begun)?;
         let verdict = watch(&program, 0, || done.exists());
         end(program)?;
         match (verdict, found) {

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 use super::profile::Profile;
 use super::profiler_cli::Session;
@@ -144,7 +144,7 @@ fn without_library(test: &Context<'_>) -> Verdict {
     expect_eq("fields", data, vec![(Some("/a"), Some(4096)), (Some("/b"), Some(123)), (None, None)])?;
     let took = found[0].end - found[0].start;
     // It may have begun before the recording did.
-    expect((0.5..50.0).contains(&took), format_args!("an interval of 2 ms took {took} ms"))?;
+    expect_measured((0.5..50.0).contains(&took), format_args!("an interval of 2 ms took {took} ms"))?;
     expect_contains(
         "what is said of the other file",
         &recorded.finished.stderr,
@@ -183,7 +183,7 @@ fn attached(test: &Context<'_>) -> Verdict {
         call.run()?.succeeded()?;
         let markers = markers(&Profile::read(&output)?)?;
         let pages = counts(&markers, "tokio-rt-worker").get("INFO").copied().unwrap_or_default();
-        expect(pages > 50, format_args!("{pages} pages in the {round} recording"))?;
+        expect_measured(pages > 50, format_args!("{pages} pages in the {round} recording"))?;
     }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     expect(!maps.is_empty(), "the program did not survive")?;

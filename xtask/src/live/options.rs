@@ -165,7 +165,7 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
         // Besides, it waits when it is loaded.
         let (waits, blocked) = (because("blocked") as f64, blocked as f64);
         let near = (waits - blocked).abs() <= 3.0 + 0.01 * blocked;
-        expect(near, format_args!("{waits} stays ended in a wait, the program counts {blocked}"))?;
+        expect_measured(near, format_args!("{waits} stays ended in a wait, the program counts {blocked}"))?;
         expect_eq("stays that ended with the thread", because("ended"), 1)?;
         let time: f64 = stays.iter().map(|marker| marker.end - marker.start).sum();
         expect_within("milliseconds on CPUs", time, truth.cpu * 1000.0, 0.1)?;

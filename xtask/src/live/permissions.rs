@@ -58,7 +58,7 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
         let found = recorded.profile.total_share("[kernel: not permitted]");
         // The truth is accounted by ticks of 4 ms: 375 of them, four deviations.
         let allowed = 4.0 * (wanted * (1.0 - wanted) / 375.0_f64).sqrt() + 0.03;
-        expect(
+        expect_measured(
             (found - wanted).abs() < allowed,
             format_args!("{what}: found {found:.3}, accounted {wanted:.3}"),
         )?;
@@ -66,7 +66,7 @@ fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
         expect(broken.is_empty(), broken.join("; "))?;
         // All CPU time is in the profile.
         let all = recorded.profile.total() / 1000.0 / truth.cpu;
-        expect(
+        expect_measured(
             (0.93..1.05).contains(&all),
             format_args!("{what}: the profile has {all:.3} of the CPU time"),
         )?;

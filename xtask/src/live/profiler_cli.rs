@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
@@ -18,8 +20,8 @@ const PACKAGE: &str = "@firefox-devtools/profiler-cli";
 /// The one version that the tests are written for.
 const VERSION: &str = "0.10.0";
 
-/// How often loading a profile is tried.
-const LOADS: u32 = 40;
+/// How long the tool's daemon may take to start and to load a profile.
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// One installation at a time.
 static INSTALLING: Mutex<()> = Mutex::new(());
@@ -84,20 +86,29 @@ impl<'a> Session<'a> {
     fn load(test: &'a Context<'a>, words: &[&str]) -> Result<Self, Stop> {
         let script = script()?;
         let words = [&["load"], words].concat();
-        // The tool gives its daemon half a second to start, which is too little on a busy machine.
-        for _ in 1..LOADS {
-            let session = Self { test, script: script.clone(), folder: test.fresh("session") };
-            let finished = session.call(&words).run()?;
-            if finished.status.success() {
-                return Ok(session);
-            }
-            if !finished.stderr.contains("did not become ready") {
-                finished.succeeded()?;
-            }
-        }
         let session = Self { test, script, folder: test.fresh("session") };
-        session.run(&words)?;
+        let finished = session.call(&words).run()?;
+        // The tool gives its daemon half a second to start, which is too little on a busy machine; but it goes on starting.
+        if finished.stderr.contains("did not become ready") {
+            session.wait_until_loaded()?;
+        } else {
+            finished.succeeded()?;
+        }
         Ok(session)
+    }
+
+    /// Waits until the daemon, which has begun to start, answers of the profile.
+    fn wait_until_loaded(&self) -> Result<()> {
+        let end = Instant::now() + PATIENCE;
+        let is_loaded = || {
+            let answer = self.folder.join("current.txt").exists().then(|| self.ask(&["profile", "info"]));
+            answer.is_some_and(|answer| answer.is_ok_and(|answer| answer["type"] == "profile-info"))
+        };
+        while !is_loaded() {
+            ensure!(Instant::now() < end, "the front end's daemon does not load the profile");
+            thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     fn call(&self, words: &[&str]) -> Invocation<'a> {

@@ -127,7 +127,7 @@ fn interrupted(test: &Context<'_>) -> Verdict {
     target.signal(libc::SIGKILL)?;
     target.wait()?;
     expect_eq("the status", finished.code(), 0)?;
-    expect(took < Duration::from_secs(4), format_args!("it took {took:?} to save"))?;
+    expect_measured(took < Duration::from_secs(4), format_args!("it took {took:?} to save"))?;
     expect_eq("the version", Profile::read(&output)?.version(), 49)
 }
 
@@ -221,7 +221,7 @@ fn hotpath(test: &Context<'_>, version: &str) -> Verdict {
             row.and_then(|row| row["samples"].as_f64()).unwrap_or(0.0)
         };
         let share = samples("heavy") / (samples("heavy") + samples("light"));
-        expect((0.7..0.9).contains(&share), format_args!("heavy has {share:.3} of both: {report}"))?;
+        expect_measured((0.7..0.9).contains(&share), format_args!("heavy has {share:.3} of both: {report}"))?;
     }
     Ok(())
 }

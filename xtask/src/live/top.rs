@@ -1,7 +1,7 @@
 //! `nyquist top`: what is on the screen, what keys do, and that the terminal is given back.
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 use super::invocation::Running;
 
@@ -163,7 +163,7 @@ fn batch(test: &Context<'_>) -> Verdict {
         let line = last.lines().find(|line| line.trim_end().ends_with(function));
         let own = line.and_then(|line| line.split('%').next()).and_then(|own| own.trim().parse::<f64>().ok());
         let close = own.is_some_and(|own| (own - share).abs() < 6.0);
-        expect(close, format_args!("{function} has {own:?} %, not {share}: {last}"))?;
+        expect_measured(close, format_args!("{function} has {own:?} %, not {share}: {last}"))?;
     }
     let finished = test.nyquist(&["top", "-b", "-n", "1", "--", &shares, "60000"]).run()?.succeeded()?;
     expect_eq("the tables", finished.stdout_text().matches("FUNCTION").count(), 1)

@@ -78,7 +78,10 @@ fn each_step_is_faster(test: &Context<'_>) -> Verdict {
         let whole = &ask(test, &["diff"], &[before, after])?["whole"];
         let ratio =
             whole["after"].as_f64().zip(whole["before"].as_f64()).map(|(after, before)| after / before);
-        expect(ratio.is_some_and(|ratio| ratio < at_most), format_args!("{before} to {after}: {ratio:?}"))
+        expect_measured(
+            ratio.is_some_and(|ratio| ratio < at_most),
+            format_args!("{before} to {after}: {ratio:?}"),
+        )
     };
     check(SLOW, SET, 0.75)?;
     check(SET, QUICK_HASH, 0.92)?;
@@ -150,8 +153,9 @@ fn the_memory_is_found(test: &Context<'_>) -> Verdict {
 /// The same program twice differs by noise, and the page's table marks it so.
 fn nothing_changes_by_itself(test: &Context<'_>) -> Verdict {
     let diff = ask(test, &["diff", "--all", "--limit", "0"], &[ONE_BUFFER, AGAIN])?;
-    expect_eq("whether the whole is noise", diff["whole"]["is_noise"].as_bool(), Some(true))?;
+    let is_noise = diff["whole"]["is_noise"].as_bool() == Some(true);
+    expect_measured(is_noise, format_args!("the whole is no noise: {}", diff["whole"]))?;
     let (noise, all) = (diff["noise_count"].as_u64(), diff["function_count"].as_u64());
     let few = noise.zip(all).is_some_and(|(noise, all)| (all - noise) * 20 < all);
-    expect(few, format_args!("{noise:?} of {all:?} functions are noise"))
+    expect_measured(few, format_args!("{noise:?} of {all:?} functions are noise"))
 }

@@ -453,8 +453,9 @@ mod tests {
         let begin = memory.as_ptr() as u64;
         let (mut reader, tell, _counts, _events) = reader();
         reader.roots.set(2, Some((begin + 0x4_0000) & !7));
+        // However long the machine stalls, no time passes from copy to copy.
+        let now = monotonic_ns();
         let mut is_read_after = |start: u64| {
-            let now = monotonic_ns();
             let (start, end) = (begin + start, begin + start + 0x1_0000);
             tell.send(Cut { pid: std::process::id(), tid: 2, time_ns: now, start, end }).unwrap();
             assert!(reader.hear());
@@ -510,7 +511,8 @@ mod tests {
             let now = now + ms * 1_000_000;
             reader.note_wanted(now);
             assert_eq!(reader.wanted.len(), readings, "{ms}");
-            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = monotonic_ns());
+            // As fresh as can be, however long the machine stalls until it is read.
+            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
             reader.read_wanted();
             assert_eq!(events.try_iter().count(), readings, "{ms}");
             reader.threads.values_mut().for_each(|thread| thread.read_at = now);
