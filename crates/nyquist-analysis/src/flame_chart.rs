@@ -92,7 +92,6 @@ impl Chart<'_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use nyquist_profile::Sample;
 
     use super::*;
     use crate::selection::Selection;
@@ -108,10 +107,9 @@ mod tests {
         test.thread("1", "main");
         for &(time, cpu, stack) in samples {
             test.sample(stack, 1);
-            let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
-            let sample = thread.samples.last().unwrap();
-            let sample = Sample { time: time * 1_000_000, cpu_delta: cpu * 1_000_000, ..sample };
-            thread.samples.set(thread.samples.len() - 1, sample);
+            test.change_last(|sample| {
+                (sample.time, sample.cpu_delta) = (time * 1_000_000, cpu * 1_000_000);
+            });
         }
         with_view(&test.finish(), &Selection::default(), |view| {
             let boxes = view.flame_chart(ThreadIndex::from_index(0), options).into_iter();

@@ -119,7 +119,6 @@ impl<'i> Plan<'i> {
 
 #[cfg(test)]
 mod tests {
-    use nyquist_profile::{Sample, ThreadIndex};
 
     use crate::amount::Amount;
     use crate::selection::Selection;
@@ -153,12 +152,12 @@ mod tests {
     fn figures_that_are_too_great_for_little_room_are_summed_too() {
         let mut test = TestProfile::new();
         test.thread("1", "a");
-        for _ in 0..4 {
+        for place in 0..4 {
             test.sample("f", 1);
+            if place == 2 {
+                test.change_last(|sample| (sample.cpu_delta, sample.weight) = (1 << 40, u32::MAX));
+            }
         }
-        let thread = test.builder.thread_mut(ThreadIndex::from_index(0));
-        let sample = thread.samples.get(2).unwrap();
-        thread.samples.set(2, Sample { cpu_delta: 1 << 40, weight: u32::MAX, ..sample });
         let profile = test.finish();
         for (range, expected) in [
             (1_000_000..3_000_000, Amount { weight: (1 << 32), cpu_ns: (1 << 40) + 1_000_000 }),

@@ -63,10 +63,16 @@ impl TestProfile {
     /// Adds a sample off the CPU.
     pub(crate) fn wait(&mut self, stack: &str, weight: u32) {
         self.sample(stack, weight);
+        self.change_last(|sample| sample.off_cpu = true);
+    }
+
+    /// Changes the sample that was added last.
+    pub(crate) fn change_last(&mut self, change: impl FnOnce(&mut Sample)) {
         let thread = self.thread.expect("a thread comes first");
         let samples = &mut self.builder.thread_mut(thread).samples;
-        let sample = samples.last().expect("it was added");
-        samples.set(samples.len() - 1, Sample { off_cpu: true, ..sample });
+        let mut all: Vec<_> = samples.iter().collect();
+        change(all.last_mut().expect("a sample comes first"));
+        *samples = all.into_iter().collect();
     }
 
     fn frame(&mut self, word: &str, category: Option<CategoryId>) -> Frame {

@@ -324,6 +324,12 @@ impl Tracker {
         self.processes.entry(pid).or_insert_with(|| Process::new(&format!("<{}>", pid.0), now))
     }
 
+    /// A thread that is known, and has not ended.
+    pub(crate) fn living_thread(&self, pid: Pid, tid: Tid) -> Option<&Thread> {
+        let thread = self.processes.get(&pid)?.threads.get(&tid)?;
+        thread.end.is_none().then_some(thread)
+    }
+
     /// The range of the kernel's address space that holds an address.
     pub(crate) fn find_kernel(&self, address: Avma) -> Option<&Range> {
         self.kernel.find(address)

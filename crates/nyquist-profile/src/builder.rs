@@ -298,6 +298,11 @@ impl ProfileBuilder {
         self.thread_mut(thread).samples.push(sample);
     }
 
+    /// Gives back the room that is kept for more samples of a thread, where no more of them are expected. O(samples) at worst.
+    pub fn end_samples(&mut self, thread: ThreadIndex) {
+        self.thread_mut(thread).samples.shrink_to_fit();
+    }
+
     /// Adds a marker to a thread. Its values are made as many as its schema has fields. O(1).
     pub fn add_marker(&mut self, thread: ThreadIndex, mut marker: Marker) {
         let fields = marker.schema.map_or(0, |schema| self.profile.marker_schema(schema).fields.len());

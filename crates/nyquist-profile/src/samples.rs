@@ -1,4 +1,4 @@
-//! The samples of a thread in little room: twelve bytes each, where their figures are ordinary.
+//! The samples of a thread in little room: eight and a half bytes each, where their figures are all the same.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -8,17 +8,20 @@ use std::slice;
 use crate::id::StackId;
 use crate::thread::Sample;
 
-/// So many samples count their times from the same one.
+/// So many samples count their times from the same one, and have their figures once where these are the same.
 const BLOCK: usize = 32;
 
-/// A thread's samples, one after another. They take 12 bytes each instead of the 32 of a [`Sample`], which is what goes in
-/// and comes out, exactly; one of unusual figures (far from its neighbours in time, or of a great weight or CPU delta) takes 36.
+/// A thread's samples, one after another. They take 8.5 bytes each instead of the 32 of a [`Sample`], which is what goes in and
+/// comes out, exactly, where they have the weight and the CPU delta of their neighbours, and else 12.5; one of unusual figures
+/// (far from its neighbours in time, or of a great weight or CPU delta) takes 36.
 #[derive(Clone, Default)]
 pub struct Samples {
     rows: Vec<Row>,
-    /// The time from which those of each [`BLOCK`] of rows count.
-    bases: Vec<u64>,
-    /// What the rows of some samples have no room for.
+    /// What each [`BLOCK`] of rows has in common.
+    blocks: Vec<Block>,
+    /// The figures of each row of those blocks that have not all the same, [`BLOCK`] of them for each.
+    figures: Vec<Figures>,
+    /// What there is no room for of some samples.
     large: Vec<Large>,
 }
 
@@ -28,10 +31,26 @@ struct Row {
     /// Since the base of its block, in ns; of [`Figures::LARGE`], the place in [`Samples::large`].
     time: u32,
     stack: Option<StackId>,
-    figures: Figures,
 }
 
-/// What is not in the row of a sample.
+/// What samples that follow each other have in common.
+#[derive(Clone, Copy)]
+struct Block {
+    /// The time from which theirs count.
+    base: u64,
+    figures: BlockFigures,
+}
+
+/// The figures of a block of samples.
+#[derive(Clone, Copy)]
+enum BlockFigures {
+    /// All have these.
+    Same(Figures),
+    /// Each has its own, in the part of this number of [`Samples::figures`].
+    Each(u32),
+}
+
+/// What there is no room for elsewhere.
 #[derive(Clone, Copy)]
 struct Large {
     time: u64,
@@ -48,8 +67,8 @@ impl Samples {
 
     /// No samples, and room for so many ordinary ones.
     pub fn with_capacity(capacity: usize) -> Self {
-        let (rows, bases) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity.div_ceil(BLOCK)));
-        Self { rows, bases, large: Vec::new() }
+        let (rows, blocks) = (Vec::with_capacity(capacity), Vec::with_capacity(capacity.div_ceil(BLOCK)));
+        Self { rows, blocks, ..Self::default() }
     }
 
     /// How many there are.
@@ -71,21 +90,19 @@ impl Samples {
     /// The sample of the row at a place.
     #[inline]
     fn unpacked(&self, place: usize, row: Row) -> Sample {
-        let Row { stack, figures, .. } = row;
-        if figures.is_on_cpu() {
-            return self.with_figures(place, row, figures.split(false));
-        }
+        let Block { base, figures } = self.blocks[place / BLOCK];
+        let figures = match figures {
+            BlockFigures::Same(figures) => figures,
+            BlockFigures::Each(part) => self.figures[part as usize * BLOCK + place % BLOCK],
+        };
+        let Row { time, stack } = row;
         if figures == Figures::LARGE {
-            let Large { time, cpu_delta, weight, off_cpu } = self.large[row.time as usize];
+            let Large { time, cpu_delta, weight, off_cpu } = self.large[time as usize];
             return Sample { time, cpu_delta, stack, weight, off_cpu };
         }
-        Sample { off_cpu: true, ..self.with_figures(place, row, figures.split(true)) }
-    }
-
-    #[inline]
-    fn with_figures(&self, place: usize, row: Row, (weight, cpu_delta): (u32, u32)) -> Sample {
-        let time = self.bases[place / BLOCK] + u64::from(row.time);
-        Sample { time, cpu_delta: cpu_delta.into(), stack: row.stack, weight, off_cpu: false }
+        let off_cpu = !figures.is_on_cpu();
+        let (weight, cpu_delta) = figures.split(off_cpu);
+        Sample { time: base + u64::from(time), cpu_delta: cpu_delta.into(), stack, weight, off_cpu }
     }
 
     /// The first one.
@@ -128,20 +145,39 @@ impl Samples {
     /// Adds a sample at the end. O(1).
     #[inline]
     pub fn push(&mut self, sample: Sample) {
-        let place = self.len();
-        if place.is_multiple_of(BLOCK) {
-            self.bases.push(sample.time);
+        match self.blocks.last().copied().filter(|_| !self.len().is_multiple_of(BLOCK)) {
+            Some(block) => {
+                let (time, figures) = self.packed(block.base, &sample);
+                self.add_figures(block.figures, figures);
+                self.rows.push(Row { time, stack: sample.stack });
+            }
+            None => {
+                let (time, figures) = self.packed(sample.time, &sample);
+                self.blocks.push(Block { base: sample.time, figures: BlockFigures::Same(figures) });
+                self.rows.push(Row { time, stack: sample.stack });
+            }
         }
-        let row = self.row(place, sample);
-        self.rows.push(row);
     }
 
-    /// Puts another sample in the place of one. O(1).
-    ///
-    /// # Panics
-    /// If there is none at that place.
-    pub fn set(&mut self, place: usize, sample: Sample) {
-        self.rows[place] = self.row(place, sample);
+    /// Adds the figures of a further row of the last block, which has these so far.
+    #[inline]
+    fn add_figures(&mut self, known: BlockFigures, new: Figures) {
+        match known {
+            BlockFigures::Same(same) if same == new => {}
+            BlockFigures::Same(same) => self.part_figures(same, new),
+            BlockFigures::Each(_) => self.figures.push(new),
+        }
+    }
+
+    /// The last block, whose rows all had the same figures, gets one of others.
+    fn part_figures(&mut self, same: Figures, new: Figures) {
+        // More than can be counted would be 500 gigabytes.
+        let part = u32::try_from(self.figures.len() / BLOCK).unwrap_or(u32::MAX);
+        self.figures.extend(std::iter::repeat_n(same, self.rows.len() % BLOCK));
+        self.figures.push(new);
+        if let Some(block) = self.blocks.last_mut() {
+            block.figures = BlockFigures::Each(part);
+        }
     }
 
     /// Drops so many of the first ones. Linear in what is left.
@@ -165,7 +201,8 @@ impl Samples {
     /// Gives back the room that is kept for more.
     pub fn shrink_to_fit(&mut self) {
         self.rows.shrink_to_fit();
-        self.bases.shrink_to_fit();
+        self.blocks.shrink_to_fit();
+        self.figures.shrink_to_fit();
         self.large.shrink_to_fit();
     }
 
@@ -176,16 +213,22 @@ impl Samples {
         }
     }
 
-    fn row(&mut self, place: usize, sample: Sample) -> Row {
-        let Sample { time, cpu_delta, stack, weight, off_cpu } = sample;
-        let since_base = time.checked_sub(self.bases[place / BLOCK]).map(u32::try_from);
-        if let (Some(Ok(time)), Some(figures)) = (since_base, Figures::new(&sample)) {
-            return Row { time, stack, figures };
+    /// The time and the figures of a row in a block of that base.
+    #[inline]
+    fn packed(&mut self, base: u64, sample: &Sample) -> (u32, Figures) {
+        let since_base = sample.time.checked_sub(base).map(u32::try_from);
+        match (since_base, Figures::new(sample)) {
+            (Some(Ok(time)), Some(figures)) => (time, figures),
+            _ => self.put_large(sample),
         }
+    }
+
+    fn put_large(&mut self, sample: &Sample) -> (u32, Figures) {
+        let Sample { time, cpu_delta, weight, off_cpu, .. } = *sample;
         // More than can be counted would be 150 gigabytes.
         let at = u32::try_from(self.large.len()).unwrap_or(u32::MAX);
         self.large.push(Large { time, cpu_delta, weight, off_cpu });
-        Row { time: at, stack, figures: Figures::LARGE }
+        (at, Figures::LARGE)
     }
 }
 
@@ -284,7 +327,7 @@ impl Extend<Sample> for Samples {
         let samples = samples.into_iter();
         let (more, _) = samples.size_hint();
         self.rows.reserve(more);
-        self.bases.reserve(more / BLOCK);
+        self.blocks.reserve(more / BLOCK);
         samples.for_each(|sample| self.push(sample));
     }
 }
@@ -326,11 +369,37 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_sample_takes_twelve_bytes() {
-        assert_eq!(size_of::<Row>(), 12);
-        let samples: Samples = (0..1000).map(|at| sample(at * 4_000_000, 4_000_000, 1, false)).collect();
-        assert!(samples.large.is_empty());
-        assert_eq!(samples.bases.len(), 1000_usize.div_ceil(BLOCK));
+    fn samples_of_the_same_figures_take_eight_and_a_half_bytes() {
+        let table = |cpu_delta: fn(u64) -> u64| -> Samples {
+            (0..1000).map(|at| sample(at * 4_000_000, cpu_delta(at), 1, false)).collect()
+        };
+        let bytes = |samples: &Samples| {
+            assert!(samples.large.is_empty());
+            let rows = samples.rows.len() * size_of::<Row>() + samples.blocks.len() * size_of::<Block>();
+            rows + samples.figures.len() * size_of::<Figures>()
+        };
+        assert_eq!(bytes(&table(|_| 4_000_000)), 1000 * 8 + 32 * 16);
+        // Of each block with one of other figures, all figures are there, as far as the block goes.
+        assert_eq!(bytes(&table(|at| 4_000_000 + at / 999)), 1000 * 8 + 32 * 16 + 8 * 4);
+        assert_eq!(bytes(&table(|at| 4_000_000 + u64::from(at == 500))), 1000 * 8 + 32 * 16 + 32 * 4);
+        assert_eq!(bytes(&table(|at| at)), 1000 * 12 + 32 * 16);
+    }
+
+    #[test]
+    fn blocks_of_the_same_and_of_other_figures_follow_each_other() {
+        let check = |delta: fn(u64) -> u64| {
+            let samples: Vec<_> = (0..300).map(|at| sample(at * 1_000_000, delta(at), 1, false)).collect();
+            let table: Samples = samples.iter().copied().collect();
+            assert_eq!(table.iter().collect::<Vec<_>>(), samples);
+            let at = |place| table.get(place).unwrap();
+            assert!((0..300).rev().all(|place| at(place) == samples[place]));
+        };
+        check(|at| at / 32);
+        check(|at| at / 33);
+        check(|at| at / 64 % 2 * at);
+        check(|at| u64::from(at % 32 == 31));
+        check(|at| u64::from(at == 32) << 40);
+        check(|at| u64::from(at / 32 == 3) << 40);
     }
 
     #[test]
@@ -393,16 +462,11 @@ mod tests {
     }
 
     #[test]
-    fn the_first_ones_are_dropped_and_others_changed() {
+    fn the_first_ones_are_dropped() {
         let samples: Vec<_> = (0..70).map(|at| sample(at * 1_000_000, 1_000_000, 1, false)).collect();
         let mut table: Samples = samples.iter().copied().collect();
         table.drop_first(33);
         assert_eq!(table.iter().collect::<Vec<_>>(), samples[33..]);
-        table.set(0, sample(7, u64::MAX, 7, true));
-        table.set(36, sample(70_000_000, 3, 2, false));
-        assert_eq!(table.first(), Some(sample(7, u64::MAX, 7, true)));
-        assert_eq!(table.last(), Some(sample(70_000_000, 3, 2, false)));
-        assert_eq!(table.range(1..36).collect::<Vec<_>>(), samples[34..69]);
         table.drop_first(99);
         assert_eq!(table, Samples::new());
     }

@@ -28,7 +28,7 @@ const MAX_STEPS: usize = 1024;
 /// How many names of one function are compared, in either direction.
 const MAX_ALIASES: usize = 32;
 
-/// A function symbol.
+/// A function symbol as it is read.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     start: u64,
@@ -40,6 +40,15 @@ struct Entry {
     rank: u8,
     /// Whether the symbol states its size.
     is_sized: bool,
+}
+
+/// A function symbol as it is kept: tables have hundreds of thousands of them.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    start: u64,
+    /// How many bytes on it ends. Addresses that are asked for are less than this can tell apart.
+    len: u32,
+    name: u32,
 }
 
 /// A piece of code whose name is not in a symbol table.
@@ -66,11 +75,11 @@ pub(crate) struct UnsizedSymbol {
 /// The function symbols of one table, by address.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
-    entries: Vec<Entry>,
+    entries: Vec<Kept>,
     /// Whether names have an underscore in front, as compilers for macOS write it.
     has_underscores: bool,
-    /// For each entry, the furthest end of it and all before it.
-    reach: Vec<u64>,
+    /// For each entry, how many bytes from its start on the furthest end of it and all before it is.
+    reach: Vec<u32>,
     strings: Section,
     /// What the table was.
     pub(crate) origin: Origin,
@@ -152,17 +161,21 @@ impl SymbolTable {
         end_at_next(&mut entries);
         let reach = entries.iter().scan(0, |reach: &mut u64, entry| {
             *reach = (*reach).max(entry.end);
-            Some(*reach)
+            Some(len(entry.start, *reach))
         });
         let reach = reach.collect();
+        let entries: Vec<_> = entries.iter().map(Kept::of).collect();
         (!entries.is_empty()).then_some(Self { entries, has_underscores: false, reach, strings, origin })
     }
 
     /// The number of the function that contains the address: of nested ones, the innermost.
     pub(crate) fn find(&self, address: Svma) -> Option<usize> {
         let after = self.entries.partition_point(|entry| entry.start <= address.0);
-        let reachable = (0..after).rev().take_while(|&index| address.0 < self.reach[index]).take(MAX_STEPS);
-        reachable.into_iter().find(|&index| address.0 < self.entries[index].end)
+        let reachable = (0..after)
+            .rev()
+            .take_while(|&index| address.0 - self.entries[index].start < self.reach[index].into())
+            .take(MAX_STEPS);
+        reachable.into_iter().find(|&index| address.0 < self.entries[index].end())
     }
 
     /// Function number `index` of those that [`SymbolTable::find`] finds.
@@ -179,7 +192,7 @@ impl SymbolTable {
         let name = readable(plain);
         let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
-        let range = Svma(entry.start)..Svma(entry.end);
+        let range = Svma(entry.start)..Svma(entry.end());
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
     }
 }
@@ -189,7 +202,7 @@ impl SymbolTable {
     /// first in the strings. Names are read only here: a library may have more of them than of anything else.
     fn best_name(&self, index: usize) -> Option<Cow<'_, [u8]>> {
         let start = self.entries.get(index)?.start;
-        let same = |entry: &&Entry| entry.start == start;
+        let same = |entry: &&Kept| entry.start == start;
         let before = self.entries[..index].iter().rev().take_while(same).take(MAX_ALIASES);
         let after = self.entries[index..].iter().take_while(same).take(MAX_ALIASES);
         let names = before.chain(after).filter_map(|entry| {
@@ -199,6 +212,21 @@ impl SymbolTable {
         });
         names.min_by_key(|&(underscores, at, _)| (underscores, at)).map(|(_, _, name)| name)
     }
+}
+
+impl Kept {
+    fn of(entry: &Entry) -> Self {
+        Self { start: entry.start, len: len(entry.start, entry.end), name: entry.name }
+    }
+
+    fn end(&self) -> u64 {
+        self.start.saturating_add(self.len.into())
+    }
+}
+
+/// How many bytes it is from a start to an end, as far as that can be told.
+fn len(start: u64, end: u64) -> u32 {
+    u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX)
 }
 
 /// The name without the version that the linker appends: `memcpy@@GLIBC_2.14`.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use nyquist_analysis::{
     Amount, Code, FlameOptions, Index, Pattern, SampleState, Selection, Transform, Tree, TreeLimits, View,
 };
-use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, Sample, ThreadIndex};
+use nyquist_profile::{CategoryId, FuncId, LibId, Profile, ProfileBuilder, ThreadIndex};
 
 use crate::generator::{Shape, generate};
 
@@ -330,10 +330,11 @@ fn without_stacks(profile: Profile, has_cpu_deltas: bool) -> Profile {
     builder.remap_stacks(|_| None);
     builder.meta_mut().has_cpu_deltas = has_cpu_deltas;
     let samples = &mut builder.thread_mut(ThreadIndex::from_index(1)).samples;
-    for position in (10..samples.len()).step_by(9) {
-        let time = samples.get(position - 1).unwrap().time;
-        samples.set(position, Sample { time, ..samples.get(position).unwrap() });
+    let mut all: Vec<_> = samples.iter().collect();
+    for position in (10..all.len()).step_by(9) {
+        all[position].time = all[position - 1].time;
     }
-    *samples = samples.range(0..100).chain(samples.range(400..samples.len())).collect();
+    all.drain(100..400);
+    *samples = all.into_iter().collect();
     builder.finish()
 }

@@ -292,6 +292,10 @@ impl Stages {
 
     fn exit(&mut self, now: Timestamp, (pid, tid): (Pid, Tid)) {
         if !self.shape.reuse_threads {
+            let ends = self.tracker.living_thread(pid, tid);
+            if let Some(row) = ends.and_then(|thread| thread.index) {
+                self.builder.end_samples(row);
+            }
             return self.tracker.exit(pid, tid, now);
         }
         let thread = self.tracker.process(pid, now).threads.get(&tid);

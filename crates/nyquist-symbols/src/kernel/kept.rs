@@ -68,14 +68,15 @@ pub(crate) fn count_functions(bytes: &[u8]) -> Option<usize> {
 }
 
 /// The functions that were kept with this identity, at the places where their modules are now; without the build id.
-pub(crate) fn decode(bytes: Vec<u8>, places: &Places, identity: &str) -> Option<KernelSymbols> {
+pub(crate) fn decode(mut bytes: Vec<u8>, places: &Places, identity: &str) -> Option<KernelSymbols> {
     let mut kept = Kept::open(&bytes)?;
     if kept.text(kept.identity)? != identity {
         return None;
     }
     let in_order = (0..kept.modules).map(|_| kept.module(places)).collect::<Option<Vec<_>>>()?;
-    let mut name_at = kept.at.checked_add(kept.functions.checked_mul(FUNCTION_LEN)?)?;
-    let table = bytes.get(kept.at..name_at)?;
+    let names_at = kept.at.checked_add(kept.functions.checked_mul(FUNCTION_LEN)?)?;
+    let table = bytes.get(kept.at..names_at)?;
+    let mut name_at = 0_usize;
     let mut functions = Vec::with_capacity(kept.functions);
     for bytes in table.as_chunks::<FUNCTION_LEN>().0 {
         let word = u64::from_le_bytes(*bytes);
@@ -91,6 +92,9 @@ pub(crate) fn decode(bytes: Vec<u8>, places: &Places, identity: &str) -> Option<
     let mut symbols = KernelSymbols { functions, module_names, modules, ..KernelSymbols::default() };
     let first_code = places.get(KERNEL)?.start.0;
     symbols.anchors.note(b"_stext", first_code);
+    // Nothing else of the bytes is asked for again.
+    bytes.drain(..names_at);
+    bytes.shrink_to_fit();
     symbols.names = bytes;
     symbols.functions.is_sorted_by_key(|function| function.start).then_some(symbols)
 }
