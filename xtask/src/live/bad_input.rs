@@ -37,6 +37,7 @@ pub(super) const TESTS: &[Test] = &[
     })
     .parallel(),
     Test::new("a_file_that_may_not_be_read", forbidden).parallel(),
+    Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick().parallel(),
 ];
 
 fn written(test: &Context<'_>, bytes: &[u8]) -> Result<PathBuf, anyhow::Error> {
@@ -64,6 +65,17 @@ fn refused(test: &Context<'_>, path: &Path, why: &str) -> Verdict {
         let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("hint:")).count();
         expect(lines == 1 && !text.contains("panicked"), format_args!("not one sentence: {text}"))?;
         expect(finished.stdout.is_empty(), "something was printed on the standard output")?;
+    }
+    Ok(())
+}
+
+/// Who types what perf takes is told what to type.
+fn behind_an_option(test: &Context<'_>) -> Verdict {
+    for command in ["report", "load", "import", "script", "export", "flamegraph"] {
+        let finished = test.nyquist(&[command, "-i", "perf.data"]).run()?;
+        expect(finished.status.code() == Some(2), format_args!("{command}: {}", finished.status))?;
+        expect_contains("stderr", &finished.stderr, &format!("type: nyquist {command} perf.data"))?;
+        expect(!finished.stderr.contains("as a value"), "a tip that leads nowhere")?;
     }
     Ok(())
 }

@@ -41,8 +41,8 @@ pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
 use clap::builder::StyledStr;
-use clap::error::{ContextKind, ContextValue};
-use clap::{Args, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::net::IpAddr;
 
@@ -74,20 +74,46 @@ pub(crate) fn command(words: &[&str]) -> Result<Command, clap::Error> {
 
 /// Parses the command line, or says what is wrong with it and ends.
 pub(crate) fn parse() -> Cli {
-    let first = std::env::args().nth(1).unwrap_or_default();
-    Cli::try_parse().unwrap_or_else(|error| with_tip(error, &first).exit())
+    Cli::try_parse().unwrap_or_else(|error| {
+        let words: Vec<_> = std::env::args_os().skip(1).collect();
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        with_tip(error, &words.iter().map(AsRef::as_ref).collect::<Vec<_>>()).exit()
+    })
 }
 
-/// Says how a program is recorded to those who left out `record`, whose `first` word is the program.
-fn with_tip(mut error: clap::Error, first: &str) -> clap::Error {
-    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand)
-        && word == first
-        && error.get(ContextKind::SuggestedSubcommand).is_none()
-    {
-        let tip = StyledStr::from(format!("to record a program, type: nyquist record {word}"));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+/// Says what to type instead of the words behind `nyquist`, where that can be told.
+fn with_tip(mut error: clap::Error, words: &[&str]) -> clap::Error {
+    if let Some(tip) = record_tip(&error, words).or_else(|| file_tip(&error, words)) {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
+}
+
+/// How a program is recorded, for those who left out `record`: the first word is the program.
+fn record_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_program = words.first() == Some(&&**word) && error.get(ContextKind::SuggestedSubcommand).is_none();
+    is_program.then(|| format!("to record a program, type: nyquist record {word}"))
+}
+
+/// How a file is named, for those who know `perf report -i FILE`.
+fn file_tip(error: &clap::Error, words: &[&str]) -> Option<String> {
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::UnknownArgument || !["-i", "--input"].contains(&&**option) {
+        return None;
+    }
+    let (subcommand, rest) = words.split_first()?;
+    let command = Cli::command();
+    let place =
+        command.find_subcommand(subcommand)?.get_positionals().position(|arg| arg.get_id() == "file")?;
+    let at = rest.iter().position(|word| word.starts_with(&**option))?;
+    let attached = rest[at][option.len()..].trim_start_matches('=');
+    let next = rest.get(at + 1).copied().filter(|word| !word.starts_with('-')).unwrap_or("FILE");
+    let file = if attached.is_empty() { next } else { attached };
+    Some(match place {
+        0 => format!("files are named without '{option}', type: nyquist {subcommand} {file}"),
+        _ => format!("files are named without '{option}', at the end"),
+    })
 }
 
 /// The subcommands.
@@ -168,7 +194,6 @@ pub(crate) struct ServerArgs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_definition_is_consistent() {
@@ -176,14 +201,23 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_first_word_gets_a_tip() {
+    fn a_wrong_word_gets_a_tip() {
         let check = |words: &[&str], expected: &[&str]| {
-            let error = with_tip(command(words).unwrap_err(), words[0]).to_string();
+            let error = with_tip(command(words).unwrap_err(), words).to_string();
             let tips: Vec<_> = error.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
             assert_eq!(tips, expected, "{error}");
         };
         check(&["./app"], &["to record a program, type: nyquist record ./app"]);
         check(&["recrod"], &["a similar subcommand exists: 'record'"]);
         check(&["cache", "foo"], &[]);
+        let named = |words: &[&str], expected: &str| {
+            check(words, &[&format!("files are named without {expected}")]);
+        };
+        named(&["report", "-i", "perf.data"], "'-i', type: nyquist report perf.data");
+        named(&["script", "--input=perf.data"], "'--input', type: nyquist script perf.data");
+        named(&["load", "-iperf.data", "--no-open"], "'-i', type: nyquist load perf.data");
+        named(&["import", "-i"], "'-i', type: nyquist import FILE");
+        named(&["flamegraph", "--input", "-o", "out.svg"], "'--input', type: nyquist flamegraph FILE");
+        check(&["record", "-i", "perf.data"], &["to pass '-i' as a value, use '-- -i'"]);
     }
 }
