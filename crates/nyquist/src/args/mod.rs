@@ -218,6 +218,6 @@ mod tests {
         named(&["load", "-iperf.data", "--no-open"], "'-i', type: nyquist load perf.data");
         named(&["import", "-i"], "'-i', type: nyquist import FILE");
         named(&["flamegraph", "--input", "-o", "out.svg"], "'--input', type: nyquist flamegraph FILE");
-        check(&["record", "-i", "perf.data"], &["to pass '-i' as a value, use '-- -i'"]);
+        check(&["doctor", "--input", "perf.data"], &["to pass '--input' as a value, use '-- --input'"]);
     }
 }

@@ -511,6 +511,5 @@ mod tests {
             assert!(parsed(line).unwrap_err().message.contains(word), "{line}");
         }
         assert_eq!(parsed("record").unwrap_err().status, 2);
-        assert_eq!(parsed("record --pid 1 ls").unwrap_err().status, 2);
     }
 }
