@@ -209,6 +209,10 @@ fn statuses(test: &Context<'_>) -> Verdict {
         expect_eq(&format!("the status of {words:?}"), finished.code(), 101)?;
         expect_contains("stderr", &finished.stderr, "error: ")?;
     }
+    let finished = cargo_nyquist(test, &["bench", "-s"]).run()?;
+    expect_eq("the status without benchmarks", finished.code(), 101)?;
+    expect_contains("stderr", &finished.stderr, "there are no benchmarks")?;
+    expect_contains("stderr", &finished.stderr, "hint: `cargo nyquist run`")?;
     fs::write(test.path("src/main.rs"), "fn main() { missing(); }")?;
     let finished = cargo_nyquist(test, &["-s"]).run()?;
     expect_eq("the status of a failed build", finished.code(), 101)?;

@@ -15,6 +15,8 @@ struct Target {
     name: &'static str,
     triple: &'static str,
     linker: &'static str,
+    /// What is particular to the architecture among the linker's options.
+    before: &'static [&'static str],
     options: &'static [&'static str],
 }
 
@@ -27,42 +29,37 @@ const WINDOWS: &[&str] = &[
     "/out:",
 ];
 
+const MACOS: &[&str] =
+    &["-platform_version", "macos", "11", "11", "-dylib", "-undefined", "dynamic_lookup", "-o"];
+
 const TARGETS: &[Target] = &[
-    Target { name: "windows-x86_64", triple: "x86_64-windows-msvc", linker: "lld-link", options: WINDOWS },
-    Target { name: "windows-aarch64", triple: "aarch64-windows-msvc", linker: "lld-link", options: WINDOWS },
+    Target {
+        name: "windows-x86_64",
+        triple: "x86_64-windows-msvc",
+        linker: "lld-link",
+        before: &[],
+        options: WINDOWS,
+    },
+    Target {
+        name: "windows-aarch64",
+        triple: "aarch64-windows-msvc",
+        linker: "lld-link",
+        before: &[],
+        options: WINDOWS,
+    },
     Target {
         name: "macos-x86_64",
         triple: "x86_64-apple-macos11",
         linker: "ld64.lld-14",
-        options: &[
-            "-arch",
-            "x86_64",
-            "-platform_version",
-            "macos",
-            "11",
-            "11",
-            "-dylib",
-            "-undefined",
-            "dynamic_lookup",
-            "-o",
-        ],
+        before: &["-arch", "x86_64"],
+        options: MACOS,
     },
     Target {
         name: "macos-arm64",
         triple: "arm64-apple-macos11",
         linker: "ld64.lld-14",
-        options: &[
-            "-arch",
-            "arm64",
-            "-platform_version",
-            "macos",
-            "11",
-            "11",
-            "-dylib",
-            "-undefined",
-            "dynamic_lookup",
-            "-o",
-        ],
+        before: &["-arch", "arm64"],
+        options: MACOS,
     },
 ];
 
@@ -128,7 +125,7 @@ fn link(target: &Target, folder: &Path, level: &str) -> Option<PathBuf> {
     let output = folder.join(format!("program-{}{level}", target.name));
     let mut link = Command::new(target.linker);
     let (last, options) = target.options.split_last()?;
-    link.args(options).args(&objects);
+    link.args(target.before).args(options).args(&objects);
     if last.ends_with(':') {
         link.arg(format!("{last}{}", output.display()));
     } else {
