@@ -4,7 +4,7 @@
 //! Opcodes as in Intel's Software Developer's Manual, volume 2; that a function leaves the frame pointer to its caller as it was, in
 //! System V's ABI for AMD64, section 3.2.1.
 
-use super::instructions::{RBP, RSP};
+use super::instructions::{RBP, RSP, written};
 use super::length::{Instruction, Map, decode};
 use crate::rule::{Kind, Rule, SavedFramePointer};
 use std::collections::BTreeMap;
@@ -386,15 +386,7 @@ fn apply_with_modrm(instruction: &Instruction, modrm: u8, bytes: &[u8], state: &
         // `cmp` and `test` change nothing.
         0x38..=0x3b | 0x84 | 0x85 => {}
         _ => {
-            // Operations on bytes, whose opcodes are even, name other registers by these numbers.
-            let writes_rm = match opcode {
-                0x00..=0x33 => opcode & 7 == 1,
-                _ => matches!(opcode, 0x81 | 0x83 | 0x87 | 0x89 | 0xc1 | 0xc7 | 0xd1 | 0xd3),
-            };
-            let writes_reg = match opcode {
-                0x00..=0x33 => opcode & 7 == 3,
-                _ => matches!(opcode, 0x63 | 0x69 | 0x6b | 0x87 | 0x8b | 0x8d),
-            };
+            let (writes_rm, writes_reg) = written(opcode);
             let writes = |register| (writes_rm && rm_is(register)) || (writes_reg && reg_is(register));
             if writes(RSP) {
                 state.above_sp = None;

@@ -238,16 +238,26 @@ fn with_modrm(instruction: &Instruction, opcode: u8, stack: &mut Stack) -> Optio
         // Other jumps to and calls of a pointer, and pushes.
         0xff if reg >= 2 => return None,
         _ => {
-            let writes_rm =
-                matches!(opcode, 0x00 | 0x01 | 0x08..=0x31 | 0x86..=0x89 | 0xc1 | 0xc7 | 0xd1 | 0xd3);
-            let writes_reg =
-                matches!(opcode, 0x02 | 0x03 | 0x0a..=0x33 | 0x63 | 0x69 | 0x6b | 0x87 | 0x8a..=0x8d);
+            let (writes_rm, writes_reg) = written(opcode);
             if (writes_rm && rm_is_sp) || (writes_reg && reg_is_sp) {
                 return None;
             }
         }
     }
     Some(Effect::Next)
+}
+
+/// Whether an instruction of the one-byte map writes to the register that its ModRM byte names as an operand, and to the one that it names
+/// as a register. Operations on bytes, whose opcodes are even, name others by the same numbers.
+pub(super) fn written(opcode: u8) -> (bool, bool) {
+    match opcode {
+        0x00..=0x33 => (opcode & 7 == 1, opcode & 7 == 3),
+        0x87 => (true, true),
+        _ => (
+            matches!(opcode, 0x81 | 0x83 | 0x89 | 0xc1 | 0xc7 | 0xd1 | 0xd3),
+            matches!(opcode, 0x63 | 0x69 | 0x6b | 0x8b | 0x8d),
+        ),
+    }
 }
 
 /// Whether the code at `offset` is the kernel's or the C library's return from a signal handler.
@@ -354,6 +364,8 @@ mod tests {
         check(&[0x5d, 0x89, 0xc2, 0xc3], 1, Some((0, None)));
         // A tail call: pop rbp; jmp over a byte; and the function that it jumps to.
         check(&[0x5d, 0xeb, 0x01, 0xcc, 0x53, 0x5b, 0xc3], 0, Some((1, Some(0))));
+        // or ah, 12; mov ah, al; ret: bytes of other registers than the stack pointer.
+        check(&[0x80, 0xcc, 0x0c, 0x88, 0xc4, 0xc3], 0, Some((0, None)));
         // leave; ret: the frame pointer says it.
         check(&[0xc9, 0xc3], 0, None);
     }

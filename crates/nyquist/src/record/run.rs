@@ -115,8 +115,8 @@ impl Recorder<'_> {
         {
             return Ok(Subject { child: None, target });
         }
-        // Who attaches to a process listens to the markers of that one alone.
-        let markers = markers.filter(|_| self.args.target.pid.is_empty());
+        // The markers of a command that is not recorded are nobody's.
+        let markers = markers.filter(|_| matches!(running, None | Some(Target::System)));
         let child = prepare(self.args, self.user, markers)?;
         let target = running.unwrap_or(Target::Child(child.pid()));
         Ok(Subject { child: Some(child), target })
