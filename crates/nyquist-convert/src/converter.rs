@@ -10,6 +10,7 @@ use crate::program_arguments::ProgramArguments;
 use crate::recorded_files::{Files, RecordedFiles};
 use crate::select::Selection;
 use crate::shape::Shape;
+use crate::spent::Spent;
 use crate::stages::Stages;
 use crate::symbolicate::Teller;
 use nyquist_perf::file::PlacedFiles;
@@ -127,6 +128,12 @@ impl Converter {
     #[must_use]
     pub(crate) fn with_copies_in(mut self, files: PlacedFiles) -> Self {
         self.stages.copies_in = files;
+        self
+    }
+
+    /// Gives samples back when they are converted, to whoever has made them.
+    pub(crate) fn giving_back(mut self, spent: Spent) -> Self {
+        self.stages.spent = Some(spent);
         self
     }
 

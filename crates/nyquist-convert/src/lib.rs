@@ -35,6 +35,7 @@ mod recorded_files;
 mod reuse;
 mod select;
 mod shape;
+mod spent;
 mod stack_roots;
 mod stages;
 mod stated_symbols;

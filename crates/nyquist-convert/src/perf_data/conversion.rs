@@ -12,6 +12,7 @@ use super::beside::Beside;
 use super::early_walks::EarlyWalks;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Timestamp};
+use crate::spent::{GivenBack, way_back};
 
 /// Takes events in the order in which they are read, and converts them on a thread of its own.
 pub(super) struct Conversion<'scope> {
@@ -20,6 +21,7 @@ pub(super) struct Conversion<'scope> {
     full: VecDeque<Batch>,
     batch: Batch,
     converter: Beside<'scope>,
+    given_back: GivenBack,
 }
 
 /// A batch whose stacks are to be walked, and where it is handed over then.
@@ -45,8 +47,9 @@ impl<'scope> Conversion<'scope> {
     /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
     pub(super) fn start(scope: &'scope Scope<'scope, '_>, converter: Converter, walk_early: bool) -> Self {
         let early = walk_early.then(|| EarlyWalks::new(converter.modules_beside()));
-        let converter = Beside::start(scope, converter);
-        Self { early, full: VecDeque::new(), batch: Batch::new(), converter }
+        let (spent, given_back) = way_back();
+        let converter = Beside::start(scope, converter.giving_back(spent));
+        Self { early, full: VecDeque::new(), batch: Batch::new(), converter, given_back }
     }
 
     /// Takes an event, and where the copy of a stack stands that it has.
@@ -77,6 +80,7 @@ impl<'scope> Conversion<'scope> {
             self.end_batch();
         }
         let batch = self.full.pop_front()?;
+        self.given_back.free();
         Some(Walks { batch, to: self.converter.next() })
     }
 

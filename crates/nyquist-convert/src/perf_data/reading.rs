@@ -1,5 +1,5 @@
-//! Reading a recording on several threads, which take turns: what is read is in the caches of the thread that has read it, which
-//! walks the stacks in it while the next one reads.
+//! Reading a recording, on several threads where there are CPUs for them: they take turns, for what is read is in the caches of the
+//! thread that has read it, which walks the stacks in it while the next one reads.
 
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -14,6 +14,10 @@ use crate::event::Timestamp;
 /// How many threads take turns at most: what is done in turn is more than a third of the work.
 const MOST_READERS: usize = 2;
 
+/// How many CPUs one of them takes: converting, on a thread of its own, is nearly as much work as reading and walking. With more of
+/// them than that, all wait for CPUs and for each other.
+const CPUS_A_READER: usize = 2;
+
 /// Reads a recording to its end, on as many threads as may work and are of use.
 pub(super) fn read(
     reader: FileReader,
@@ -22,7 +26,7 @@ pub(super) fn read(
 ) -> Result<Imported, ImportError> {
     let reading = Mutex::new(Reading { reader, import, failed: None });
     thread::scope(|scope| {
-        let mut others = threads.min(MOST_READERS).saturating_sub(1);
+        let mut others = (threads / CPUS_A_READER).min(MOST_READERS).saturating_sub(1);
         let mut unwinder = Unwinder::new();
         while let Some(walks) = next(&reading) {
             if others > 0 && walks.are_some() {

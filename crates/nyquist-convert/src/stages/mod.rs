@@ -24,6 +24,7 @@ use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
+use crate::spent::Spent;
 use crate::stack_roots::StackRoots;
 use crate::symbolicate::Teller;
 use crate::track::{Thread, Tracker, with_arguments};
@@ -86,6 +87,8 @@ pub(crate) struct Stages {
     new_frames: Vec<FrameId>,
     /// The last stacks of threads, by the threads' numbers.
     paths: [Path; PATHS],
+    /// Where samples go that were converted, if somebody wants them back.
+    pub(crate) spent: Option<Spent>,
     last_time: Timestamp,
 }
 
@@ -96,6 +99,7 @@ impl Stages {
         let interner = Interner::new(&mut builder);
         Self {
             last_time: options.start,
+            spent: None,
             options,
             tracker: Tracker::default(),
             modules: ModuleStore::default(),
@@ -150,6 +154,9 @@ impl Stages {
                     && self.wants((sample.pid, sample.tid), cpu, now)
                 {
                     self.sample(now, cpu, &sample);
+                }
+                if let Some(spent) = &mut self.spent {
+                    spent.take(sample);
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),
