@@ -11,6 +11,7 @@ use nyquist_unwind::Module;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(elf) = Elf::open(bytes) else { return };
     let Ok(module) = Module::from_elf(&elf) else { return };
+    module.tables().for_each(drop);
     for address in [0, 0x1000, 0x1234, u32::MAX] {
         let _ = module.rule(RelativeAddress(address));
     }

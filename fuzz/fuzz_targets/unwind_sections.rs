@@ -25,6 +25,7 @@ fn compile_and_walk(input: &mut Unstructured<'_>) -> Result<()> {
     }
     let elf = Elf::open(image.as_slice()).expect("a well-formed file");
     if let Ok(module) = Module::from_elf(&elf) {
+        module.tables().for_each(drop);
         walk::walk(
             elf.architecture(),
             &Arc::new(module),

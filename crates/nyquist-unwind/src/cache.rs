@@ -2,8 +2,9 @@
 
 use crate::rule::Rule;
 
-/// How many entries there are; a power of two.
-const ENTRIES: usize = 4096;
+/// How many entries there are, as a power of two: a compiler's stacks come to 30,000 addresses.
+const BITS: u32 = 14;
+const ENTRIES: usize = 1 << BITS;
 
 /// The rule of one address of one module. Keyed by what never changes, so that nothing has to be thrown away
 /// when modules come and go, and processes that map the same module share its entries.
@@ -43,7 +44,7 @@ impl RuleCache {
 #[inline]
 fn slot(module: u32, address: u32) -> usize {
     let mixed = (address ^ module.rotate_left(24)).wrapping_mul(0x9e37_79b1);
-    (mixed >> 20) as usize % ENTRIES
+    (mixed >> (u32::BITS - BITS)) as usize
 }
 
 #[cfg(test)]

@@ -121,6 +121,35 @@ impl AllCode {
     }
 }
 
+/// Reads what stands near each other at once.
+struct ReadAhead<'a, S> {
+    source: &'a S,
+    /// Where the bytes at hand stand.
+    at: u64,
+    bytes: Vec<u8>,
+}
+
+impl<S: ByteSource> ReadAhead<'_, S> {
+    /// The `len` bytes from `offset` on, and with them some that follow.
+    fn read(&mut self, offset: u64, len: usize) -> Option<&[u8]> {
+        const AHEAD: u64 = 64 << 10;
+        let inside = |this: &Self| {
+            let start = usize::try_from(offset.checked_sub(this.at)?).ok()?;
+            start.checked_add(len).filter(|&end| end <= this.bytes.len()).map(|end| start..end)
+        };
+        if inside(self).is_none() {
+            let there = self.source.len().saturating_sub(offset);
+            self.at = offset;
+            self.bytes.resize(usize::try_from(there.min(AHEAD.max(len as u64))).ok()?, 0);
+            if self.source.read_exact_at(offset, &mut self.bytes).is_err() {
+                self.bytes.clear();
+            }
+        }
+        let range = inside(self)?;
+        self.bytes.get(range)
+    }
+}
+
 /// The bytes of ranges of code, by address.
 #[derive(Debug, Default)]
 pub(crate) struct UncoveredCode {
@@ -150,6 +179,7 @@ impl UncoveredCode {
 
     /// Reads the gaps between covered ranges.
     fn read_gaps<S: ByteSource>(&mut self, source: &S, code: &[CodeRange], covered: &[Range<u32>]) {
+        let mut source = ReadAhead { source, at: 0, bytes: Vec::new() };
         for segment in code {
             let mut position = segment.range.start;
             let after = covered.partition_point(|range| range.end <= position);
@@ -158,26 +188,30 @@ impl UncoveredCode {
             for range in inside.cloned().chain(std::iter::once(end)) {
                 let gap = position..range.start;
                 if !is_padding(&gap) {
-                    self.read_gap(source, segment, gap);
+                    self.read_gap(&mut source, segment, gap);
                 }
                 position = position.max(range.end);
             }
         }
     }
 
-    fn read_gap<S: ByteSource>(&mut self, source: &S, segment: &CodeRange, gap: Range<u32>) {
+    fn read_gap<S: ByteSource>(
+        &mut self,
+        source: &mut ReadAhead<'_, S>,
+        segment: &CodeRange,
+        gap: Range<u32>,
+    ) {
         let len = (gap.end - gap.start) as usize;
         if self.bytes.len() + len > MAX_KEPT || self.ranges.last().is_some_and(|last| last.0.end > gap.start)
         {
             return;
         }
         let offset = segment.offset.0 + u64::from(gap.start - segment.range.start);
-        let kept = self.bytes.len();
-        self.bytes.resize(kept + len, 0);
         // Code that cannot be read is code whose instructions are not known; that is no error.
-        match self.bytes.get_mut(kept..).map(|buffer| source.read_exact_at(offset, buffer)) {
-            Some(Ok(())) => self.ranges.push((gap, kept)),
-            _ => self.bytes.truncate(kept),
+        let code = source.read(offset, len).unwrap_or_default();
+        if !instructions::is_filling(code) {
+            self.ranges.push((gap, self.bytes.len()));
+            self.bytes.extend_from_slice(code);
         }
     }
 
@@ -257,5 +291,8 @@ mod tests {
         check(&[(0x0800, 0x1040), (0x10f0, 0x2000)], 0x1050, Some((0x40, 0xb0, 0x10)));
         check(&[], 0x0fff, None);
         check(&[], 0x1101, None);
+        // What does nothing is no code either.
+        check(&[(0x1000, 0x1090), (0x1091, 0x1100)], 0x1090, None);
+        check(&[(0x1000, 0x1090), (0x1092, 0x1100)], 0x1091, Some((0x90, 2, 1)));
     }
 }

@@ -11,12 +11,25 @@ use std::ops::Range;
 
 /// A range of a module's code and the FDE that describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Piece {
+pub(crate) struct Piece {
     /// The first address, relative to the image base.
-    start: u32,
+    pub(crate) start: u32,
     /// The address after the last byte.
     end: u32,
     fde: FdePlace,
+}
+
+impl Piece {
+    /// The kind of the section of the FDE, and the offset in it; `None` where no FDE describes the code.
+    pub(crate) fn place(self) -> Option<(SectionKind, usize)> {
+        Some((self.fde.kind()?, self.fde.offset()))
+    }
+
+    /// A piece that no FDE describes.
+    #[cfg(test)]
+    pub(crate) fn undescribed(range: Range<u32>) -> Self {
+        Self { start: range.start, end: range.end, fde: FdePlace(FUNCTION) }
+    }
 }
 
 /// Where a function's description is: the offset of an FDE in its section, or the number of a [`Function`]. The two highest bits
@@ -72,29 +85,12 @@ pub(crate) enum Description {
     Rows(Vec<(u32, Rule)>),
 }
 
-/// Where an FDE is, for rows that have to be evaluated in full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FdeIndex {
-    /// The first address for which it is the right one, relative to the image base.
-    pub(crate) start: u32,
-    place: FdePlace,
-}
-
-impl FdeIndex {
-    /// The kind of the section, and the offset in it; `None` where no FDE describes the code.
-    pub(crate) fn place(self) -> Option<(SectionKind, usize)> {
-        Some((self.place.kind()?, self.place.offset()))
-    }
-}
-
 /// What the FDEs of one module say.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) table: Table,
-    /// By address.
-    pub(crate) fdes: Vec<FdeIndex>,
-    /// The covered ranges by address; none overlap.
-    pub(crate) covered: Vec<Range<u32>>,
+    /// By address; none overlap.
+    pub(crate) pieces: Vec<Piece>,
 }
 
 /// Compiles the FDEs of a module.
@@ -107,25 +103,45 @@ pub(crate) struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    /// Compiles all sections. Where two describe the same code, the earlier one stands; what `functions` describe, no section does. They
-    /// are in order, and none overlap. Prologues and epilogues of those with compact encodings are read from `code`.
+    /// Compiles all sections and functions. Prologues and epilogues of functions with compact encodings are read from `code`.
     pub(crate) fn compile<A: Architecture>(
         &mut self,
         sections: &[FrameSection],
         functions: &[Function],
         code: &AllCode,
     ) -> Compiled {
+        let pieces = self.all_pieces::<A>(sections, functions);
+        Compiled { table: self.table::<A>(&pieces, sections, (functions, code)), pieces }
+    }
+
+    /// What describes which code, by address. Where two sections describe the same code, the earlier one stands; what `functions`
+    /// describe, no section does. They are in order, and none overlap.
+    pub(crate) fn all_pieces<A: Architecture>(
+        &mut self,
+        sections: &[FrameSection],
+        functions: &[Function],
+    ) -> Vec<Piece> {
         let mut pieces = function_pieces::<A>(functions);
         for section in sections {
             pieces = fill_gaps(pieces, flatten(self.pieces(section)));
         }
+        pieces
+    }
+
+    /// The rules of pieces that follow each other.
+    pub(crate) fn table<A: Architecture>(
+        &mut self,
+        pieces: &[Piece],
+        sections: &[FrameSection],
+        (functions, code): (&[Function], &AllCode),
+    ) -> Table {
+        /// How many rows real functions have, and some more.
+        const ROWS: usize = 12;
         let extent = pieces.first().zip(pieces.last()).map_or(0, |(first, last)| last.end - first.start);
-        let bytes: usize = sections.iter().map(|section| section.bytes.len()).sum();
-        // Real sections take about six bytes a row.
-        let mut builder = TableBuilder::new(bytes / 5, extent.min(1 << 28) as usize);
+        let mut builder = TableBuilder::new(pieces.len() * ROWS, extent.min(1 << 28) as usize);
         let mut interpreters: Vec<_> =
             sections.iter().map(|section| (Entries::new(section), Interpreter::<A>::new(section))).collect();
-        for piece in &pieces {
+        for piece in pieces {
             let Some(kind) = piece.fde.kind() else {
                 if let Some(function) = functions.get(piece.fde.offset()) {
                     builder.begin(piece.start);
@@ -141,8 +157,7 @@ impl Compiler<'_> {
                 builder.end(piece.end);
             }
         }
-        let fdes = pieces.iter().map(|piece| FdeIndex { start: piece.start, place: piece.fde }).collect();
-        Compiled { table: builder.finish(), fdes, covered: merge(&pieces) }
+        builder.finish()
     }
 
     /// The code that each FDE of a section describes, in the order of the file.
@@ -268,7 +283,7 @@ fn function_rows<A: Architecture>(
 }
 
 /// The ranges that pieces cover, with adjacent ones as one.
-fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
+pub(crate) fn merge(pieces: &[Piece]) -> Vec<Range<u32>> {
     let mut covered: Vec<Range<u32>> = Vec::new();
     for piece in pieces {
         match covered.last_mut() {

@@ -28,4 +28,10 @@ impl Damage {
         self.count = self.count.saturating_add(1);
         self.first.get_or_insert_with(what);
     }
+
+    /// Counts what was found elsewhere.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.first = self.first.take().or(other.first);
+    }
 }

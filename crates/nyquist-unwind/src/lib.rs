@@ -16,7 +16,7 @@
 //! | signed return addresses | | by the highest address of the process's code, or by a mask that is given |
 //!
 //! # Entry points
-//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once and shared by all threads
+//! - [`Module`]: the unwinding tables of one binary, an ELF file or a PE image, compiled once, as far as it is met, and shared by all threads
 //!   and processes.
 //! - [`AddressSpace`]: which modules are mapped where in one process.
 //! - [`Unwinder`]: walks stacks; one for each thread that walks.
@@ -65,7 +65,8 @@
 //! Compact unwind information describes the bodies of functions only; their prologues and epilogues are read from the
 //! instructions while it is compiled, to rows of the same table. What is particular to an architecture (which registers a
 //! step follows, how a row becomes a rule and a rule a step, what instructions say) is in a folder each, of the same files.
-//! Nothing is allocated and nothing locked while walking.
+//! Nothing is allocated and nothing locked while walking, but where a module's code is met for the first time: what call frame
+//! information says of an ELF file is compiled in parts of 16 kB, when a walk comes to them.
 
 #![forbid(unsafe_code)]
 
@@ -82,6 +83,7 @@ mod go;
 mod macho;
 mod memory;
 mod module;
+mod parts;
 mod pe;
 mod registers;
 pub mod rule;

@@ -3,9 +3,10 @@
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
-use crate::compile::{Compiled, Compiler, FdeIndex, Function};
+use crate::compile::{Compiled, Compiler, Function, Piece, merge};
 use crate::followed::Followed;
-use crate::macho::{self, Parts};
+use crate::macho;
+use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
 use crate::table::Table;
 use crate::x86_64::X86_64;
@@ -15,14 +16,15 @@ use std::ops::Range;
 use std::slice;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The compiled unwinding tables of one module. Immutable, so that one is shared by all processes and
-/// threads.
+/// The compiled unwinding tables of one module. One is shared by all processes and threads. What call frame information says of
+/// an ELF file's code is compiled part by part, when a walk meets it first.
 #[derive(Debug)]
 pub struct Module {
     number: u32,
     image_base: Svma,
-    table: Table,
-    fdes: Vec<FdeIndex>,
+    tables: Tables,
+    /// By address; none overlap.
+    pieces: Vec<Piece>,
     sections: Vec<FrameSection>,
     /// What a PE image has in place of FDEs.
     pe: Option<pe::Functions>,
@@ -40,7 +42,8 @@ impl Module {
     /// Damage in one entry costs that entry: see [`Module::damage`]. A module without any unwind information
     /// is none the less one: its code is walked by frame pointers.
     ///
-    /// Takes time proportional to the size of the sections `.eh_frame` and `.debug_frame`.
+    /// Takes time proportional to the size of the sections `.eh_frame` and `.debug_frame`, of which only where entries are is read
+    /// now; what they say, when it is asked for, or by [`Module::tables`].
     ///
     /// # Errors
     /// For an architecture that is not supported.
@@ -95,8 +98,8 @@ impl Module {
         Ok(Self {
             number: next_number(),
             image_base: pe.image_base(),
-            table,
-            fdes: Vec::new(),
+            tables: Tables::Whole(table),
+            pieces: Vec::new(),
             sections: Vec::new(),
             pe: Some(functions),
             uncovered: UncoveredCode::read_source(pe.source(), &code, &covered),
@@ -119,16 +122,16 @@ impl Module {
             return Err(UnwindError::Unsupported(format!("Mach-O for {architecture:?}")));
         }
         let (mut damage, image_base) = (Damage::default(), file.image_base());
-        let Parts { code, functions, sections } = macho::read(file, &mut damage);
+        let macho::Parts { code, functions, sections } = macho::read(file, &mut damage);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let instructions = AllCode::read(file.source(), &code);
         let go = go::read_macho(file, &ranges, &instructions, &mut damage);
         let functions = go::with_others(go, functions);
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, fdes, covered } =
+        let Compiled { table, pieces } =
             compile_for(architecture, &mut compiler, &sections, &functions, &instructions);
-        let uncovered = UncoveredCode::read_source(file.source(), &code, &covered);
-        let tables = (table, fdes, sections);
+        let uncovered = UncoveredCode::read_source(file.source(), &code, &merge(&pieces));
+        let tables = (Tables::Whole(table), pieces, sections);
         Ok(Self::of_parts(image_base, tables, uncovered, damage))
     }
 
@@ -141,15 +144,16 @@ impl Module {
         let all = 0..code_len;
         let code = slice::from_ref(&all);
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
-        let Compiled { table, fdes, .. } =
+        let Compiled { table, pieces } =
             compile_for(architecture, &mut compiler, &sections, &[], &AllCode::default());
-        Self::of_parts(Svma(0), (table, fdes, sections), UncoveredCode::default(), damage)
+        let tables = (Tables::Whole(table), pieces, sections);
+        Self::of_parts(Svma(0), tables, UncoveredCode::default(), damage)
     }
 
     /// Code that was made while the program ran, and that nothing describes: its instructions say how it is left, as far as
     /// they go on to a return, as do those of small pieces that only call something else. The image base is the first byte.
     pub fn from_instructions(instructions: Vec<u8>) -> Self {
-        let tables = (Table::default(), Vec::new(), Vec::new());
+        let tables = (Tables::default(), Vec::new(), Vec::new());
         let uncovered = UncoveredCode::all(instructions);
         Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
     }
@@ -169,12 +173,12 @@ impl Module {
 
     fn of_parts(
         image_base: Svma,
-        (table, fdes, sections): (Table, Vec<FdeIndex>, Vec<FrameSection>),
+        (tables, pieces, sections): (Tables, Vec<Piece>, Vec<FrameSection>),
         uncovered: UncoveredCode,
         damage: Damage,
     ) -> Self {
         let (number, pe, followed, may_change) = (next_number(), None, Followed::default(), false);
-        Self { number, image_base, table, fdes, sections, pe, uncovered, followed, may_change, damage }
+        Self { number, image_base, tables, pieces, sections, pe, uncovered, followed, may_change, damage }
     }
 
     fn compile<S: ByteSource, D: ByteSource>(
@@ -190,30 +194,40 @@ impl Module {
         let bytes = if is_go { AllCode::read(elf.source(), &code) } else { AllCode::default() };
         let functions = if is_go { go::read(elf, &ranges, &bytes, &mut damage) } else { Vec::new() };
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let Compiled { table, fdes, covered } =
-            compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
+        let (tables, pieces) = if is_go {
+            let Compiled { table, pieces } =
+                compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
+            (Tables::Whole(table), pieces)
+        } else {
+            let pieces = pieces_for(elf.architecture(), &mut compiler, &sections);
+            (Tables::Parts(Parts::new(elf.architecture(), image_base.0, &pieces)), pieces)
+        };
+        let covered = merge(&pieces);
         let uncovered = UncoveredCode::read(elf, &code, &covered);
         let followed = Followed::new(elf, debug, (&code, &covered), &uncovered);
-        Self { followed, ..Self::of_parts(image_base, (table, fdes, sections), uncovered, damage) }
+        Self { followed, ..Self::of_parts(image_base, (tables, pieces, sections), uncovered, damage) }
     }
 
-    /// The compiled table.
-    pub fn table(&self) -> &Table {
-        &self.table
+    /// The compiled tables, by address. What nobody has asked for yet is compiled.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.all((&self.pieces, &self.sections))
     }
 
-    /// What of the unwind information was unusable.
-    pub fn damage(&self) -> &Damage {
-        &self.damage
+    /// What of the unwind information was unusable, as far as it was compiled: all of it, when all [tables](Self::tables) were
+    /// asked for.
+    pub fn damage(&self) -> Damage {
+        let mut damage = self.damage.clone();
+        damage.merge(self.tables.damage());
+        damage
     }
 
-    /// How many bytes of memory the module takes: the table, what is kept for rows that are evaluated in full,
+    /// How many bytes of memory the module takes: the tables that are compiled, what is kept for rows that are evaluated in full,
     /// and the instructions of uncovered code.
     pub fn size(&self) -> usize {
         let sections: usize = self.sections.iter().map(|section| section.bytes.len()).sum();
         let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
-        self.table.size()
-            + size_of_val(&*self.fdes)
+        self.tables.size()
+            + size_of_val(&*self.pieces)
             + sections
             + pe
             + self.uncovered.size()
@@ -222,7 +236,7 @@ impl Module {
 
     /// The rule for the code at a lookup address.
     pub fn rule(&self, address: RelativeAddress) -> Rule {
-        self.table.rule(address)
+        self.tables.rule(address, (&self.pieces, &self.sections))
     }
 
     /// The rule for uncovered code at a lookup address, by the instructions of its whole function.
@@ -242,16 +256,16 @@ impl Module {
 
     /// The section and the offset in it of the FDE for the address.
     pub(crate) fn fde(&self, address: RelativeAddress) -> Option<(&FrameSection, usize)> {
-        let after = self.fdes.partition_point(|fde| fde.start <= address.0);
-        let (kind, offset) = self.fdes.get(after.checked_sub(1)?)?.place()?;
+        let after = self.pieces.partition_point(|piece| piece.start <= address.0);
+        let (kind, offset) = self.pieces.get(after.checked_sub(1)?)?.place()?;
         let section = self.sections.iter().find(|section| section.kind == kind)?;
         Some((section, offset))
     }
 
     /// How far into its function an address is, by the FDE that describes it.
     pub(crate) fn offset_in_function(&self, address: RelativeAddress) -> Option<u32> {
-        let after = self.fdes.partition_point(|fde| fde.start <= address.0);
-        Some(address.0 - self.fdes.get(after.checked_sub(1)?)?.start)
+        let after = self.pieces.partition_point(|piece| piece.start <= address.0);
+        Some(address.0 - self.pieces.get(after.checked_sub(1)?)?.start)
     }
 
     /// The functions of a PE image, of which those that are not listed call no others.
@@ -282,6 +296,19 @@ fn compile_for(
         Architecture::X86_64 => compiler.compile::<X86_64>(sections, functions, code),
         Architecture::Aarch64 => compiler.compile::<Aarch64>(sections, functions, code),
         Architecture::X86 | Architecture::Other(_) => compiler.compile::<X86_64>(&[], &[], code),
+    }
+}
+
+/// Where the entries of sections are, by the rules of an architecture; of one that is not known, nowhere.
+fn pieces_for(
+    architecture: Architecture,
+    compiler: &mut Compiler<'_>,
+    sections: &[FrameSection],
+) -> Vec<Piece> {
+    match architecture {
+        Architecture::X86_64 => compiler.all_pieces::<X86_64>(sections, &[]),
+        Architecture::Aarch64 => compiler.all_pieces::<Aarch64>(sections, &[]),
+        Architecture::X86 | Architecture::Other(_) => Vec::new(),
     }
 }
 

@@ -51,8 +51,9 @@ impl Unwinder {
     /// Hands the addresses of the stack's frames to `frames`, innermost first, and says whether the outermost
     /// was reached.
     ///
-    /// The first one is the instruction pointer. Always ends, after [`MAX_FRAMES`] frames at the latest;
-    /// allocates nothing, locks nothing, and reads no memory but through `memory`.
+    /// The first one is the instruction pointer. Always ends, after [`MAX_FRAMES`] frames at the latest; reads no memory but
+    /// through `memory`. Allocates nothing and locks nothing, but where code of a module is met first whose tables are compiled then:
+    /// [`Module::tables`] compiles them beforehand.
     pub fn walk<M: StackMemory>(
         &mut self,
         space: &AddressSpace,

@@ -5,6 +5,7 @@ use anyhow::{Context, Result, ensure};
 use nyquist_object::{Elf, FileSource, RelativeAddress};
 use nyquist_unwind::Module;
 use nyquist_unwind::rule::{Kind, Rule};
+use nyquist_unwind::table::Table;
 use nyquist_unwind_bench::known;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,7 +28,8 @@ fn check(path: &str) -> Result<()> {
     let elf = Elf::open(FileSource::new(File::open(path)?))?;
     let (described, followed) = (Module::from_elf(&elf)?, Module::from_elf_instructions(&elf)?);
     let (mut bytes, mut differences) = (0, BTreeMap::<_, usize>::new());
-    let covered = described.table().regions().iter().flat_map(|region| region.start..region.end);
+    let regions = described.tables().flat_map(Table::regions);
+    let covered = regions.flat_map(|region| region.start..region.end);
     for address in covered.map(RelativeAddress) {
         let rule = described.rule(address);
         if !matches!(rule.kind(), Kind::StackPointer | Kind::FramePointer) {

@@ -5,6 +5,7 @@
 //! second walk is timed. Rule caches go on from walk to walk in both.
 
 use anyhow::{Context, Result};
+use nyquist_unwind::table::Table;
 use nyquist_unwind::{Module, Unwinder};
 use nyquist_unwind_bench::peer::PeerCache;
 use nyquist_unwind_bench::recording::{Recording, Sample};
@@ -121,23 +122,22 @@ fn loading(recording: &mut Recording, order: &[usize]) -> (f64, f64) {
 fn compile_times(recording: &Recording) {
     let mut modules: Vec<_> =
         recording.modules.iter().filter_map(|(path, m)| Some((path, m.as_ref()?))).collect();
-    modules.sort_by_key(|(_, loaded)| std::cmp::Reverse(loaded.module.table().rows().len()));
+    let rows = |module: &Module| module.tables().map(|table| table.rows().len()).sum::<usize>();
+    modules.sort_by_key(|(_, loaded)| std::cmp::Reverse(rows(&loaded.module)));
     for (path, loaded) in modules.into_iter().take(4) {
         let Ok(bytes) = std::fs::read(path) else { continue };
         let Ok(elf) = nyquist_object::Elf::open(bytes) else { continue };
         let time = || {
             let begun = Instant::now();
-            black_box(Module::from_elf(&elf).ok());
+            black_box(Module::from_elf(&elf).ok().map(|module| module.tables().count()));
             begun.elapsed().as_secs_f64() * 1e3
         };
         let time = median((0..PASSES).map(|_| time()).collect());
-        let table = loaded.module.table();
         let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
         println!(
-            "compile {name:<40} {time:6.1} ms, {} rows, {} rules, table {:.2} MB, all {:.2} MB",
-            table.rows().len(),
-            table.rules().len(),
-            table.size() as f64 / 1e6,
+            "compile {name:<40} {time:6.1} ms, {} rows, tables {:.2} MB, all {:.2} MB",
+            rows(&loaded.module),
+            loaded.module.tables().map(Table::size).sum::<usize>() as f64 / 1e6,
             loaded.module.size() as f64 / 1e6,
         );
     }

@@ -108,8 +108,8 @@ pub enum ImportError {
 /// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
 /// until the recording says that no older ones follow.
 ///
-/// One thread reads and understands records and walks the copies of stacks in them, and one converts; where there are four CPUs or
-/// more, two threads take turns at reading.
+/// Threads take turns at reading and understanding records, each of which then walks the copies of stacks that it has read; one
+/// more converts.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
     thread::scope(|scope| {
         let threads = options.threads.or_else(|| thread::available_parallelism().ok());

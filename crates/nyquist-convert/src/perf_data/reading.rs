@@ -14,10 +14,6 @@ use crate::event::Timestamp;
 /// How many threads take turns at most: what is done in turn is more than a third of the work.
 const MOST_READERS: usize = 2;
 
-/// How many CPUs one of them takes: converting, on a thread of its own, is nearly as much work as reading and walking. With more of
-/// them than that, all wait for CPUs and for each other.
-const CPUS_A_READER: usize = 2;
-
 /// Reads a recording to its end, on as many threads as may work and are of use.
 pub(super) fn read(
     reader: FileReader,
@@ -26,7 +22,7 @@ pub(super) fn read(
 ) -> Result<Imported, ImportError> {
     let reading = Mutex::new(Reading { reader, import, failed: None });
     thread::scope(|scope| {
-        let mut others = (threads / CPUS_A_READER).min(MOST_READERS).saturating_sub(1);
+        let mut others = threads.min(MOST_READERS).saturating_sub(1);
         let mut unwinder = Unwinder::new();
         while let Some(walks) = next(&reading) {
             if others > 0 && walks.are_some() {

@@ -270,6 +270,26 @@ pub(crate) fn follows_call(code: &[u8], offset: usize) -> bool {
     code.get(..offset).is_some_and(|before| call_at_end(before).is_some())
 }
 
+/// Whether there is nothing but what fills the room between functions: instructions that do nothing, and breakpoints.
+pub(crate) fn is_filling(code: &[u8]) -> bool {
+    const NO_OPERATION: u8 = 0x1f;
+    let mut rest = code;
+    while let Some(&first) = rest.first() {
+        let len = match first {
+            0x90 | 0xcc => 1,
+            _ => match decode(rest) {
+                Some(
+                    Instruction { len, map: Map::Two, opcode: NO_OPERATION, .. }
+                    | Instruction { len, map: Map::One, opcode: 0x90, rex: 0, .. },
+                ) => len,
+                _ => return false,
+            },
+        };
+        rest = rest.get(len..).unwrap_or_default();
+    }
+    true
+}
+
 /// The call that the last instruction of `before` can be.
 pub(crate) fn call_at_end(before: &[u8]) -> Option<Call> {
     let at = |back: usize| before.len().checked_sub(back).and_then(|at| before.get(at)).copied();
@@ -428,6 +448,21 @@ mod tests {
         assert!(is_signal_return(&[0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], 1));
         assert!(!is_signal_return(&[0x90, 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05], 0));
         assert!(!is_signal_return(&[], 1));
+    }
+
+    #[test]
+    fn filling_does_nothing() {
+        let check = |code: &[u8], expected| assert_eq!(is_filling(code), expected, "{code:x?}");
+        check(&[], true);
+        // xchg ax, ax; data16 cs nop word [rax + rax]; nop dword [rax]; nop; int3
+        check(&[0x66, 0x90], true);
+        check(&[0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0, 0x0f, 0x1f, 0, 0x90, 0xcc], true);
+        // nop; ret; and a nop that is cut off.
+        check(&[0x90, 0xc3], false);
+        check(&[0x0f, 0x1f, 0x84], false);
+        // xchg r8, rax; pause; endbr64
+        check(&[0x49, 0x90], false);
+        check(&[0xf3, 0x0f, 0x1e, 0xfa], false);
     }
 
     #[test]

@@ -457,13 +457,30 @@ fn a_caller_that_nothing_describes_by_its_instructions() {
 }
 
 #[test]
+fn only_code_that_is_met_is_compiled() {
+    let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
+    let elf = nyquist_object::Elf::open(bytes).unwrap();
+    let module = Module::from_elf(&elf).unwrap();
+    let start = elf.entry_point().unwrap().0 - elf.image_base().0;
+    let before = module.size();
+    module.rule(nyquist_object::RelativeAddress(u32::try_from(start).unwrap()));
+    let with_one = module.size();
+    assert!(module.tables().count() > 10);
+    let with_all = module.size();
+    assert!(
+        before < with_one && (with_one - before) * 10 < with_all - before,
+        "{before} {with_one} {with_all}"
+    );
+}
+
+#[test]
 fn damage_in_one_entry_costs_that_entry() {
     // `DW_CFA_restore_state` without a state, after a good row.
     let bad = Function { start: 0x200, len: 0x100, instructions: &[0x0e, 16, 0x50, 0x0b] };
     let good = Function { start: 0x100, len: 0x100, instructions: &[0x0e, 16] };
     let section = eh_frame(SECTIONS, "zR", &INITIAL, &[bad, good]);
     let module = module(file(&[], &[(".eh_frame", &section)]));
-    assert_eq!(module.damage().count, 1);
+    assert_eq!((module.tables().count(), module.damage().count), (1, 1));
     let kind = |at: u32| module.rule(nyquist_object::RelativeAddress(CODE as u32 + at)).kind();
     assert_eq!(kind(0x110), nyquist_unwind::rule::Kind::StackPointer);
     assert_eq!(kind(0x20f), nyquist_unwind::rule::Kind::StackPointer);

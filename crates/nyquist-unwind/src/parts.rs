@@ -1,0 +1,200 @@
+//! Tables of a module part by part, each compiled when its code is asked for first: a recording of a large program meets a tenth of
+//! its functions, and running the instructions of call frame information is half of the time that compiling all of it takes.
+
+use std::slice;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use nyquist_object::{Architecture, RelativeAddress};
+
+use crate::Damage;
+use crate::aarch64::Aarch64;
+use crate::cfi::FrameSection;
+use crate::code::AllCode;
+use crate::compile::{Compiler, Piece};
+use crate::rule::Rule;
+use crate::table::Table;
+use crate::x86_64::X86_64;
+
+/// How many bytes of code a part has, as a power of two.
+const PART_BITS: u32 = 14;
+
+/// Tables of pieces that only call frame information describes.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    architecture: Architecture,
+    /// As stated in the file.
+    image_base: u64,
+    /// The number of the first part, of all that an image can have.
+    first: u32,
+    by_address: Vec<Part>,
+    /// What was found to be damaged so far.
+    damage: Mutex<Damage>,
+}
+
+/// The pieces that begin in a stretch of code. Each is in one part alone, so that no FDE is run twice, however large.
+#[derive(Debug)]
+struct Part {
+    /// Where the first of them begins; where there is none, behind all code. Code before it is the last piece's of an earlier part.
+    start: u32,
+    /// The last part before this one that has pieces; this one, where there is none.
+    before: u32,
+    table: OnceLock<Box<Table>>,
+}
+
+/// What tables are compiled of: pieces by address, and the sections of their FDEs.
+pub(crate) type Source<'a> = (&'a [Piece], &'a [FrameSection]);
+
+impl Parts {
+    /// The parts of pieces that are in order and do not overlap.
+    pub(crate) fn new(architecture: Architecture, image_base: u64, pieces: &[Piece]) -> Self {
+        let number = |piece: &Piece| piece.start >> PART_BITS;
+        let first = pieces.first().map_or(0, number);
+        let count = pieces.last().map_or(0, |last| number(last) - first + 1);
+        let mut parts: Vec<Part> = Vec::with_capacity(count as usize);
+        for part in pieces.chunk_by(|a, b| number(a) == number(b)) {
+            let before = parts.len().saturating_sub(1) as u32;
+            let place = (number(&part[0]) - first) as usize;
+            parts.resize_with(place, || Part { start: u32::MAX, before, table: OnceLock::new() });
+            parts.push(Part { start: part[0].start, before, table: OnceLock::new() });
+        }
+        Self { architecture, image_base, first, by_address: parts, damage: Mutex::default() }
+    }
+
+    /// The rule for the code at the address.
+    pub(crate) fn rule(&self, address: RelativeAddress, source: Source<'_>) -> Rule {
+        self.number(address).map_or(Rule::UNCOVERED, |number| self.table(number, source).rule(address))
+    }
+
+    /// The part that has the last piece that does not begin behind an address.
+    fn number(&self, address: RelativeAddress) -> Option<usize> {
+        let number = (address.0 >> PART_BITS).checked_sub(self.first)? as usize;
+        let number = number.min(self.by_address.len().checked_sub(1)?);
+        let part = &self.by_address[number];
+        Some(if address.0 < part.start { part.before as usize } else { number })
+    }
+
+    /// All tables, by address; those that were not asked for are compiled.
+    pub(crate) fn all<'a>(&'a self, source: Source<'a>) -> impl Iterator<Item = &'a Table> {
+        let numbers = (0..self.by_address.len()).filter(|&number| self.by_address[number].start != u32::MAX);
+        numbers.map(move |number| self.table(number, source))
+    }
+
+    /// What of the parts that were compiled so far is damaged.
+    pub(crate) fn damage(&self) -> Damage {
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How many bytes of memory the tables take that are there.
+    pub(crate) fn size(&self) -> usize {
+        let tables = self.by_address.iter().filter_map(|part| part.table.get());
+        size_of_val(&*self.by_address)
+            + tables.map(|table| size_of_val(&**table) + table.size()).sum::<usize>()
+    }
+
+    fn table(&self, number: usize, source: Source<'_>) -> &Table {
+        self.by_address[number].table.get_or_init(|| Box::new(self.compiled(number, source)))
+    }
+
+    #[cold]
+    fn compiled(&self, number: usize, (pieces, sections): Source<'_>) -> Table {
+        let number = self.first + number as u32;
+        let begin = pieces.partition_point(|piece| piece.start >> PART_BITS < number);
+        let end = pieces.partition_point(|piece| piece.start >> PART_BITS <= number);
+        let pieces = &pieces[begin..end];
+        let mut damage = Damage::default();
+        let mut compiler = Compiler { image_base: self.image_base, code: &[], damage: &mut damage };
+        let nothing_else = (&[][..], &AllCode::default());
+        let table = match self.architecture {
+            Architecture::Aarch64 => compiler.table::<Aarch64>(pieces, sections, nothing_else),
+            _ => compiler.table::<X86_64>(pieces, sections, nothing_else),
+        };
+        self.damage.lock().unwrap_or_else(PoisonError::into_inner).merge(damage);
+        table
+    }
+}
+
+/// The rules of a module.
+#[derive(Debug)]
+pub(crate) enum Tables {
+    /// Compiled at once.
+    Whole(Table),
+    /// Compiled on the way.
+    Parts(Parts),
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self::Whole(Table::default())
+    }
+}
+
+impl Tables {
+    /// The rule for the code at the address.
+    pub(crate) fn rule(&self, address: RelativeAddress, source: Source<'_>) -> Rule {
+        match self {
+            Self::Whole(table) => table.rule(address),
+            Self::Parts(parts) => parts.rule(address, source),
+        }
+    }
+
+    /// All of them, by address.
+    pub(crate) fn all<'a>(&'a self, source: Source<'a>) -> Box<dyn Iterator<Item = &'a Table> + 'a> {
+        match self {
+            Self::Whole(table) => Box::new(slice::from_ref(table).iter()),
+            Self::Parts(parts) => Box::new(parts.all(source)),
+        }
+    }
+
+    /// What was found to be damaged on the way.
+    pub(crate) fn damage(&self) -> Damage {
+        match self {
+            Self::Whole(_) => Damage::default(),
+            Self::Parts(parts) => parts.damage(),
+        }
+    }
+
+    /// How many bytes of memory they take.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Whole(table) => table.size(),
+            Self::Parts(parts) => parts.size(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_address_is_in_the_part_of_the_piece_before_it() {
+        const PART: u32 = 1 << PART_BITS;
+        let check = |starts: &[u32], address: u32, expected: Option<u32>| {
+            let pieces: Vec<Piece> =
+                starts.iter().map(|&start| Piece::undescribed(start..start + 1)).collect();
+            let parts = Parts::new(Architecture::X86_64, 0, &pieces);
+            let found = parts.number(RelativeAddress(address)).map(|number| {
+                let before =
+                    pieces.iter().rfind(|piece| piece.start >> PART_BITS == parts.first + number as u32);
+                before.unwrap().start
+            });
+            assert_eq!(found, expected, "{starts:x?} at {address:#x}");
+        };
+        check(&[], 0, None);
+        let starts = [2 * PART + 5, 2 * PART + 9, 3 * PART + 7, 9 * PART];
+        for (address, expected) in [
+            (0, None),
+            (2 * PART + 5, Some(1)),
+            (3 * PART + 6, Some(1)),
+            (3 * PART + 7, Some(2)),
+            (5 * PART, Some(2)),
+            (9 * PART - 1, Some(2)),
+            (9 * PART, Some(3)),
+            (u32::MAX, Some(3)),
+        ] {
+            check(&starts, address, expected.map(|piece: usize| starts[piece]));
+        }
+        // Before the first piece there is nothing, but its table may be asked for all the same.
+        check(&starts, 2 * PART, Some(starts[1]));
+    }
+}
