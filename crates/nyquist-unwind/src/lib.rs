@@ -66,7 +66,7 @@
 //! instructions while it is compiled, to rows of the same table. What is particular to an architecture (which registers a
 //! step follows, how a row becomes a rule and a rule a step, what instructions say) is in a folder each, of the same files.
 //! Nothing is allocated and nothing locked while walking, but where a module's code is met for the first time: what call frame
-//! information says of an ELF file is compiled in parts of 16 kB, when a walk comes to them.
+//! information says of an ELF file is compiled in parts of 32 kB, when a walk comes to them.
 
 #![forbid(unsafe_code)]
 

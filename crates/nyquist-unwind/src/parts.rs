@@ -16,7 +16,7 @@ use crate::table::Table;
 use crate::x86_64::X86_64;
 
 /// How many bytes of code a part has, as a power of two.
-const PART_BITS: u32 = 14;
+const PART_BITS: u32 = 15;
 
 /// Tables of pieces that only call frame information describes.
 #[derive(Debug)]

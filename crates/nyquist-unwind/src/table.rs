@@ -6,7 +6,7 @@
 
 use crate::rule::Rule;
 use nyquist_object::RelativeAddress;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How many bytes of code an entry of the index stands for.
 const BUCKET: u32 = 512;
@@ -99,9 +99,9 @@ impl Table {
 #[derive(Debug)]
 struct RuleSet {
     rules: Vec<Rule>,
-    numbers: HashMap<Rule, u16>,
+    numbers: FxHashMap<Rule, u16>,
     /// Numbers given before, by a hash of the rule: nearly all rows use the same few rules.
-    recent: [(Rule, u16); RECENT],
+    recent: Box<[(Rule, u16); RECENT]>,
 }
 
 /// The number of the rule of uncovered code, in every table.
@@ -112,8 +112,8 @@ const RECENT: usize = 512;
 impl RuleSet {
     fn new() -> Self {
         let rules = vec![Rule::UNCOVERED, Rule::SLOW];
-        let numbers = HashMap::from([(Rule::UNCOVERED, UNCOVERED), (Rule::SLOW, SLOW)]);
-        Self { rules, numbers, recent: [(Rule::UNCOVERED, UNCOVERED); RECENT] }
+        let numbers = FxHashMap::from_iter([(Rule::UNCOVERED, UNCOVERED), (Rule::SLOW, SLOW)]);
+        Self { rules, numbers, recent: Box::new([(Rule::UNCOVERED, UNCOVERED); RECENT]) }
     }
 
     fn slot(rule: Rule) -> usize {

@@ -1,6 +1,6 @@
 //! What was made of the entries at a few offsets of a section: descriptions refer to a handful of CIEs in turns.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// How many offsets have a place among the recent ones.
 const PLACES: usize = 16;
@@ -9,14 +9,14 @@ const PLACES: usize = 16;
 #[derive(Debug)]
 pub(super) struct ByOffset<T> {
     /// The last ones, so that hardly any question needs a hash.
-    recent: [(usize, T); PLACES],
-    all: HashMap<usize, T>,
+    recent: Box<[(usize, T); PLACES]>,
+    all: FxHashMap<usize, T>,
 }
 
 impl<T: Copy> ByOffset<T> {
     /// `none` stands where no offset has a place yet.
     pub(super) fn new(none: T) -> Self {
-        Self { recent: [(usize::MAX, none); PLACES], all: HashMap::new() }
+        Self { recent: Box::new([(usize::MAX, none); PLACES]), all: FxHashMap::default() }
     }
 
     /// The value for the offset, which is made once.
