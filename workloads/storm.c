@@ -1,5 +1,5 @@
 // Many short processes, or one that becomes another program again and again. Arguments: the way (fork, vfork, exec), how
-// many. The part `all` is what it used with all of its children.
+// many, and with vfork how often each of them works (once). The part `all` is what it used with all of its children.
 #include "work.h"
 #include <sys/wait.h>
 
@@ -17,10 +17,10 @@ static void tell(void) {
 }
 
 // Apart, for what is in registers when vfork returns may change under the caller.
-NOINLINE pid_t start(const char *program, int by_vfork) {
+NOINLINE pid_t start(const char *program, int by_vfork, const char *passes) {
     pid_t child = by_vfork ? vfork() : fork();
     if (child == 0) {
-        if (by_vfork) execl(program, "storm", "leaf", (char *)NULL);
+        if (by_vfork) execl(program, "storm", "leaf", passes, (char *)NULL);
         else storm_work();
         _exit(0);
     }
@@ -35,7 +35,7 @@ int main(int argc, char **argv) {
     if (len < 0) return 98;
     program[len] = 0;
     if (strcmp(way, "leaf") == 0) {
-        storm_work();
+        for (long i = 0; i < count; i++) storm_work();
         return 0;
     }
     if (strcmp(way, "exec") == 0) {
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
     }
     ready();
     for (long i = 0; i < count; i++) {
-        pid_t child = start(program, strcmp(way, "vfork") == 0);
+        pid_t child = start(program, strcmp(way, "vfork") == 0, argc > 3 ? argv[3] : "1");
         if (child < 0) return 96;
         // Who is recorded ends as it would have ended.
         int status;

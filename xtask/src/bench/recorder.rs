@@ -59,6 +59,9 @@ impl Recorder {
     }
 }
 
+/// How many bytes of each stack samply copies.
+const SAMPLYS_COPIES: &str = "32768";
+
 /// All recorders. One that this machine lacks has no program.
 pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
     let nyquist = Recorder {
@@ -72,6 +75,19 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         paranoid: None,
         samples: samples::in_profile,
         naming: None,
+    };
+    let as_samply = Recorder {
+        name: "nyquist, 32 kB",
+        arguments: &[
+            "record",
+            "--quiet",
+            "--save-only",
+            "--call-graph",
+            "dwarf",
+            "--stack-size",
+            SAMPLYS_COPIES,
+        ],
+        ..nyquist.clone()
     };
     let by_ptrace = Recorder {
         name: "nyquist, ptrace",
@@ -118,7 +134,7 @@ pub(crate) fn all(nyquist: &Path) -> Vec<Recorder> {
         presymbolicates: true,
         ..samply.clone()
     };
-    vec![nyquist, samply_symbols, samply, perf_dwarf, by_frame_pointers, perf, by_ptrace]
+    vec![nyquist, as_samply, samply_symbols, samply, perf_dwarf, by_frame_pointers, perf, by_ptrace]
 }
 
 /// `perf script` unwinds copied stacks and names all frames. It may take minutes over
