@@ -130,10 +130,10 @@ fn cargo_build(test: &Context<'_>) -> Verdict {
 
 /// Without the privilege a short process has no sample, but its time is known.
 fn unprivileged(test: &Context<'_>) -> Verdict {
-    let _held = super::permissions::at_paranoid(1)?;
     // The kernel closes a task's clocks before the task's end: of the 1.5 ms of one that works once, 0.1 ms are never counted on some
     // virtual machines (`perf stat -e task-clock` misses as much). So each works ten times, and is as short beside the period.
     const PERIOD_MS: f64 = 10.0;
+    let _held = super::permissions::at_paranoid(1)?;
     let recorded = test
         .record(&["storm", "vfork", "300", "10"])
         .options(&["--rate", "100"])
