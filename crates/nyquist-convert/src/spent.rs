@@ -1,7 +1,7 @@
 //! Samples that were converted, on their way back to the threads that have made them.
 //!
 //! The C library's allocator has a lock for the memory of each thread. Where one thread frees what another one has allocated, they
-//! wait for each other at that lock, and are woken by system calls: a tenth of the time of importing copies of stacks.
+//! wait for each other at that lock, and are woken by system calls.
 
 use std::sync::mpsc::{self, Receiver, Sender};
 

@@ -1,4 +1,4 @@
-//! Tables of a module part by part, each compiled when its code is asked for first: a recording of a large program meets a tenth of
+//! Tables of a module part by part, each compiled when its code is asked for first: a recording of a large program meets some of
 //! its functions, and running the instructions of call frame information is half of the time that compiling all of it takes.
 
 use std::slice;
