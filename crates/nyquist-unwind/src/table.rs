@@ -6,7 +6,7 @@
 
 use crate::rule::Rule;
 use nyquist_object::RelativeAddress;
-use rustc_hash::FxHashMap;
+use std::collections::HashMap;
 
 /// How many bytes of code an entry of the index stands for.
 const BUCKET: u32 = 512;
@@ -99,7 +99,8 @@ impl Table {
 #[derive(Debug)]
 struct RuleSet {
     rules: Vec<Rule>,
-    numbers: FxHashMap<Rule, u16>,
+    /// Hashed with a key, for a file could choose its rules so that others collide.
+    numbers: HashMap<Rule, u16>,
     /// Numbers given before, by a hash of the rule: nearly all rows use the same few rules.
     recent: Box<[(Rule, u16); RECENT]>,
 }
@@ -112,7 +113,7 @@ const RECENT: usize = 512;
 impl RuleSet {
     fn new() -> Self {
         let rules = vec![Rule::UNCOVERED, Rule::SLOW];
-        let numbers = FxHashMap::from_iter([(Rule::UNCOVERED, UNCOVERED), (Rule::SLOW, SLOW)]);
+        let numbers = HashMap::from([(Rule::UNCOVERED, UNCOVERED), (Rule::SLOW, SLOW)]);
         Self { rules, numbers, recent: Box::new([(Rule::UNCOVERED, UNCOVERED); RECENT]) }
     }
 
