@@ -1,6 +1,7 @@
 //! Decompression of sections, bounded by what the header claims and by what the bytes can possibly hold.
 
 use crate::ObjectError;
+use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
 /// How a section's bytes are compressed.
@@ -21,15 +22,26 @@ pub(crate) fn decompress(kind: Compression, bytes: &[u8], size: u64) -> Result<V
         return Err(malformed(format!("{} bytes cannot hold the {size} that are claimed", bytes.len())));
     }
     let mut out = Vec::new();
-    let read = match kind {
-        Compression::Zlib => flate2::read::ZlibDecoder::new(bytes).take(size + 1).read_to_end(&mut out),
+    out.try_reserve_exact(usize::try_from(size).unwrap_or(usize::MAX))
+        .map_err(|error| malformed(format!("{size} bytes are claimed: {error}")))?;
+    match kind {
+        Compression::Zlib => {
+            // At once: a reader keeps a copy of what it has written last.
+            let inflated = Decompress::new(true).decompress_vec(bytes, &mut out, FlushDecompress::Finish);
+            let status = inflated.map_err(|error| malformed(error.to_string()))?;
+            if status != Status::StreamEnd {
+                return Err(malformed(format!(
+                    "the stream does not end with the {size} bytes that are claimed"
+                )));
+            }
+        }
         Compression::Zstd => {
             let decoder =
                 ruzstd::decoding::StreamingDecoder::new(bytes).map_err(|e| malformed(e.to_string()))?;
-            decoder.take(size + 1).read_to_end(&mut out)
+            let read = decoder.take(size + 1).read_to_end(&mut out);
+            read.map_err(|error| malformed(error.to_string()))?;
         }
-    };
-    read.map_err(|error| malformed(error.to_string()))?;
+    }
     if out.len() as u64 != size {
         return Err(malformed(format!("{} bytes where {size} are claimed", out.len())));
     }

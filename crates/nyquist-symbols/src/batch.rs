@@ -1,6 +1,7 @@
 //! Many addresses of many modules at once, every unit of debug info a job of its own.
 
 use crate::dwarf::Scratch;
+use crate::module::{Functions, Place};
 use crate::symbol_table::Function;
 use crate::{AddressInfo, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
@@ -60,6 +61,8 @@ struct Prepared<'a> {
     /// The answers that were kept from earlier; nothing else is looked up of these addresses.
     known: Vec<Option<Arc<AddressInfo>>>,
     units: OnceLock<Vec<UnitWork>>,
+    /// The functions around the addresses that are not known.
+    functions: OnceLock<Functions<'a>>,
 }
 
 /// The addresses of one unit, or some that are in none.
@@ -73,15 +76,15 @@ struct UnitWork {
 
 #[derive(Clone, Copy)]
 struct Job<'a> {
-    module: &'a ModuleSymbols,
+    functions: &'a Functions<'a>,
     unit: &'a UnitWork,
 }
 
 impl Job<'_> {
     fn run(&self, cancel: &AtomicBool, scratch: &mut Scratch) {
-        let Self { module, unit } = *self;
+        let Self { functions, unit } = *self;
         if unit.unit.is_none() || !cancel.load(Ordering::Relaxed) {
-            let _ = unit.answers.set(answers(module, unit.unit, &unit.wanted, scratch));
+            let _ = unit.answers.set(answers(functions, unit.unit, &unit.wanted, scratch));
         }
     }
 }
@@ -103,7 +106,8 @@ impl<'a> Prepared<'a> {
             numbers[position as usize] = addresses.len() as u32 - 1;
         }
         let known = batch.module.known(&addresses);
-        Self { module: batch.module, addresses, numbers, known, units: OnceLock::new() }
+        let (module, units, functions) = (batch.module, OnceLock::new(), OnceLock::new());
+        Self { module, addresses, numbers, known, units, functions }
     }
 
     /// The addresses that are not known, with their numbers.
@@ -113,9 +117,16 @@ impl<'a> Prepared<'a> {
     }
 
     fn read_tables(&self) {
-        if let Some((_, address)) = self.open().next() {
-            self.module.find_function(self.module.svma(address));
+        if self.open().next().is_some() {
+            self.functions();
         }
+    }
+
+    fn functions(&self) -> &Functions<'a> {
+        self.functions.get_or_init(|| {
+            let open: Vec<u64> = self.open().map(|(_, address)| self.module.svma(address).0).collect();
+            self.module.functions_near(&open)
+        })
     }
 
     fn find_units(&self) {
@@ -141,42 +152,43 @@ impl<'a> Prepared<'a> {
     }
 
     fn jobs(&self) -> impl Iterator<Item = Job<'_>> {
-        self.units.get().into_iter().flatten().map(|unit| Job { module: self.module, unit })
+        self.units.get().into_iter().flatten().map(|unit| Job { functions: self.functions(), unit })
     }
 
     fn into_answers(self) -> Vec<Arc<AddressInfo>> {
         let mut is_new: Vec<bool> = self.known.iter().map(Option::is_none).collect();
-        let mut answers = self.known;
+        let (functions, mut answers) = (self.functions.into_inner(), self.known);
         for work in self.units.into_inner().unwrap_or_default() {
             let of_unit = work.answers.into_inner().unwrap_or_else(|| {
                 work.numbers.iter().for_each(|&number| is_new[number] = false);
-                cancelled(self.module, &work.wanted)
+                functions.as_ref().map(|functions| cancelled(functions, &work.wanted)).unwrap_or_default()
             });
             for (number, answer) in work.numbers.into_iter().zip(of_unit) {
                 answers[number] = Some(answer);
             }
         }
         let new = self.addresses.iter().zip(&answers).zip(is_new).filter(|(_, is_new)| *is_new);
-        self.module.keep(new.filter_map(|((address, info), _)| Some((*address, &**info.as_ref()?))));
+        let new = new.filter_map(|((address, info), _)| Some((*address, &**info.as_ref()?)));
+        self.module.keep_answers(new, functions.as_ref());
         in_order_of(&self.numbers, &answers)
     }
 }
 
 /// Answers for `wanted`, sorted addresses of the unit or of none.
 pub(crate) fn answers(
-    module: &ModuleSymbols,
+    functions: &Functions<'_>,
     unit: Option<u64>,
     wanted: &[u64],
     scratch: &mut Scratch,
 ) -> Vec<Arc<AddressInfo>> {
-    let found = unit.map(|unit| module.debug_info(unit, wanted, scratch));
+    let found = unit.map(|unit| functions.module().debug_info(unit, wanted, scratch));
     let mut found = found.unwrap_or_default().into_iter();
     let mut last = LastFunction::default();
     let answers = wanted.iter().map(|&address| {
-        last.go_to(module, module.find_function(Svma(address)));
+        last.go_to(functions, functions.find(Svma(address)));
         match found.next().filter(|found| !found.frames.is_empty()) {
-            Some(found) => Arc::new(module.answer(last.function.clone(), Some(found))),
-            None => last.answer(module),
+            Some(found) => Arc::new(functions.answer(last.function.clone(), Some(found))),
+            None => last.answer(functions),
         }
     });
     answers.collect()
@@ -185,29 +197,29 @@ pub(crate) fn answers(
 /// The function of the last address: the next one is mostly in the same.
 #[derive(Default)]
 struct LastFunction {
-    place: Option<(usize, usize)>,
+    place: Option<Place>,
     function: Option<Function>,
     /// The answer to all addresses in it that are in no debug info.
     answer: Option<Arc<AddressInfo>>,
 }
 
 impl LastFunction {
-    fn go_to(&mut self, module: &ModuleSymbols, place: Option<(usize, usize)>) {
+    fn go_to(&mut self, functions: &Functions<'_>, place: Option<Place>) {
         if place != self.place {
-            let function = place.and_then(|place| module.function_at(place));
+            let function = place.and_then(|place| functions.at(place));
             *self = Self { place, function, answer: None };
         }
     }
 
-    fn answer(&mut self, module: &ModuleSymbols) -> Arc<AddressInfo> {
-        let answer = || Arc::new(module.answer(self.function.clone(), None));
+    fn answer(&mut self, functions: &Functions<'_>) -> Arc<AddressInfo> {
+        let answer = || Arc::new(functions.answer(self.function.clone(), None));
         self.answer.get_or_insert_with(answer).clone()
     }
 }
 
 /// What is known without debug info of addresses whose turn has not come.
-fn cancelled(module: &ModuleSymbols, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
-    let mut answers = answers(module, None, wanted, &mut Scratch::default());
+fn cancelled(functions: &Functions<'_>, wanted: &[u64]) -> Vec<Arc<AddressInfo>> {
+    let mut answers = answers(functions, None, wanted, &mut Scratch::default());
     for answer in answers.iter_mut().filter(|answer| matches!(answer.origin, Origin::Unknown(_))) {
         Arc::make_mut(answer).origin = Origin::Unknown(Reason::Cancelled);
     }

@@ -1,20 +1,19 @@
 //! The symbols of one module: its symbol tables and its debug info joined to answers.
 
+mod functions;
+
 use crate::batch::answers;
-use crate::cache::KeptAnswers;
+use crate::cache::{Extent, KeptAnswers, push};
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
-use crate::mini_debug_info::mini_debug_info;
 use crate::section::Source;
-use crate::symbol_table::{Function, SymbolTable};
-use crate::windows::{WindowsFiles, image_symbols};
-use crate::{
-    AddressInfo, AnswerCache, Disassembly, DisassemblyError, EarlyAnswer, Found, Frame, Origin, Reason,
-    Symbol, SymbolsError,
-};
+use crate::symbol_table::SymbolTable;
+use crate::windows::WindowsFiles;
+use crate::{AddressInfo, AnswerCache, Disassembly, DisassemblyError, EarlyAnswer, Found, SymbolsError};
+pub(crate) use functions::{Functions, Place};
 use nyquist_object::elf::Segment;
 use nyquist_object::{Architecture, ByteSource, Elf, ObjectError, Pe, RelativeAddress, Svma};
 use std::borrow::Cow;
@@ -39,6 +38,8 @@ pub struct ModuleSymbols {
     debug_info: OnceLock<Option<DebugInfo>>,
     beside: DwarfBeside,
     tables: OnceLock<Vec<SymbolTable>>,
+    /// Whether the tables were read for a few addresses alone.
+    was_read_near: AtomicBool,
     /// The linkage table, and what the unwind information tells of a stripped file: asked last, and read only when
     /// an address is in no other table.
     fallbacks: OnceLock<Vec<SymbolTable>>,
@@ -170,7 +171,7 @@ impl ModuleSymbols {
         };
         let open: Vec<_> = addresses.iter().zip(&early).filter_map(is_open).collect();
         if !open.is_empty() && !self.has_debug_info() {
-            let found = answers(self, None, &open, &mut Scratch::default());
+            let found = answers(&self.functions(), None, &open, &mut Scratch::default());
             for (early, info) in early.iter_mut().filter(|early| early.is_none()).zip(found) {
                 *early = Some(EarlyAnswer { info, was_kept: false });
             }
@@ -186,7 +187,8 @@ impl ModuleSymbols {
         let svma = address.to_svma(self.image_base);
         let unit = self.unit_of(svma);
         let found = unit.map(|unit| self.debug_info(unit, &[svma.0], &mut Scratch::default()));
-        self.answer(self.function(svma), found.and_then(|mut found| found.pop()))
+        let functions = self.functions();
+        functions.answer(functions.around(svma), found.and_then(|mut found| found.pop()))
     }
 
     /// The machine code from `start` on as text, `size` bytes of it, and on to the function's end when asked.
@@ -198,7 +200,7 @@ impl ModuleSymbols {
     ) -> Result<Disassembly, DisassemblyError> {
         let (architecture, segments, source) = self.binary().ok_or(DisassemblyError::NoBinary)?;
         let address = self.svma(start);
-        let function = self.function(address).filter(|_| until_function_end);
+        let function = self.functions().around(address).filter(|_| until_function_end);
         let rest = function.and_then(|function| function.range.end.offset_from(address));
         let rest = u32::try_from(rest.unwrap_or(0)).unwrap_or(MAX_CODE);
         let code = self.code(&segments, source, start, size.max(rest).min(MAX_CODE))?;
@@ -240,7 +242,7 @@ impl ModuleSymbols {
 
     /// A function that is called, by its name, or a place within one, as `name+0x10`.
     fn name_of_target(&self, target: Svma) -> Option<String> {
-        let function = self.function(target)?;
+        let function = self.functions().around(target)?;
         let offset = target.offset_from(function.range.start)?;
         Some(if offset == 0 { function.name.to_string() } else { format!("{}+{offset:#x}", function.name) })
     }
@@ -264,12 +266,28 @@ impl ModuleSymbols {
     /// Keeps answers, whose addresses ascend, for the next time. Those of units in `.dwo` files are not: the files may
     /// come, change and go.
     pub fn keep<'a>(&self, answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>) {
+        let functions = self.tables.get().map(|_| self.functions());
+        self.keep_answers(answers, functions.as_ref());
+    }
+
+    /// As [`ModuleSymbols::keep`], for the functions that were asked where there was no debug info to ask.
+    pub(crate) fn keep_answers<'a>(
+        &self,
+        answers: impl Iterator<Item = (RelativeAddress, &'a AddressInfo)>,
+        functions: Option<&Functions<'_>>,
+    ) {
         // What was never opened has given none of the answers.
-        let opened = self.debug_info.get().and_then(Option::as_ref);
-        let reads_others = opened.is_some_and(DebugInfo::reads_single_files);
-        if let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) {
-            kept.keep(&answers.collect::<Vec<_>>());
+        let opened = self.debug_info.get();
+        let reads_others =
+            opened.is_some_and(|info| info.as_ref().is_some_and(DebugInfo::reads_single_files));
+        let Some(kept) = self.kept.as_ref().filter(|_| !reads_others) else { return };
+        let functions = functions.filter(|_| opened.is_some_and(Option::is_none));
+        let mut all = Vec::new();
+        for (address, info) in answers {
+            let extent = functions.and_then(|functions| functions.extent(address));
+            push(&mut all, extent.unwrap_or(Extent::of(address)), info);
         }
+        kept.keep(&all);
     }
 
     /// Where the relative addresses count from.
@@ -294,135 +312,6 @@ impl ModuleSymbols {
     pub(crate) fn debug_info(&self, unit: u64, wanted: &[u64], scratch: &mut Scratch) -> Vec<dwarf::Found> {
         let found = self.opened_debug_info().map(|info| info.look_up(unit, wanted, scratch));
         found.unwrap_or_default()
-    }
-
-    /// The table that has a function around the address, and the function's number.
-    pub(crate) fn find_function(&self, address: Svma) -> Option<(usize, usize)> {
-        let find = |tables: &[SymbolTable]| {
-            let mut found =
-                tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
-            found.next()
-        };
-        let fallback = || find(self.fallbacks()).map(|(table, index)| (self.tables().len() + table, index));
-        find(self.tables()).or_else(fallback)
-    }
-
-    /// What [`ModuleSymbols::find_function`] found.
-    pub(crate) fn function_at(&self, (table, index): (usize, usize)) -> Option<Function> {
-        let tables = self.tables();
-        let table = match table.checked_sub(tables.len()) {
-            None => tables.get(table)?,
-            Some(fallback) => self.fallbacks().get(fallback)?,
-        };
-        table.function(index)
-    }
-
-    fn fallbacks(&self) -> &[SymbolTable] {
-        self.fallbacks.get_or_init(|| {
-            if let Some(pe) = &self.pe {
-                return image_symbols::unnamed(pe).into_iter().collect();
-            }
-            if let Some(files) = &self.macho {
-                return files.fallbacks();
-            }
-            let full = [Origin::SymbolTable, Origin::MiniDebugInfo];
-            let is_stripped = !self.tables().iter().any(|table| full.contains(&table.origin));
-            let binary = self.binary.and_then(|binary| self.files.get(binary));
-            let plt = binary.and_then(SymbolTable::of_plt);
-            let go = match self.opened_debug_info() {
-                Some(DebugInfo::Go(tables)) => SymbolTable::of_go(tables),
-                _ => None,
-            };
-            let unnamed = binary.filter(|_| is_stripped).and_then(SymbolTable::of_unwind_info);
-            plt.into_iter().chain(go).chain(unnamed).collect()
-        })
-    }
-
-    fn function(&self, address: Svma) -> Option<Function> {
-        self.function_at(self.find_function(address)?)
-    }
-
-    fn tables(&self) -> &[SymbolTable] {
-        self.tables.get_or_init(|| {
-            if let Some(tables) = self.other_tables() {
-                return tables;
-            }
-            let read =
-                |name, origin| self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin));
-            let symbols = read(".symtab", Origin::SymbolTable);
-            let is_stripped = symbols.is_none();
-            let mini = self.files.iter().filter(|_| is_stripped).find_map(mini_debug_info);
-            let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo));
-            let dynamic = read(".dynsym", Origin::DynamicSymbols).filter(|_| is_stripped);
-            [symbols, mini, dynamic].into_iter().flatten().collect()
-        })
-    }
-
-    /// The tables of a module of Windows or macOS: the public symbols of its debug info, then what is in the image itself.
-    fn other_tables(&self) -> Option<Vec<SymbolTable>> {
-        let publics = match self.opened_debug_info() {
-            Some(DebugInfo::Pdb(pdb)) => Some(pdb.named_ranges()),
-            Some(DebugInfo::Breakpad(breakpad)) => Some(breakpad.named_ranges()),
-            _ => None,
-        };
-        if publics.is_none() && self.pe.is_none() && self.macho.is_none() {
-            return None;
-        }
-        let publics = publics.and_then(|ranges| SymbolTable::of_ranges(ranges, Origin::PublicSymbols));
-        let of_image = self.pe.as_ref().map(image_symbols::tables).unwrap_or_default();
-        let of_macho = self.macho.as_ref().map(MachoFiles::tables).unwrap_or_default();
-        // The symbol table of a Mach-O file has the names of all functions, private ones too.
-        Some(of_macho.into_iter().chain(publics).chain(of_image).collect())
-    }
-
-    /// Joins what the symbol tables and the debug info say.
-    pub(crate) fn answer(&self, function: Option<Function>, found: Option<dwarf::Found>) -> AddressInfo {
-        let found = found.filter(|found| !found.frames.is_empty());
-        let origin = match (&found, &function) {
-            (Some(_), _) => self.opened_debug_info().map_or(Origin::DebugInfo, DebugInfo::origin),
-            (None, Some(function)) => function.origin,
-            (None, None) => Origin::Unknown(self.reason()),
-        };
-        let mut found = found.unwrap_or_default();
-        if found.frames.is_empty() && function.is_some() {
-            found.frames.push(Frame::default());
-        }
-        if let (Some(outermost), Some(function)) = (found.frames.last_mut(), &function) {
-            // A mangled symbol says the whole path of a function; a plain name in the debug info does not.
-            let is_complete = found.is_complete || !function.was_mangled;
-            if outermost.function.is_none() || !is_complete {
-                outermost.function = Some(function.name.clone());
-            }
-        }
-        // A stand-in for a name is worse than the debug info's name, and so is a name without an end.
-        let weak = [Origin::UnwindInfo, Origin::PublicSymbols, Origin::Exports];
-        let is_better = |function: &Function| !weak.contains(&function.origin) || found.function.is_none();
-        let function = function.filter(is_better);
-        let symbol = match function {
-            Some(function) => self.symbol(&function.name, function.range),
-            None => self.symbol_of(&found),
-        };
-        AddressInfo { symbol, frames: found.frames, origin }
-    }
-
-    /// The symbol that the debug info implies where no symbol table has one.
-    fn symbol_of(&self, found: &dwarf::Found) -> Option<Symbol> {
-        let name = found.frames.last()?.function.as_ref()?;
-        self.symbol(name, found.function.clone()?)
-    }
-
-    fn symbol(&self, name: &Arc<str>, range: std::ops::Range<Svma>) -> Option<Symbol> {
-        let address = RelativeAddress::from_svma(range.start, self.image_base)?;
-        let size = range.end.offset_from(range.start).and_then(|size| u32::try_from(size).ok());
-        Some(Symbol { name: name.clone(), address, size })
-    }
-
-    fn reason(&self) -> Reason {
-        if self.tables().is_empty() && self.opened_debug_info().is_none() {
-            Reason::NoSymbols
-        } else {
-            Reason::NotCovered
-        }
     }
 }
 

@@ -1,15 +1,19 @@
 //! Symbol tables: which function an address is in, whether or not there is debug info.
 
+mod near;
+
 use crate::Origin;
 use crate::cursor::Cursor;
 use crate::demangle::readable;
 use crate::go::GoTables;
 use crate::guess::unnamed_functions;
 use crate::plt::plt_entries;
-use crate::section::{Section, Source};
+use crate::section::{Section, Source, Window};
+use near::Near;
 use nyquist_object::elf::Section as Header;
 use nyquist_object::{Elf, Svma};
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
@@ -98,14 +102,42 @@ pub(crate) struct Function {
 }
 
 impl SymbolTable {
-    /// Reads the functions of the symbol table in the section of that name; `None` where there are none.
-    pub(crate) fn read(elf: &Elf<Source>, name: &str, origin: Origin) -> Option<Self> {
+    /// Reads the functions of the symbol table in the section of that name; `None` where there are none. Of a large table, where
+    /// it is asked for a few addresses only, which ascend: those that tell of these.
+    pub(crate) fn read(
+        elf: &Elf<Source>,
+        name: &str,
+        origin: Origin,
+        wanted: Option<&[u64]>,
+    ) -> Option<Self> {
         let header = elf.section(name)?;
         let strings = elf.sections().get(header.link as usize)?;
         let strings = Section::open(elf, &strings.name).ok()?;
-        let bytes = elf.data(header).ok()?;
-        let entries = read_entries(elf, &bytes);
-        Self::new(entries, strings, origin)
+        let symbols = Section::open(elf, name).ok()?;
+        let count = symbols.len() / symbol_size(elf);
+        match wanted.filter(|wanted| near::pays_off(count, wanted.len())) {
+            Some(wanted) => Self::near(elf, &symbols, wanted).map(|entries| (entries, strings, origin)),
+            None => {
+                let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
+                each_entry(elf, &symbols, |entry| entries.push(entry));
+                (!entries.is_empty()).then_some((entries, strings, origin))
+            }
+        }
+        .map(|(entries, strings, origin)| Self::of_entries(entries, strings, origin))
+    }
+
+    /// The entries of a table that tell of some addresses; `None` where it has none at all.
+    fn near(elf: &Elf<Source>, symbols: &Section, wanted: &[u64]) -> Option<Vec<Entry>> {
+        let is_empty = Cell::new(true);
+        let near = Near::find(wanted, |visit| {
+            each_entry(elf, symbols, |entry| {
+                is_empty.set(false);
+                visit(&entry);
+            });
+        });
+        let mut entries = Vec::new();
+        each_entry(elf, symbols, |entry| entries.extend(near.has(&entry).then_some(entry)));
+        (!is_empty.get()).then_some(entries)
     }
 
     /// The entries of the procedure linkage table, named after the functions that they jump to.
@@ -149,7 +181,11 @@ impl SymbolTable {
         Some(Self { has_underscores: true, ..table })
     }
 
-    fn new(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
+    fn new(entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
+        (!entries.is_empty()).then(|| Self::of_entries(entries, strings, origin))
+    }
+
+    fn of_entries(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Self {
         // Numbers are sorted faster than what is compared part by part, and few functions have more than one name.
         entries.sort_unstable_by_key(|entry| entry.start);
         for same in entries.chunk_by_mut(|one, other| one.start == other.start).filter(|same| same.len() > 1)
@@ -164,8 +200,8 @@ impl SymbolTable {
             Some(len(entry.start, *reach))
         });
         let reach = reach.collect();
-        let entries: Vec<_> = entries.iter().map(Kept::of).collect();
-        (!entries.is_empty()).then_some(Self { entries, has_underscores: false, reach, strings, origin })
+        let entries = entries.iter().map(Kept::of).collect();
+        Self { entries, has_underscores: false, reach, strings, origin }
     }
 
     /// The number of the function that contains the address: of nested ones, the innermost.
@@ -176,6 +212,16 @@ impl SymbolTable {
             .take_while(|&index| address.0 - self.entries[index].start < self.reach[index].into())
             .take(MAX_STEPS);
         reachable.into_iter().find(|&index| address.0 < self.entries[index].end())
+    }
+
+    /// The addresses around one for which [`SymbolTable::find`] gives the same number, `index`: from the function's start or, where others
+    /// begin before the address, from there, and up to the next one.
+    pub(crate) fn extent(&self, index: usize, address: Svma) -> Range<Svma> {
+        let after = self.entries.partition_point(|entry| entry.start <= address.0);
+        let entry = self.entries.get(index);
+        let start = entry.filter(|_| index + 1 == after).map_or(address.0, |entry| entry.start);
+        let next = self.entries.get(after).map_or(u64::MAX, |entry| entry.start);
+        Svma(start)..Svma(entry.map_or(start, |entry| entry.end().min(next)))
     }
 
     /// Function number `index` of those that [`SymbolTable::find`] finds.
@@ -237,17 +283,26 @@ fn without_version(name: &str) -> &str {
     }
 }
 
-fn read_entries(elf: &Elf<Source>, bytes: &[u8]) -> Vec<Entry> {
-    let size = if elf.is_64_bit() { 24 } else { 16 };
-    let sections = elf.sections();
+/// How many bytes a symbol takes in a file.
+fn symbol_size(elf: &Elf<Source>) -> u64 {
+    if elf.is_64_bit() { 24 } else { 16 }
+}
+
+/// Calls `visit` with all symbols that name code, as far as they can be read.
+fn each_entry(elf: &Elf<Source>, symbols: &Section, mut visit: impl FnMut(Entry)) {
+    const AT_ONCE: u64 = 4096;
+    let (size, sections) = (symbol_size(elf), elf.sections());
     let little_endian = elf.is_little_endian();
-    let read = |symbol: &[u8]| {
-        let mut cursor = Cursor::new(symbol, 0, little_endian);
-        if size == 24 { read_64(&mut cursor, sections) } else { read_32(&mut cursor, sections) }
-    };
-    let mut entries = Vec::with_capacity(bytes.len() / size);
-    entries.extend(bytes.chunks_exact(size).filter_map(read));
-    entries
+    let mut buffer = Vec::new();
+    let (mut window, mut at) = (Window::new(&mut buffer, 0), 0);
+    while let Some(bytes) = window.read(symbols, at, AT_ONCE * size).filter(|bytes| !bytes.is_empty()) {
+        at += bytes.len() as u64;
+        let symbols = bytes.chunks_exact(size as usize).filter_map(|symbol| {
+            let mut cursor = Cursor::new(symbol, 0, little_endian);
+            if size == 24 { read_64(&mut cursor, sections) } else { read_32(&mut cursor, sections) }
+        });
+        symbols.for_each(&mut visit);
+    }
 }
 
 fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
@@ -373,5 +428,47 @@ mod tests {
         check(&table, 0x3ff, Some(("name", 0x300, 0x400)));
         check(&table, 0x100, Some(("write", 0x100, 0x110)));
         check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
+    }
+
+    /// Entries that overlap, nest, have several names and labels, all near each other; the same for the same seed.
+    fn crowded(seed: u64) -> Vec<Entry> {
+        let mut state = seed;
+        let mut below = |limit: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % limit
+        };
+        let entry = |name| {
+            let (start, is_sized) = (below(60), below(3) > 0);
+            let longest = if below(4) == 0 { 60 } else { 8 };
+            let end = if is_sized { start + 1 + below(longest) } else { 100 };
+            Entry { start, end, name, rank: u8::from(is_sized) << 3 | below(3) as u8, is_sized }
+        };
+        (1..4 + seed as u32 % 12).map(entry).collect()
+    }
+
+    #[test]
+    fn what_tells_of_a_few_addresses_says_the_same_of_them_as_all() {
+        let strings = || Section::Memory((0..100).map(|byte| byte % 2 * b'f').collect());
+        for seed in 0..20_000 {
+            let entries = crowded(seed);
+            let all = SymbolTable::of_entries(entries.clone(), strings(), Origin::SymbolTable);
+            let wanted: Vec<u64> =
+                (0..110).filter(|address| (address * 7 + seed) % (1 + seed % 9) == 0).collect();
+            let near = Near::find(&wanted, |visit| entries.iter().for_each(visit));
+            let some = entries.into_iter().filter(|entry| near.has(entry)).collect();
+            let some = SymbolTable::of_entries(some, strings(), Origin::SymbolTable);
+            for address in wanted {
+                let of = |table: &SymbolTable| {
+                    let index = table.find(Svma(address))?;
+                    let extent = table.extent(index, Svma(address));
+                    Some((table.function(index)?, table.entries[index].name, extent))
+                };
+                assert_eq!(of(&some), of(&all), "{address} of table {seed}");
+                let extent = of(&some).map_or(Svma(address)..Svma(address), |(.., extent)| extent);
+                for inside in extent.start.0..extent.end.0 {
+                    assert_eq!(all.find(Svma(inside)), all.find(Svma(address)), "{inside} of table {seed}");
+                }
+            }
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! The cache changes what answers cost, and never what they are.
 
 use nyquist_object::{Elf, FileSource, RelativeAddress};
-use nyquist_symbols::{AddressInfo, AnswerCache, Finder, ModuleRequest, SearchPaths};
+use nyquist_symbols::{AddressInfo, AnswerCache, Finder, ModuleRequest, SearchPaths, Symbol};
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
@@ -84,7 +85,38 @@ fn answers_are_the_same_with_and_without() {
         let without = answers(&path, &addresses, None);
         assert_eq!(answers(&path, &addresses, Some(folder.cache())), without, "first, {}", path.display());
         assert_eq!(answers(&path, &addresses, Some(folder.cache())), without, "again, {}", path.display());
+        let beside: Vec<_> = addresses.iter().map(|address| RelativeAddress(address.0 ^ 5)).collect();
+        let without = answers(&path, &beside, None);
+        assert_eq!(answers(&path, &beside, Some(folder.cache())), without, "beside, {}", path.display());
     }
+}
+
+#[test]
+fn without_debug_info_one_answer_is_that_of_a_whole_function() {
+    let folder = Folder::new("functions");
+    let (source, path) = (folder.0.join("two.c"), folder.0.join("two.so"));
+    let body = "(volatile int *at) { for (int i = 0; i < 9; i++) *at += i * *at; }";
+    fs::write(&source, format!("void one{body}\nvoid other{body}\n")).unwrap();
+    let compiler = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&path, &source]).status();
+    assert!(compiler.unwrap().success());
+    let elf = Elf::open(FileSource::new(File::open(&path).unwrap())).unwrap();
+    let text = elf.section(".text").unwrap();
+    let start = text.address.offset_from(elf.image_base()).unwrap() as u32;
+    let all: Vec<_> = (start..start + text.size as u32).map(RelativeAddress).collect();
+    let all = answers(&path, &all, None);
+    let of = |name| all.iter().flat_map(|info| &info.symbol).find(|symbol| &*symbol.name == name).unwrap();
+    let [one, other] = ["one", "other"].map(of);
+    let last = |symbol: &Symbol| RelativeAddress(symbol.address.0 + symbol.size.unwrap() - 1);
+    answers(&path, &[last(one)], Some(folder.cache()));
+    let size = || fs::metadata(folder.file()).unwrap().len();
+    let before = size();
+    let within: Vec<_> = (one.address.0..=last(one).0).map(RelativeAddress).collect();
+    let found = answers(&path, &within, Some(folder.cache()));
+    assert!(found.iter().all(|info| info.symbol.as_ref() == Some(one)), "{found:?}");
+    assert_eq!(size(), before, "nothing was looked up");
+    let found = answers(&path, &[last(other)], Some(folder.cache()));
+    assert_eq!(found[0].symbol.as_ref(), Some(other));
+    assert!(size() > before);
 }
 
 #[test]

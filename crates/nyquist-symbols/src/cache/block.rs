@@ -3,7 +3,8 @@
 //! ```text
 //! block    = magic (8 bytes)  length of payload (u32)  checksum of payload (u64)  payload
 //! payload  = answers (u32)  strings (u32)  bytes of strings (u32)
-//!            address of each answer (u32), ascending
+//!            first address of each answer (u32), ascending
+//!            how many addresses from there on have it (u32)
 //!            end of each answer in the answers' bytes (u32)
 //!            end of each string in the strings' bytes (u32)
 //!            the strings' bytes  the answers' bytes
@@ -12,18 +13,18 @@
 //! frame    = function  file  line  column
 //! ```
 //!
-//! An answer without bytes is the same as the one before it: without debug info, all addresses of a function have one
-//! answer. Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else
+//! An answer without bytes is the same as the one before it. Numbers in answers are LEB128. Strings are numbered; a number that may be missing is stored plus one. All else
 //! is little-endian.
 
 use super::checksum::checksum;
+use super::extent::Extent;
 use crate::{AddressInfo, Frame, Origin, Reason, Symbol};
 use nyquist_object::RelativeAddress;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// What every block begins with.
-pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x02";
+pub(crate) const MAGIC: [u8; 8] = *b"\x00nyqblk\x03";
 
 /// The bytes of a block before its payload.
 pub(crate) const HEADER: usize = MAGIC.len() + 4 + 8;
@@ -46,6 +47,7 @@ const ORIGINS: [Origin; 10] = [
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a> {
     addresses: &'a [[u8; 4]],
+    lens: &'a [[u8; 4]],
     answer_ends: &'a [[u8; 4]],
     string_ends: &'a [[u8; 4]],
     strings: &'a [u8],
@@ -78,12 +80,13 @@ impl<'a> Block<'a> {
         let count = |at: usize| usize::try_from(number(counts.as_chunks().0, at)?).ok();
         let (answers, strings, string_bytes) = (count(0)?, count(1)?, count(2)?);
         let (addresses, rest) = words(rest, answers)?;
+        let (lens, rest) = words(rest, answers)?;
         let (answer_ends, rest) = words(rest, answers)?;
         let (string_ends, rest) = words(rest, strings)?;
         let (strings, answers) = rest.split_at_checked(string_bytes)?;
         // Parts that overlap could ask for many times the memory that the block has.
         let is_in_order = ascend(answer_ends) && ascend(string_ends);
-        is_in_order.then_some(Self { addresses, answer_ends, string_ends, strings, answers })
+        is_in_order.then_some(Self { addresses, lens, answer_ends, string_ends, strings, answers })
     }
 
     /// How many answers there are.
@@ -95,13 +98,13 @@ impl<'a> Block<'a> {
     pub(crate) fn fill(&self, wanted: &[RelativeAddress], found: &mut [Option<Arc<AddressInfo>>]) {
         let mut strings = Strings::new();
         let mut last: Option<(usize, Arc<AddressInfo>)> = None;
-        let mut from = 0;
+        let mut behind = 0;
         for (address, found) in wanted.iter().zip(found).filter(|(_, found)| found.is_none()) {
-            let rest = self.addresses.get(from..).unwrap_or_default();
-            from += rest.partition_point(|it| u32::from_le_bytes(*it) < address.0);
-            if self.address(from) == Some(*address)
-                && let Some(place) = self.place(from)
-            {
+            let rest = self.addresses.get(behind..).unwrap_or_default();
+            behind += rest.partition_point(|it| u32::from_le_bytes(*it) <= address.0);
+            let at =
+                behind.checked_sub(1).filter(|&at| self.extent(at).is_some_and(|it| it.contains(*address)));
+            if let Some(place) = at.and_then(|at| self.place(at)) {
                 *found = match &last {
                     Some((known, answer)) if *known == place => Some(answer.clone()),
                     _ => self.answer(place, &mut strings).map(Arc::new),
@@ -112,9 +115,9 @@ impl<'a> Block<'a> {
     }
 
     /// All its answers, in order. Those that are damaged are left out.
-    pub(crate) fn all(&self) -> impl Iterator<Item = (RelativeAddress, AddressInfo)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Extent, AddressInfo)> {
         let mut strings = Strings::new();
-        let answer = move |at| Some((self.address(at)?, self.answer(self.place(at)?, &mut strings)?));
+        let answer = move |at| Some((self.extent(at)?, self.answer(self.place(at)?, &mut strings)?));
         (0..self.len()).filter_map(answer)
     }
 
@@ -124,8 +127,8 @@ impl<'a> Block<'a> {
         Some(self.answer_ends.partition_point(|other| u32::from_le_bytes(*other) < end))
     }
 
-    fn address(&self, at: usize) -> Option<RelativeAddress> {
-        number(self.addresses, at).map(RelativeAddress)
+    fn extent(&self, at: usize) -> Option<Extent> {
+        Some(Extent { start: RelativeAddress(number(self.addresses, at)?), len: number(self.lens, at)? })
     }
 
     fn answer(&self, at: usize, strings: &mut Strings) -> Option<AddressInfo> {
@@ -241,6 +244,7 @@ impl Reader<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct BlockWriter<'a> {
     addresses: Vec<u8>,
+    lens: Vec<u8>,
     answer_ends: Vec<u8>,
     string_ends: Vec<u8>,
     strings: Vec<u8>,
@@ -253,13 +257,14 @@ pub(crate) struct BlockWriter<'a> {
 
 impl<'a> BlockWriter<'a> {
     /// Adds an answer. The addresses must ascend.
-    pub(crate) fn add(&mut self, address: RelativeAddress, info: &'a AddressInfo) {
+    pub(crate) fn add(&mut self, extent: Extent, info: &'a AddressInfo) {
         let Some(origin) = ORIGINS.iter().position(|origin| *origin == info.origin) else { return };
         if self.last != Some(info) {
             self.answer(origin, info);
         }
         self.last = Some(info);
-        self.addresses.extend_from_slice(&address.0.to_le_bytes());
+        self.addresses.extend_from_slice(&extent.start.0.to_le_bytes());
+        self.lens.extend_from_slice(&extent.len.to_le_bytes());
         self.answer_ends.extend_from_slice(&(self.answers.len() as u32).to_le_bytes());
     }
 
@@ -315,8 +320,9 @@ impl<'a> BlockWriter<'a> {
 
     /// The block's bytes; `None` where it would be too long for its own numbers.
     pub(crate) fn finish(self, seed: u64) -> Option<Vec<u8>> {
-        let parts = [&self.addresses, &self.answer_ends, &self.string_ends, &self.strings, &self.answers];
-        let mut payload = Vec::with_capacity(12 + parts.iter().map(|part| part.len()).sum::<usize>());
+        let answers = [&self.addresses, &self.lens, &self.answer_ends];
+        let parts = answers.into_iter().chain([&self.string_ends, &self.strings, &self.answers]);
+        let mut payload = Vec::with_capacity(12 + parts.clone().map(Vec::len).sum::<usize>());
         for count in [self.addresses.len() / 4, self.string_ends.len() / 4, self.strings.len()] {
             payload.extend_from_slice(&u32::try_from(count).ok()?.to_le_bytes());
         }
@@ -342,7 +348,7 @@ pub fn sealed_block(payload: &[u8], seed: u64) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn infos() -> Vec<(RelativeAddress, AddressInfo)> {
+    fn infos() -> Vec<(Extent, AddressInfo)> {
         let name: Arc<str> = "core::fmt::write".into();
         let frame = |line| Frame {
             function: Some(name.clone()),
@@ -361,16 +367,16 @@ mod tests {
         let of_table =
             AddressInfo { symbol: Some(symbol), frames: vec![Frame::default()], origin: Origin::Plt };
         vec![
-            (RelativeAddress(0), AddressInfo::unknown(Reason::NotCovered)),
-            (RelativeAddress(0x1008), known),
-            (RelativeAddress(u32::MAX), of_table),
+            (Extent::of(RelativeAddress(0)), AddressInfo::unknown(Reason::NotCovered)),
+            (Extent { start: RelativeAddress(0x1008), len: 8 }, known),
+            (Extent::of(RelativeAddress(u32::MAX)), of_table),
         ]
     }
 
-    fn written(infos: &[(RelativeAddress, AddressInfo)], seed: u64) -> Vec<u8> {
+    fn written(infos: &[(Extent, AddressInfo)], seed: u64) -> Vec<u8> {
         let mut writer = BlockWriter::default();
-        for (address, info) in infos {
-            writer.add(*address, info);
+        for (extent, info) in infos {
+            writer.add(*extent, info);
         }
         writer.finish(seed).unwrap()
     }
@@ -381,19 +387,19 @@ mod tests {
         let (block, size) = Block::read(&bytes, 5).unwrap();
         assert_eq!((size, block.len()), (bytes.len(), 3));
         assert_eq!(block.all().collect::<Vec<_>>(), infos);
-        let wanted = [RelativeAddress(1), RelativeAddress(0x1008), RelativeAddress(u32::MAX)];
-        let mut found = vec![None; 3];
+        let wanted = [1, 0x1007, 0x1008, 0x100f, 0x1010, u32::MAX].map(RelativeAddress);
+        let mut found = vec![None; wanted.len()];
         block.fill(&wanted, &mut found);
         let answer = |at: usize| Some(Arc::new(infos[at].1.clone()));
-        assert_eq!(found, [None, answer(1), answer(2)]);
+        assert_eq!(found, [None, None, answer(1), answer(1), None, answer(2)]);
     }
 
     #[test]
     fn addresses_of_one_answer_share_it() {
         let known = &infos()[1].1;
-        let infos: Vec<_> = (1..=4).map(|at| (RelativeAddress(at), known.clone())).collect();
+        let infos: Vec<_> = (1..=4).map(|at| (Extent::of(RelativeAddress(at)), known.clone())).collect();
         let (bytes, single) = (written(&infos, 5), written(&infos[..1], 5));
-        assert_eq!(bytes.len(), single.len() + 3 * 8, "an address and an end each");
+        assert_eq!(bytes.len(), single.len() + 3 * 12, "an address, a length and an end each");
         let (block, _) = Block::read(&bytes, 5).unwrap();
         assert_eq!(block.all().collect::<Vec<_>>(), infos);
         let mut found = vec![None; 2];
@@ -435,7 +441,7 @@ mod tests {
 
     #[test]
     fn what_was_cancelled_is_not_kept() {
-        let cancelled = [(RelativeAddress(1), AddressInfo::unknown(Reason::Cancelled))];
+        let cancelled = [(Extent::of(RelativeAddress(1)), AddressInfo::unknown(Reason::Cancelled))];
         assert_eq!(Block::read(&written(&cancelled, 1), 1).unwrap().0.len(), 0);
     }
 }

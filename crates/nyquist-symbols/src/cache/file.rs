@@ -4,6 +4,7 @@
 
 use super::block::{Block, BlockWriter, HEADER, MAGIC};
 use super::checksum::checksum;
+use super::extent::{self, Extent};
 use super::key::Key;
 use crate::AddressInfo;
 use nyquist_object::RelativeAddress;
@@ -108,29 +109,41 @@ impl AnswerFile {
     }
 
     /// A whole file of these answers and `new` ones; of `new` alone where both together are too much.
-    pub(crate) fn rewritten(&self, new: &[(RelativeAddress, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
-        let known: BTreeMap<RelativeAddress, AddressInfo> =
-            self.blocks().flat_map(|block| block.all().collect::<Vec<_>>()).collect();
-        let mut all: BTreeMap<RelativeAddress, &AddressInfo> =
-            known.iter().map(|(address, info)| (*address, info)).collect();
-        all.extend(new.iter().copied());
-        let all: Vec<_> = all.into_iter().collect();
+    pub(crate) fn rewritten(&self, new: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
+        let known: BTreeMap<RelativeAddress, (Extent, AddressInfo)> =
+            self.blocks().flat_map(|block| in_map(block.all()).collect::<Vec<_>>()).collect();
+        let mut all: BTreeMap<RelativeAddress, (Extent, &AddressInfo)> =
+            in_map(known.values().map(|(extent, info)| (*extent, info))).collect();
+        all.extend(in_map(new.iter().copied()));
+        let mut once = Vec::with_capacity(all.len());
+        for (extent, info) in all.into_values() {
+            extent::push(&mut once, extent, info);
+        }
         let whole = |answers: &[_]| Some([header(key), block(answers, key)?].concat());
-        whole(&all).filter(|bytes| bytes.len() <= MAX_FILE).or_else(|| whole(new))
+        whole(&once).filter(|bytes| bytes.len() <= MAX_FILE).or_else(|| whole(new))
     }
 }
 
-/// All answers in the bytes of a file of a cache, whose blocks carry `seed`; what is damaged is left out. O(bytes).
+/// Answers by the first address that they hold for.
+fn in_map<T>(
+    answers: impl Iterator<Item = (Extent, T)>,
+) -> impl Iterator<Item = (RelativeAddress, (Extent, T))> {
+    answers.map(|(extent, info)| (extent.start, (extent, info)))
+}
+
+/// All answers in the bytes of a file of a cache, whose blocks carry `seed`, each with the first address that it holds for; what is
+/// damaged is left out. O(bytes).
 pub fn read_answers(bytes: Vec<u8>, seed: u64) -> Vec<(RelativeAddress, AddressInfo)> {
     let file = AnswerFile::parse(bytes, seed);
-    file.blocks().flat_map(|block| block.all().collect::<Vec<_>>()).collect()
+    let first = |(extent, info): (Extent, AddressInfo)| (extent.start, info);
+    file.blocks().flat_map(|block| block.all().map(first).collect::<Vec<_>>()).collect()
 }
 
 /// A block of answers whose addresses ascend.
-pub(crate) fn block(answers: &[(RelativeAddress, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
+pub(crate) fn block(answers: &[(Extent, &AddressInfo)], key: &Key) -> Option<Vec<u8>> {
     let mut writer = BlockWriter::default();
-    for (address, info) in answers {
-        writer.add(*address, info);
+    for (extent, info) in answers {
+        writer.add(*extent, info);
     }
     writer.finish(key.seed())
 }
@@ -181,6 +194,10 @@ mod tests {
         AddressInfo { frames: vec![frame], ..AddressInfo::unknown(Reason::NotCovered) }
     }
 
+    fn one(address: u32) -> Extent {
+        Extent::of(RelativeAddress(address))
+    }
+
     fn found(file: &AnswerFile, address: u32) -> Option<String> {
         let info = file.find(&[RelativeAddress(address)]).pop()??;
         info.frames.first()?.function.as_deref().map(str::to_owned)
@@ -189,8 +206,7 @@ mod tests {
     /// A file of three blocks with an answer each.
     fn three() -> (Key, Vec<u8>) {
         let key = key();
-        let blocks =
-            (1_u32..=3).map(|n| block(&[(RelativeAddress(n), &info(&n.to_string()))], &key).unwrap());
+        let blocks = (1_u32..=3).map(|n| block(&[(one(n), &info(&n.to_string()))], &key).unwrap());
         let bytes = [vec![header(&key)], blocks.collect()].concat().concat();
         (key, bytes)
     }
@@ -212,7 +228,7 @@ mod tests {
             let file = AnswerFile::parse(bytes[..len].to_vec(), key.seed());
             assert!(file.entries() < 3);
             let entries = file.entries();
-            let repaired = file.rewritten(&[(RelativeAddress(9), &info("9"))], &key).unwrap();
+            let repaired = file.rewritten(&[(one(9), &info("9"))], &key).unwrap();
             let repaired = AnswerFile::parse(repaired, key.seed());
             assert!(repaired.can_grow());
             assert_eq!(repaired.entries(), entries + 1);
@@ -236,9 +252,22 @@ mod tests {
         let (key, bytes) = three();
         let file = AnswerFile::parse(bytes, key.seed());
         let newer = info("newer");
-        let bytes = file.rewritten(&[(RelativeAddress(2), &newer)], &key).unwrap();
+        let bytes = file.rewritten(&[(one(2), &newer)], &key).unwrap();
         let file = AnswerFile::parse(bytes, key.seed());
         assert_eq!((file.entries(), found(&file, 2).as_deref()), (3, Some("newer")));
+    }
+
+    #[test]
+    fn an_answer_to_all_of_a_function_takes_the_place_of_those_within_it() {
+        let (key, bytes) = three();
+        let file = AnswerFile::parse(bytes, key.seed());
+        let (whole, other) = (info("whole"), info("other"));
+        let new = [(Extent { start: RelativeAddress(0), len: 3 }, &whole), (one(4), &other)];
+        let file = AnswerFile::parse(file.rewritten(&new, &key).unwrap(), key.seed());
+        assert_eq!(file.entries(), 3);
+        let names: Vec<_> = (0..=5).map(|address| found(&file, address)).collect();
+        let expected = [Some("whole"), Some("whole"), Some("whole"), Some("3"), Some("other"), None];
+        assert_eq!(names, expected.map(|name| name.map(str::to_owned)));
     }
 
     #[test]
@@ -255,7 +284,7 @@ mod tests {
     fn an_origin_is_its_number_for_ever() {
         let key = key();
         let known = AddressInfo { origin: Origin::DynamicSymbols, ..info("f") };
-        let bytes = block(&[(RelativeAddress(1), &known)], &key).unwrap();
+        let bytes = block(&[(one(1), &known)], &key).unwrap();
         let file = AnswerFile::parse(bytes, key.seed());
         assert_eq!(file.find(&[RelativeAddress(1)]), [Some(Arc::new(known))]);
     }

@@ -6,12 +6,14 @@
 
 mod block;
 mod checksum;
+mod extent;
 mod file;
 mod folder;
 mod key;
 
 pub use block::sealed_block;
 pub(crate) use checksum::checksum;
+pub(crate) use extent::{Extent, push};
 pub use file::read_answers;
 pub(crate) use key::MAKER;
 
@@ -20,7 +22,7 @@ use crate::{AddressInfo, Found};
 use file::{AnswerFile, MAX_FILE, block};
 use key::Key;
 use nyquist_object::RelativeAddress;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
@@ -132,11 +134,15 @@ impl AnswerCache {
     pub(crate) fn open(self: &Arc<Self>, found: &Found) -> Option<KeptAnswers> {
         let key = Key::of(found)?;
         let path = self.folder.join(key.file_name());
-        let file = AnswerFile::parse(read(&path).unwrap_or_default(), key.seed());
+        let open = crate::find::open_regular(&path).ok();
+        let read =
+            open.as_ref().and_then(|open| Some((read_open(open).ok()?, inode(&open.metadata().ok()?))));
+        let (bytes, inode) = read.unzip();
+        let file = AnswerFile::parse(bytes.unwrap_or_default(), key.seed());
         if file.len() > 0 {
             renew(&path);
         }
-        Some(KeptAnswers { cache: self.clone(), path, key, file })
+        Some(KeptAnswers { cache: self.clone(), path, key, file, inode })
     }
 
     /// The symbols of the kernel that are kept, with what they were kept with.
@@ -195,6 +201,8 @@ pub(crate) struct KeptAnswers {
     path: PathBuf,
     key: Key,
     file: AnswerFile,
+    /// Which file that was; `None` where there was none.
+    inode: Option<(u64, u64)>,
 }
 
 impl KeptAnswers {
@@ -204,7 +212,7 @@ impl KeptAnswers {
     }
 
     /// Keeps answers, whose addresses ascend. Not those of files that were written to meanwhile.
-    pub(crate) fn keep(&self, answers: &[(RelativeAddress, &AddressInfo)]) {
+    pub(crate) fn keep(&self, answers: &[(Extent, &AddressInfo)]) {
         if answers.is_empty() || !self.key.still_holds() {
             return;
         }
@@ -214,11 +222,20 @@ impl KeptAnswers {
         }
     }
 
-    fn add(&self, answers: &[(RelativeAddress, &AddressInfo)]) -> io::Result<usize> {
+    fn add(&self, answers: &[(Extent, &AddressInfo)]) -> io::Result<usize> {
         folder::create(&self.cache.folder, self.cache.owner)?;
         let mut file = self.lock()?;
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
-        let known = AnswerFile::parse(read_open(&file)?, self.key.seed());
+        let metadata = file.metadata()?;
+        // Files only grow, or others come in their place.
+        let is_as_read = self.inode == Some(inode(&metadata)) && metadata.len() == self.file.len() as u64;
+        let anew;
+        let known = if is_as_read {
+            &self.file
+        } else {
+            anew = AnswerFile::parse(read_open(&file)?, self.key.seed());
+            &anew
+        };
         let new = if known.can_grow() { block(answers, &self.key) } else { None };
         match new.filter(|new| known.len() + new.len() <= MAX_FILE) {
             Some(block) => {
@@ -244,7 +261,7 @@ impl KeptAnswers {
                 Ok(()) => {
                     self.cache.give(&file)?;
                     let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path));
-                    if named.is_ok_and(|named| (named.dev(), named.ino()) == (locked.dev(), locked.ino())) {
+                    if named.is_ok_and(|named| inode(&named) == inode(&locked)) {
                         return Ok(file);
                     }
                 }
@@ -254,6 +271,11 @@ impl KeptAnswers {
         }
         Err(io::Error::new(io::ErrorKind::WouldBlock, "another process has it locked"))
     }
+}
+
+/// What is the same of two descriptions of one file alone.
+fn inode(file: &Metadata) -> (u64, u64) {
+    (file.dev(), file.ino())
 }
 
 /// Links are not followed: under sudo they could lead root to any file.

@@ -97,7 +97,7 @@ impl Opened {
 }
 
 /// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
-const WAKES_A_SECOND: usize = 20;
+const WAKES_A_SECOND: usize = 10;
 /// The bytes of samples with stack copies for which the reader is woken at least.
 const SMALLEST_WAKE: usize = 256 << 10;
 /// The bytes of samples without stack copies at which their reader is woken.
@@ -342,14 +342,14 @@ impl<'a> Opener<'a> {
     }
 
     fn sampling_attr(&self, cpu: u32, plan: RingPlan) -> event::perf_event_attr {
-        let quarter = plan.sample_pages * page_size() / 4;
+        let half = plan.sample_pages * page_size() / 2;
         let wake_at = match plan.sideband_pages {
             None => 1,
-            // Samples without a copy are small: a quarter of a large ring would hold seconds of them.
-            Some(_) if !self.common.call_graph.copies_stacks() => quarter.min(WAKE_WITHOUT_COPIES),
+            // Samples without a copy are small: half of a large ring would hold seconds of them.
+            Some(_) if !self.common.call_graph.copies_stacks() => half.min(WAKE_WITHOUT_COPIES),
             Some(_) => {
                 let each_second = plan.stack_bytes as usize * self.rate_hz as usize;
-                quarter.min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
+                half.min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
             }
         };
         sampling(

@@ -1,0 +1,52 @@
+//! The addresses for which a kept answer holds.
+
+use nyquist_object::RelativeAddress;
+
+/// An address, and those behind it that have the same answer: all of a function, where no debug info tells its lines apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) start: RelativeAddress,
+    /// How many addresses there are.
+    pub(crate) len: u32,
+}
+
+impl Extent {
+    /// One address alone.
+    pub(crate) fn of(address: RelativeAddress) -> Self {
+        Self { start: address, len: 1 }
+    }
+
+    pub(crate) fn contains(self, address: RelativeAddress) -> bool {
+        address.0.checked_sub(self.start.0).is_some_and(|offset| offset < self.len)
+    }
+
+    /// Whether all addresses of another one are in it.
+    pub(crate) fn covers(self, other: Self) -> bool {
+        let offset = other.start.0.checked_sub(self.start.0);
+        offset.and_then(|offset| offset.checked_add(other.len)).is_some_and(|end| end <= self.len)
+    }
+}
+
+/// Puts an answer behind others whose starts do not come after its own, unless the last of them holds for all of its addresses.
+pub(crate) fn push<T>(kept: &mut Vec<(Extent, T)>, extent: Extent, answer: T) {
+    if !kept.last().is_some_and(|(last, _)| last.covers(extent)) {
+        kept.push((extent, answer));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_at_both_ends_of_all_that_there_are() {
+        let extent = |start, len| Extent { start: RelativeAddress(start), len };
+        let last = Extent::of(RelativeAddress(u32::MAX));
+        assert!(last.contains(RelativeAddress(u32::MAX)) && !last.contains(RelativeAddress(0)));
+        let all = extent(0, u32::MAX);
+        assert!(all.contains(RelativeAddress(0)) && !all.contains(RelativeAddress(u32::MAX)));
+        assert!(all.covers(extent(5, 10)) && !all.covers(last) && !extent(5, 10).covers(all));
+        assert!(extent(5, 10).covers(extent(14, 1)) && !extent(5, 10).covers(extent(14, 2)));
+        assert!(!extent(5, 10).covers(extent(6, u32::MAX)));
+    }
+}
