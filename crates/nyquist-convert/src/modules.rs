@@ -438,7 +438,7 @@ impl Module {
     pub(crate) fn unwind(&self) -> Option<Arc<nyquist_unwind::Module>> {
         let compile = || match &self.bytes {
             Bytes::File(source) => compile(Arc::clone(source)),
-            Bytes::Image(image) | Bytes::Memory(image) => compile(image.as_slice()),
+            Bytes::Image(image) | Bytes::Memory(image) => compile(Arc::clone(image)),
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
@@ -531,9 +531,8 @@ impl Module {
     }
 }
 
-fn compile(source: impl ByteSource) -> Option<Arc<nyquist_unwind::Module>> {
-    let elf = Elf::open(source).ok()?;
-    nyquist_unwind::Module::from_elf(&elf).ok().map(Arc::new)
+fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquist_unwind::Module>> {
+    nyquist_unwind::Module::from_shared_elf(Elf::open(source).ok()?).ok().map(Arc::new)
 }
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one

@@ -15,7 +15,7 @@ pub(crate) struct Piece {
     /// The first address, relative to the image base.
     pub(crate) start: u32,
     /// The address after the last byte.
-    end: u32,
+    pub(crate) end: u32,
     fde: FdePlace,
 }
 

@@ -90,6 +90,7 @@ pub mod rule;
 mod slow;
 mod space;
 pub mod table;
+mod uncovered;
 mod unwinder;
 mod x86_64;
 

@@ -4,11 +4,11 @@ use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, Function, Piece, merge};
-use crate::followed::Followed;
 use crate::macho;
 use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
 use crate::table::Table;
+use crate::uncovered::{Known, Uncovered};
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
@@ -28,9 +28,7 @@ pub struct Module {
     sections: Vec<FrameSection>,
     /// What a PE image has in place of FDEs.
     pe: Option<pe::Functions>,
-    uncovered: UncoveredCode,
-    /// What the instructions of uncovered functions say.
-    followed: Followed,
+    uncovered: Uncovered,
     /// Whether other instructions may be there by now.
     may_change: bool,
     damage: Damage,
@@ -51,9 +49,28 @@ impl Module {
         Self::from_elf_with_debug::<S, S>(elf, None)
     }
 
+    /// As [`Module::from_elf`], of a file that can be read later, too: instructions that no unwind information covers are read when a
+    /// walk first comes by some.
+    ///
+    /// # Errors
+    /// For an architecture that is not supported.
+    pub fn from_shared_elf<S: ByteSource + Send + Sync + 'static>(elf: Elf<S>) -> Result<Self, UnwindError> {
+        let module = Self::described::<S, S>(&elf, None)?;
+        let read = move |covered: &[Range<u32>]| Known::read::<S, S>(&elf, None, covered);
+        Ok(Self { uncovered: Uncovered::later(read), ..module })
+    }
+
     /// As [`Module::from_elf`], with a separate debug file whose `.debug_frame` describes what the file's own
     /// sections do not.
     pub fn from_elf_with_debug<S: ByteSource, D: ByteSource>(
+        elf: &Elf<S>,
+        debug: Option<&Elf<D>>,
+    ) -> Result<Self, UnwindError> {
+        Ok(Self::described(elf, debug)?.with_uncovered(elf, debug))
+    }
+
+    /// What an ELF file's unwind information says, and nothing of the code that it does not cover.
+    fn described<S: ByteSource, D: ByteSource>(
         elf: &Elf<S>,
         debug: Option<&Elf<D>>,
     ) -> Result<Self, UnwindError> {
@@ -76,7 +93,7 @@ impl Module {
         if let Some(debug) = debug.filter(|_| sections.iter().all(|s| s.kind == SectionKind::EhFrame)) {
             sections.extend(frame_section(debug, ".debug_frame", SectionKind::DebugFrame, &mut damage));
         }
-        Ok(Self::compile(elf, debug, sections, damage))
+        Ok(Self::compile(elf, sections, damage))
     }
 
     /// Compiles the unwind information of a PE image: the table of functions in `.pdata`, and for each of them its prologue
@@ -102,8 +119,7 @@ impl Module {
             pieces: Vec::new(),
             sections: Vec::new(),
             pe: Some(functions),
-            uncovered: UncoveredCode::read_source(pe.source(), &code, &covered),
-            followed: Followed::default(),
+            uncovered: Uncovered::of(UncoveredCode::read_source(pe.source(), &code, &covered)),
             may_change: false,
             damage,
         })
@@ -168,7 +184,7 @@ impl Module {
         if architecture != Architecture::X86_64 {
             return Err(UnwindError::Unsupported(format!("instructions for {architecture:?}")));
         }
-        Ok(Self::compile::<S, S>(elf, None, Vec::new(), Damage::default()))
+        Ok(Self::compile(elf, Vec::new(), Damage::default()).with_uncovered::<S, S>(elf, None))
     }
 
     fn of_parts(
@@ -177,16 +193,11 @@ impl Module {
         uncovered: UncoveredCode,
         damage: Damage,
     ) -> Self {
-        let (number, pe, followed, may_change) = (next_number(), None, Followed::default(), false);
-        Self { number, image_base, tables, pieces, sections, pe, uncovered, followed, may_change, damage }
+        let (number, pe, uncovered, may_change) = (next_number(), None, Uncovered::of(uncovered), false);
+        Self { number, image_base, tables, pieces, sections, pe, uncovered, may_change, damage }
     }
 
-    fn compile<S: ByteSource, D: ByteSource>(
-        elf: &Elf<S>,
-        debug: Option<&Elf<D>>,
-        sections: Vec<FrameSection>,
-        mut damage: Damage,
-    ) -> Self {
+    fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
@@ -202,10 +213,12 @@ impl Module {
             let pieces = pieces_for(elf.architecture(), &mut compiler, &sections);
             (Tables::Parts(Parts::new(elf.architecture(), image_base.0, &pieces)), pieces)
         };
-        let covered = merge(&pieces);
-        let uncovered = UncoveredCode::read(elf, &code, &covered);
-        let followed = Followed::new(elf, debug, (&code, &covered), &uncovered);
-        Self { followed, ..Self::of_parts(image_base, (tables, pieces, sections), uncovered, damage) }
+        Self::of_parts(image_base, (tables, pieces, sections), UncoveredCode::default(), damage)
+    }
+
+    fn with_uncovered<S: ByteSource, D: ByteSource>(self, elf: &Elf<S>, debug: Option<&Elf<D>>) -> Self {
+        let known = Known::read(elf, debug, &merge(&self.pieces));
+        Self { uncovered: known.into(), ..self }
     }
 
     /// The compiled tables, by address. What nobody has asked for yet is compiled.
@@ -226,12 +239,8 @@ impl Module {
     pub fn size(&self) -> usize {
         let sections: usize = self.sections.iter().map(|section| section.bytes.len()).sum();
         let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
-        self.tables.size()
-            + size_of_val(&*self.pieces)
-            + sections
-            + pe
-            + self.uncovered.size()
-            + self.followed.size()
+        let uncovered = self.uncovered.known().map_or(0, |known| known.code.size() + known.followed.size());
+        self.tables.size() + size_of_val(&*self.pieces) + sections + pe + uncovered
     }
 
     /// The rule for the code at a lookup address.
@@ -241,7 +250,7 @@ impl Module {
 
     /// The rule for uncovered code at a lookup address, by the instructions of its whole function.
     pub fn followed_rule(&self, address: RelativeAddress) -> Rule {
-        self.followed.rule(address)
+        self.known_of_uncovered().followed.rule(address)
     }
 
     /// A number that no other module of this program has, by which rules are cached.
@@ -278,9 +287,22 @@ impl Module {
         self.may_change
     }
 
-    /// Instructions of uncovered code.
-    pub(crate) fn uncovered(&self) -> &UncoveredCode {
-        &self.uncovered
+    /// The instructions of uncovered code around an address, and where in them the address is. The end of such code counts.
+    pub(crate) fn uncovered_around(&self, address: u32) -> Option<(&[u8], usize)> {
+        let is_covered = |address: u32| {
+            let after = self.pieces.partition_point(|piece| piece.start <= address);
+            after.checked_sub(1).and_then(|last| self.pieces.get(last)).is_some_and(|last| address < last.end)
+        };
+        // Nothing is read for what is known to be covered.
+        let is_unread = self.uncovered.known().is_none();
+        if is_unread && is_covered(address) && address.checked_sub(1).is_some_and(is_covered) {
+            return None;
+        }
+        self.known_of_uncovered().code.around(address)
+    }
+
+    fn known_of_uncovered(&self) -> &Known {
+        self.uncovered.get(|| merge(&self.pieces))
     }
 }
 
@@ -340,4 +362,35 @@ fn frame_section<S: ByteSource>(
 fn next_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_object::FileSource;
+    use std::fs::File;
+    use std::sync::Arc;
+
+    #[test]
+    fn uncovered_code_is_read_when_it_is_asked_for_and_is_what_it_is() {
+        let file = || {
+            let file = File::open(std::env::current_exe().unwrap()).unwrap();
+            Elf::open(Arc::new(FileSource::new(file))).unwrap()
+        };
+        let [at_once, later] =
+            [Module::from_elf(&file()), Module::from_shared_elf(file())].map(Result::unwrap);
+        for piece in at_once.pieces.iter().filter(|piece| piece.end - piece.start > 1) {
+            assert_eq!(later.uncovered_around(piece.start + 1), at_once.uncovered_around(piece.start + 1));
+        }
+        assert!(later.uncovered.known().is_none(), "nobody has asked for uncovered code");
+        let parts: Vec<_> = at_once.known_of_uncovered().code.parts().map(|(range, _)| range).collect();
+        assert!(!parts.is_empty());
+        for address in parts.iter().flat_map(|range| [range.start.saturating_sub(1), range.start, range.end])
+        {
+            assert_eq!(later.uncovered_around(address), at_once.uncovered_around(address), "{address:#x}");
+            let rules = [&later, &at_once].map(|module| module.followed_rule(RelativeAddress(address)));
+            assert_eq!(rules[0], rules[1], "{address:#x}");
+        }
+        assert!(later.uncovered.known().is_some());
+    }
 }

@@ -256,7 +256,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         let Some((module, lookup)) = mapping.module().zip(mapping.relative(address.wrapping_sub(1))) else {
             return true;
         };
-        match module.uncovered().around(lookup.0.wrapping_add(1)) {
+        match module.uncovered_around(lookup.0.wrapping_add(1)) {
             Some((code, at)) => module.may_change() || A::follows_call(code, at),
             None => true,
         }
@@ -266,7 +266,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     fn uncovered_code(&self, address: u64) -> Option<(&'a [u8], usize)> {
         let mapping = find(self.mappings, address)?;
         let relative = mapping.relative(address)?;
-        mapping.module()?.uncovered().around(relative.0)
+        mapping.module()?.uncovered_around(relative.0)
     }
 
     /// A step that has failed for a reason: where that was an unknown frame pointer, it is looked for.
