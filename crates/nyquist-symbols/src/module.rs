@@ -3,7 +3,7 @@
 mod functions;
 
 use crate::batch::answers;
-use crate::cache::{Extent, KeptAnswers, push};
+use crate::cache::{Extent, KeptAnswers, push_unless_covered};
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
 use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
@@ -285,7 +285,7 @@ impl ModuleSymbols {
         let mut all = Vec::new();
         for (address, info) in answers {
             let extent = functions.and_then(|functions| functions.extent(address));
-            push(&mut all, extent.unwrap_or(Extent::of(address)), info);
+            push_unless_covered(&mut all, extent.unwrap_or(Extent::of(address)), info);
         }
         kept.keep(&all);
     }

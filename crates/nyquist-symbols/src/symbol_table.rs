@@ -116,18 +116,19 @@ impl SymbolTable {
         let symbols = Section::open(elf, name).ok()?;
         let count = symbols.len() / symbol_size(elf);
         match wanted.filter(|wanted| near::pays_off(count, wanted.len())) {
-            Some(wanted) => Self::near(elf, &symbols, wanted).map(|entries| (entries, strings, origin)),
+            Some(wanted) => {
+                Some(Self::of_entries(Self::entries_near(elf, &symbols, wanted)?, strings, origin))
+            }
             None => {
                 let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
                 each_entry(elf, &symbols, |entry| entries.push(entry));
-                (!entries.is_empty()).then_some((entries, strings, origin))
+                Self::new(entries, strings, origin)
             }
         }
-        .map(|(entries, strings, origin)| Self::of_entries(entries, strings, origin))
     }
 
     /// The entries of a table that tell of some addresses; `None` where it has none at all.
-    fn near(elf: &Elf<Source>, symbols: &Section, wanted: &[u64]) -> Option<Vec<Entry>> {
+    fn entries_near(elf: &Elf<Source>, symbols: &Section, wanted: &[u64]) -> Option<Vec<Entry>> {
         let is_empty = Cell::new(true);
         let near = Near::find(wanted, |visit| {
             each_entry(elf, symbols, |entry| {
@@ -181,6 +182,7 @@ impl SymbolTable {
         Some(Self { has_underscores: true, ..table })
     }
 
+    /// A table of all entries that there are; `None` of none.
     fn new(entries: Vec<Entry>, strings: Section, origin: Origin) -> Option<Self> {
         (!entries.is_empty()).then(|| Self::of_entries(entries, strings, origin))
     }

@@ -265,16 +265,20 @@ impl Module {
 
     /// The section and the offset in it of the FDE for the address.
     pub(crate) fn fde(&self, address: RelativeAddress) -> Option<(&FrameSection, usize)> {
-        let after = self.pieces.partition_point(|piece| piece.start <= address.0);
-        let (kind, offset) = self.pieces.get(after.checked_sub(1)?)?.place()?;
+        let (kind, offset) = self.piece_before(address.0)?.place()?;
         let section = self.sections.iter().find(|section| section.kind == kind)?;
         Some((section, offset))
     }
 
+    /// The last piece that does not begin behind a relative address.
+    fn piece_before(&self, address: u32) -> Option<&Piece> {
+        let after = self.pieces.partition_point(|piece| piece.start <= address);
+        self.pieces.get(after.checked_sub(1)?)
+    }
+
     /// How far into its function an address is, by the FDE that describes it.
     pub(crate) fn offset_in_function(&self, address: RelativeAddress) -> Option<u32> {
-        let after = self.pieces.partition_point(|piece| piece.start <= address.0);
-        Some(address.0 - self.pieces.get(after.checked_sub(1)?)?.start)
+        Some(address.0 - self.piece_before(address.0)?.start)
     }
 
     /// The functions of a PE image, of which those that are not listed call no others.
@@ -289,10 +293,7 @@ impl Module {
 
     /// The instructions of uncovered code around an address, and where in them the address is. The end of such code counts.
     pub(crate) fn uncovered_around(&self, address: u32) -> Option<(&[u8], usize)> {
-        let is_covered = |address: u32| {
-            let after = self.pieces.partition_point(|piece| piece.start <= address);
-            after.checked_sub(1).and_then(|last| self.pieces.get(last)).is_some_and(|last| address < last.end)
-        };
+        let is_covered = |address| self.piece_before(address).is_some_and(|piece| address < piece.end);
         // Nothing is read for what is known to be covered.
         let is_unread = self.uncovered.known().is_none();
         if is_unread && is_covered(address) && address.checked_sub(1).is_some_and(is_covered) {

@@ -28,7 +28,7 @@ impl Extent {
 }
 
 /// Puts an answer behind others whose starts do not come after its own, unless the last of them holds for all of its addresses.
-pub(crate) fn push<T>(kept: &mut Vec<(Extent, T)>, extent: Extent, answer: T) {
+pub(crate) fn push_unless_covered<T>(kept: &mut Vec<(Extent, T)>, extent: Extent, answer: T) {
     if !kept.last().is_some_and(|(last, _)| last.covers(extent)) {
         kept.push((extent, answer));
     }

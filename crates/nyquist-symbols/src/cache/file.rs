@@ -4,7 +4,7 @@
 
 use super::block::{Block, BlockWriter, HEADER, MAGIC};
 use super::checksum::checksum;
-use super::extent::{self, Extent};
+use super::extent::{Extent, push_unless_covered};
 use super::key::Key;
 use crate::AddressInfo;
 use nyquist_object::RelativeAddress;
@@ -117,7 +117,7 @@ impl AnswerFile {
         all.extend(in_map(new.iter().copied()));
         let mut once = Vec::with_capacity(all.len());
         for (extent, info) in all.into_values() {
-            extent::push(&mut once, extent, info);
+            push_unless_covered(&mut once, extent, info);
         }
         let whole = |answers: &[_]| Some([header(key), block(answers, key)?].concat());
         whole(&once).filter(|bytes| bytes.len() <= MAX_FILE).or_else(|| whole(new))

@@ -13,7 +13,7 @@ mod key;
 
 pub use block::sealed_block;
 pub(crate) use checksum::checksum;
-pub(crate) use extent::{Extent, push};
+pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
 pub(crate) use key::MAKER;
 
