@@ -46,17 +46,46 @@ pub(crate) struct CodeRange {
 }
 
 /// The parts of executable segments that can be executed, where sections say so: segments hold data too, and BOLT, which moves functions to
-/// sections of its own, keeps the code as it was.
-fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<CodeRange> {
+/// sections of its own, keeps the code as it was. Without the linkage tables.
+pub(crate) fn live_code<S: ByteSource>(elf: &Elf<S>, code: &[CodeRange]) -> Vec<CodeRange> {
+    let is_live = |section: &Section| section.is_code() && !section.name.starts_with(".bolt.org.");
+    let sections = ranges_of(elf, is_live);
+    if sections.is_empty() {
+        return code.to_vec();
+    }
+    let sections: Vec<_> = ranges_of(elf, |section| is_live(section) && !is_linkage_table(section));
+    within(code, &sections)
+}
+
+/// The tables of jumps to functions of other modules, one beside the other (System V ABI for AMD64, "Procedure Linkage Table"), by
+/// address.
+pub(crate) fn linkage_tables<S: ByteSource>(elf: &Elf<S>) -> Vec<CodeRange> {
+    let mut tables = ranges_of(elf, |section| section.is_code() && is_linkage_table(section));
+    // Where one follows the other, an address between them is where the second begins.
+    tables.dedup_by(|next, table| {
+        let follows = next.start == table.end;
+        if follows {
+            table.end = next.end;
+        }
+        follows
+    });
+    within(&code_ranges(elf), &tables)
+}
+
+fn is_linkage_table(section: &Section) -> bool {
+    section.name == ".plt" || section.name.starts_with(".plt.")
+}
+
+/// The relative addresses of some sections, by address.
+fn ranges_of<S: ByteSource>(elf: &Elf<S>, is_one: impl Fn(&Section) -> bool) -> Vec<Range<u32>> {
     let base = elf.image_base().0;
-    let is_live = |section: &&Section| section.is_code() && !section.name.starts_with(".bolt.org.");
-    let sections = elf.sections().iter().filter(is_live).filter_map(|section| {
+    let ranges = elf.sections().iter().filter(|section| is_one(section)).filter_map(|section| {
         let start = u32::try_from(section.address.0.checked_sub(base)?).ok()?;
         Some(start..start.saturating_add(u32::try_from(section.size).unwrap_or(u32::MAX)))
     });
-    let mut sections: Vec<_> = sections.filter(|range| !range.is_empty()).collect();
-    sections.sort_by_key(|range| range.start);
-    if sections.is_empty() { code.to_vec() } else { within(code, &sections) }
+    let mut ranges: Vec<_> = ranges.filter(|range| !range.is_empty()).collect();
+    ranges.sort_by_key(|range| range.start);
+    ranges
 }
 
 /// The parts of `code` that are in one of the ranges, which are in order.
@@ -169,6 +198,21 @@ impl UncoveredCode {
         let mut uncovered = Self::default();
         uncovered.read_gaps(source, code, covered);
         uncovered
+    }
+
+    /// Reads all of some code, which is in order. What cannot be read is left out.
+    pub(crate) fn read_whole<S: ByteSource>(source: &S, code: &[CodeRange]) -> Self {
+        let mut all = Self::default();
+        for CodeRange { range, offset } in code {
+            let len = range.end - range.start;
+            if let Some(bytes) =
+                source.read_range(offset.0, len.into()).ok().filter(|_| len as usize <= MAX_KEPT)
+            {
+                all.ranges.push((range.clone(), all.bytes.len()));
+                all.bytes.extend_from_slice(&bytes);
+            }
+        }
+        all
     }
 
     /// Code of which nothing is covered, from relative address 0 on.

@@ -24,12 +24,6 @@ impl Piece {
     pub(crate) fn place(self) -> Option<(SectionKind, usize)> {
         Some((self.fde.kind()?, self.fde.offset()))
     }
-
-    /// A piece that no FDE describes.
-    #[cfg(test)]
-    pub(crate) fn undescribed(range: Range<u32>) -> Self {
-        Self { start: range.start, end: range.end, fde: FdePlace(FUNCTION) }
-    }
 }
 
 /// Where a function's description is: the offset of an FDE in its section, or the number of a [`Function`]. The two highest bits
@@ -123,9 +117,28 @@ impl Compiler<'_> {
     ) -> Vec<Piece> {
         let mut pieces = function_pieces::<A>(functions);
         for section in sections {
-            pieces = fill_gaps(pieces, flatten(self.pieces(section)));
+            pieces = fill_gaps(pieces, self.section_pieces(section));
         }
         pieces
+    }
+
+    /// What the entries of a section describe, by address.
+    pub(crate) fn section_pieces(&mut self, section: &FrameSection) -> Vec<Piece> {
+        flatten(self.pieces(section))
+    }
+
+    /// What the entries at some offsets of a section describe, by address. The offsets ascend. `None` where one of them describes
+    /// no code at all.
+    pub(crate) fn pieces_at(&mut self, section: &FrameSection, offsets: &[usize]) -> Option<Vec<Piece>> {
+        let (mut entries, mut pieces) = (Entries::new(section), Vec::with_capacity(offsets.len()));
+        for &offset in offsets {
+            match entries.at(offset) {
+                Some((fde, _)) if fde.start == fde.end => return None,
+                Some((fde, _)) => pieces.extend(self.piece(section, &fde)),
+                None => self.damage.add(|| format!("no entry at {offset:#x}, where the header names one")),
+            }
+        }
+        Some(flatten(pieces))
     }
 
     /// The rules of pieces that follow each other.
@@ -165,16 +178,17 @@ impl Compiler<'_> {
         let mut pieces = Vec::new();
         for entry in Entries::new(section) {
             match entry {
-                Ok(fde) => {
-                    let place = FdePlace::new(section.kind, fde.offset);
-                    if let Some((range, fde)) = self.range(&fde).zip(place) {
-                        pieces.push(Piece { start: range.start, end: range.end, fde });
-                    }
-                }
+                Ok(fde) => pieces.extend(self.piece(section, &fde)),
                 Err(bad) => self.damage.add(|| format!("{} at {:#x}", bad.reason, bad.offset)),
             }
         }
         pieces
+    }
+
+    /// The code of the module that an FDE describes.
+    fn piece(&self, section: &FrameSection, fde: &Fde<'_>) -> Option<Piece> {
+        let (range, fde) = self.range(fde).zip(FdePlace::new(section.kind, fde.offset))?;
+        Some(Piece { start: range.start, end: range.end, fde })
     }
 
     /// The part of the FDE's range that is code of the module.
@@ -324,10 +338,14 @@ fn flatten(mut pieces: Vec<Piece>) -> Vec<Piece> {
 }
 
 /// Sorts pieces that are in the order of the file by their start, and those of the same start against the order
-/// of the file. A radix sort: addresses are many and short.
+/// of the file. Many of them by a radix sort: addresses are short.
 fn sort_by_start(pieces: &mut Vec<Piece>) {
     const BITS: u32 = 11;
     pieces.reverse();
+    if pieces.len() < 1 << BITS {
+        pieces.sort_by_key(|piece| piece.start);
+        return;
+    }
     let mut sorted = pieces.clone();
     for shift in (0..u32::BITS).step_by(BITS as usize) {
         let digit = |piece: &Piece| (piece.start >> shift) as usize % (1 << BITS);
@@ -424,6 +442,22 @@ mod tests {
         check(&[(0, 30), (20, 50), (40, 60)]);
         check(&[(0, 10), (0, 20), (0, 5)]);
         check(&[(0, 50), (10, 60), (20, 30), (25, 28), (70, 80), (70, 75)]);
+    }
+
+    #[test]
+    fn many_pieces_are_put_in_the_order_that_few_are() {
+        const COUNT: u32 = 5000;
+        // Every seventh begins where another one does.
+        let start =
+            |number: u32| number.wrapping_mul(2_654_435_761) >> 8 & !u32::from(number.is_multiple_of(7));
+        let many: Vec<Piece> = (0..COUNT)
+            .map(|number| Piece { start: start(number % 4321), end: u32::MAX, fde: FdePlace(number) })
+            .collect();
+        let mut sorted = many.clone();
+        sort_by_start(&mut sorted);
+        let mut expected = many;
+        expected.sort_by_key(|piece| (piece.start, std::cmp::Reverse(piece.fde)));
+        assert_eq!(sorted, expected);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
 use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, Function, Piece, merge};
+use crate::frames::{Frames, ReadFrames};
+use crate::indexed::Indexed;
 use crate::macho;
 use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
@@ -14,6 +16,7 @@ use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
 use std::ops::Range;
 use std::slice;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The compiled unwinding tables of one module. One is shared by all processes and threads. What call frame information says of
@@ -23,9 +26,7 @@ pub struct Module {
     number: u32,
     image_base: Svma,
     tables: Tables,
-    /// By address; none overlap.
-    pieces: Vec<Piece>,
-    sections: Vec<FrameSection>,
+    pub(crate) frames: Frames,
     /// What a PE image has in place of FDEs.
     pe: Option<pe::Functions>,
     uncovered: Uncovered,
@@ -50,14 +51,19 @@ impl Module {
     }
 
     /// As [`Module::from_elf`], of a file that can be read later, too: instructions that no unwind information covers are read when a
-    /// walk first comes by some.
+    /// walk first comes by some, and a large `.eh_frame` where walks come by, as its header says.
     ///
     /// # Errors
     /// For an architecture that is not supported.
     pub fn from_shared_elf<S: ByteSource + Send + Sync + 'static>(elf: Elf<S>) -> Result<Self, UnwindError> {
-        let module = Self::described::<S, S>(&elf, None)?;
-        let read = move |covered: &[Range<u32>]| Known::read::<S, S>(&elf, None, covered);
-        Ok(Self { uncovered: Uncovered::later(read), ..module })
+        check_is_supported(&elf)?;
+        let elf = Arc::new(elf);
+        let indexed = if go::has_functions(&elf) { None } else { Indexed::of_elf(&elf) };
+        let module = match indexed {
+            Some(indexed) => Self::of_frames(&elf, Frames::Indexed(indexed), Damage::default()),
+            None => Self::described::<S, S>(&elf, None)?,
+        };
+        Ok(Self { uncovered: Uncovered::later(elf), ..module })
     }
 
     /// As [`Module::from_elf`], with a separate debug file whose `.debug_frame` describes what the file's own
@@ -74,11 +80,7 @@ impl Module {
         elf: &Elf<S>,
         debug: Option<&Elf<D>>,
     ) -> Result<Self, UnwindError> {
-        let architecture = elf.architecture();
-        let is_known = matches!(architecture, Architecture::X86_64 | Architecture::Aarch64);
-        if !is_known || !elf.is_64_bit() || !elf.is_little_endian() {
-            return Err(UnwindError::Unsupported(format!("ELF for {architecture:?}")));
-        }
+        check_is_supported(elf)?;
         let mut damage = Damage::default();
         let mut sections = Vec::new();
         for (name, kind) in [(".eh_frame", SectionKind::EhFrame), (".debug_frame", SectionKind::DebugFrame)] {
@@ -116,8 +118,7 @@ impl Module {
             number: next_number(),
             image_base: pe.image_base(),
             tables: Tables::Whole(table),
-            pieces: Vec::new(),
-            sections: Vec::new(),
+            frames: Frames::default(),
             pe: Some(functions),
             uncovered: Uncovered::of(UncoveredCode::read_source(pe.source(), &code, &covered)),
             may_change: false,
@@ -147,7 +148,7 @@ impl Module {
         let Compiled { table, pieces } =
             compile_for(architecture, &mut compiler, &sections, &functions, &instructions);
         let uncovered = UncoveredCode::read_source(file.source(), &code, &merge(&pieces));
-        let tables = (Tables::Whole(table), pieces, sections);
+        let tables = (Tables::Whole(table), Frames::Read(ReadFrames { pieces, sections }));
         Ok(Self::of_parts(image_base, tables, uncovered, damage))
     }
 
@@ -162,14 +163,14 @@ impl Module {
         let mut compiler = Compiler { image_base: 0, code, damage: &mut damage };
         let Compiled { table, pieces } =
             compile_for(architecture, &mut compiler, &sections, &[], &AllCode::default());
-        let tables = (Tables::Whole(table), pieces, sections);
+        let tables = (Tables::Whole(table), Frames::Read(ReadFrames { pieces, sections }));
         Self::of_parts(Svma(0), tables, UncoveredCode::default(), damage)
     }
 
     /// Code that was made while the program ran, and that nothing describes: its instructions say how it is left, as far as
     /// they go on to a return, as do those of small pieces that only call something else. The image base is the first byte.
     pub fn from_instructions(instructions: Vec<u8>) -> Self {
-        let tables = (Tables::default(), Vec::new(), Vec::new());
+        let tables = (Tables::default(), Frames::default());
         let uncovered = UncoveredCode::all(instructions);
         Self { may_change: true, ..Self::of_parts(Svma(0), tables, uncovered, Damage::default()) }
     }
@@ -189,41 +190,46 @@ impl Module {
 
     fn of_parts(
         image_base: Svma,
-        (tables, pieces, sections): (Tables, Vec<Piece>, Vec<FrameSection>),
+        (tables, frames): (Tables, Frames),
         uncovered: UncoveredCode,
         damage: Damage,
     ) -> Self {
         let (number, pe, uncovered, may_change) = (next_number(), None, Uncovered::of(uncovered), false);
-        Self { number, image_base, tables, pieces, sections, pe, uncovered, may_change, damage }
+        Self { number, image_base, tables, frames, pe, uncovered, may_change, damage }
     }
 
     fn compile<S: ByteSource>(elf: &Elf<S>, sections: Vec<FrameSection>, mut damage: Damage) -> Self {
         let code: Vec<CodeRange> = code_ranges(elf);
         let ranges: Vec<Range<u32>> = code.iter().map(|code| code.range.clone()).collect();
         let image_base = elf.image_base();
-        let is_go = go::has_functions(elf);
-        let bytes = if is_go { AllCode::read(elf.source(), &code) } else { AllCode::default() };
-        let functions = if is_go { go::read(elf, &ranges, &bytes, &mut damage) } else { Vec::new() };
         let mut compiler = Compiler { image_base: image_base.0, code: &ranges, damage: &mut damage };
-        let (tables, pieces) = if is_go {
-            let Compiled { table, pieces } =
-                compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
-            (Tables::Whole(table), pieces)
-        } else {
+        if !go::has_functions(elf) {
             let pieces = pieces_for(elf.architecture(), &mut compiler, &sections);
-            (Tables::Parts(Parts::new(elf.architecture(), image_base.0, &pieces)), pieces)
-        };
-        Self::of_parts(image_base, (tables, pieces, sections), UncoveredCode::default(), damage)
+            return Self::of_frames(elf, Frames::Read(ReadFrames { pieces, sections }), damage);
+        }
+        let bytes = AllCode::read(elf.source(), &code);
+        let functions = go::read(elf, &ranges, &bytes, compiler.damage);
+        let Compiled { table, pieces } =
+            compile_for(elf.architecture(), &mut compiler, &sections, &functions, &bytes);
+        let tables = (Tables::Whole(table), Frames::Read(ReadFrames { pieces, sections }));
+        Self::of_parts(image_base, tables, UncoveredCode::default(), damage)
+    }
+
+    /// A module whose tables are compiled on the way.
+    fn of_frames<S: ByteSource>(elf: &Elf<S>, frames: Frames, damage: Damage) -> Self {
+        let image_base = elf.image_base();
+        let parts = Parts::new(elf.architecture(), image_base.0, frames.starts());
+        Self::of_parts(image_base, (Tables::Parts(parts), frames), UncoveredCode::default(), damage)
     }
 
     fn with_uncovered<S: ByteSource, D: ByteSource>(self, elf: &Elf<S>, debug: Option<&Elf<D>>) -> Self {
-        let known = Known::read(elf, debug, &merge(&self.pieces));
-        Self { uncovered: known.into(), ..self }
+        let uncovered = Uncovered::read(elf, debug, &self.frames.covered());
+        Self { uncovered, ..self }
     }
 
     /// The compiled tables, by address. What nobody has asked for yet is compiled.
     pub fn tables(&self) -> impl Iterator<Item = &Table> {
-        self.tables.all((&self.pieces, &self.sections))
+        self.tables.all(&self.frames)
     }
 
     /// What of the unwind information was unusable, as far as it was compiled: all of it, when all [tables](Self::tables) were
@@ -237,19 +243,20 @@ impl Module {
     /// How many bytes of memory the module takes: the tables that are compiled, what is kept for rows that are evaluated in full,
     /// and the instructions of uncovered code.
     pub fn size(&self) -> usize {
-        let sections: usize = self.sections.iter().map(|section| section.bytes.len()).sum();
         let pe = self.pe.as_ref().map_or(0, pe::Functions::size);
-        let uncovered = self.uncovered.known().map_or(0, |known| known.code.size() + known.followed.size());
-        self.tables.size() + size_of_val(&*self.pieces) + sections + pe + uncovered
+        self.tables.size() + self.frames.size() + pe + self.uncovered.size()
     }
 
     /// The rule for the code at a lookup address.
     pub fn rule(&self, address: RelativeAddress) -> Rule {
-        self.tables.rule(address, (&self.pieces, &self.sections))
+        self.tables.rule(address, &self.frames)
     }
 
     /// The rule for uncovered code at a lookup address, by the instructions of its whole function.
     pub fn followed_rule(&self, address: RelativeAddress) -> Rule {
+        if self.uncovered.is_linkage(address.0) || self.uncovered.is_elsewhere(address.0) {
+            return Rule::UNCOVERED;
+        }
         self.known_of_uncovered().followed.rule(address)
     }
 
@@ -263,22 +270,18 @@ impl Module {
         address.to_svma(self.image_base).0
     }
 
-    /// The section and the offset in it of the FDE for the address.
-    pub(crate) fn fde(&self, address: RelativeAddress) -> Option<(&FrameSection, usize)> {
-        let (kind, offset) = self.piece_before(address.0)?.place()?;
-        let section = self.sections.iter().find(|section| section.kind == kind)?;
-        Some((section, offset))
-    }
-
-    /// The last piece that does not begin behind a relative address.
-    fn piece_before(&self, address: u32) -> Option<&Piece> {
-        let after = self.pieces.partition_point(|piece| piece.start <= address);
-        self.pieces.get(after.checked_sub(1)?)
+    /// Hands over the section and the offset in it of the FDE for the address, if there is one.
+    pub(crate) fn with_fde<T>(
+        &self,
+        address: RelativeAddress,
+        take: impl FnOnce(&FrameSection, usize) -> T,
+    ) -> Option<T> {
+        self.frames.with_entry(address.0, take)
     }
 
     /// How far into its function an address is, by the FDE that describes it.
     pub(crate) fn offset_in_function(&self, address: RelativeAddress) -> Option<u32> {
-        Some(address.0 - self.piece_before(address.0)?.start)
+        Some(address.0 - self.frames.piece_before(address.0)?.start)
     }
 
     /// The functions of a PE image, of which those that are not listed call no others.
@@ -293,17 +296,34 @@ impl Module {
 
     /// The instructions of uncovered code around an address, and where in them the address is. The end of such code counts.
     pub(crate) fn uncovered_around(&self, address: u32) -> Option<(&[u8], usize)> {
-        let is_covered = |address| self.piece_before(address).is_some_and(|piece| address < piece.end);
+        let is_covered = |address| self.frames.piece_before(address).is_some_and(|piece| address < piece.end);
         // Nothing is read for what is known to be covered.
-        let is_unread = self.uncovered.known().is_none();
-        if is_unread && is_covered(address) && address.checked_sub(1).is_some_and(is_covered) {
+        let (is_unread, is_linkage) = (self.uncovered.known().is_none(), self.uncovered.is_linkage(address));
+        if (is_unread || is_linkage) && is_covered(address) && address.checked_sub(1).is_some_and(is_covered)
+        {
+            return None;
+        }
+        if is_linkage {
+            return self.uncovered.linkage_code().around(address);
+        }
+        if self.uncovered.is_elsewhere(address) {
             return None;
         }
         self.known_of_uncovered().code.around(address)
     }
 
     fn known_of_uncovered(&self) -> &Known {
-        self.uncovered.get(|| merge(&self.pieces))
+        self.uncovered.get(|| self.frames.covered())
+    }
+}
+
+fn check_is_supported<S: ByteSource>(elf: &Elf<S>) -> Result<(), UnwindError> {
+    let architecture = elf.architecture();
+    let is_known = matches!(architecture, Architecture::X86_64 | Architecture::Aarch64);
+    if is_known && elf.is_64_bit() && elf.is_little_endian() {
+        Ok(())
+    } else {
+        Err(UnwindError::Unsupported(format!("ELF for {architecture:?}")))
     }
 }
 
@@ -380,7 +400,8 @@ mod tests {
         };
         let [at_once, later] =
             [Module::from_elf(&file()), Module::from_shared_elf(file())].map(Result::unwrap);
-        for piece in at_once.pieces.iter().filter(|piece| piece.end - piece.start > 1) {
+        let Frames::Read(ReadFrames { pieces, .. }) = &at_once.frames else { panic!("it is read at once") };
+        for piece in pieces.iter().filter(|piece| piece.end - piece.start > 1) {
             assert_eq!(later.uncovered_around(piece.start + 1), at_once.uncovered_around(piece.start + 1));
         }
         assert!(later.uncovered.known().is_none(), "nobody has asked for uncovered code");

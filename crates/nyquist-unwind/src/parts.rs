@@ -8,9 +8,9 @@ use nyquist_object::{Architecture, RelativeAddress};
 
 use crate::Damage;
 use crate::aarch64::Aarch64;
-use crate::cfi::FrameSection;
 use crate::code::AllCode;
-use crate::compile::{Compiler, Piece};
+use crate::compile::Compiler;
+use crate::frames::Frames;
 use crate::rule::Rule;
 use crate::table::Table;
 use crate::x86_64::X86_64;
@@ -41,28 +41,31 @@ struct Part {
     table: OnceLock<Box<Table>>,
 }
 
-/// What tables are compiled of: pieces by address, and the sections of their FDEs.
-pub(crate) type Source<'a> = (&'a [Piece], &'a [FrameSection]);
-
 impl Parts {
-    /// The parts of pieces that are in order and do not overlap.
-    pub(crate) fn new(architecture: Architecture, image_base: u64, pieces: &[Piece]) -> Self {
-        let number = |piece: &Piece| piece.start >> PART_BITS;
-        let first = pieces.first().map_or(0, number);
-        let count = pieces.last().map_or(0, |last| number(last) - first + 1);
-        let mut parts: Vec<Part> = Vec::with_capacity(count as usize);
-        for part in pieces.chunk_by(|a, b| number(a) == number(b)) {
+    /// The parts of pieces that begin at these addresses, which ascend.
+    pub(crate) fn new(
+        architecture: Architecture,
+        image_base: u64,
+        starts: impl Iterator<Item = u32>,
+    ) -> Self {
+        let (mut first, mut parts) = (None, Vec::new());
+        for start in starts {
+            let number = start >> PART_BITS;
+            let place = (number - *first.get_or_insert(number)) as usize;
+            if place < parts.len() {
+                continue;
+            }
             let before = parts.len().saturating_sub(1) as u32;
-            let place = (number(&part[0]) - first) as usize;
             parts.resize_with(place, || Part { start: u32::MAX, before, table: OnceLock::new() });
-            parts.push(Part { start: part[0].start, before, table: OnceLock::new() });
+            parts.push(Part { start, before, table: OnceLock::new() });
         }
+        let first = first.unwrap_or_default();
         Self { architecture, image_base, first, by_address: parts, damage: Mutex::default() }
     }
 
     /// The rule for the code at the address.
-    pub(crate) fn rule(&self, address: RelativeAddress, source: Source<'_>) -> Rule {
-        self.number(address).map_or(Rule::UNCOVERED, |number| self.table(number, source).rule(address))
+    pub(crate) fn rule(&self, address: RelativeAddress, frames: &Frames) -> Rule {
+        self.number(address).map_or(Rule::UNCOVERED, |number| self.table(number, frames).rule(address))
     }
 
     /// The part that has the last piece that does not begin behind an address.
@@ -74,9 +77,9 @@ impl Parts {
     }
 
     /// All tables, by address; those that were not asked for are compiled.
-    pub(crate) fn all<'a>(&'a self, source: Source<'a>) -> impl Iterator<Item = &'a Table> {
+    pub(crate) fn all<'a>(&'a self, frames: &'a Frames) -> impl Iterator<Item = &'a Table> {
         let numbers = (0..self.by_address.len()).filter(|&number| self.by_address[number].start != u32::MAX);
-        numbers.map(move |number| self.table(number, source))
+        numbers.map(move |number| self.table(number, frames))
     }
 
     /// What of the parts that were compiled so far is damaged.
@@ -91,23 +94,24 @@ impl Parts {
             + tables.map(|table| size_of_val(&**table) + table.size()).sum::<usize>()
     }
 
-    fn table(&self, number: usize, source: Source<'_>) -> &Table {
-        self.by_address[number].table.get_or_init(|| Box::new(self.compiled(number, source)))
+    fn table(&self, number: usize, frames: &Frames) -> &Table {
+        self.by_address[number].table.get_or_init(|| Box::new(self.compiled(number, frames)))
     }
 
     #[cold]
-    fn compiled(&self, number: usize, (pieces, sections): Source<'_>) -> Table {
+    fn compiled(&self, number: usize, frames: &Frames) -> Table {
         let number = self.first + number as u32;
-        let begin = pieces.partition_point(|piece| piece.start >> PART_BITS < number);
-        let end = pieces.partition_point(|piece| piece.start >> PART_BITS <= number);
-        let pieces = &pieces[begin..end];
+        let first = number << PART_BITS;
+        let starts = first..=first | ((1 << PART_BITS) - 1);
         let mut damage = Damage::default();
-        let mut compiler = Compiler { image_base: self.image_base, code: &[], damage: &mut damage };
-        let nothing_else = (&[][..], &AllCode::default());
-        let table = match self.architecture {
-            Architecture::Aarch64 => compiler.table::<Aarch64>(pieces, sections, nothing_else),
-            _ => compiler.table::<X86_64>(pieces, sections, nothing_else),
-        };
+        let table = frames.beginning_in(starts, &mut damage, |pieces, sections, damage| {
+            let mut compiler = Compiler { image_base: self.image_base, code: &[], damage };
+            let nothing_else = (&[][..], &AllCode::default());
+            match self.architecture {
+                Architecture::Aarch64 => compiler.table::<Aarch64>(pieces, sections, nothing_else),
+                _ => compiler.table::<X86_64>(pieces, sections, nothing_else),
+            }
+        });
         self.damage.lock().unwrap_or_else(PoisonError::into_inner).merge(damage);
         table
     }
@@ -130,18 +134,18 @@ impl Default for Tables {
 
 impl Tables {
     /// The rule for the code at the address.
-    pub(crate) fn rule(&self, address: RelativeAddress, source: Source<'_>) -> Rule {
+    pub(crate) fn rule(&self, address: RelativeAddress, frames: &Frames) -> Rule {
         match self {
             Self::Whole(table) => table.rule(address),
-            Self::Parts(parts) => parts.rule(address, source),
+            Self::Parts(parts) => parts.rule(address, frames),
         }
     }
 
     /// All of them, by address.
-    pub(crate) fn all<'a>(&'a self, source: Source<'a>) -> Box<dyn Iterator<Item = &'a Table> + 'a> {
+    pub(crate) fn all<'a>(&'a self, frames: &'a Frames) -> Box<dyn Iterator<Item = &'a Table> + 'a> {
         match self {
             Self::Whole(table) => Box::new(slice::from_ref(table).iter()),
-            Self::Parts(parts) => Box::new(parts.all(source)),
+            Self::Parts(parts) => Box::new(parts.all(frames)),
         }
     }
 
@@ -170,13 +174,9 @@ mod tests {
     fn each_address_is_in_the_part_of_the_piece_before_it() {
         const PART: u32 = 1 << PART_BITS;
         let check = |starts: &[u32], address: u32, expected: Option<u32>| {
-            let pieces: Vec<Piece> =
-                starts.iter().map(|&start| Piece::undescribed(start..start + 1)).collect();
-            let parts = Parts::new(Architecture::X86_64, 0, &pieces);
+            let parts = Parts::new(Architecture::X86_64, 0, starts.iter().copied());
             let found = parts.number(RelativeAddress(address)).map(|number| {
-                let before =
-                    pieces.iter().rfind(|piece| piece.start >> PART_BITS == parts.first + number as u32);
-                before.unwrap().start
+                *starts.iter().rfind(|&start| start >> PART_BITS == parts.first + number as u32).unwrap()
             });
             assert_eq!(found, expected, "{starts:x?} at {address:#x}");
         };

@@ -338,12 +338,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok((self.without_signature(caller), interrupted));
         }
         if let Some((module, address)) = self.module_at(frame.lookup())
-            && let Some((section, offset)) = module.fde(address)
             && module.rule(address).kind() != Kind::Uncovered
+            && let Some(caller) = module.with_fde(address, |section, offset| {
+                let (evaluator, address) = (&mut self.unwinder.evaluator, module.svma(address));
+                evaluator.step(section, offset, address, registers, self.memory)
+            })
         {
-            let (evaluator, address) = (&mut self.unwinder.evaluator, module.svma(address));
-            let caller = evaluator.step(section, offset, address, registers, self.memory)?;
-            let (caller, interrupted) = caller.ok_or(Stop::Root)?;
+            let (caller, interrupted) = caller?.ok_or(Stop::Root)?;
             return Ok((self.without_signature(caller), interrupted));
         }
         let rule = match self.rule(&frame) {

@@ -36,6 +36,11 @@ impl Printer {
         }
     }
 
+    /// Whether nothing is said at all, so that it need not be known either.
+    pub(crate) fn is_silent(self) -> bool {
+        self.verbosity.quiet
+    }
+
     /// Whether something that changes on the terminal may be shown.
     pub(crate) fn shows_progress(self) -> bool {
         !self.verbosity.quiet && io::stderr().is_terminal()

@@ -172,6 +172,9 @@ pub(crate) fn print(
     used: Option<Duration>,
     saved: Option<&Path>,
 ) {
+    if printer.is_silent() {
+        return;
+    }
     let duration = seconds(profile.meta().profiling_end.unwrap_or_default());
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());

@@ -1,4 +1,4 @@
-//! Compares every row of every FDE of the files given with gimli's evaluation. Fails on any difference.
+//! Compares every row of every FDE of the files given with gimli's evaluation, read at once and read on the way. Fails on any difference.
 
 #[path = "../../../../crates/nyquist-unwind/tests/rows/oracle.rs"]
 mod oracle;
@@ -24,9 +24,22 @@ struct Counts {
 
 type Source = Elf<FileSource>;
 
+/// A file's module as it is when all is read at once, and as it is when what a large file says is read on the way.
+struct Modules {
+    at_once: Module,
+    on_the_way: Module,
+}
+
+impl Modules {
+    fn open(path: &str) -> Result<Self> {
+        let elf = || anyhow::Ok(Elf::open(FileSource::new(File::open(path)?))?);
+        Ok(Self { at_once: Module::from_elf(&elf()?)?, on_the_way: Module::from_shared_elf(elf()?)? })
+    }
+}
+
 fn check<'a, U: UnwindSection<Slice<'a>>>(
     elf: &Source,
-    module: &Module,
+    modules: &Modules,
     section: &U,
     bases: &BaseAddresses,
     skip: &dyn Fn(u64) -> bool,
@@ -59,12 +72,15 @@ fn check<'a, U: UnwindSection<Slice<'a>>>(
             counts.rows += 1;
             for address in [row.start_address(), end - 1] {
                 let relative = RelativeAddress::from_svma(Svma(address), elf.image_base());
-                let rule = module.rule(relative.context("an address beyond 4 GiB")?);
+                let relative = relative.context("an address beyond 4 GiB")?;
+                let rule = modules.at_once.rule(relative);
                 *counts.kinds.entry(format!("{:?}", rule.kind())).or_default() += 1;
-                if !agrees(elf.architecture(), rule, row, section, &fde) {
-                    counts.differences += 1;
-                    if counts.differences < 20 {
-                        println!("  {address:#x}: {rule:?} where gimli has {row:?}");
+                for rule in [rule, modules.on_the_way.rule(relative)] {
+                    if !agrees(elf.architecture(), rule, row, section, &fde) {
+                        counts.differences += 1;
+                        if counts.differences < 20 {
+                            println!("  {address:#x}: {rule:?} where gimli has {row:?}");
+                        }
                     }
                 }
             }
@@ -85,7 +101,7 @@ impl IsEmpty for gimli::FrameDescriptionEntry<Slice<'_>> {
 
 fn check_file(path: &str) -> Result<usize> {
     let elf = Elf::open(FileSource::new(File::open(path)?))?;
-    let module = Module::from_elf(&elf)?;
+    let modules = Modules::open(path)?;
     let address = |name| elf.section(name).map_or(0, |section| section.address.0);
     let bases = BaseAddresses::default()
         .set_eh_frame(address(".eh_frame"))
@@ -100,18 +116,18 @@ fn check_file(path: &str) -> Result<usize> {
     let eh_frame = elf.section_data(".eh_frame")?.unwrap_or_default();
     let mut section = EhFrame::new(&eh_frame, LittleEndian);
     section.set_vendor(vendor(elf.architecture()));
-    check(&elf, &module, &section, &bases, &|a| !in_code(a), &mut counts)?;
+    check(&elf, &modules, &section, &bases, &|a| !in_code(a), &mut counts)?;
     // What .eh_frame describes is described by it alone.
     if eh_frame.is_empty() {
         let debug_frame = elf.section_data(".debug_frame")?.unwrap_or_default();
         let mut section = DebugFrame::new(&debug_frame, LittleEndian);
         section.set_vendor(vendor(elf.architecture()));
-        check(&elf, &module, &section, &bases, &|a| !in_code(a), &mut counts)?;
+        check(&elf, &modules, &section, &bases, &|a| !in_code(a), &mut counts)?;
     }
     let Counts { fdes, rows, differences, unreadable, kinds } = counts;
     println!(
         "{path}: {fdes} FDEs, {rows} rows, {differences} differences, {unreadable} unreadable to gimli, damage {:?}, {kinds:?}",
-        module.damage()
+        modules.at_once.damage()
     );
     ensure!(rows > 0, "no rows to compare");
     Ok(differences)

@@ -16,6 +16,8 @@ use std::ops::Range;
 pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
 
 const CHECKSUM_LEN: usize = 8;
+/// The checksum and the three numbers behind it.
+const HEADER_LEN: usize = CHECKSUM_LEN + 12;
 const FUNCTION_LEN: usize = 8;
 
 /// Where modules are in memory: `vmlinux` begins at its first code.
@@ -26,19 +28,22 @@ pub(crate) fn encode(symbols: &KernelSymbols, places: &Places, identity: &str) -
     let mut modules = Vec::new();
     let bases: Vec<_> =
         symbols.module_names.iter().map(|name| add_module(&mut modules, symbols, places, name)).collect();
-    let (mut functions, mut names, mut count) = (Vec::new(), Vec::new(), 0_u32);
+    let mut functions = Vec::with_capacity(symbols.functions.len() * FUNCTION_LEN);
+    let (mut names, mut count) = (Vec::with_capacity(symbols.names.len()), 0_u32);
     for function in &symbols.functions {
         let base = bases.get(usize::from(function.module)).copied().flatten();
         let Some(offset) = base.and_then(|base| function.start.checked_sub(base.0)) else { continue };
-        let name = symbols.name(function);
-        functions.extend(u32::try_from(offset).ok()?.to_le_bytes());
-        functions.extend(u16::try_from(name.len()).ok()?.to_le_bytes());
-        functions.extend(function.module.to_le_bytes());
-        names.extend_from_slice(name.as_bytes());
+        let name = symbols.name_bytes(function);
+        functions.extend_from_slice(&u32::try_from(offset).ok()?.to_le_bytes());
+        functions.extend_from_slice(&u16::try_from(name.len()).ok()?.to_le_bytes());
+        functions.extend_from_slice(&function.module.to_le_bytes());
+        names.extend_from_slice(name);
         count += 1;
     }
     let lens = [identity.len(), bases.len()].map(|len| u32::try_from(len).unwrap_or(u32::MAX));
-    let mut bytes = vec![0; CHECKSUM_LEN];
+    let mut bytes =
+        Vec::with_capacity(HEADER_LEN + identity.len() + modules.len() + functions.len() + names.len());
+    bytes.extend([0; CHECKSUM_LEN]);
     bytes.extend(lens.into_iter().chain([count]).flat_map(u32::to_le_bytes));
     for part in [identity.as_bytes(), &modules, &functions, &names] {
         bytes.extend_from_slice(part);

@@ -244,10 +244,13 @@ impl KernelSymbols {
         before.zip(self.functions.get(after)).is_some_and(|(before, after)| before.module == after.module)
     }
 
-    pub(crate) fn name(&self, function: &Function) -> Cow<'_, str> {
+    fn name(&self, function: &Function) -> Cow<'_, str> {
+        String::from_utf8_lossy(self.name_bytes(function))
+    }
+
+    pub(crate) fn name_bytes(&self, function: &Function) -> &[u8] {
         let start = function.name.0 as usize;
-        let name = self.names.get(start..start + usize::from(function.name.1));
-        String::from_utf8_lossy(name.unwrap_or_default())
+        self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
     }
 }
 
@@ -258,6 +261,8 @@ struct Reading {
     names: Vec<u8>,
     numbers: FxHashMap<String, u16>,
     module_names: Vec<Arc<str>>,
+    /// The number of the last line's module: the next line is mostly of the same.
+    last_module: u16,
     /// Where the kernel's own code ends (`_etext`).
     kernel_end: Option<u64>,
     anchors: Anchors,
@@ -283,12 +288,19 @@ impl Reading {
     }
 
     fn module(&mut self, name: &str) -> Option<u16> {
-        if let Some(&number) = self.numbers.get(name) {
-            return Some(number);
+        if self.module_names.get(usize::from(self.last_module)).is_some_and(|last| **last == *name) {
+            return Some(self.last_module);
         }
-        let number = u16::try_from(self.module_names.len()).ok()?;
-        self.numbers.insert(name.to_owned(), number);
-        self.module_names.push(name.into());
+        let number = match self.numbers.get(name) {
+            Some(number) => *number,
+            None => {
+                let number = u16::try_from(self.module_names.len()).ok()?;
+                self.numbers.insert(name.to_owned(), number);
+                self.module_names.push(name.into());
+                number
+            }
+        };
+        self.last_module = number;
         Some(number)
     }
 

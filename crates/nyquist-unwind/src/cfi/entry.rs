@@ -85,6 +85,13 @@ impl FrameSection {
         Bases { section: self.address, text: self.text, got: self.got, function: None }
     }
 
+    /// Where the entry at `offset` ends, and where the CIE is that it names, if it is an FDE; `None` where no entry is.
+    pub(crate) fn reach(&self, offset: usize) -> Option<(usize, Option<usize>)> {
+        let header = self.header(offset).ok()??;
+        let common = if self.is_cie(&header) { None } else { self.cie_offset(&header) };
+        Some((header.end, common))
+    }
+
     /// Reads the length and the id of the entry at `offset`; `Ok(None)` for a terminator.
     #[inline]
     fn header(&self, offset: usize) -> Result<Option<Header>, &'static str> {

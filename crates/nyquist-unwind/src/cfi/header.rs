@@ -1,5 +1,5 @@
-//! `.eh_frame` of files whose section headers were cut off: by its header, `.eh_frame_hdr`, which a program header names (Linux
-//! Standard Base 5, section 10.6.2).
+//! What the header of `.eh_frame` says, `.eh_frame_hdr`, which a program header names (Linux Standard Base 5, section 10.6.2): where the
+//! section of files is whose section headers were cut off, and where its entries are.
 
 use super::reader::{Bases, Reader};
 use super::{FrameSection, SectionKind};
@@ -7,6 +7,39 @@ use nyquist_object::{ByteSource, Elf, ObjectError, Svma};
 
 /// The encoding of what is left out.
 const OMITTED: u8 = 0xff;
+
+/// The encoding of the table that all linkers write: four bytes, signed, from the header on.
+const SHORT: u8 = 0x3b;
+
+/// The entries of a section, as the table of its header lists them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeaderTable<'a> {
+    /// Where the section is, as stated in the file.
+    pub(crate) section: u64,
+    /// Where the header is.
+    address: u64,
+    words: &'a [[u8; 4]],
+}
+
+impl<'a> HeaderTable<'a> {
+    /// The table of a header that is at an address; `None` where it has none of the common encoding.
+    pub(crate) fn parse(header: &'a [u8], address: Svma) -> Option<Self> {
+        let mut start = Start::read(header, address)?;
+        if start.table != SHORT || start.count == OMITTED {
+            return None;
+        }
+        let count = usize::try_from(start.reader.pointer(start.count, &start.bases)?).ok()?;
+        let table = start.reader.rest().get(..count.checked_mul(8)?)?;
+        Some(Self { section: start.section, address: address.0, words: table.as_chunks().0 })
+    }
+
+    /// The address at which each entry begins to hold, and where it is, as stated in the file.
+    pub(crate) fn entries(&self) -> impl ExactSizeIterator<Item = (u64, u64)> {
+        let address = self.address;
+        let at = move |word: [u8; 4]| address.wrapping_add_signed(i32::from_le_bytes(word).into());
+        self.words.as_chunks().0.iter().map(move |[start, entry]| (at(*start), at(*entry)))
+    }
+}
 
 /// The section; `None` where no program header names its header, or that is not of a known form.
 ///
@@ -33,13 +66,9 @@ pub(crate) fn find_eh_frame<S: ByteSource>(elf: &Elf<S>) -> Result<Option<FrameS
 
 /// Where the section begins, and its FDE with the highest address, if there is a table of them.
 fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
-    let mut reader = Reader::new(header, 0, header.len())?;
-    let [version, section, count, table] = reader.array()?;
-    // What is relative to data is relative to the header.
-    let bases = Bases { section: address.0, got: Some(address.0), ..Bases::default() };
-    let start = reader.pointer(section, &bases).filter(|_| version == 1)?;
+    let Start { section, count, table, bases, mut reader } = Start::read(header, address)?;
     if count == OMITTED || table == OMITTED {
-        return Some((start, None));
+        return Some((section, None));
     }
     let count = reader.pointer(count, &bases)?;
     let mut last = None;
@@ -49,7 +78,30 @@ fn extent(header: &[u8], address: Svma) -> Option<(u64, Option<u64>)> {
         };
         last = last.max(fde);
     }
-    Some((start, last))
+    Some((section, last))
+}
+
+/// The fields that a header begins with.
+struct Start<'a> {
+    /// Where the section is.
+    section: u64,
+    /// How the number of entries is encoded, and how the addresses in the table are.
+    count: u8,
+    table: u8,
+    bases: Bases,
+    /// At the number of entries.
+    reader: Reader<'a>,
+}
+
+impl<'a> Start<'a> {
+    fn read(header: &'a [u8], address: Svma) -> Option<Self> {
+        let mut reader = Reader::new(header, 0, header.len())?;
+        let [version, section, count, table] = reader.array()?;
+        // What is relative to data is relative to the header.
+        let bases = Bases { section: address.0, got: Some(address.0), ..Bases::default() };
+        let section = reader.pointer(section, &bases).filter(|_| version == 1)?;
+        Some(Self { section, count, table, bases, reader })
+    }
 }
 
 #[cfg(test)]

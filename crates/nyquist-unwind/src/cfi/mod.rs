@@ -10,7 +10,7 @@ mod reader;
 
 pub(crate) use entry::{Entries, Fde, SectionKind};
 pub(crate) use expression::Form;
-pub(crate) use header::find_eh_frame;
+pub(crate) use header::{HeaderTable, find_eh_frame};
 pub(crate) use interpreter::{Interpreter, Rows, Saved, State};
 
 /// The bytes of one section of call frame information, and what its encoded pointers are relative to.

@@ -130,6 +130,13 @@ pub(crate) fn file(code: &[u8], sections: &[(&str, &[u8])]) -> Vec<u8> {
     file
 }
 
+/// Makes section number `index` of a file of [`file`]'s, which counts from one, the code from `start` on, `len` bytes.
+pub(crate) fn make_code(file: &mut [u8], index: usize, start: u64, len: u64) {
+    let headers = u64::from_le_bytes(file[0x28..0x30].try_into().unwrap()) as usize;
+    let fields = [6, CODE + start, CODE + start, len].map(u64::to_le_bytes).concat();
+    file[headers + 64 * index + 8..][..fields.len()].copy_from_slice(&fields);
+}
+
 /// A file of [`file`]'s as a program leaves it that cuts off section headers: one program header more loads the contents of the
 /// sections, `len` bytes, and one names the header of `.eh_frame`, which begins at `header`.
 pub(crate) fn without_sections(mut file: Vec<u8>, header: u64, len: u64) -> Vec<u8> {

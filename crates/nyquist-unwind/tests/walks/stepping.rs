@@ -2,11 +2,13 @@
 
 use crate::object::{
     BASE, CODE, CODE_LEN, Function, INITIAL, SECTIONS, STACK, bytes, code, debug_frame, eh_frame, file,
-    module, registers, space, walk, without_sections,
+    make_code, module, registers, space, walk, without_sections,
 };
-use nyquist_object::{Architecture, Avma, Elf};
+use nyquist_object::{Architecture, Avma, ByteSource, Elf};
 use nyquist_unwind::{AddressSpace, FrameAddress, Module, Reason, StackCopy, WalkEnd};
-use std::sync::Arc;
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 /// `DW_CFA_undefined` of the return address: the outermost function.
 const ROOT: &[u8] = &[0x07, 16];
@@ -345,6 +347,50 @@ fn uncovered_prologues_and_epilogues_by_their_instructions() {
     check(0x301, 0, &[0, in_root]);
     check(0x304, STACK, &[0, in_root]);
     check(0x305, 0, &[in_root]);
+}
+
+/// A file that notes which bytes of it are read.
+#[derive(Clone)]
+struct Noted {
+    bytes: Arc<Vec<u8>>,
+    read: Arc<Mutex<Vec<Range<u64>>>>,
+}
+
+impl ByteSource for Noted {
+    fn len(&self) -> u64 {
+        ByteSource::len(&*self.bytes)
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.read.lock().unwrap().push(offset..offset + buffer.len() as u64);
+        self.bytes.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn tables_of_jumps_are_read_without_the_code_around_them() {
+    const TABLE: Range<u64> = 0x800..0x820;
+    let mut text = vec![0xf4; CODE_LEN as usize];
+    // push GOT[1]; jmp *GOT[2]; nopl. And for one function: jmp *GOT[3]; push 0; jmp to the first.
+    let first = [0xff, 0x35, 0, 0, 0, 0, 0xff, 0x25, 0, 0, 0, 0, 0x0f, 0x1f, 0x40, 0];
+    let second = [0xff, 0x25, 0, 0, 0, 0, 0x68, 0, 0, 0, 0, 0xe9, 0xe0, 0xff, 0xff, 0xff];
+    text[0x800..0x820].copy_from_slice(&[first, second].concat());
+    let root = Function { start: ROOT_AT, len: 0x100, instructions: ROOT };
+    let section = eh_frame(SECTIONS, "zR", &INITIAL, &[root]);
+    let mut bytes = file(&text, &[(".eh_frame", &section), (".text", &[]), (".plt", &[])]);
+    make_code(&mut bytes, 2, 0, TABLE.start);
+    make_code(&mut bytes, 3, TABLE.start, TABLE.end - TABLE.start);
+    let noted = Noted { bytes: Arc::new(bytes), read: Arc::default() };
+    let space = space(Module::from_shared_elf(Elf::open(noted.clone()).unwrap()).unwrap());
+    noted.read.lock().unwrap().clear();
+    let in_root = code(IN_ROOT);
+    let stack = self::bytes(&[in_root]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x810), STACK, 0), &memory);
+    assert_eq!((frames, end), (vec![interrupted(code(0x810)), returns(in_root)], WalkEnd::Root));
+    let read = std::mem::take(&mut *noted.read.lock().unwrap());
+    let is_table = |range: &Range<u64>| CODE + TABLE.start <= range.start && range.end <= CODE + TABLE.end;
+    assert!(!read.is_empty() && read.iter().all(is_table), "{read:x?}");
 }
 
 #[test]

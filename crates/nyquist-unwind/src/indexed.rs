@@ -1,0 +1,354 @@
+//! A large `.eh_frame` that is read where walks come by. The table in its header says where the entry of each function is, and
+//! is what the program's own unwinder goes by (Linux Standard Base 5, section 10.6.2).
+
+use crate::Damage;
+use crate::cfi::{FrameSection, HeaderTable, SectionKind};
+use crate::code::code_ranges;
+use crate::compile::{Compiler, Piece};
+use nyquist_object::{ByteSource, Elf};
+use std::fmt;
+use std::io;
+use std::ops::{Range, RangeInclusive};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// The sections that are read in parts: smaller ones are read in less time than their header's table.
+const SIZES: Range<u64> = 1 << 20..1 << 30;
+
+/// How many bytes are read at once at least: a page.
+const BLOCK: usize = 4096;
+
+/// Entries of neighbouring functions are mostly neighbours. Those that are no further apart than this are read together, with what is between.
+const TOGETHER: usize = 64 << 10;
+
+/// The most bytes before what tells the size of an entry, and which its common information is.
+const LONGEST_HEADER: usize = 20;
+
+/// Entries by the addresses at which they begin to hold, and what was read of their section.
+#[derive(Debug)]
+pub(crate) struct Indexed {
+    image_base: u64,
+    /// Relative addresses of the module's code.
+    code: Vec<Range<u32>>,
+    /// By address.
+    entries: Vec<IndexEntry>,
+    excerpt: Mutex<Excerpt>,
+    /// What the whole section says, where it was read.
+    all: OnceLock<Vec<Piece>>,
+}
+
+/// Where an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct IndexEntry {
+    /// The relative address at which it begins to hold.
+    start: u32,
+    /// Its offset in the section.
+    offset: u32,
+}
+
+/// A section of which blocks are read when they are needed. What was not read is zero.
+struct Excerpt {
+    section: FrameSection,
+    /// Whether a block was read.
+    is_read: Vec<bool>,
+    read: Box<Read>,
+}
+
+/// Reads bytes of the section, from an offset in it on.
+type Read = dyn Fn(u64, &mut [u8]) -> io::Result<()> + Send + Sync;
+
+impl Indexed {
+    /// The entries of an ELF file's `.eh_frame`. `None` where it has to be read as a whole: it is small or in no file, something else
+    /// describes code besides it, or its header has no table, or none of the common form.
+    pub(crate) fn of_elf<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
+        let is_alone = elf.section(".debug_frame").is_none() && elf.section(".zdebug_frame").is_none();
+        let is_large = elf.section(".eh_frame").is_some_and(|section| SIZES.contains(&section.size));
+        if is_alone && is_large { Self::open(elf) } else { None }
+    }
+
+    fn open<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
+        let section = elf.section(".eh_frame").filter(|section| section.has_bytes())?;
+        let is_there = section.offset.0.checked_add(section.size)? <= elf.source().len();
+        if elf.is_compressed(section) || !is_there {
+            return None;
+        }
+        let (file, offset) = (elf.clone(), section.offset.0);
+        let read = move |at, buffer: &mut [u8]| file.source().read_exact_at(offset + at, buffer);
+        let address_of = |name| elf.section(name).map(|section| section.address.0);
+        let section = FrameSection {
+            kind: SectionKind::EhFrame,
+            bytes: vec![0; usize::try_from(section.size).ok()?],
+            address: section.address.0,
+            text: address_of(".text"),
+            got: address_of(".got"),
+        };
+        let header = elf.unwind_header()?;
+        let bytes = elf.source().read_range(header.offset.0, header.file_size).ok()?;
+        let table = HeaderTable::parse(&bytes, header.address)?;
+        let code = code_ranges(elf).into_iter().map(|code| code.range).collect();
+        let entries = index(&table, &section, elf.image_base().0)?;
+        let excerpt = Mutex::new(Excerpt::new(section, Box::new(read)));
+        Some(Self { image_base: elf.image_base().0, code, entries, excerpt, all: OnceLock::new() })
+    }
+
+    /// The addresses at which entries begin to hold, ascending.
+    pub(crate) fn starts(&self) -> impl Iterator<Item = u32> {
+        self.entries.iter().map(|entry| entry.start)
+    }
+
+    /// Hands over the pieces that begin in a range of addresses, by address, with the section of their entries.
+    pub(crate) fn beginning_in<T>(
+        &self,
+        starts: RangeInclusive<u32>,
+        damage: &mut Damage,
+        take: impl FnOnce(&[Piece], &[FrameSection], &mut Damage) -> T,
+    ) -> T {
+        let begin = self.entries.partition_point(|entry| entry.start < *starts.start());
+        let end = self.entries.partition_point(|entry| entry.start <= *starts.end());
+        let mut excerpt = self.excerpt();
+        let pieces = self.pieces(self.entries.get(begin..end).unwrap_or_default(), &mut excerpt, damage);
+        take(&pieces, std::slice::from_ref(&excerpt.section), damage)
+    }
+
+    /// The piece of the last entry that does not begin behind a relative address.
+    pub(crate) fn piece_before(&self, address: u32) -> Option<Piece> {
+        let after = self.entries.partition_point(|entry| entry.start <= address);
+        let start = self.entries.get(after.checked_sub(1)?)?.start;
+        let first = self.entries.partition_point(|entry| entry.start < start);
+        let same = self.entries.get(first..after).unwrap_or_default();
+        self.pieces(same, &mut self.excerpt(), &mut Damage::default()).pop()
+    }
+
+    /// Hands over the section and the offset of an entry in it.
+    pub(crate) fn with_entry<T>(&self, offset: usize, take: impl FnOnce(&FrameSection, usize) -> T) -> T {
+        let mut excerpt = self.excerpt();
+        excerpt.fetch_description(offset, &mut None);
+        take(&excerpt.section, offset)
+    }
+
+    /// All pieces, by address: the whole section is read.
+    pub(crate) fn all_pieces(&self) -> &[Piece] {
+        self.all_of(&mut self.excerpt())
+    }
+
+    /// How many bytes of memory it takes.
+    pub(crate) fn size(&self) -> usize {
+        let read = self.excerpt().is_read.iter().filter(|is_read| **is_read).count();
+        let all = self.all.get().map_or(0, |all| size_of_val(&**all));
+        size_of_val(&*self.entries) + all + read * BLOCK
+    }
+
+    fn excerpt(&self) -> MutexGuard<'_, Excerpt> {
+        self.excerpt.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn compiler<'a>(&'a self, damage: &'a mut Damage) -> Compiler<'a> {
+        Compiler { image_base: self.image_base, code: &self.code, damage }
+    }
+
+    fn all_of(&self, excerpt: &mut Excerpt) -> &[Piece] {
+        self.all.get_or_init(|| {
+            excerpt.fetch(0..excerpt.section.bytes.len());
+            self.compiler(&mut Damage::default()).section_pieces(&excerpt.section)
+        })
+    }
+
+    /// The pieces of entries that follow each other, by address.
+    fn pieces(&self, entries: &[IndexEntry], excerpt: &mut Excerpt, damage: &mut Damage) -> Vec<Piece> {
+        if self.all.get().is_none() {
+            excerpt.fetch_descriptions(entries);
+            let mut offsets: Vec<usize> = entries.iter().map(|entry| entry.offset as usize).collect();
+            offsets.sort_unstable();
+            if let Some(mut pieces) = self.compiler(damage).pieces_at(&excerpt.section, &offsets) {
+                // An entry that the table is wrong about would describe code that is looked for elsewhere.
+                pieces
+                    .retain(|piece| entries.binary_search_by_key(&piece.start, |entry| entry.start).is_ok());
+                return pieces;
+            }
+        }
+        // The table has one entry for each address: BOLT lists one of no code at all where another one describes a function.
+        let Some((first, last)) = entries.first().zip(entries.last()) else { return Vec::new() };
+        let all = self.all_of(excerpt);
+        let begin = all.partition_point(|piece| piece.start < first.start);
+        let end = all.partition_point(|piece| piece.start <= last.start);
+        all.get(begin..end).unwrap_or_default().to_vec()
+    }
+}
+
+/// The entries of a header's table; `None` where they are not in order, or some are not in the section.
+fn index(table: &HeaderTable<'_>, section: &FrameSection, image_base: u64) -> Option<Vec<IndexEntry>> {
+    if table.section != section.address {
+        return None;
+    }
+    let entry = |(start, entry): (u64, u64)| {
+        let start = u32::try_from(start.checked_sub(image_base)?).ok()?;
+        let offset = entry.checked_sub(section.address).filter(|&at| at < section.bytes.len() as u64)?;
+        Some(IndexEntry { start, offset: u32::try_from(offset).ok()? })
+    };
+    let entries: Vec<IndexEntry> = table.entries().map(entry).collect::<Option<_>>()?;
+    let is_in_order = entries.is_sorted_by_key(|entry| entry.start);
+    (is_in_order && !entries.is_empty()).then_some(entries)
+}
+
+impl Excerpt {
+    fn new(section: FrameSection, read: Box<Read>) -> Self {
+        let is_read = vec![false; section.bytes.len().div_ceil(BLOCK)];
+        Self { section, is_read, read }
+    }
+
+    /// Reads what of a range was not read so far. What cannot be read stays zero, which stands for no entry.
+    #[inline]
+    fn fetch(&mut self, range: Range<usize>) {
+        let blocks = range.start / BLOCK..range.end.min(self.section.bytes.len()).div_ceil(BLOCK);
+        if self.is_read.get(blocks.clone()).is_some_and(|blocks| blocks.iter().any(|is_read| !is_read)) {
+            self.fetch_blocks(blocks);
+        }
+    }
+
+    #[cold]
+    fn fetch_blocks(&mut self, blocks: Range<usize>) {
+        let (len, mut block, end) = (self.section.bytes.len(), blocks.start, blocks.end);
+        while block < end {
+            let missing = self.is_read.get(block..end).unwrap_or_default();
+            let missing = missing.iter().take_while(|is_read| !**is_read).count();
+            if missing > 0 {
+                let (start, end) = (block * BLOCK, ((block + missing) * BLOCK).min(len));
+                if let Some(bytes) = self.section.bytes.get_mut(start..end)
+                    && (self.read)(start as u64, bytes).is_err()
+                {
+                    bytes.fill(0);
+                }
+                self.is_read.iter_mut().skip(block).take(missing).for_each(|is_read| *is_read = true);
+            }
+            block += missing.max(1);
+        }
+    }
+
+    /// Reads descriptions: at once what is between them, where their places are near each other.
+    fn fetch_descriptions(&mut self, entries: &[IndexEntry]) {
+        let offsets = || entries.iter().map(|entry| entry.offset as usize);
+        let (Some(first), Some(last)) = (offsets().min(), offsets().max()) else { return };
+        if last - first <= TOGETHER {
+            self.fetch(first..last);
+        }
+        let mut common = None;
+        offsets().for_each(|offset| self.fetch_description(offset, &mut common));
+    }
+
+    /// Reads a description, and the common information that it names where that is not what the last one has named.
+    fn fetch_description(&mut self, offset: usize, last: &mut Option<usize>) {
+        let common = self.fetch_entry(offset);
+        if common != *last {
+            *last = common;
+            common.map(|common| self.fetch_entry(common));
+        }
+    }
+
+    /// Reads an entry. Gives back where the common information is that it names.
+    fn fetch_entry(&mut self, offset: usize) -> Option<usize> {
+        self.fetch(offset..offset.saturating_add(LONGEST_HEADER));
+        let (end, common) = self.section.reach(offset)?;
+        self.fetch(offset..end);
+        common
+    }
+}
+
+impl fmt::Debug for Excerpt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let read = self.is_read.iter().filter(|is_read| **is_read).count();
+        write!(f, "Excerpt({read} of {} blocks)", self.is_read.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Module;
+    use crate::frames::{Frames, ReadFrames};
+    use nyquist_object::FileSource;
+    use std::fs::File;
+
+    fn this_program() -> Elf<FileSource> {
+        Elf::open(FileSource::new(File::open(std::env::current_exe().unwrap()).unwrap())).unwrap()
+    }
+
+    #[test]
+    fn what_is_read_on_the_way_is_what_is_read_at_once() {
+        let Frames::Read(ReadFrames { pieces, sections }) = Module::from_elf(&this_program()).unwrap().frames
+        else {
+            panic!("it is read at once")
+        };
+        let indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+        let is_unread = |indexed: &Indexed| indexed.excerpt().is_read.contains(&false);
+        for piece in pieces.iter().rev().step_by(pieces.len() / 3) {
+            for address in [piece.start, piece.end - 1] {
+                assert_eq!(indexed.piece_before(address), Some(*piece), "{address:#x}");
+            }
+        }
+        assert!(is_unread(&indexed), "a few entries are asked for, and all of them are read");
+        for starts in [0..=u32::MAX, 0..=pieces[0].start, pieces[9].start..=pieces[200].start] {
+            let expected: Vec<_> =
+                pieces.iter().filter(|piece| starts.contains(&piece.start)).copied().collect();
+            let mut damage = Damage::default();
+            let found = indexed.beginning_in(starts, &mut damage, |pieces, _, _| pieces.to_vec());
+            assert_eq!((found, damage), (expected, Damage::default()));
+        }
+        assert_eq!(indexed.piece_before(pieces[0].start - 1), None);
+        assert_eq!(indexed.all_pieces(), pieces);
+        assert!(!is_unread(&indexed));
+        assert_eq!(indexed.excerpt().section.bytes, sections[0].bytes);
+    }
+
+    #[test]
+    fn an_index_that_is_wrong_is_not_believed() {
+        let check = |change: &dyn Fn(&mut Vec<IndexEntry>), expected: Option<u32>| {
+            let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+            let asked = indexed.entries[7].start;
+            change(&mut indexed.entries);
+            assert_eq!(indexed.piece_before(asked).map(|piece| piece.start), expected.map(|at| asked - at));
+        };
+        check(&|_| {}, Some(0));
+        // The entry of another function; the middle of an entry; the last bytes; common information.
+        check(&|entries| entries[7].offset = entries[8].offset, None);
+        check(&|entries| entries[7].offset += 2, None);
+        check(&|entries| entries[7].offset = u32::MAX, None);
+        check(&|entries| entries[7].offset = 0, None);
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_right_is_no_index() {
+        let section = || FrameSection {
+            kind: SectionKind::EhFrame,
+            bytes: vec![0; 0x100],
+            address: 0x2000,
+            text: None,
+            got: None,
+        };
+        let check = |entries: &[(i32, i32)], is_index: bool| {
+            let numbers = entries.iter().flat_map(|&(start, entry)| [start, entry]);
+            let words: Vec<i32> =
+                [0x2000 - 0x1004, entries.len() as i32].into_iter().chain(numbers).collect();
+            let bytes: Vec<u8> = words.into_iter().flat_map(i32::to_le_bytes).collect();
+            let header = [&[1, 0x1b, 0x03, 0x3b][..], &bytes].concat();
+            let table = HeaderTable::parse(&header, nyquist_object::Svma(0x1000)).unwrap();
+            assert_eq!(index(&table, &section(), 0x500).is_some(), is_index, "{entries:x?}");
+        };
+        check(&[(-0x800, 0x1000), (-0x800, 0x1040), (0x10, 0x10ff)], true);
+        check(&[], false);
+        check(&[(0x10, 0x1000), (-0x800, 0x1040)], false);
+        check(&[(-0xb01, 0x1000)], false);
+        check(&[(0, 0xfff)], false);
+        check(&[(0, 0x1100)], false);
+    }
+
+    #[test]
+    fn bytes_that_cannot_be_read_are_no_entries() {
+        let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+        let asked = indexed.entries[7].start;
+        indexed.excerpt.get_mut().unwrap().read = Box::new(|_, buffer: &mut [u8]| {
+            buffer.fill(1);
+            Err(io::ErrorKind::UnexpectedEof.into())
+        });
+        assert_eq!(indexed.piece_before(asked), None);
+        assert!(indexed.excerpt().section.bytes.iter().all(|byte| *byte == 0));
+    }
+}
