@@ -39,8 +39,8 @@ impl Spent {
 }
 
 impl GivenBack {
-    /// Frees what has come back so far.
-    pub(crate) fn free(&self) {
-        self.0.try_iter().for_each(drop);
+    /// What has come back so far.
+    pub(crate) fn so_far(&self) -> Vec<Vec<Sample>> {
+        self.0.try_iter().collect()
     }
 }

@@ -10,9 +10,9 @@ use crate::walk::{KeptCopy, Walked, walk_copy};
 /// How many steps are handed over at once: enough that waking the other thread costs next to nothing.
 const MOST_STEPS: usize = 256;
 
-/// How many bytes of copied stacks are handed over at once at most: a part of a processor's cache, so that they are in it when
-/// they are walked.
-const MOST_BYTES: usize = 512 << 10;
+/// How many bytes of copied stacks are handed over at once at most, which is as much as is read in one turn: a part of a processor's cache,
+/// so that they are in it when they are walked.
+const MOST_BYTES: usize = 1 << 20;
 
 /// What is handed over, in order.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use super::batch::{Batch, Step};
 use super::beside::Beside;
 use super::early_walks::EarlyWalks;
 use crate::converter::{Converter, Finished};
-use crate::event::{Event, EventKind, Timestamp};
+use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::spent::{GivenBack, way_back};
 
 /// Takes events in the order in which they are read, and converts them on a thread of its own.
@@ -28,6 +28,8 @@ pub(super) struct Conversion<'scope> {
 pub(super) struct Walks {
     batch: Batch,
     to: SyncSender<Vec<Step>>,
+    /// Samples that nobody needs any more: freeing them takes a while, which nobody should wait for.
+    spent: Vec<Vec<Sample>>,
 }
 
 impl Walks {
@@ -38,6 +40,7 @@ impl Walks {
 
     /// Walks the stacks, and hands over.
     pub(super) fn walk(self, unwinder: &mut Unwinder) {
+        drop(self.spent);
         // Nobody takes it only where the converter has panicked, which is heard of in the end.
         let _ = self.to.send(self.batch.walked(unwinder));
     }
@@ -80,8 +83,7 @@ impl<'scope> Conversion<'scope> {
             self.end_batch();
         }
         let batch = self.full.pop_front()?;
-        self.given_back.free();
-        Some(Walks { batch, to: self.converter.next() })
+        Some(Walks { batch, to: self.converter.next(), spent: self.given_back.so_far() })
     }
 
     /// Waits for the profile of all that was pushed.

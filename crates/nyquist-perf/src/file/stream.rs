@@ -12,12 +12,13 @@ use super::simpleperf;
 use super::zstd::Inflater;
 use crate::{ByteOrder, Header};
 
-/// How much is read at once. Larger pieces are not faster, and a sample that waits for its turn holds its whole piece.
-const PIECE_BYTES: usize = 512 << 10;
+/// How much is read at once. Who takes turns at reading waits for a turn less often where pieces are large; but a sample that waits
+/// holds its whole piece.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// How many pieces are kept to be filled again: as many as hold two rounds of a recording of copied stacks, where these wait for
 /// their turn, and what is read meanwhile.
-const KEPT_PIECES: usize = 64;
+const KEPT_PIECES: usize = 32;
 
 /// A stream of records. It is read once, from front to end.
 pub(crate) struct RecordStream {
