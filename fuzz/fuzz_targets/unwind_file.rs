@@ -1,4 +1,4 @@
-//! Compiling the unwind information of an arbitrary ELF file, and walking a stack by it.
+//! Compiling the unwind information of an arbitrary ELF file, at once and on the way, and walking a stack by it.
 #![no_main]
 
 use std::sync::Arc;
@@ -15,11 +15,14 @@ fuzz_target!(|bytes: &[u8]| {
     for address in [0, 0x1000, 0x1234, u32::MAX] {
         let _ = module.rule(RelativeAddress(address));
     }
+    let on_the_way = Elf::open(bytes.to_vec()).map(Module::from_shared_elf);
     let tail = &bytes[bytes.len().saturating_sub(512)..];
-    let _ = nyquist_fuzz::walk::walk(
-        elf.architecture(),
-        &Arc::new(module),
-        0x10_0000,
-        &mut Unstructured::new(tail),
-    );
+    for module in [Some(module), on_the_way.ok().and_then(Result::ok)].into_iter().flatten() {
+        let _ = nyquist_fuzz::walk::walk(
+            elf.architecture(),
+            &Arc::new(module),
+            0x10_0000,
+            &mut Unstructured::new(tail),
+        );
+    }
 });

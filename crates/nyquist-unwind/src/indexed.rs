@@ -341,6 +341,42 @@ mod tests {
     }
 
     #[test]
+    fn no_bytes_do_harm() {
+        for seed in 1..100_u64 {
+            let mut state = seed;
+            let mut below = move |limit: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % limit
+            };
+            let file = this_program();
+            let (offset, rarity) = (file.section(".eh_frame").unwrap().offset.0, 1 + below(1 << (seed % 10)));
+            let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
+            let change = Mutex::new(below);
+            indexed.excerpt.get_mut().unwrap().read = Box::new(move |at, buffer: &mut [u8]| {
+                file.source().read_exact_at(offset + at, buffer)?;
+                let mut below = change.lock().unwrap();
+                for byte in buffer {
+                    if below(rarity) == 0 {
+                        *byte = below(256) as u8;
+                    }
+                }
+                Ok(())
+            });
+            let starts: Vec<u32> = indexed.starts().step_by(97).collect();
+            for pair in starts.windows(2) {
+                let take = |pieces: &[Piece], _: &[FrameSection], _: &mut Damage| {
+                    assert!(pieces.is_sorted_by(|a, b| a.end <= b.start && a.start < a.end));
+                };
+                indexed.beginning_in(pair[0]..=pair[1], &mut Damage::default(), take);
+                let piece = indexed.piece_before(pair[1]);
+                assert!(piece.is_none_or(|piece| piece.start <= pair[1]));
+                indexed.with_entry(pair[0] as usize, |_, _| ());
+            }
+            indexed.all_pieces();
+        }
+    }
+
+    #[test]
     fn bytes_that_cannot_be_read_are_no_entries() {
         let mut indexed = Indexed::open(&Arc::new(this_program())).unwrap();
         let asked = indexed.entries[7].start;
