@@ -32,6 +32,7 @@ mod live;
 mod open;
 mod opener;
 mod outcome;
+mod pace;
 mod pool;
 mod reader;
 mod recording;

@@ -25,6 +25,7 @@ use super::lineage::Lineage;
 use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
+use super::pace::Pace;
 use super::pool::{BUFFERS, Pool};
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
@@ -211,6 +212,13 @@ impl Perf {
         let pairs = self.opened.sidebands;
         let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
         let events = Arc::new(self.opened.events);
+        let outcome = &self.outcome;
+        let most_stack_bytes = outcome.deep_stack_bytes.unwrap_or_default().max(outcome.stack_bytes);
+        let pace = if common.call_graph.copies_stacks() {
+            Pace::new(outcome.sample_ring_bytes, most_stack_bytes, outcome.rate_hz)
+        } else {
+            None
+        };
         let reader = Reader {
             events: Arc::clone(&events),
             rings: self.opened.rings,
@@ -225,6 +233,7 @@ impl Perf {
             jitter,
             lineage,
             batching,
+            pace,
             cuts,
             roots: Arc::clone(&roots),
         };

@@ -12,6 +12,7 @@ use super::attr::{CallGraph, Common, Features, Reach, Sampling, Trigger, clock, 
 use super::batch::SidebandPair;
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
+use super::pace::wake_at;
 use super::pool::Need;
 use super::reader::RingSource;
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
@@ -96,10 +97,6 @@ impl Opened {
     }
 }
 
-/// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
-const WAKES_A_SECOND: usize = 10;
-/// The bytes of samples with stack copies for which the reader is woken at least.
-const SMALLEST_WAKE: usize = 256 << 10;
 /// The bytes of samples without stack copies at which their reader is woken.
 const WAKE_WITHOUT_COPIES: usize = 256 << 10;
 
@@ -342,15 +339,12 @@ impl<'a> Opener<'a> {
     }
 
     fn sampling_attr(&self, cpu: u32, plan: RingPlan) -> event::perf_event_attr {
-        let half = plan.sample_pages * page_size() / 2;
+        let ring_bytes = plan.sample_pages * page_size();
         let wake_at = match plan.sideband_pages {
             None => 1,
             // Samples without a copy are small: half of a large ring would hold seconds of them.
-            Some(_) if !self.common.call_graph.copies_stacks() => half.min(WAKE_WITHOUT_COPIES),
-            Some(_) => {
-                let each_second = plan.stack_bytes as usize * self.rate_hz as usize;
-                half.min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
-            }
+            Some(_) if !self.common.call_graph.copies_stacks() => (ring_bytes / 2).min(WAKE_WITHOUT_COPIES),
+            Some(_) => wake_at(ring_bytes, plan.stack_bytes, self.rate_hz),
         };
         sampling(
             self.common,

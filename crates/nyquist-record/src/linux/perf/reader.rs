@@ -16,6 +16,7 @@ use super::cut::CutTeller;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
+use super::pace::Pace;
 use super::pool::{Filling, Need, Pool};
 use super::roots::Roots;
 use super::skim::{SampleLayout, Skimmed, skim, time};
@@ -93,6 +94,8 @@ pub(crate) struct Reader {
     pub(crate) lineage: Option<Lineage>,
     /// Where the sideband can be taken in batches.
     pub(crate) batching: Option<Batching>,
+    /// Where rings for samples can be left alone for a while.
+    pub(crate) pace: Option<Pace>,
     /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
     pub(crate) cuts: Option<CutTeller>,
     /// Where stacks have their roots, as far as that is known.
@@ -116,6 +119,8 @@ struct Waiting {
     living: Vec<Living>,
     /// For every ring its place, and which of its wakers is waited for there.
     rings: Vec<(usize, usize)>,
+    /// Whether the rings for samples are waited for.
+    samples: bool,
     /// How long the rings may stay without a look, in ms.
     look_every: Option<u32>,
 }
@@ -138,7 +143,7 @@ impl Living {
 
 impl Waiting {
     /// How long to wait at most; `None` for ever.
-    fn timeout_ms(&self, deadlines: [Option<u64>; 3], blocked: bool) -> Option<u32> {
+    fn timeout_ms(&self, deadlines: [Option<u64>; 4], blocked: bool) -> Option<u32> {
         let left = deadlines.into_iter().flatten().min();
         let left = left.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let retry = blocked.then_some(POOL_RETRY_MS);
@@ -172,7 +177,10 @@ impl Reader {
         let reason = loop {
             let change = self.jitter.as_ref().map(Jitter::next_ns);
             let often = self.cuts.as_ref().and_then(|cuts| cuts.attention.look_every_ms(monotonic_ns()));
-            let timeout = waiting.timeout_ms([deadline, change, progress.keeps_until()], progress.blocked);
+            let pause = self.pace.as_ref().and_then(|pace| pace.pauses_until(monotonic_ns()));
+            self.wait_for_samples(&mut waiting, pause.is_none());
+            let deadlines = [deadline, change, progress.keeps_until(), pause];
+            let timeout = waiting.timeout_ms(deadlines, progress.blocked);
             let batch = self.batching.as_ref().and_then(Batching::look_every_ms);
             let timeout = [timeout, often, batch].into_iter().flatten().min();
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
@@ -189,6 +197,9 @@ impl Reader {
                 batching.note_round(batching.is_in(&self.rings), monotonic_ns(), &self.events);
             }
             self.drain(&mut progress);
+            if let Some(pace) = &mut self.pace {
+                pace.note_round(progress.most_sampled, monotonic_ns());
+            }
             self.replace_ended_wakers(&mut waiting);
             if let Some(reason) = ended {
                 break reason;
@@ -216,7 +227,21 @@ impl Reader {
         let first = |ring: &RingSource| ring.wakers.first().and_then(|waker| self.events.raw_fd(*waker));
         let rings = self.rings.iter().map(|ring| (poll.add(first(ring).unwrap_or(-1)), 0)).collect();
         let look_every = self.hand_over_every.map(|every| every.as_millis().max(1) as u32);
-        Waiting { poll, stop, living, rings, look_every }
+        Waiting { poll, stop, living, rings, samples: true, look_every }
+    }
+
+    /// Sees to it that the rings for samples are waited for, or are not.
+    fn wait_for_samples(&self, waiting: &mut Waiting, samples: bool) {
+        if waiting.samples == samples {
+            return;
+        }
+        waiting.samples = samples;
+        for (ring, (place, waker)) in self.rings.iter().zip(&waiting.rings) {
+            if ring.need == Need::Samples {
+                let event = ring.wakers.get(*waker).and_then(|waker| self.events.raw_fd(*waker));
+                waiting.poll.replace(*place, event.filter(|_| samples));
+            }
+        }
     }
 
     /// An event whose threads have all ended is hung up for good, and would wake the reader without end. Another
@@ -271,6 +296,8 @@ struct Progress {
     /// When the last round began in which every ring was drained.
     round_started: u64,
     complete_before: u64,
+    /// The most bytes that a ring for samples has given in the last round.
+    most_sampled: u64,
     /// Whether there was no memory to copy into.
     blocked: bool,
 }
@@ -342,9 +369,14 @@ impl Drain<'_> {
     /// Copies out what the rings held when the round began, at `started`, and hands it over. Returns whether all of
     /// it found room.
     fn round(&mut self, rings: &mut [RingSource], started: u64) -> bool {
-        self.progress.blocked = false;
+        (self.progress.blocked, self.progress.most_sampled) = (false, 0);
         for RingSource { ring, need, .. } in &mut *rings {
+            let before = ring.tail();
             self.ring(ring, *need, u64::MAX);
+            if *need == Need::Samples {
+                let given = ring.tail().saturating_sub(before);
+                self.progress.most_sampled = self.progress.most_sampled.max(given);
+            }
         }
         let oldest = if self.progress.blocked { self.oldest_first(rings) } else { None };
         let progress = &mut *self.progress;
