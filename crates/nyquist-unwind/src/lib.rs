@@ -66,7 +66,8 @@
 //! instructions while it is compiled, to rows of the same table. What is particular to an architecture (which registers a
 //! step follows, how a row becomes a rule and a rule a step, what instructions say) is in a folder each, of the same files.
 //! Nothing is allocated and nothing locked while walking, but where a module's code is met for the first time: what call frame
-//! information says of an ELF file is compiled in parts of 32 kB, when a walk comes to them.
+//! information says of an ELF file is compiled in parts of 32 kB, and that of a large file is read, when a walk comes to them. Rows that are
+//! evaluated in full lock what was read of a large file.
 
 #![forbid(unsafe_code)]
 

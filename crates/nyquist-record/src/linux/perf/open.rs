@@ -25,7 +25,7 @@ use super::lineage::Lineage;
 use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
-use super::pace::Pace;
+use super::pace::{Flow, Pace};
 use super::pool::{BUFFERS, Pool};
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
@@ -213,12 +213,14 @@ impl Perf {
         let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
         let events = Arc::new(self.opened.events);
         let outcome = &self.outcome;
-        let most_stack_bytes = outcome.deep_stack_bytes.unwrap_or_default().max(outcome.stack_bytes);
-        let pace = if common.call_graph.copies_stacks() {
-            Pace::new(outcome.sample_ring_bytes, most_stack_bytes, outcome.rate_hz)
-        } else {
-            None
+        let flow = Flow {
+            cpus: outcome.cpus,
+            ring_bytes: outcome.sample_ring_bytes,
+            stack_bytes: outcome.stack_bytes,
+            deep_stack_bytes: outcome.deep_stack_bytes,
+            rate_hz: outcome.rate_hz,
         };
+        let pace = if common.call_graph.copies_stacks() { Pace::new(flow) } else { None };
         let reader = Reader {
             events: Arc::clone(&events),
             rings: self.opened.rings,

@@ -2,14 +2,18 @@
 //!
 //! The kernel wakes it when so many bytes were written to a ring since it did so last, whether or not they have been read meanwhile. Rings of
 //! several busy CPUs would wake it one after the other, although it empties all of them each time. So while samples come as fast as they
-//! can, these rings are left alone and looked at by the clock: a large machine's reader is woken no more often than a small one's.
+//! can, these rings are left alone and looked at by the clock: a reader is woken no more often on sixteen CPUs than on two.
+
+use super::pool::{BUFFER_BYTES, BUFFERS};
 
 /// How often the reader is woken by a busy CPU at least. What many deep stacks lead to should begin early.
 const WAKES_A_SECOND: usize = 10;
 /// The bytes of samples with stack copies for which the reader is woken at least.
 const SMALLEST_WAKE: usize = 256 << 10;
-/// Rings that are full sooner than after twice that time are looked at when they say so: who comes late by the clock would lose samples.
-const SHORTEST_PAUSE_NS: u64 = 20_000_000;
+/// Where rings cannot be left alone for so long, they are looked at when they say so: who comes late by the clock would lose samples.
+const SHORTEST_PAUSE_NS: u64 = 10_000_000;
+/// What all rings give in one round at most: as much as leaves half of the pool for what was read before.
+const MOST_A_ROUND: u64 = (BUFFERS * BUFFER_BYTES / 2) as u64;
 
 /// The bytes at which a ring for copies of stacks wakes the reader: at half of it the latest.
 pub(crate) fn wake_at(ring_bytes: usize, stack_bytes: u32, rate_hz: u32) -> usize {
@@ -17,31 +21,46 @@ pub(crate) fn wake_at(ring_bytes: usize, stack_bytes: u32, rate_hz: u32) -> usiz
     (ring_bytes / 2).min((each_second / WAKES_A_SECOND).max(SMALLEST_WAKE))
 }
 
+/// What copies of stacks are written, and where to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    pub(crate) cpus: usize,
+    /// The size of a CPU's ring.
+    pub(crate) ring_bytes: usize,
+    /// The size of each copy, and the one that may take its place.
+    pub(crate) stack_bytes: u32,
+    pub(crate) deep_stack_bytes: Option<u32>,
+    /// How many a busy CPU writes in a second.
+    pub(crate) rate_hz: u32,
+}
+
 /// For how long rings are left alone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
-    /// The bytes at which a ring wakes the reader.
-    wake_at: u64,
-    /// How long a busy CPU takes to write that many.
+    /// The bytes of one ring from which on its CPU was busy in a pause.
+    busy_bytes: u64,
     pause_ns: u64,
     /// Until when they are left alone.
     until_ns: u64,
 }
 
 impl Pace {
-    /// The pace of rings of that size, for copies of that size at most, taken so often on each CPU; `None` where the kernel has to say
-    /// when they are to be read.
-    pub(crate) fn new(ring_bytes: usize, most_stack_bytes: u32, rate_hz: u32) -> Option<Self> {
-        let wake_at = wake_at(ring_bytes, most_stack_bytes, rate_hz) as u64;
-        let each_second = u64::from(most_stack_bytes) * u64::from(rate_hz);
-        let pause_ns = (wake_at * 1_000_000_000).checked_div(each_second)?;
-        (pause_ns >= SHORTEST_PAUSE_NS).then_some(Self { wake_at, pause_ns, until_ns: 0 })
+    /// The pace of some rings; `None` where the kernel has to say when they are to be read.
+    pub(crate) fn new(flow: Flow) -> Option<Self> {
+        let Flow { cpus, ring_bytes, stack_bytes, deep_stack_bytes, rate_hz } = flow;
+        let each_second = |bytes: u32| u64::from(bytes) * u64::from(rate_hz);
+        let most_stack_bytes = deep_stack_bytes.unwrap_or_default().max(stack_bytes);
+        let most_bytes =
+            (wake_at(ring_bytes, most_stack_bytes, rate_hz) as u64).min(MOST_A_ROUND / cpus.max(1) as u64);
+        let pause_ns = (most_bytes * 1_000_000_000).checked_div(each_second(most_stack_bytes))?;
+        let busy_bytes = each_second(stack_bytes) * (pause_ns / 2) / 1_000_000_000;
+        (pause_ns >= SHORTEST_PAUSE_NS).then_some(Self { busy_bytes, pause_ns, until_ns: 0 })
     }
 
     /// Takes note of a round in which one ring has given so many bytes, and none more. Where a CPU was busy, the next round is by the
     /// clock.
     pub(crate) fn note_round(&mut self, most_bytes: u64, now_ns: u64) {
-        if most_bytes >= self.wake_at / 2 {
+        if most_bytes >= self.busy_bytes {
             self.until_ns = now_ns.saturating_add(self.pause_ns);
         }
     }
@@ -58,17 +77,19 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
+    /// Two CPUs of which 32 kB of each stack are copied.
+    const FLOW: Flow =
+        Flow { cpus: 2, ring_bytes: 4 << 20, stack_bytes: 32 << 10, deep_stack_bytes: None, rate_hz: 1000 };
+
     #[test]
     fn rings_of_busy_cpus_are_looked_at_by_the_clock() {
-        let mut pace = Pace::new(4 << 20, 32 << 10, 1000).unwrap();
+        let mut pace = Pace::new(FLOW).unwrap();
         // Half of the ring is 64 copies.
-        assert_eq!((pace.wake_at, pace.pause_ns), (2 << 20, 64 * MS));
+        assert_eq!((pace.busy_bytes, pace.pause_ns), (1 << 20, 64 * MS));
         assert_eq!(pace.pauses_until(0), None);
         pace.note_round(2 << 20, 100 * MS);
-        assert_eq!(
-            [101, 163, 164].map(|now| pace.pauses_until(now * MS)),
-            [Some(164 * MS), Some(164 * MS), None]
-        );
+        let pauses = [101, 163, 164].map(|now| pace.pauses_until(now * MS));
+        assert_eq!(pauses, [Some(164 * MS), Some(164 * MS), None]);
         // Mappings and names are told at once meanwhile: such rounds find little, and change nothing.
         pace.note_round(10 << 10, 120 * MS);
         assert_eq!(pace.pauses_until(121 * MS), Some(164 * MS));
@@ -79,19 +100,24 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_is_not_more_than_half_full_after_a_pause() {
-        for (ring_bytes, stack_bytes, rate) in [
-            (4 << 20, 32 << 10, 1000),
-            (8 << 20, 64 << 10, 1000),
-            (32 << 20, 32 << 10, 10_000),
-            (2 << 20, 8, 1),
-        ] {
-            let pace = Pace::new(ring_bytes, stack_bytes, rate).unwrap();
-            let written = u64::from(stack_bytes) * u64::from(rate) * pace.pause_ns / 1_000_000_000;
-            assert!(written <= ring_bytes as u64 / 2, "{pace:?}");
-        }
+    fn rings_are_not_more_than_half_full_after_a_pause_and_find_room() {
+        let check = |flow: Flow, pause_ms: Option<u64>| {
+            let pace = Pace::new(flow);
+            assert_eq!(pace.map(|pace| pace.pause_ns / MS), pause_ms, "{flow:?}");
+            let Some(pace) = pace else { return };
+            let stack_bytes = flow.deep_stack_bytes.unwrap_or(flow.stack_bytes);
+            let written = u64::from(stack_bytes) * u64::from(flow.rate_hz) * pace.pause_ns / 1_000_000_000;
+            assert!(written <= flow.ring_bytes as u64 / 2, "{flow:?}");
+            assert!(written * flow.cpus as u64 <= MOST_A_ROUND, "{flow:?}");
+        };
+        check(FLOW, Some(64));
+        check(Flow { deep_stack_bytes: Some(64 << 10), ring_bytes: 8 << 20, ..FLOW }, Some(64));
+        check(Flow { rate_hz: 10_000, ring_bytes: 32 << 20, ..FLOW }, Some(51));
+        check(Flow { cpus: 16, ..FLOW }, Some(64));
+        check(Flow { cpus: 64, ..FLOW }, Some(16));
+        check(Flow { cpus: 128, ..FLOW }, None);
         // A plain user's ring is half full after 8 ms.
-        assert!(Pace::new(512 << 10, 32 << 10, 1000).is_none());
-        assert!(Pace::new(4 << 20, 0, 1000).is_none());
+        check(Flow { ring_bytes: 512 << 10, ..FLOW }, None);
+        check(Flow { stack_bytes: 0, ..FLOW }, None);
     }
 }
