@@ -17,6 +17,38 @@ pub enum Filter {
     Named(Vec<NamePattern>),
 }
 
+impl Filter {
+    /// The words that say the same; none for all samples.
+    pub fn to_words(&self) -> Vec<String> {
+        let words = |first: &str, rest: Vec<String>| [vec![first.to_owned()], rest].concat();
+        match self {
+            Self::All => Vec::new(),
+            Self::FromExec(pid) => words(FROM_EXEC, vec![pid.0.to_string()]),
+            Self::Family(pids) => words(FAMILY, pids.iter().map(|pid| pid.0.to_string()).collect()),
+            Self::Named(names) => {
+                words(NAMED, names.iter().map(|name| name.pattern.iter().collect()).collect())
+            }
+        }
+    }
+
+    /// What was said in words. All samples where they are not understood: more is there then than was wanted, and nothing is lost.
+    pub fn from_words(words: &[String]) -> Self {
+        let pids =
+            |words: &[String]| words.iter().map(|word| word.parse().map(Pid)).collect::<Result<Vec<_>, _>>();
+        let Some((first, rest)) = words.split_first() else { return Self::All };
+        match (first.as_str(), rest) {
+            (FROM_EXEC, [pid]) => pid.parse().map_or(Self::All, |pid| Self::FromExec(Pid(pid))),
+            (FAMILY, rest) => pids(rest).map_or(Self::All, Self::Family),
+            (NAMED, rest) => Self::Named(rest.iter().map(|name| NamePattern::new(name)).collect()),
+            _ => Self::All,
+        }
+    }
+}
+
+const FROM_EXEC: &str = "from-exec";
+const FAMILY: &str = "family";
+const NAMED: &str = "named";
+
 /// A process name in which `*` stands for any characters, and `?` for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern {
@@ -58,7 +90,24 @@ impl NamePattern {
 
 #[cfg(test)]
 mod tests {
-    use super::NamePattern;
+    use super::{Filter, NamePattern};
+    use crate::event::Pid;
+
+    #[test]
+    fn words_say_the_same() {
+        let check = |filter: Filter, words: &[&str]| {
+            assert_eq!(filter.to_words(), words);
+            assert_eq!(Filter::from_words(&filter.to_words()), filter);
+        };
+        check(Filter::All, &[]);
+        check(Filter::FromExec(Pid(7)), &["from-exec", "7"]);
+        check(Filter::Family(vec![Pid(7), Pid(8)]), &["family", "7", "8"]);
+        check(Filter::Named(vec![NamePattern::new("cc *")]), &["named", "cc *"]);
+        for odd in [&["from-exec"][..], &["from-exec", "7", "8"], &["family", "x"], &["else", "7"]] {
+            let words: Vec<String> = odd.iter().map(|word| (*word).to_owned()).collect();
+            assert_eq!(Filter::from_words(&words), Filter::All);
+        }
+    }
 
     #[test]
     fn patterns_match_whole_names() {

@@ -3,6 +3,7 @@
 use crate::failure::{Failure, io_reason};
 use crate::output::Owner;
 use crate::printer::Printer;
+use nyquist_convert::Filter;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf_data::RecordingWriter;
 use nyquist_perf::file::{ClockMoment, Features};
@@ -35,8 +36,13 @@ impl PerfTee {
         Ok(file)
     }
 
-    /// Begins the file with the events of a recording. Fails where these are not the kernel's.
-    pub(crate) fn begin(path: &Path, file: File, recording: &Recording) -> Result<Self, Failure> {
+    /// Begins the file with the events of a recording, of whose samples some are wanted. Fails where these are not the kernel's.
+    pub(crate) fn begin(
+        path: &Path,
+        file: File,
+        recording: &Recording,
+        wanted: Filter,
+    ) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
             return Err(Failure::new("of a recording by ptrace no perf.data file can be written")
                 .hint("leave out --perf-data, or permit perf_event_open"));
@@ -44,6 +50,7 @@ impl PerfTee {
         let out = BufWriter::with_capacity(1 << 20, file);
         let events = recording.written_events();
         let state = events.and_then(|events| RecordingWriter::new(out, events, recording.counters()));
+        let state = state.map(|writer| writer.keeping_only(wanted));
         Ok(Self { path: path.to_owned(), state })
     }
 

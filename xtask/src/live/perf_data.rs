@@ -26,6 +26,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("binaries_in_a_perf_archive_are_found", archive),
     Test::new("an_archive_is_no_recording_and_says_what_it_is", archive_as_profile).parallel(),
     Test::new("importing_what_was_kept_gives_the_live_profile", kept).quick(),
+    Test::new("importing_what_was_kept_of_some_processes_gives_their_profile", kept_of_some),
     Test::new("importing_what_was_kept_of_frame_pointers_gives_the_live_profile", kept_frame_pointers),
     Test::new("perf_reads_what_was_kept", kept_for_perf),
     Test::new("perf_reads_what_was_kept_of_deep_stacks", deep_stacks_for_perf),
@@ -353,7 +354,17 @@ fn archive_as_profile(test: &Context<'_>) -> Verdict {
 }
 
 fn kept(test: &Context<'_>) -> Verdict {
-    expect_kept(test, test.record(&["shares", "600"])).map(|_| ())
+    expect_kept(test, test.record(&["shares", "600"]))?;
+    // So often, the command is also sampled before it calls exec, which is not in the profile.
+    expect_kept(test, test.record(&["shares", "100"]).options(&["-r", "10000"])).map(|_| ())
+}
+
+/// The kernel gives everybody's samples, of which some are wanted.
+fn kept_of_some(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = expect_kept(test, test.record(&["shares", "400"]).options(&["-a", "--name", "shar?s"]))?;
+    let others = recorded.profile.threads.iter().map(|thread| &thread.process).find(|name| *name != "shares");
+    expect(others.is_none(), format_args!("{others:?}"))
 }
 
 /// Of a program without frame pointers, whose stacks end where they leave code.

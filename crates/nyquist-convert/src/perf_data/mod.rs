@@ -33,7 +33,7 @@ use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
 };
-use crate::{AuxFiles, Selection, Teller};
+use crate::{AuxFiles, Filter, Selection, Teller};
 
 pub use choose::EventUse;
 use choose::{Chosen, Meaning};
@@ -420,16 +420,18 @@ impl<'scope, 'env> Import<'scope, 'env> {
     fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion<'scope> {
         let teller = self.options.teller.take();
         let converter = describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
-        Conversion::start(self.scope, converter, self.walks_early())
+        let walks_early = self.walks_early(&Filter::from_words(&reader.features().wanted));
+        Conversion::start(self.scope, converter, walks_early)
     }
 
     /// Whether stacks are walked ahead of the converter. Not where it would leave most of them out, and where threads are first
     /// heard of in ways that only it follows.
-    fn walks_early(&self) -> bool {
+    fn walks_early(&self, filter: &Filter) -> bool {
         let has_copies =
             |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
         let ImportOptions { selection, shape, .. } = &self.options;
         *selection == Selection::default()
+            && matches!(filter, Filter::All | Filter::FromExec(_))
             && !shape.main_threads_only
             && !shape.switch_markers
             && self.chosen.iter().any(has_copies)

@@ -8,6 +8,7 @@ use nyquist_perf::{ByteOrder, MappedIdentity, Mmap, RecordFormat, RecordId};
 use rustc_hash::FxHashMap;
 
 use super::live::LiveStackRecords;
+use crate::Filter;
 use crate::event::{Event, EventKind, MappedFile, Mapping, Timestamp};
 
 /// Writes what a live recording gives. Importing the file gives the profile that was made of it live.
@@ -24,6 +25,7 @@ pub struct RecordingWriter<W> {
     lost: u64,
     build_ids: Vec<FileBuildId>,
     live_stacks: LiveStackRecords,
+    filter: Filter,
 }
 
 impl<W: Write + Seek> RecordingWriter<W> {
@@ -45,7 +47,14 @@ impl<W: Write + Seek> RecordingWriter<W> {
             lost: 0,
             build_ids: Vec::new(),
             live_stacks: LiveStackRecords::default(),
+            filter: Filter::All,
         })
+    }
+
+    /// Says in the file which of the samples are wanted: all that come are written.
+    #[must_use]
+    pub fn keeping_only(self, filter: Filter) -> Self {
+        Self { filter, ..self }
     }
 
     /// Writes records of the kernel, of which all that are older than `complete_before` have come. `events` is what they
@@ -88,6 +97,7 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
         features.sample_time = self.samples;
         features.build_ids = self.build_ids;
+        features.wanted = self.filter.to_words();
         self.file.finish(&features)
     }
 

@@ -25,6 +25,8 @@ pub mod feature {
     pub const CLOCKID: u32 = 23;
     pub const COMPRESSED: u32 = 27;
     pub const CLOCK_DATA: u32 = 29;
+    /// Our own: which of the samples were wanted. perf passes over what it does not know.
+    pub const NYQUIST_WANTED: u32 = 255;
 }
 
 /// What a recording says of itself and of the machine. What it does not say is empty.
@@ -56,6 +58,8 @@ pub struct Features {
     pub events: Vec<EventDescription>,
     /// The formats of tracepoints, as they stand in the file (`TRACING_DATA`).
     pub tracing: Vec<u8>,
+    /// Which of the samples were wanted, in the words of the recorder; none where all are, or another recorder wrote the file.
+    pub wanted: Vec<String>,
     /// What Android's simpleperf says, where it has made the recording.
     pub simpleperf: Option<Box<SimplePerf>>,
 }
@@ -115,7 +119,8 @@ impl Features {
             feature::TOTAL_MEM => self.memory_kb = Some(cursor.u64("memory")?),
             feature::SAMPLE_TIME => self.sample_time = Some((cursor.u64("time")?, cursor.u64("time")?)),
             feature::TRACING_DATA => self.tracing = cursor.rest().to_vec(),
-            feature::CMDLINE => self.parse_command_line(cursor)?,
+            feature::CMDLINE => parse_strings(cursor, &mut self.command_line)?,
+            feature::NYQUIST_WANTED => parse_strings(cursor, &mut self.wanted)?,
             feature::CLOCK_DATA => self.parse_clock(cursor)?,
             feature::BUILD_ID => while self.parse_build_id(cursor)? {},
             feature::EVENT_DESC => self.parse_events(cursor)?,
@@ -123,14 +128,6 @@ impl Features {
                 self.simpleperf.get_or_insert_default().add(number, cursor)?;
             }
             _ => {}
-        }
-        Ok(())
-    }
-
-    fn parse_command_line(&mut self, cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
-        let count = cursor.u32("command line")?;
-        for _ in 0..count {
-            self.command_line.push(string(cursor)?);
         }
         Ok(())
     }
@@ -181,6 +178,14 @@ impl Features {
         }
         Ok(())
     }
+}
+
+/// Reads texts behind their number, up to where they are cut off.
+fn parse_strings(cursor: &mut Cursor<'_>, texts: &mut Vec<String>) -> Result<(), RecordError> {
+    for _ in 0..cursor.u32("texts")? {
+        texts.push(string(cursor)?);
+    }
+    Ok(())
 }
 
 /// Reads a text as perf writes it: its length with the padding, then the bytes, closed by a zero.

@@ -71,12 +71,13 @@ impl Recorder<'_> {
         let options = self.converter_options(&outcome);
         let (meta, start) = (options.meta.clone(), options.start);
         let mut converter = converter.unwrap_or_else(|| self.converter(options));
-        converter.keep_only(wanted_samples(&self.args.target, &backend));
+        let wanted = wanted_samples(&self.args.target, &backend);
+        converter.keep_only(wanted.clone());
         if let Some(markers) = &mut markers {
             markers.begin_at(nyquist_record::linux::now());
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
-        let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording)).transpose()?;
+        let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording, wanted)).transpose()?;
         let began = nyquist_record::linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         if is_first {
