@@ -1,33 +1,34 @@
 //! The way of events from where they are read into the profile.
 
 use std::collections::VecDeque;
-use std::sync::mpsc::SyncSender;
-use std::thread::Scope;
+use std::sync::Arc;
 
 use nyquist_perf::file::Place;
 use nyquist_unwind::Unwinder;
 
 use super::batch::{Batch, Step};
-use super::beside::Beside;
+use super::converting::Converting;
 use super::early_walks::EarlyWalks;
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::spent::{GivenBack, way_back};
 
-/// Takes events in the order in which they are read, and converts them on a thread of its own.
-pub(super) struct Conversion<'scope> {
+/// Takes events in the order in which they are read, and has them walked and converted.
+pub(super) struct Conversion {
     early: Option<EarlyWalks>,
     /// What was taken and not handed over yet: batches that are full, and the one that is being filled.
     full: VecDeque<Batch>,
     batch: Batch,
-    converter: Beside<'scope>,
+    converting: Arc<Converting>,
     given_back: GivenBack,
 }
 
 /// A batch whose stacks are to be walked, and where it is handed over then.
 pub(super) struct Walks {
     batch: Batch,
-    to: SyncSender<Vec<Step>>,
+    /// Its place among all.
+    place: usize,
+    converting: Arc<Converting>,
     /// Samples that nobody needs any more: freeing them takes a while, which nobody should wait for.
     spent: Vec<Vec<Sample>>,
 }
@@ -38,21 +39,21 @@ impl Walks {
         self.batch.has_walks()
     }
 
-    /// Walks the stacks, and hands over.
-    pub(super) fn walk(self, unwinder: &mut Unwinder) {
+    /// Walks the stacks, and hands over. Gives back where that is converted.
+    pub(super) fn walk(self, unwinder: &mut Unwinder) -> Arc<Converting> {
         drop(self.spent);
-        // Nobody takes it only where the converter has panicked, which is heard of in the end.
-        let _ = self.to.send(self.batch.walked(unwinder));
+        self.converting.put(self.place, self.batch.walked(unwinder));
+        self.converting
     }
 }
 
-impl<'scope> Conversion<'scope> {
+impl Conversion {
     /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
-    pub(super) fn start(scope: &'scope Scope<'scope, '_>, converter: Converter, walk_early: bool) -> Self {
+    pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
         let early = walk_early.then(|| EarlyWalks::new(converter.modules_beside()));
         let (spent, given_back) = way_back();
-        let converter = Beside::start(scope, converter.giving_back(spent));
-        Self { early, full: VecDeque::new(), batch: Batch::new(), converter, given_back }
+        let converting = Arc::new(Converting::new(converter.giving_back(spent)));
+        Self { early, full: VecDeque::new(), batch: Batch::new(), converting, given_back }
     }
 
     /// Takes an event, and where the copy of a stack stands that it has.
@@ -60,7 +61,7 @@ impl<'scope> Conversion<'scope> {
         if let (EventKind::Map(mapping), Some(early)) = (&event.kind, &self.early)
             && early.is_new(mapping)
         {
-            // The converter's thread compiles its unwind information, which the next stacks are about to need.
+            // Whoever converts compiles its unwind information, which the next stacks are about to need.
             self.batch.add(Step::Note(mapping.clone()));
             self.end_batch();
         }
@@ -83,16 +84,17 @@ impl<'scope> Conversion<'scope> {
             self.end_batch();
         }
         let batch = self.full.pop_front()?;
-        Some(Walks { batch, to: self.converter.next(), spent: self.given_back.so_far() })
+        let (place, converting) = (self.converting.next_place(), Arc::clone(&self.converting));
+        Some(Walks { batch, place, converting, spent: self.given_back.so_far() })
     }
 
-    /// Waits for the profile of all that was pushed.
+    /// The profile of all that was pushed, when all that was handed over has been walked.
     pub(super) fn finish(mut self) -> Finished {
         let mut unwinder = Unwinder::new();
         while let Some(walks) = self.walks(true) {
             walks.walk(&mut unwinder);
         }
-        self.converter.finish()
+        Arc::into_inner(self.converting).expect("whoever has walked has ended").finish()
     }
 
     fn end_full_batch(&mut self) {

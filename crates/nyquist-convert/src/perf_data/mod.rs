@@ -2,9 +2,9 @@
 //! recording, or a profile, to a perf.data file.
 
 mod batch;
-mod beside;
 mod choose;
 mod conversion;
+mod converting;
 mod deferred;
 mod describe;
 mod early_walks;
@@ -19,7 +19,7 @@ mod write;
 use crate::shape::Shape;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::thread::{self, Scope};
+use std::thread;
 
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
@@ -108,14 +108,11 @@ pub enum ImportError {
 /// Damage ends the recording and no more: what stands before it is converted, and a note says so. Events are held in memory
 /// until the recording says that no older ones follow.
 ///
-/// Threads take turns at reading and understanding records, each of which then walks the copies of stacks that it has read; one
-/// more converts.
+/// Threads take turns at reading and understanding records, each of which then walks the copies of stacks that it has read;
+/// who waits for its turn converts meanwhile.
 pub fn import(reader: FileReader, options: ImportOptions) -> Result<Imported, ImportError> {
-    thread::scope(|scope| {
-        let threads = options.threads.or_else(|| thread::available_parallelism().ok());
-        let import = Import::new(scope, options);
-        reading::read(reader, import, threads.map_or(1, NonZeroUsize::get))
-    })
+    let threads = options.threads.or_else(|| thread::available_parallelism().ok());
+    reading::read(reader, Import::new(options), threads.map_or(1, NonZeroUsize::get))
 }
 
 /// The events of a recording by us that have taken over from its first one.
@@ -135,14 +132,13 @@ fn copy_place(event: &Event, found: &FileRecord<'_>) -> Option<Place> {
 }
 
 /// The state of a conversion.
-struct Import<'scope, 'env> {
-    scope: &'scope Scope<'scope, 'env>,
+struct Import {
     options: ImportOptions,
     /// What each event's samples are used for, by the place of the event.
     chosen: Vec<Chosen>,
     /// Events before the profile's zero is known, and where the copies of stacks stand that they have.
     before_start: Vec<(Event, Option<Place>)>,
-    conversion: Option<Conversion<'scope>>,
+    conversion: Option<Conversion>,
     aux: AuxFiles,
     is_simpleperf: bool,
     /// The files of which the recording states functions.
@@ -156,10 +152,9 @@ struct Import<'scope, 'env> {
     not_understood: u64,
 }
 
-impl<'scope, 'env> Import<'scope, 'env> {
-    fn new(scope: &'scope Scope<'scope, 'env>, options: ImportOptions) -> Self {
+impl Import {
+    fn new(options: ImportOptions) -> Self {
         Self {
-            scope,
             options,
             chosen: Vec::new(),
             before_start: Vec::new(),
@@ -405,7 +400,7 @@ impl<'scope, 'env> Import<'scope, 'env> {
     }
 
     /// Settles the profile's zero, if it is not settled, and begins to convert.
-    fn started(&mut self, reader: &FileReader) -> Conversion<'scope> {
+    fn started(&mut self, reader: &FileReader) -> Conversion {
         let events = std::mem::take(&mut self.before_start);
         let mut conversion = match self.conversion.take() {
             Some(conversion) => conversion,
@@ -417,11 +412,11 @@ impl<'scope, 'env> Import<'scope, 'env> {
         conversion
     }
 
-    fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion<'scope> {
+    fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion {
         let teller = self.options.teller.take();
         let converter = describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
         let walks_early = self.walks_early(&Filter::from_words(&reader.features().wanted));
-        Conversion::start(self.scope, converter, walks_early)
+        Conversion::start(converter, walks_early)
     }
 
     /// Whether stacks are walked ahead of the converter. Not where it would leave most of them out, and where threads are first

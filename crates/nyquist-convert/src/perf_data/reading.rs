@@ -1,60 +1,86 @@
 //! Reading a recording, on several threads where there are CPUs for them: they take turns, for what is read is in the caches of the
-//! thread that has read it, which walks the stacks in it while the next one reads.
+//! thread that has read it, which walks the stacks in it while the next one reads. Who waits for its turn converts what was walked.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 
 use nyquist_perf::file::{FileReader, FileRecord, Item};
 use nyquist_unwind::Unwinder;
 
 use super::conversion::Walks;
+use super::converting::Converting;
 use super::{Import, ImportError, Imported, MOST_BEFORE_START};
 use crate::event::Timestamp;
 
-/// How many threads take turns at most: what is done in turn is more than a third of the work.
-const MOST_READERS: usize = 2;
+/// How many threads work at most: what is done in turn is more than a third of the work.
+const MOST_THREADS: usize = 3;
+/// How many do where there are no stacks to walk.
+const MOST_THREADS_WITHOUT_WALKS: usize = 2;
 
 /// Reads a recording to its end, on as many threads as may work and are of use.
-pub(super) fn read(
-    reader: FileReader,
-    import: Import<'_, '_>,
-    threads: usize,
-) -> Result<Imported, ImportError> {
+pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result<Imported, ImportError> {
     let reading = Mutex::new(Reading { reader, import, failed: None });
     thread::scope(|scope| {
-        let mut others = threads.min(MOST_READERS).saturating_sub(1);
-        let mut unwinder = Unwinder::new();
-        while let Some(walks) = next(&reading) {
-            if others > 0 && walks.are_some() {
-                others -= 1;
-                scope.spawn(|| walk_all(&reading));
+        let mut at_work = 1;
+        let mut worker = Worker::new(&reading);
+        while let Some(walks) = worker.next() {
+            let most = if walks.are_some() { MOST_THREADS } else { MOST_THREADS_WITHOUT_WALKS };
+            if at_work < threads.min(most) {
+                at_work += 1;
+                scope.spawn(|| Worker::new(&reading).work());
             }
-            walks.walk(&mut unwinder);
+            worker.walk(walks);
         }
     });
     reading.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }
 
-fn walk_all(reading: &Mutex<Reading<'_, '_>>) {
-    let mut unwinder = Unwinder::new();
-    while let Some(walks) = next(reading) {
-        walks.walk(&mut unwinder);
+/// A thread that reads when it is its turn, walks what it has read, and converts meanwhile.
+struct Worker<'a> {
+    reading: &'a Mutex<Reading>,
+    unwinder: Unwinder,
+    converting: Option<Arc<Converting>>,
+}
+
+impl<'a> Worker<'a> {
+    fn new(reading: &'a Mutex<Reading>) -> Self {
+        Self { reading, unwinder: Unwinder::new(), converting: None }
+    }
+
+    fn work(mut self) {
+        while let Some(walks) = self.next() {
+            self.walk(walks);
+        }
+    }
+
+    /// Reads on when it is this thread's turn; `None` at the end, and where another thread has panicked.
+    fn next(&self) -> Option<Walks> {
+        loop {
+            match self.reading.try_lock() {
+                Ok(mut reading) => return reading.next(),
+                Err(TryLockError::Poisoned(_)) => return None,
+                Err(TryLockError::WouldBlock) => {
+                    if !self.converting.as_ref().is_some_and(|converting| converting.convert_next()) {
+                        return self.reading.lock().ok()?.next();
+                    }
+                }
+            }
+        }
+    }
+
+    fn walk(&mut self, walks: Walks) {
+        self.converting = Some(walks.walk(&mut self.unwinder));
     }
 }
 
-/// Reads on when it is this thread's turn; `None` at the end, and where another thread has panicked.
-fn next(reading: &Mutex<Reading<'_, '_>>) -> Option<Walks> {
-    reading.lock().ok()?.next()
-}
-
 /// What is done by one thread at a time.
-struct Reading<'scope, 'env> {
+struct Reading {
     reader: FileReader,
-    import: Import<'scope, 'env>,
+    import: Import,
     failed: Option<ImportError>,
 }
 
-impl Reading<'_, '_> {
+impl Reading {
     /// Reads until a batch is full, or all of a piece is in it; `None` at the end.
     fn next(&mut self) -> Option<Walks> {
         while self.failed.is_none() {

@@ -1,0 +1,155 @@
+//! Converting what was read and walked, in its order, on whichever thread has time for it.
+//!
+//! There are as many threads as may work, and none more: a thread of the converter's own would take the CPU from one that reads in
+//! its turn, for which all others then wait.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::batch::Step;
+use crate::converter::{Converter, Finished};
+
+/// How many batches may wait. Of copied stacks that are not walked before, that is as many as a large round of a recording has:
+/// where far fewer can wait, threads sleep while others work.
+const MOST_WAITING: usize = 16;
+
+/// A converter, and what waits for it. Threads that panic are heard of where they are joined, and here by nobody.
+#[derive(Debug)]
+pub(super) struct Converting {
+    converter: Mutex<Converter>,
+    waiting: Mutex<Waiting>,
+}
+
+/// The batches that wait for the converter.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// The number of the first one.
+    first: usize,
+    /// Nothing in the places of those that are not ready.
+    batches: VecDeque<Option<Vec<Step>>>,
+}
+
+impl Waiting {
+    /// Takes the batch whose turn it is, if it is ready.
+    fn take_next(&mut self) -> Option<Vec<Step>> {
+        let steps = self.batches.front_mut()?.take()?;
+        self.batches.pop_front();
+        self.first += 1;
+        Some(steps)
+    }
+}
+
+impl Converting {
+    /// Nothing waits yet.
+    pub(super) fn new(converter: Converter) -> Self {
+        Self { converter: Mutex::new(converter), waiting: Mutex::default() }
+    }
+
+    /// The number of the next batch: those after it wait for it.
+    pub(super) fn next_place(&self) -> usize {
+        let mut waiting = self.waiting();
+        waiting.batches.push_back(None);
+        waiting.first + waiting.batches.len() - 1
+    }
+
+    /// Takes the batch of a number. Where many wait, one that is ready is converted first.
+    pub(super) fn put(&self, place: usize, steps: Vec<Step>) {
+        let are_many = {
+            let mut waiting = self.waiting();
+            let index = place - waiting.first;
+            if let Some(batch) = waiting.batches.get_mut(index) {
+                *batch = Some(steps);
+            }
+            waiting.batches.len() > MOST_WAITING
+        };
+        if are_many && let Ok(mut converter) = self.converter.lock() {
+            self.convert_one(&mut converter);
+        }
+    }
+
+    /// Converts the batch whose turn it is. Returns whether there was one that was ready, and no other thread that converts.
+    pub(super) fn convert_next(&self) -> bool {
+        self.converter.try_lock().is_ok_and(|mut converter| self.convert_one(&mut converter))
+    }
+
+    fn convert_one(&self, converter: &mut Converter) -> bool {
+        let next = self.waiting().take_next();
+        let is_some = next.is_some();
+        for step in next.unwrap_or_default() {
+            match step {
+                Step::Push(event) => converter.push(event),
+                Step::Advance(complete_before) => converter.advance(complete_before),
+                Step::Note(mapping) => converter.prepare_mapping(&mapping),
+            }
+        }
+        is_some
+    }
+
+    /// The profile of all that was taken.
+    pub(super) fn finish(self) -> Finished {
+        while self.convert_next() {}
+        self.converter.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_profile::Meta;
+
+    use super::*;
+    use crate::converter::Options;
+    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
+
+    fn converting() -> Converting {
+        let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };
+        Converting::new(Converter::new(options))
+    }
+
+    /// A sample at a time, before which all else has come.
+    fn batch(time: u64) -> Vec<Step> {
+        let kind = EventKind::Sample(Sample {
+            pid: Pid(1),
+            tid: Tid(1),
+            in_kernel: false,
+            state: SampleState::Clocked,
+            period_ns: 1,
+            cpu_time_ns: None,
+            counts_anew: false,
+            kernel_stack: Vec::new(),
+            user: UserStack::None,
+        });
+        let event = Event { time: Timestamp(time), cpu: None, kind };
+        vec![Step::Push(event), Step::Advance(Timestamp(time + 1))]
+    }
+
+    fn times(finished: &Finished) -> Vec<u64> {
+        assert_eq!(finished.statistics.late, 0);
+        finished.profile.threads()[0].samples.iter().map(|sample| sample.time).collect()
+    }
+
+    #[test]
+    fn batches_are_converted_in_their_order() {
+        let converting = converting();
+        let places = [0; 4].map(|_| converting.next_place());
+        for place in [2, 0, 3, 1] {
+            converting.put(places[place], batch(place as u64));
+            while converting.convert_next() {}
+        }
+        assert_eq!(times(&converting.finish()), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn what_nobody_has_time_for_is_converted_when_much_waits_and_at_the_end() {
+        let converting = converting();
+        for time in 0..100 {
+            let place = converting.next_place();
+            converting.put(place, batch(time));
+            assert!(converting.waiting().batches.len() <= MOST_WAITING);
+        }
+        assert_eq!(times(&converting.finish()), (0..100).collect::<Vec<u64>>());
+    }
+}
