@@ -204,15 +204,24 @@ impl UncoveredCode {
     pub(crate) fn read_whole<S: ByteSource>(source: &S, code: &[CodeRange]) -> Self {
         let mut all = Self::default();
         for CodeRange { range, offset } in code {
-            let len = range.end - range.start;
-            if let Some(bytes) =
-                source.read_range(offset.0, len.into()).ok().filter(|_| len as usize <= MAX_KEPT)
+            if all.has_room(range)
+                && let Ok(bytes) = source.read_range(offset.0, range.len() as u64)
             {
-                all.ranges.push((range.clone(), all.bytes.len()));
-                all.bytes.extend_from_slice(&bytes);
+                all.keep(range.clone(), &bytes);
             }
         }
         all
+    }
+
+    /// Whether some more code may be kept: it is behind all that is kept, and not too much.
+    fn has_room(&self, range: &Range<u32>) -> bool {
+        let is_behind = self.ranges.last().is_none_or(|(last, _)| last.end <= range.start);
+        is_behind && self.bytes.len() + range.len() <= MAX_KEPT
+    }
+
+    fn keep(&mut self, range: Range<u32>, bytes: &[u8]) {
+        self.ranges.push((range, self.bytes.len()));
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// Code of which nothing is covered, from relative address 0 on.
@@ -245,17 +254,14 @@ impl UncoveredCode {
         segment: &CodeRange,
         gap: Range<u32>,
     ) {
-        let len = (gap.end - gap.start) as usize;
-        if self.bytes.len() + len > MAX_KEPT || self.ranges.last().is_some_and(|last| last.0.end > gap.start)
-        {
+        if !self.has_room(&gap) {
             return;
         }
         let offset = segment.offset.0 + u64::from(gap.start - segment.range.start);
         // Code that cannot be read is code whose instructions are not known; that is no error.
-        let code = source.read(offset, len).unwrap_or_default();
+        let code = source.read(offset, gap.len()).unwrap_or_default();
         if !instructions::is_filling(code) {
-            self.ranges.push((gap, self.bytes.len()));
-            self.bytes.extend_from_slice(code);
+            self.keep(gap, code);
         }
     }
 
@@ -306,6 +312,29 @@ mod tests {
         check(&[(0x1000, 0x1080), (0x4f00, 0x5000)], &[(0x1000, 0x1080, 0x100), (0x4f00, 0x5000, 0x2000)]);
         check(&[(0x0800, 0x4010)], &[(0x1000, 0x2000, 0x100), (0x4000, 0x4010, 0x1100)]);
         check(&[(0x2000, 0x4000)], &[]);
+    }
+
+    #[test]
+    fn code_that_is_said_to_be_there_often_is_kept_once() {
+        let code = |start: u32, end: u32| CodeRange { range: start..end, offset: FileOffset(0) };
+        let check = |code: &[CodeRange], len: usize, expected: &[(u32, u32)]| {
+            let all = UncoveredCode::read_whole(&vec![0xc3; len], code);
+            let kept: Vec<_> = all.ranges.iter().map(|(range, _)| (range.start, range.end)).collect();
+            assert_eq!(kept, expected);
+            assert!(all.bytes.len() <= MAX_KEPT);
+        };
+        let (table, same) = (code(0x100, 0x200), code(0x100, 0x200));
+        check(
+            &[table, same, code(0x180, 0x220), code(0x200, 0x240)],
+            0x1000,
+            &[(0x100, 0x200), (0x200, 0x240)],
+        );
+        let half = MAX_KEPT as u32 / 2 + 1;
+        check(
+            &[code(0, half), code(half, 2 * half), code(2 * half, 2 * half + 9)],
+            half as usize,
+            &[(0, half), (2 * half, 2 * half + 9)],
+        );
     }
 
     #[test]

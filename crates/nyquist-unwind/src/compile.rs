@@ -127,8 +127,8 @@ impl Compiler<'_> {
         flatten(self.pieces(section))
     }
 
-    /// What the entries at some offsets of a section describe, by address. The offsets ascend. `None` where one of them describes
-    /// no code at all.
+    /// What the entries at some offsets of a section describe, by address. `None` where one of them describes no code at all, or
+    /// two the same code.
     pub(crate) fn pieces_at(&mut self, section: &FrameSection, offsets: &[usize]) -> Option<Vec<Piece>> {
         let (mut entries, mut pieces) = (Entries::new(section), Vec::with_capacity(offsets.len()));
         for &offset in offsets {
@@ -138,7 +138,8 @@ impl Compiler<'_> {
                 None => self.damage.add(|| format!("no entry at {offset:#x}, where the header names one")),
             }
         }
-        Some(flatten(pieces))
+        sort_by_start(&mut pieces);
+        pieces.is_sorted_by(|a, b| a.end <= b.start).then_some(pieces)
     }
 
     /// The rules of pieces that follow each other.

@@ -20,6 +20,9 @@ const BLOCK: usize = 4096;
 /// Entries of neighbouring functions are mostly neighbours. Those that are no further apart than this are read together, with what is between.
 const TOGETHER: usize = 64 << 10;
 
+/// The most bytes of an entry. Where one is larger, the whole section is read.
+const LARGEST_ENTRY: usize = 64 << 10;
+
 /// The most bytes before what tells the size of an entry, and which its common information is.
 const LONGEST_HEADER: usize = 20;
 
@@ -105,29 +108,39 @@ impl Indexed {
         let begin = self.entries.partition_point(|entry| entry.start < *starts.start());
         let end = self.entries.partition_point(|entry| entry.start <= *starts.end());
         let mut excerpt = self.excerpt();
-        let pieces = self.pieces(self.entries.get(begin..end).unwrap_or_default(), &mut excerpt, damage);
+        let pieces = self.pieces(begin..end, &mut excerpt, damage).unwrap_or_else(|| {
+            let all = self.all_of(&mut excerpt, damage);
+            let begin = all.partition_point(|piece| piece.start < *starts.start());
+            let end = all.partition_point(|piece| piece.start <= *starts.end());
+            all.get(begin..end).unwrap_or_default().to_vec()
+        });
         take(&pieces, std::slice::from_ref(&excerpt.section), damage)
     }
 
-    /// The piece of the last entry that does not begin behind a relative address.
+    /// The last piece that does not begin behind a relative address.
     pub(crate) fn piece_before(&self, address: u32) -> Option<Piece> {
         let after = self.entries.partition_point(|entry| entry.start <= address);
-        let start = self.entries.get(after.checked_sub(1)?)?.start;
-        let first = self.entries.partition_point(|entry| entry.start < start);
-        let same = self.entries.get(first..after).unwrap_or_default();
-        self.pieces(same, &mut self.excerpt(), &mut Damage::default()).pop()
+        let (mut excerpt, mut damage) = (self.excerpt(), Damage::default());
+        let pieces = self.pieces(after.checked_sub(1)?..after, &mut excerpt, &mut damage);
+        pieces.map_or_else(
+            || {
+                let all = self.all_of(&mut excerpt, &mut damage);
+                let after = all.partition_point(|piece| piece.start <= address);
+                all.get(after.checked_sub(1)?).copied()
+            },
+            |pieces| pieces.last().copied(),
+        )
     }
 
-    /// Hands over the section and the offset of an entry in it.
+    /// Hands over the section and the offset of an entry in it, one of a piece.
     pub(crate) fn with_entry<T>(&self, offset: usize, take: impl FnOnce(&FrameSection, usize) -> T) -> T {
-        let mut excerpt = self.excerpt();
-        excerpt.fetch_description(offset, &mut None);
+        let excerpt = self.excerpt();
         take(&excerpt.section, offset)
     }
 
     /// All pieces, by address: the whole section is read.
     pub(crate) fn all_pieces(&self) -> &[Piece] {
-        self.all_of(&mut self.excerpt())
+        self.all_of(&mut self.excerpt(), &mut Damage::default())
     }
 
     /// How many bytes of memory it takes.
@@ -145,32 +158,34 @@ impl Indexed {
         Compiler { image_base: self.image_base, code: &self.code, damage }
     }
 
-    fn all_of(&self, excerpt: &mut Excerpt) -> &[Piece] {
+    /// What the whole section says. Where it was not read before, what is damaged in it is added.
+    fn all_of(&self, excerpt: &mut Excerpt, damage: &mut Damage) -> &[Piece] {
         self.all.get_or_init(|| {
             excerpt.fetch(0..excerpt.section.bytes.len());
-            self.compiler(&mut Damage::default()).section_pieces(&excerpt.section)
+            self.compiler(damage).section_pieces(&excerpt.section)
         })
     }
 
-    /// The pieces of entries that follow each other, by address.
-    fn pieces(&self, entries: &[IndexEntry], excerpt: &mut Excerpt, damage: &mut Damage) -> Vec<Piece> {
-        if self.all.get().is_none() {
-            excerpt.fetch_descriptions(entries);
-            let mut offsets: Vec<usize> = entries.iter().map(|entry| entry.offset as usize).collect();
-            offsets.sort_unstable();
-            if let Some(mut pieces) = self.compiler(damage).pieces_at(&excerpt.section, &offsets) {
-                // An entry that the table is wrong about would describe code that is looked for elsewhere.
-                pieces
-                    .retain(|piece| entries.binary_search_by_key(&piece.start, |entry| entry.start).is_ok());
-                return pieces;
-            }
+    /// The pieces of entries that follow each other, by address. `None` where it takes the whole section to tell, since the table is not
+    /// all that it should be: it has one entry for each address, and BOLT lists one of no code at all where another one describes a
+    /// function; and where descriptions are in each other, or huge, reading them one by one could take for ever.
+    fn pieces(&self, places: Range<usize>, excerpt: &mut Excerpt, damage: &mut Damage) -> Option<Vec<Piece>> {
+        if self.all.get().is_some() {
+            return None;
         }
-        // The table has one entry for each address: BOLT lists one of no code at all where another one describes a function.
-        let Some((first, last)) = entries.first().zip(entries.last()) else { return Vec::new() };
-        let all = self.all_of(excerpt);
-        let begin = all.partition_point(|piece| piece.start < first.start);
-        let end = all.partition_point(|piece| piece.start <= last.start);
-        all.get(begin..end).unwrap_or_default().to_vec()
+        let next = self.entries.get(places.end).map_or(u32::MAX, |next| next.start);
+        let entries = self.entries.get(places).unwrap_or_default();
+        let mut offsets: Vec<usize> = entries.iter().map(|entry| entry.offset as usize).collect();
+        offsets.sort_unstable();
+        if !excerpt.fetch_descriptions(&offsets) {
+            return None;
+        }
+        let mut found = Damage::default();
+        let mut pieces = self.compiler(&mut found).pieces_at(&excerpt.section, &offsets)?;
+        // An entry that the table is wrong about would describe code that is looked for elsewhere.
+        pieces.retain(|piece| entries.binary_search_by_key(&piece.start, |entry| entry.start).is_ok());
+        let is_whole = pieces.last().is_none_or(|last| last.end <= next);
+        is_whole.then(|| damage.merge(found)).map(|()| pieces)
     }
 }
 
@@ -185,7 +200,7 @@ fn index(table: &HeaderTable<'_>, section: &FrameSection, image_base: u64) -> Op
         Some(IndexEntry { start, offset: u32::try_from(offset).ok()? })
     };
     let entries: Vec<IndexEntry> = table.entries().map(entry).collect::<Option<_>>()?;
-    let is_in_order = entries.is_sorted_by_key(|entry| entry.start);
+    let is_in_order = entries.is_sorted_by(|entry, next| entry.start < next.start);
     (is_in_order && !entries.is_empty()).then_some(entries)
 }
 
@@ -223,32 +238,39 @@ impl Excerpt {
         }
     }
 
-    /// Reads descriptions: at once what is between them, where their places are near each other.
-    fn fetch_descriptions(&mut self, entries: &[IndexEntry]) {
-        let offsets = || entries.iter().map(|entry| entry.offset as usize);
-        let (Some(first), Some(last)) = (offsets().min(), offsets().max()) else { return };
+    /// Reads the descriptions at ascending offsets: at once what is between them, where their places are near each other. Returns whether
+    /// none is in another one, and none huge.
+    fn fetch_descriptions(&mut self, offsets: &[usize]) -> bool {
+        let (Some(&first), Some(&last)) = (offsets.first(), offsets.last()) else { return true };
         if last - first <= TOGETHER {
             self.fetch(first..last);
         }
-        let mut common = None;
-        offsets().for_each(|offset| self.fetch_description(offset, &mut common));
+        let (mut common, ends) = (None, offsets.iter().skip(1).copied().chain([usize::MAX]));
+        offsets.iter().zip(ends).all(|(&offset, end)| self.fetch_description(offset, end, &mut common))
     }
 
-    /// Reads a description, and the common information that it names where that is not what the last one has named.
-    fn fetch_description(&mut self, offset: usize, last: &mut Option<usize>) {
-        let common = self.fetch_entry(offset);
-        if common != *last {
-            *last = common;
-            common.map(|common| self.fetch_entry(common));
+    /// Reads a description, and the common information that it names where that is not what the last one has named. Returns whether it
+    /// ends by `end`, and neither is huge.
+    fn fetch_description(&mut self, offset: usize, end: usize, last: &mut Option<usize>) -> bool {
+        let (reach, common) = self.fetch_entry(offset);
+        let is_apart = reach <= end && reach - offset <= LARGEST_ENTRY;
+        match common.filter(|_| common != *last) {
+            None => is_apart,
+            Some(common) => {
+                *last = Some(common);
+                is_apart && self.fetch_entry(common).0 - common <= LARGEST_ENTRY
+            }
         }
     }
 
-    /// Reads an entry. Gives back where the common information is that it names.
-    fn fetch_entry(&mut self, offset: usize) -> Option<usize> {
+    /// Reads an entry, if it is not huge. Gives back where it ends, and where the common information is that it names.
+    fn fetch_entry(&mut self, offset: usize) -> (usize, Option<usize>) {
         self.fetch(offset..offset.saturating_add(LONGEST_HEADER));
-        let (end, common) = self.section.reach(offset)?;
-        self.fetch(offset..end);
-        common
+        let Some((end, common)) = self.section.reach(offset) else { return (offset, None) };
+        if end - offset <= LARGEST_ENTRY {
+            self.fetch(offset..end);
+        }
+        (end, common)
     }
 }
 
@@ -316,13 +338,7 @@ mod tests {
 
     #[test]
     fn a_table_that_cannot_be_right_is_no_index() {
-        let section = || FrameSection {
-            kind: SectionKind::EhFrame,
-            bytes: vec![0; 0x100],
-            address: 0x2000,
-            text: None,
-            got: None,
-        };
+        let section = || section_of(vec![0; 0x100]);
         let check = |entries: &[(i32, i32)], is_index: bool| {
             let numbers = entries.iter().flat_map(|&(start, entry)| [start, entry]);
             let words: Vec<i32> =
@@ -332,12 +348,84 @@ mod tests {
             let table = HeaderTable::parse(&header, nyquist_object::Svma(0x1000)).unwrap();
             assert_eq!(index(&table, &section(), 0x500).is_some(), is_index, "{entries:x?}");
         };
-        check(&[(-0x800, 0x1000), (-0x800, 0x1040), (0x10, 0x10ff)], true);
+        check(&[(-0x800, 0x1000), (-0x7ff, 0x1040), (0x10, 0x10ff)], true);
         check(&[], false);
+        check(&[(0x10, 0x1000), (0x10, 0x1040)], false);
         check(&[(0x10, 0x1000), (-0x800, 0x1040)], false);
         check(&[(-0xb01, 0x1000)], false);
         check(&[(0, 0xfff)], false);
         check(&[(0, 0x1100)], false);
+    }
+
+    /// A section whose entries have the given code and so many bytes of instructions, and its table, which lists some of them. One that is
+    /// said to go on to the end of the section has those behind it inside.
+    fn made(functions: &[(u64, u64, usize)], listed: &[usize], goes_on: Option<usize>) -> (Vec<u8>, Indexed) {
+        let entry = |body: &[u8]| [&(body.len() as u32).to_le_bytes()[..], body].concat();
+        let common = [&[0; 4][..], &[1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0]].concat();
+        let (mut bytes, mut offsets) = (entry(&common), Vec::new());
+        for &(start, len, instructions) in functions {
+            offsets.push(bytes.len());
+            let distance = bytes.len() as u32 + 4;
+            let code = [start.to_le_bytes(), len.to_le_bytes()].concat();
+            bytes.extend(entry(&[&distance.to_le_bytes()[..], &code, &vec![0; instructions]].concat()));
+        }
+        if let Some(offset) = goes_on.map(|number| offsets[number]) {
+            let len = (bytes.len() - offset - 4) as u32;
+            bytes[offset..offset + 4].copy_from_slice(&len.to_le_bytes());
+        }
+        let entries =
+            listed.iter().map(|&n| IndexEntry { start: functions[n].0 as u32, offset: offsets[n] as u32 });
+        let entries = entries.collect();
+        let section = FrameSection { bytes: vec![0; bytes.len()], ..section_of(Vec::new()) };
+        let file = bytes.clone();
+        let read = move |at: u64, buffer: &mut [u8]| {
+            buffer.copy_from_slice(&file[at as usize..][..buffer.len()]);
+            Ok(())
+        };
+        let excerpt = Mutex::new(Excerpt::new(section, Box::new(read)));
+        let code = std::iter::once(0..0x10000).collect();
+        (bytes, Indexed { image_base: 0, code, entries, excerpt, all: OnceLock::new() })
+    }
+
+    fn section_of(bytes: Vec<u8>) -> FrameSection {
+        FrameSection { kind: SectionKind::EhFrame, bytes, address: 0x2000, text: None, got: None }
+    }
+
+    #[test]
+    fn what_the_table_does_not_tell_is_told_by_the_whole_section() {
+        let check = |functions: &[(u64, u64, usize)], listed: &[usize], goes_on, by_table: bool| {
+            let (bytes, indexed) = made(functions, listed, goes_on);
+            let pieces = indexed.compiler(&mut Damage::default()).section_pieces(&section_of(bytes));
+            let before = |address| pieces.iter().rfind(|piece| piece.start <= address).copied();
+            for address in (0..0x600).step_by(0x10) {
+                // Each is asked of a fresh one, of which nothing was read.
+                let (_, indexed) = made(functions, listed, goes_on);
+                let begin = indexed.beginning_in(0..=address, &mut Damage::default(), |pieces, _, _| {
+                    pieces.iter().rfind(|piece| piece.start <= address).copied()
+                });
+                assert_eq!(begin, before(address), "{functions:x?} up to {address:#x}");
+                assert_eq!(indexed.piece_before(address), before(address), "{functions:x?} at {address:#x}");
+            }
+            let (_, indexed) = made(functions, listed, goes_on);
+            indexed.beginning_in(0..=0x600, &mut Damage::default(), |_, _, _| ());
+            assert_eq!(indexed.all.get().is_none(), by_table, "{functions:x?}");
+        };
+        let apart = [(0x100, 0x100, 0), (0x200, 0x50, 4), (0x300, 0x100, 0)];
+        check(&apart, &[0, 1, 2], None, true);
+        // BOLT: the table has one that describes no code in place of one that does.
+        check(&[(0x100, 0, 0), (0x100, 0x80, 0), (0x300, 0x100, 0)], &[0, 2], None, false);
+        check(&[(0x100, 0x200, 0), (0x180, 0x20, 0), (0x400, 0x10, 0)], &[0, 1, 2], None, false);
+        check(&[(0x100, 0x20, LARGEST_ENTRY), (0x200, 0x20, 0)], &[0, 1], None, false);
+    }
+
+    #[test]
+    fn descriptions_in_each_other_are_not_read_one_by_one() {
+        let functions = [(0x100, 0x100, 0), (0x200, 0x50, 4), (0x300, 0x100, 0)];
+        let (_, indexed) = made(&functions, &[0, 1, 2], Some(1));
+        indexed.beginning_in(0..=0x250, &mut Damage::default(), |pieces, _, _| assert_eq!(pieces.len(), 2));
+        assert!(indexed.all.get().is_none(), "so far there is only the first of them");
+        indexed.beginning_in(0..=0x600, &mut Damage::default(), |pieces, _, _| assert_eq!(pieces.len(), 2));
+        assert!(indexed.all.get().is_some());
     }
 
     #[test]

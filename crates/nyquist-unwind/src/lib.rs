@@ -67,7 +67,7 @@
 //! step follows, how a row becomes a rule and a rule a step, what instructions say) is in a folder each, of the same files.
 //! Nothing is allocated and nothing locked while walking, but where a module's code is met for the first time: what call frame
 //! information says of an ELF file is compiled in parts of 32 kB, and that of a large file is read, when a walk comes to them. Rows that are
-//! evaluated in full lock what was read of a large file.
+//! evaluated in full lock what was read of a large file, and wait while another thread compiles a part of it.
 
 #![forbid(unsafe_code)]
 

@@ -42,7 +42,8 @@ struct Part {
 }
 
 impl Parts {
-    /// The parts of pieces that begin at these addresses, which ascend.
+    /// The parts of pieces that begin at these addresses, which ascend. What goes on behind a piece that is inside of it is found where one of
+    /// them begins in the same part.
     pub(crate) fn new(
         architecture: Architecture,
         image_base: u64,

@@ -1,6 +1,6 @@
 //! Events on their way to the converter, many at once, and the stacks of them that are still to be walked.
 
-use nyquist_perf::file::Place;
+use nyquist_perf::file::{PIECE_BYTES, Place};
 use nyquist_unwind::{AddressSpace, FrameAddress, Unwinder};
 
 use crate::event::{Event, EventKind, Mapping, Timestamp, Unwound, UserStack};
@@ -12,7 +12,7 @@ const MOST_STEPS: usize = 256;
 
 /// How many bytes of copied stacks are handed over at once at most, which is as much as is read in one turn: a part of a processor's cache,
 /// so that they are in it when they are walked.
-const MOST_BYTES: usize = 1 << 20;
+const MOST_BYTES: usize = PIECE_BYTES;
 
 /// What is handed over, in order.
 #[derive(Debug)]

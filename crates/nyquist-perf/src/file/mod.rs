@@ -26,6 +26,7 @@ pub use header::{FileHeader, Section, Sections};
 pub use place::{Place, PlacedFiles};
 pub use reader::{FileReader, FileRecord, Item};
 pub use simpleperf::{FileSymbol, SimplePerf, SymbolFile, SymbolFileKind};
+pub use stream::PIECE_BYTES;
 pub use tool::tool_record;
 pub use tracepoint::{Field, FieldKind, FieldValue, TracepointFormat, Tracepoints};
 pub use writer::{FileWriter, WrittenEvent, record};

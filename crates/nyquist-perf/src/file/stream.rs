@@ -14,7 +14,7 @@ use crate::{ByteOrder, Header};
 
 /// How much is read at once. Who takes turns at reading waits for a turn less often where pieces are large; but a sample that waits
 /// holds its whole piece.
-const PIECE_BYTES: usize = 1 << 20;
+pub const PIECE_BYTES: usize = 1 << 20;
 
 /// How many pieces are kept to be filled again: as many as hold two rounds of a recording of copied stacks, where these wait for
 /// their turn, and what is read meanwhile.

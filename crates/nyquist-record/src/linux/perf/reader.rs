@@ -142,13 +142,12 @@ impl Living {
 }
 
 impl Waiting {
-    /// How long to wait at most; `None` for ever.
-    fn timeout_ms(&self, deadlines: [Option<u64>; 4], blocked: bool) -> Option<u32> {
-        let left = deadlines.into_iter().flatten().min();
-        let left = left.map(|deadline| deadline.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
-        let retry = blocked.then_some(POOL_RETRY_MS);
+    /// How long to wait at most, up to some moments in ns, and no longer than some times in ms; `None` for ever.
+    fn timeout_ms(&self, until: [Option<u64>; 4], at_most: [Option<u32>; 3]) -> Option<u32> {
+        let left = until.into_iter().flatten().min();
+        let left = left.map(|until| until.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let check = self.living.iter().any(|process| process.descriptor.is_none()).then_some(EXIT_CHECK_MS);
-        [left, retry, check, self.look_every].into_iter().flatten().min()
+        at_most.into_iter().chain([left, check, self.look_every]).flatten().min()
     }
 
     /// Forgets the processes that have ended. Returns whether they were the last ones.
@@ -179,10 +178,9 @@ impl Reader {
             let often = self.cuts.as_ref().and_then(|cuts| cuts.attention.look_every_ms(monotonic_ns()));
             let pause = self.pace.as_ref().and_then(|pace| pace.pauses_until(monotonic_ns()));
             self.wait_for_samples(&mut waiting, pause.is_none());
-            let deadlines = [deadline, change, progress.keeps_until(), pause];
-            let timeout = waiting.timeout_ms(deadlines, progress.blocked);
+            let until = [deadline, change, progress.keeps_until(), pause];
             let batch = self.batching.as_ref().and_then(Batching::look_every_ms);
-            let timeout = [timeout, often, batch].into_iter().flatten().min();
+            let timeout = waiting.timeout_ms(until, [often, batch, progress.retries_after()]);
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -317,6 +315,11 @@ impl Progress {
         let keeps =
             !self.filled.is_empty() || self.filling.as_ref().is_some_and(|filling| !filling.is_empty());
         keeps.then_some(self.handed_over_at + KEPT_BACK_NS)
+    }
+
+    /// After how many ms the rings are looked at again where there was no memory to copy into.
+    fn retries_after(&self) -> Option<u32> {
+        self.blocked.then_some(POOL_RETRY_MS)
     }
 
     /// Takes what is being filled for filled; or the news alone that more of the past is complete.
