@@ -42,7 +42,7 @@ const MOST_READ: usize = 2 << 20;
 /// How long the rings are looked at often after a deep stack was seen.
 const ATTENTION_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
-const REST: u64 = 15;
+const REST: u64 = 20;
 /// While stacks are deep, it is looked after so long at the earliest who has told of what.
 const LEAST_WAIT_NS: u64 = 2_000_000;
 /// A reading waits for up to so much longer, at random: a program that calls now this, now that, in step with the readings
@@ -53,6 +53,9 @@ const LONGEST_REST_NS: u64 = 10_000_000;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
 /// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
+/// How many pages that have changed share a piece of memory. The C library asks the kernel for more memory for each page that it is asked
+/// for, which takes longer than reading the page; but all of a piece is held as long as one of its pages has not changed.
+const CHANGED_TOGETHER: usize = 8;
 /// The most threads that are remembered.
 const MOST_THREADS: usize = 512;
 
@@ -320,9 +323,7 @@ impl Thread {
         if whole.is_empty() {
             return None;
         }
-        let at = |index: usize| start + (index * LiveStack::PAGE) as u64;
-        let pages = whole.iter().enumerate().map(|(index, page)| self.last.keep(at(index), page)).collect();
-        self.last = Pages { start, pages };
+        self.last = self.last.next(start, whole);
         let live = LiveStack {
             pid: Pid(wanted.pid),
             tid: Tid(tid),
@@ -338,11 +339,27 @@ impl Thread {
 }
 
 impl Pages {
-    /// A page, which takes no new memory where it has not changed.
-    fn keep(&self, address: u64, bytes: &[u8]) -> Bytes {
+    /// What is there now from an address on. Pages that have not changed take no new memory.
+    fn next(&self, start: u64, now: &[[u8; LiveStack::PAGE]]) -> Self {
+        let known = |(index, page): (usize, &[u8; LiveStack::PAGE])| {
+            let known = self.at(start + (index * LiveStack::PAGE) as u64);
+            known.filter(|known| known.as_ref() == page).cloned().unwrap_or_default()
+        };
+        let mut pages: Vec<Bytes> = now.iter().enumerate().map(known).collect();
+        let mut changed: Vec<_> = pages.iter_mut().zip(now).filter(|(page, _)| page.is_empty()).collect();
+        for together in changed.chunks_mut(CHANGED_TOGETHER) {
+            let bytes: Vec<&[u8]> = together.iter().map(|(_, now)| &now[..]).collect();
+            let mut bytes = Bytes::from(bytes.concat());
+            for (page, _) in together {
+                **page = bytes.split_to(LiveStack::PAGE);
+            }
+        }
+        Self { start, pages }
+    }
+
+    fn at(&self, address: u64) -> Option<&Bytes> {
         let index = address.checked_sub(self.start).map(|offset| offset as usize / LiveStack::PAGE);
-        let known = index.and_then(|index| self.pages.get(index)).filter(|known| known.as_ref() == bytes);
-        known.cloned().unwrap_or_else(|| Bytes::copy_from_slice(bytes))
+        index.and_then(|index| self.pages.get(index))
     }
 }
 
@@ -403,6 +420,22 @@ mod tests {
         // What has not changed is the same memory.
         let same = first.pages.iter().zip(&second.pages).filter(|(a, b)| a.as_ptr() == b.as_ptr()).count();
         assert!(same > 0, "of {} pages", first.pages.len());
+    }
+
+    #[test]
+    fn pages_that_have_changed_are_new_and_no_others() {
+        let page = |byte: u8| [byte; LiveStack::PAGE];
+        let before: Vec<_> = (0..40).map(page).collect();
+        let first = Pages::default().next(0x10_0000, &before);
+        // The stack has grown by a page, and every third page of the rest is another one.
+        let now: Vec<_> = (0..41_u8).map(|n| page(if n % 3 == 0 { 100 + n } else { n - 1 })).collect();
+        let second = first.next(0xf_f000, &now);
+        for (index, (bytes, now)) in second.pages.iter().zip(&now).enumerate() {
+            assert_eq!(bytes.as_ref(), now, "{index}");
+            let is_old = index > 0 && first.pages[index - 1].as_ptr() == bytes.as_ptr();
+            assert_eq!(is_old, index % 3 != 0, "{index}");
+        }
+        assert_eq!((second.start, second.pages.len()), (0xf_f000, 41));
     }
 
     #[test]
