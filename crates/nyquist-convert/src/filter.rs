@@ -1,5 +1,7 @@
 //! Which samples are kept, where a source gives more than what was asked for.
 
+use std::collections::BTreeSet;
+
 use crate::event::Pid;
 
 /// Which samples are kept.
@@ -12,7 +14,7 @@ pub enum Filter {
     FromExec(Pid),
     /// Those of processes and of all that are born from them; a process of them that has yet to call exec counts from
     /// then on.
-    Family(Vec<Pid>),
+    Family(BTreeSet<Pid>),
     /// Those of processes that have one of these names at the time of the sample.
     Named(Vec<NamePattern>),
 }
@@ -33,17 +35,21 @@ impl Filter {
 
     /// What was said in words. All samples where they are not understood: more is there then than was wanted, and nothing is lost.
     pub fn from_words(words: &[String]) -> Self {
-        let pids =
-            |words: &[String]| words.iter().map(|word| word.parse().map(Pid)).collect::<Result<Vec<_>, _>>();
+        let pid = |word: &String| word.parse().map(Pid);
         let Some((first, rest)) = words.split_first() else { return Self::All };
         match (first.as_str(), rest) {
-            (FROM_EXEC, [pid]) => pid.parse().map_or(Self::All, |pid| Self::FromExec(Pid(pid))),
-            (FAMILY, rest) => pids(rest).map_or(Self::All, Self::Family),
-            (NAMED, rest) => Self::Named(rest.iter().map(|name| NamePattern::new(name)).collect()),
+            (FROM_EXEC, [word]) => pid(word).map_or(Self::All, Self::FromExec),
+            (FAMILY, rest) => rest.iter().map(pid).collect::<Result<_, _>>().map_or(Self::All, Self::Family),
+            (NAMED, rest) if rest.len() <= MOST_NAMES => {
+                Self::Named(rest.iter().map(|name| NamePattern::new(name)).collect())
+            }
             _ => Self::All,
         }
     }
 }
+
+/// The most patterns that are believed: a file that has more would have each sample compared with all of them.
+const MOST_NAMES: usize = 1000;
 
 const FROM_EXEC: &str = "from-exec";
 const FAMILY: &str = "family";
@@ -90,7 +96,7 @@ impl NamePattern {
 
 #[cfg(test)]
 mod tests {
-    use super::{Filter, NamePattern};
+    use super::{Filter, MOST_NAMES, NamePattern};
     use crate::event::Pid;
 
     #[test]
@@ -101,12 +107,14 @@ mod tests {
         };
         check(Filter::All, &[]);
         check(Filter::FromExec(Pid(7)), &["from-exec", "7"]);
-        check(Filter::Family(vec![Pid(7), Pid(8)]), &["family", "7", "8"]);
+        check(Filter::Family([Pid(7), Pid(8)].into()), &["family", "7", "8"]);
         check(Filter::Named(vec![NamePattern::new("cc *")]), &["named", "cc *"]);
         for odd in [&["from-exec"][..], &["from-exec", "7", "8"], &["family", "x"], &["else", "7"]] {
             let words: Vec<String> = odd.iter().map(|word| (*word).to_owned()).collect();
             assert_eq!(Filter::from_words(&words), Filter::All);
         }
+        let many = vec!["named".to_owned(); MOST_NAMES + 2];
+        assert_eq!(Filter::from_words(&many), Filter::All);
     }
 
     #[test]

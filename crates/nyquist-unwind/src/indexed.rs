@@ -245,32 +245,34 @@ impl Excerpt {
         if last - first <= TOGETHER {
             self.fetch(first..last);
         }
-        let (mut common, ends) = (None, offsets.iter().skip(1).copied().chain([usize::MAX]));
-        offsets.iter().zip(ends).all(|(&offset, end)| self.fetch_description(offset, end, &mut common))
+        let mut common = None;
+        let are_small = offsets.iter().all(|&offset| self.fetch_description(offset, &mut common));
+        let end = |offset| self.section.reach(offset).map_or(offset, |(end, _)| end);
+        are_small && offsets.is_sorted_by(|&offset, &next| end(offset) <= next)
     }
 
-    /// Reads a description, and the common information that it names where that is not what the last one has named. Returns whether it
-    /// ends by `end`, and neither is huge.
-    fn fetch_description(&mut self, offset: usize, end: usize, last: &mut Option<usize>) -> bool {
-        let (reach, common) = self.fetch_entry(offset);
-        let is_apart = reach <= end && reach - offset <= LARGEST_ENTRY;
+    /// Reads a description, and the common information that it names where that is not what the last one has named. Returns whether
+    /// neither is huge.
+    fn fetch_description(&mut self, offset: usize, last: &mut Option<usize>) -> bool {
+        let (is_small, common) = self.fetch_entry(offset);
         match common.filter(|_| common != *last) {
-            None => is_apart,
+            None => is_small,
             Some(common) => {
                 *last = Some(common);
-                is_apart && self.fetch_entry(common).0 - common <= LARGEST_ENTRY
+                is_small && self.fetch_entry(common).0
             }
         }
     }
 
-    /// Reads an entry, if it is not huge. Gives back where it ends, and where the common information is that it names.
-    fn fetch_entry(&mut self, offset: usize) -> (usize, Option<usize>) {
+    /// Reads an entry, if it is not huge, and says whether that is so; and where the common information is that it names.
+    fn fetch_entry(&mut self, offset: usize) -> (bool, Option<usize>) {
         self.fetch(offset..offset.saturating_add(LONGEST_HEADER));
-        let Some((end, common)) = self.section.reach(offset) else { return (offset, None) };
-        if end - offset <= LARGEST_ENTRY {
+        let Some((end, common)) = self.section.reach(offset) else { return (true, None) };
+        let is_small = end - offset <= LARGEST_ENTRY;
+        if is_small {
             self.fetch(offset..end);
         }
-        (end, common)
+        (is_small, common)
     }
 }
 

@@ -591,7 +591,7 @@ fn a_family_is_what_descends_from_a_process() {
         exec(8, 7, "another"),
         at(9, sample(7, 7, None, &[11])),
     ];
-    assert_eq!(kept(Filter::Family(vec![Pid(7)]), events), ["0x7 1", "0x9 1"]);
+    assert_eq!(kept(Filter::Family([Pid(7)].into()), events), ["0x7 1", "0x9 1"]);
 }
 
 #[test]

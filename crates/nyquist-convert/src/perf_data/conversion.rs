@@ -94,6 +94,7 @@ impl Conversion {
         while let Some(walks) = self.walks(true) {
             walks.walk(&mut unwinder);
         }
+        // Whatever is read, those that walk are joined before this is called, and have nothing of it any more.
         Arc::into_inner(self.converting).expect("whoever has walked has ended").finish()
     }
 

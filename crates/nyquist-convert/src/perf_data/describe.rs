@@ -13,7 +13,7 @@ use super::ImportOptions;
 use super::choose::{Chosen, Meaning};
 use crate::converter::{Converter, Options};
 use crate::event::{Event, EventKind, Timestamp};
-use crate::{AuxFiles, Filter, RecordedFiles, StatedSymbols};
+use crate::{AuxFiles, RecordedFiles, StatedSymbols};
 
 /// What a recorder's version begins with that is this program.
 const NYQUIST: &str = "nyquist ";
@@ -59,13 +59,11 @@ pub(crate) fn new_converter(
         symbols: stated_symbols(features),
         aux: aux_files(features, options),
     };
-    let mut converter = Converter::new(Options { start, kernel_permitted, meta })
+    Converter::new(Options { start, kernel_permitted, meta })
         .with_recorded_files(files)
         .with_copies_in(reader.files())
         .with_selection(options.selection.clone())
-        .shaped(options.shape);
-    converter.keep_only(Filter::from_words(&features.wanted));
-    converter
+        .shaped(options.shape)
 }
 
 /// The functions that the recording states of files, by their paths.

@@ -414,8 +414,11 @@ impl Import {
 
     fn start(&mut self, reader: &FileReader, first: &[(Event, Option<Place>)]) -> Conversion {
         let teller = self.options.teller.take();
-        let converter = describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
-        let walks_early = self.walks_early(&Filter::from_words(&reader.features().wanted));
+        let mut converter =
+            describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
+        let filter = Filter::from_words(&reader.features().wanted);
+        let walks_early = self.walks_early(&filter);
+        converter.keep_only(filter);
         Conversion::start(converter, walks_early)
     }
 

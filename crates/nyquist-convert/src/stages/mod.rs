@@ -258,11 +258,9 @@ impl Stages {
         match &mut self.filter {
             Filter::FromExec(waiting) if exec && *waiting == pid => self.filter = Filter::All,
             Filter::Family(pids) => {
-                // Who has the number later is another process.
-                if let Some(at) = pids.iter().position(|member| *member == pid) {
-                    pids.swap_remove(at);
-                    self.tracker.process(pid, now).in_family = true;
-                }
+                // Removed, for who has the number later is another process.
+                let is_asked_for = pids.remove(&pid);
+                self.tracker.process(pid, now).in_family |= is_asked_for;
             }
             _ => {}
         }

@@ -406,7 +406,7 @@ impl Machine {
                 && let Ok(opened) = self.open_events(Scope::Everyone)
             {
                 notices.push(Notice::NoGroup { reason });
-                let filter = Filter::Family(vec![pid]);
+                let filter = Filter::Family([pid].into());
                 return Ok(Chosen { opened, filter, group: None, coverage: Coverage::Cpus });
             }
         }
