@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
 use std::time::Duration;
 
-use bytes::Bytes;
 use nyquist_convert::CopyCounts;
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 use nyquist_object::Avma;
 
 use super::cut::{Attention, Cut};
+use super::pages::{Memory, Pages};
 use super::roots::Roots;
 use crate::linux::proc;
 use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
-use crate::linux::sys::ptrace::read_memory;
 
 /// A sample that is older than this when it is heard of says nothing of the stack as it is now.
 const FRESH_NS: u64 = 8_000_000;
@@ -39,6 +38,9 @@ const INNERMOST_FOR: u64 = 20_000_000;
 const MOST_INNER: u64 = 64 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
 const MOST_READ: usize = 2 << 20;
+/// No more than this before anybody has said where it begins, or that its copies do not hold it: behind the stack of a thread that
+/// has just begun there may be other memory, megabytes of it.
+const MOST_READ_UNHEARD: usize = 256 << 10;
 /// How long the rings are looked at often after a deep stack was seen.
 const ATTENTION_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
@@ -53,9 +55,6 @@ const LONGEST_REST_NS: u64 = 10_000_000;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
 /// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
 const LEAVE_ALONE_NS: u64 = 1_000_000_000;
-/// How many pages that have changed share a piece of memory. The C library asks the kernel for more memory for each page that it is asked
-/// for, which takes longer than reading the page; but all of a piece is held as long as one of its pages has not changed.
-const CHANGED_TOGETHER: usize = 8;
 /// The most threads that are remembered.
 const MOST_THREADS: usize = 512;
 
@@ -70,8 +69,8 @@ pub(crate) struct LiveReader {
     threads: HashMap<u32, Thread>,
     /// What is to be read when it has rested.
     wanted: HashMap<u32, Wanted>,
-    /// Where memory is read into.
-    scratch: Vec<u8>,
+    /// Where stacks are read into.
+    memory: Memory,
     rest_until: u64,
     random: Random,
 }
@@ -97,13 +96,6 @@ struct Thread {
     /// Until when it is read without being asked for, and where the last copy of it began and ended.
     warm_until: u64,
     last_copy: (u64, u64),
-}
-
-/// Pages of memory, from an address on.
-#[derive(Clone, Debug, Default)]
-struct Pages {
-    start: u64,
-    pages: Vec<Bytes>,
 }
 
 /// What to read for a thread: from the innermost end of its copies on.
@@ -134,7 +126,7 @@ impl LiveReader {
             roots,
             threads: HashMap::new(),
             wanted: HashMap::new(),
-            scratch: Vec::new(),
+            memory: Memory::new(),
             rest_until: 0,
             random: Random::new(monotonic_ns()),
         }
@@ -249,7 +241,7 @@ impl LiveReader {
             let is_fresh = now.saturating_sub(wanted.newest_ns) < FRESH_NS;
             let Some(thread) = self.threads.get_mut(&tid).filter(|_| is_fresh) else { continue };
             thread.root = self.roots.get(tid).unwrap_or_default();
-            match thread.read(tid, wanted, &mut self.scratch) {
+            match thread.read(tid, wanted, &mut self.memory) {
                 // Where nobody listens any more, the recording has ended.
                 Some(event) => drop(self.out.send(event)),
                 None => thread.warm_until = 0,
@@ -308,58 +300,32 @@ impl Thread {
     }
 
     /// Reads the outer part of the stack, as it is now.
-    fn read(&mut self, tid: u32, wanted: Wanted, scratch: &mut Vec<u8>) -> Option<Event> {
+    fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
         let page = LiveStack::PAGE as u64;
         let end = self.innermost_end(wanted);
         let start = end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
         let len = self.outer_end(wanted).saturating_sub(start);
-        let len = usize::try_from(len).unwrap_or(MOST_READ).min(MOST_READ);
-        scratch.resize(len.max(scratch.len()), 0);
-        let room = scratch.get_mut(..len)?;
-        let read = read_memory(wanted.pid, start, room);
+        let was_heard_of = self.root != 0 || self.cut_at != 0;
+        let most = if was_heard_of { MOST_READ } else { MOST_READ_UNHEARD };
+        let len = usize::try_from(len).unwrap_or(most).min(most);
+        let read = memory.read(wanted.pid, start, len);
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
-        let (whole, _) = room.get(..read)?.as_chunks::<{ LiveStack::PAGE }>();
-        if whole.is_empty() {
+        if read == 0 {
             return None;
         }
-        self.last = self.last.next(start, whole);
+        self.last = self.last.next(start, memory);
         let live = LiveStack {
             pid: Pid(wanted.pid),
             tid: Tid(tid),
             read_at: Timestamp(read_at),
             start: Avma(start),
-            pages: self.last.pages.clone(),
+            pages: self.last.all(),
         };
         // It is to be there before the first sample that it is for, whether or not that one was told of.
         let since = before.max(read_at.saturating_sub(TOLD_BACK_NS));
         let time = Timestamp(since.min(wanted.oldest_ns.saturating_sub(1)));
         Some(Event { time, cpu: None, kind: EventKind::LiveStack(Box::new(live)) })
-    }
-}
-
-impl Pages {
-    /// What is there now from an address on. Pages that have not changed take no new memory.
-    fn next(&self, start: u64, now: &[[u8; LiveStack::PAGE]]) -> Self {
-        let known = |(index, page): (usize, &[u8; LiveStack::PAGE])| {
-            let known = self.at(start + (index * LiveStack::PAGE) as u64);
-            known.filter(|known| known.as_ref() == page).cloned().unwrap_or_default()
-        };
-        let mut pages: Vec<Bytes> = now.iter().enumerate().map(known).collect();
-        let mut changed: Vec<_> = pages.iter_mut().zip(now).filter(|(page, _)| page.is_empty()).collect();
-        for together in changed.chunks_mut(CHANGED_TOGETHER) {
-            let bytes: Vec<&[u8]> = together.iter().map(|(_, now)| &now[..]).collect();
-            let mut bytes = Bytes::from(bytes.concat());
-            for (page, _) in together {
-                **page = bytes.split_to(LiveStack::PAGE);
-            }
-        }
-        Self { start, pages }
-    }
-
-    fn at(&self, address: u64) -> Option<&Bytes> {
-        let index = address.checked_sub(self.start).map(|offset| offset as usize / LiveStack::PAGE);
-        index.and_then(|index| self.pages.get(index))
     }
 }
 
@@ -407,9 +373,9 @@ mod tests {
         let wanted = Wanted { pid, start: end - 64, end, oldest_ns: 1000, newest_ns: 1000, is_told: true };
         let mut thread = Thread::default();
         assert!(thread.find_stack(wanted));
-        let mut scratch = Vec::new();
+        let mut memory = Memory::new();
         let mut read = || {
-            let event = thread.read(5, wanted, &mut scratch).unwrap();
+            let event = thread.read(5, wanted, &mut memory).unwrap();
             assert_eq!(event.time, Timestamp(999));
             let EventKind::LiveStack(live) = event.kind else { panic!() };
             live
@@ -420,22 +386,6 @@ mod tests {
         // What has not changed is the same memory.
         let same = first.pages.iter().zip(&second.pages).filter(|(a, b)| a.as_ptr() == b.as_ptr()).count();
         assert!(same > 0, "of {} pages", first.pages.len());
-    }
-
-    #[test]
-    fn pages_that_have_changed_are_new_and_no_others() {
-        let page = |byte: u8| [byte; LiveStack::PAGE];
-        let before: Vec<_> = (0..40).map(page).collect();
-        let first = Pages::default().next(0x10_0000, &before);
-        // The stack has grown by a page, and every third page of the rest is another one.
-        let now: Vec<_> = (0..41_u8).map(|n| page(if n % 3 == 0 { 100 + n } else { n - 1 })).collect();
-        let second = first.next(0xf_f000, &now);
-        for (index, (bytes, now)) in second.pages.iter().zip(&now).enumerate() {
-            assert_eq!(bytes.as_ref(), now, "{index}");
-            let is_old = index > 0 && first.pages[index - 1].as_ptr() == bytes.as_ptr();
-            assert_eq!(is_old, index % 3 != 0, "{index}");
-        }
-        assert_eq!((second.start, second.pages.len()), (0xf_f000, 41));
     }
 
     #[test]
@@ -458,10 +408,14 @@ mod tests {
             let expected = expected.map(|end| if root.is_some() { end } else { thread.stack.end });
             assert_eq!(end, expected, "a root at {root:x?}, a copy from {start:x} on");
             let Some(end) = end else { return };
-            let event = thread.read(5, wanted, &mut Vec::new()).unwrap();
-            let EventKind::LiveStack(live) = event.kind else { panic!() };
-            let read = live.start.0 + (live.pages.len() * LiveStack::PAGE) as u64;
-            assert!(read == end || live.pages.len() * LiveStack::PAGE == MOST_READ, "{read:x} of {end:x}");
+            for (cut_at, most) in [(0, MOST_READ_UNHEARD), (1, MOST_READ)] {
+                thread.cut_at = cut_at;
+                let event = thread.read(5, wanted, &mut Memory::new()).unwrap();
+                let EventKind::LiveStack(live) = event.kind else { panic!() };
+                let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);
+                let is_less = len == most && (most == MOST_READ || root.is_none());
+                assert!(read + len as u64 == end || is_less, "{len:x} from {read:x} on, of {end:x}");
+            }
         };
         check(None, 0x1_0000, Some(1 << 20));
         check(Some(0x3_0000), 0x1_0000, Some(0x3_0008));

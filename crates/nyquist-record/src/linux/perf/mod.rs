@@ -33,6 +33,7 @@ mod open;
 mod opener;
 mod outcome;
 mod pace;
+mod pages;
 mod pool;
 mod reader;
 mod recording;

@@ -1,4 +1,4 @@
-//! The bounded pool of memory that records are copied into, and that comes back when nobody needs them.
+//! A bounded pool of memory that records, or pages of stacks, are copied into, and that comes back when nobody needs them.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
 
-/// The size of a buffer: some records of the largest size.
+/// The size of a buffer for records: some of the largest size.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
-/// The number of buffers there may be: 64 MB. Most recordings need a few of them.
+/// The number of buffers for records there may be: 64 MB. Most recordings need a few of them.
 pub(crate) const BUFFERS: usize = 256;
 
 /// The buffers that samples may not take.
@@ -21,6 +21,7 @@ const KEPT_FOR_OLDEST: usize = 8;
 /// The reader's end: buffers to fill.
 #[derive(Debug)]
 pub(crate) struct Pool {
+    buffer_bytes: usize,
     returned: Receiver<Vec<u8>>,
     /// What has come back, the last to be filled first: it may still be in the processor's cache.
     free: RefCell<Vec<Vec<u8>>>,
@@ -41,20 +42,30 @@ pub(crate) enum Need {
 }
 
 impl Pool {
-    /// A pool that makes each buffer when it is first needed.
+    /// A pool for records.
     pub(crate) fn new() -> Self {
-        let (back, returned) = sync_channel(BUFFERS);
-        let free = RefCell::new(Vec::with_capacity(BUFFERS));
-        Self { returned, free, back, count: Arc::new(AtomicUsize::new(BUFFERS)) }
+        Self::of(BUFFERS, BUFFER_BYTES)
     }
 
-    /// Takes a buffer, if there is one for this need.
+    /// A pool of so many buffers of so many bytes. Each is made when it is first needed.
+    pub(crate) fn of(buffers: usize, buffer_bytes: usize) -> Self {
+        let (back, returned) = sync_channel(buffers);
+        let free = RefCell::new(Vec::new());
+        Self { buffer_bytes, returned, free, back, count: Arc::new(AtomicUsize::new(buffers)) }
+    }
+
+    /// Takes a buffer for records, if there is one for this need.
     pub(crate) fn take(&self, need: Need) -> Option<Filling> {
         let kept = match need {
             Need::Samples => KEPT_FOR_OLDEST + KEPT_FOR_SIDEBAND,
             Need::Sideband => KEPT_FOR_OLDEST,
             Need::Oldest => 0,
         };
+        self.take_leaving(kept)
+    }
+
+    /// Takes a buffer, if there are more than so many.
+    pub(crate) fn take_leaving(&self, kept: usize) -> Option<Filling> {
         // Only this thread takes buffers, so there cannot be fewer than it has seen.
         if self.count.load(Ordering::Acquire) <= kept {
             return None;
@@ -62,7 +73,7 @@ impl Pool {
         // Where none has come back, fewer have been made than there may be: the count says that one is left.
         let mut free = self.free.borrow_mut();
         free.extend(self.returned.try_iter());
-        let buffer = free.pop().unwrap_or_else(|| vec![0; BUFFER_BYTES]);
+        let buffer = free.pop().unwrap_or_else(|| vec![0; self.buffer_bytes]);
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         Some(Filling { buffer: PooledBuffer { buffer, len: 0, back, count } })
