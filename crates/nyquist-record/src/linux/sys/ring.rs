@@ -67,8 +67,21 @@ impl Ring {
     }
 
     /// Copies the bytes from `position` on, which must lie between the tail and the head.
+    #[inline]
     pub(crate) fn copy(&self, position: u64, out: &mut [u8]) {
         let at = position as usize & (self.len - 1);
+        if out.len() <= self.len - at {
+            // SAFETY: the bytes from `at` on are within the ring, and `out` has room for them. The kernel does not write to bytes
+            // between the tail and the head.
+            unsafe { std::ptr::copy_nonoverlapping(self.data.as_ptr().add(at), out.as_mut_ptr(), out.len()) };
+        } else {
+            self.copy_around_end(at, out);
+        }
+    }
+
+    /// Copies bytes that begin before the ring's end and go on at its start.
+    #[cold]
+    fn copy_around_end(&self, at: usize, out: &mut [u8]) {
         let first = out.len().min(self.len - at);
         let second = (out.len() - first).min(self.len);
         // SAFETY: `at + first` is at most the ring's length, `second` too, and `out` has room for both. The
