@@ -114,8 +114,6 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
 /// How much slower a busy program gets, and what its recorder uses.
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
-    // Looking up symbols comes after the program's end: it is in the other table.
-    let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
     // Built with frame pointers and with unwind tables, so that every mode has what it needs.
     for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / 10.0)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
