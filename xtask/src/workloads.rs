@@ -85,6 +85,7 @@ const WORKLOADS: &[Workload] = &[
     c("recursion", "recursion.c"),
     c("alternating", "alternating.c"),
     c("recursion-fp", "-fno-omit-frame-pointer recursion.c"),
+    c("skipped_page", "-pthread -fno-stack-clash-protection skipped_page.c"),
     c("threads", "-pthread threads.c"),
     c("threads-fp", "-fno-omit-frame-pointer -pthread threads.c"),
     c("churn", "-pthread churn.c"),

@@ -7,7 +7,7 @@ use super::harness::Test;
 use super::perf_data::expect_kept;
 use super::permissions::at_paranoid;
 use super::profile::{Frame, Profile};
-use super::stacks::{begins_at_start, is_truncated};
+use super::stacks::{begins_at_start, in_order, is_truncated};
 use super::targets::{end, process_cpu_ms, working};
 
 pub(super) const TESTS: &[Test] = &[
@@ -21,6 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("a_recursion_beyond_all_copies_reaches_its_root", from_memory).quick(),
     Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far),
+    Test::new("pages_of_a_stack_that_nobody_has_used_end_no_stacks", skipped_page).quick(),
     Test::new("alternating_deep_recursions_have_no_frame_of_each_other", |test| {
         alternating(test, SLOW_TURN, 0)
     }),
@@ -153,6 +154,22 @@ fn expect_from_memory(profile: &Profile, stderr: &str, depth: usize) -> Verdict 
     expect_eq("the share of stacks with frames missing in between", halves, 0.0)?;
     let info = profile.json["meta"]["extra"].to_string();
     expect_contains("the profile's information", &info, "Stacks completed")
+}
+
+/// What the recorder reads, the program has: from then on the kernel can copy it.
+fn skipped_page(test: &Context<'_>) -> Verdict {
+    let by = |how: &str| test.record(&["skipped_page", "800"]).options(&["--call-graph", how]).run_well();
+    let is_whole = |stack: &[&Frame]| {
+        let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
+        in_order(&names, &["work", "skips", "below"])
+    };
+    let [copied, read] =
+        [by("dwarf")?, by("auto")?].map(|recorded| recorded.profile.share_of_stacks(is_whole));
+    println!(
+        "        {copied:.3} of the stacks go through the frame where they are only copied, {read:.3} else"
+    );
+    expect_eq("the share of stacks that are only copied", copied, 0.0)?;
+    expect_measured(read > 0.5, format_args!("only {read:.3} of the stacks are whole"))
 }
 
 /// How long the turns are that last longer than it takes to look at them, in µs.

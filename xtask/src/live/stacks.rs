@@ -104,7 +104,7 @@ fn roots(test: &Context<'_>, workload: &str) -> Verdict {
 }
 
 /// Whether the names hold the wanted ones, in this order.
-fn in_order(names: &[&str], wanted: &[&str]) -> bool {
+pub(super) fn in_order(names: &[&str], wanted: &[&str]) -> bool {
     let mut rest = names.iter();
     wanted.iter().all(|wanted| rest.any(|name| name == wanted))
 }

@@ -12,7 +12,7 @@ const PROCESS_AT: usize = THREAD_AT - 4;
 /// How often the rings are looked at while there are such samples: what is read later is younger than they are.
 const LOOK_EVERY_MS: u32 = 3;
 
-/// A copy that has filled its room.
+/// A copy behind which the stack may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     pub(crate) pid: u32,
@@ -24,7 +24,7 @@ pub(crate) struct Cut {
     pub(crate) end: u64,
 }
 
-/// Finds a copy that has filled its room in a sample that was copied out of a ring.
+/// Finds the copy in a sample that was copied out of a ring.
 fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<Cut> {
     let word = |at: usize| Some(u64::from_ne_bytes(*sample.get(at..)?.first_chunk()?));
     let number = |at: usize| Some(u32::from_ne_bytes(*sample.get(at..)?.first_chunk()?));
@@ -33,9 +33,6 @@ fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<Cut> {
         out.copy_from_slice(from.unwrap_or(&[0; 8]));
     };
     let stack = stack(&read, 0, sample.len(), layout)?;
-    if stack.len < stack.room {
-        return None;
-    }
     let pointer = stack_pointer(&read, 0, &stack, layout)?;
     let (pid, tid) = (number(PROCESS_AT)?, number(THREAD_AT)?);
     let end = pointer.checked_add(stack.len as u64)?;
@@ -68,7 +65,7 @@ pub(crate) struct CutTeller {
 }
 
 impl CutTeller {
-    /// Tells of a sample that was copied out of a ring, if it has such a copy. Never waits: where too many have been told,
+    /// Tells of a sample that was copied out of a ring, whose stack may go on behind its copy. Never waits: where too many have been told,
     /// one is left out.
     pub(crate) fn notice(&self, sample: &[u8], layout: &SampleLayout) {
         if let Some(cut) = cut_of(sample, layout) {
@@ -102,14 +99,13 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_that_fills_its_room_is_found() {
+    fn a_copy_is_found() {
         let check = |abi, room, len, expected| {
             assert_eq!(cut_of(&sample(abi, room, len), &layout()), expected, "{abi} {room} {len}");
         };
-        let cut = Cut { pid: 7, tid: 9, time_ns: 1000, start: 0x5000, end: 0x5000 + 4096 };
-        check(2, 4096, 4096, Some(cut));
-        check(2, 4096, 4088, None);
-        check(2, 4096, 0, None);
+        let cut = |len: u64| Some(Cut { pid: 7, tid: 9, time_ns: 1000, start: 0x5000, end: 0x5000 + len });
+        check(2, 4096, 4096, cut(4096));
+        check(2, 4096, 4088, cut(4088));
         check(1, 4096, 4096, None);
     }
 

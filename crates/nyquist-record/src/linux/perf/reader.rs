@@ -421,7 +421,7 @@ impl Drain<'_> {
                 return;
             };
             let room = filling.room();
-            let Skimmed { len, is_full } =
+            let Skimmed { len, may_go_on } =
                 skim(|position, out| ring.copy(position, out), at, header, (self.layout, self.roots), room);
             let copied = room.get(..len).unwrap_or_default();
             if header.kind == record::READ {
@@ -429,7 +429,7 @@ impl Drain<'_> {
             }
             let task = || self.totals.task(copied);
             if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
-                if let Some(cuts) = self.cuts.filter(|_| is_full) {
+                if let Some(cuts) = self.cuts.filter(|_| may_go_on) {
                     cuts.notice(copied, self.layout);
                 }
                 filling.advance(len);

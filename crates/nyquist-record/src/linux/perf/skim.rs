@@ -99,8 +99,8 @@ pub(crate) fn time(
 pub(crate) struct Skimmed {
     /// How long the copy of it is.
     pub(crate) len: usize,
-    /// Whether it is a sample whose stack fills all its room: it may go on behind it.
-    pub(crate) is_full: bool,
+    /// Whether it is a sample whose stack may go on behind its copy: that fills all its room, or does not reach the root.
+    pub(crate) may_go_on: bool,
 }
 
 /// Copies the record at `position` to the start of `out`, which has room for it. `read` copies bytes from a position of
@@ -116,9 +116,10 @@ pub(crate) fn skim(
     let cut = if header.kind == record::SAMPLE { stack(&read, position, whole, layout) } else { None };
     let Some(stack) = cut else {
         read(position, &mut out[..whole]);
-        return Skimmed { len: whole, is_full: false };
+        return Skimmed { len: whole, may_go_on: false };
     };
     let up_to_root = up_to_root(&read, position, &stack, layout, roots);
+    let lacks_root = up_to_root.is_some_and(|up_to_root| lacks_root(&stack, up_to_root));
     let Stack { size_at, len, room } = stack;
     let len = up_to_root.map_or(len, |up_to_root| len.min(up_to_root));
     // The room is what the stack fills, and one word more where it did not fill all that there was: so that it
@@ -130,7 +131,7 @@ pub(crate) fn skim(
     out[6..8].copy_from_slice(&(shorter as u16).to_le_bytes());
     out[size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
     out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
-    Skimmed { len: shorter, is_full: len == room }
+    Skimmed { len: shorter, may_go_on: len == room || lacks_root }
 }
 
 /// The stack copy in a sample.
@@ -209,6 +210,12 @@ fn up_to_root(
     usize::try_from(distance.checked_add(BEHIND_ROOT)?.checked_next_multiple_of(8)?).ok()
 }
 
+/// Whether a copy ends before the root although there is room for it. In an interrupt the kernel can make no page that the thread has not
+/// used so far, as of an array in a frame: the copy ends where one is missing, and everything behind it is missing, too.
+fn lacks_root(stack: &Stack, up_to_root: usize) -> bool {
+    up_to_root <= stack.room && stack.len + BEHIND_ROOT as usize <= up_to_root
+}
+
 #[cfg(test)]
 mod tests {
     use nyquist_perf::{Body, UserStackCopy, parse_record};
@@ -236,10 +243,10 @@ mod tests {
     }
 
     fn skimmed(bytes: &[u8], format: &RecordFormat) -> Vec<u8> {
-        skimmed_and_full(bytes, format).0
+        skimmed_and_going_on(bytes, format).0
     }
 
-    fn skimmed_and_full(bytes: &[u8], format: &RecordFormat) -> (Vec<u8>, bool) {
+    fn skimmed_and_going_on(bytes: &[u8], format: &RecordFormat) -> (Vec<u8>, bool) {
         skimmed_up_to(bytes, format, &Roots::default())
     }
 
@@ -250,10 +257,10 @@ mod tests {
         };
         let mut out = vec![0xee; 1 << 16];
         let header = Header::parse(bytes).unwrap();
-        let Skimmed { len, is_full } =
+        let Skimmed { len, may_go_on } =
             skim(read, 4096, header, (&SampleLayout::new(format), roots), &mut out);
         out.truncate(len);
-        (out, is_full)
+        (out, may_go_on)
     }
 
     fn stack_of<'a>(bytes: &'a [u8], format: &RecordFormat) -> UserStackCopy<'a> {
@@ -304,9 +311,9 @@ mod tests {
     fn a_copy_that_fills_its_room_still_says_so() {
         for format in formats() {
             let whole = sample(&format, 3, true, 4096, 4096);
-            assert_eq!(skimmed_and_full(&whole, &format), (whole, true));
+            assert_eq!(skimmed_and_going_on(&whole, &format), (whole, true));
             let shorter = sample(&format, 3, true, 4096, 4088);
-            assert!(!skimmed_and_full(&shorter, &format).1);
+            assert!(!skimmed_and_going_on(&shorter, &format).1);
         }
     }
 
@@ -315,23 +322,26 @@ mod tests {
         for format in formats() {
             // The thread is number 0, and the stack pointer 7.
             let roots = Roots::default();
-            let check = |root: Option<u64>, registers: bool, len: u64, expected: usize| {
+            let check = |root: Option<u64>, registers: bool, len: u64, expected: usize, goes_on: bool| {
                 roots.set(0, root);
                 let whole = sample(&format, 3, registers, 32768, len);
-                let (short, is_full) = skimmed_up_to(&whole, &format, &roots);
+                let (short, may_go_on) = skimmed_up_to(&whole, &format, &roots);
                 let (whole, short) = (stack_of(&whole, &format), stack_of(&short, &format));
                 assert_eq!(short.bytes, &whole.bytes[..expected], "a root at {root:?} of {len}");
-                assert_eq!((is_full, short.room > expected), (expected == 32768, expected < 32768));
+                assert_eq!((may_go_on, short.room > expected), (goes_on, expected < 32768), "of {len}");
             };
             let behind = BEHIND_ROOT as usize;
-            check(None, true, 32768, 32768);
-            check(Some(8000), true, 32768, 8000 + behind);
-            check(Some(8000), true, 4000, 4000);
-            check(Some(32000), true, 32768, 32000 + behind);
-            check(Some(40000), true, 32768, 32768);
-            check(Some(8000), false, 32768, 32768);
+            check(None, true, 32768, 32768, true);
+            check(Some(8000), true, 32768, 8000 + behind, false);
+            check(Some(8000), true, 8008, 8008, false);
+            check(Some(8000), true, 8000, 8000, true);
+            check(Some(8000), true, 4000, 4000, true);
+            check(Some(32000), true, 32768, 32000 + behind, false);
+            check(Some(40000), true, 4000, 4000, false);
+            check(Some(40000), true, 32768, 32768, true);
+            check(Some(8000), false, 32768, 32768, true);
             roots.set(1, Some(8000));
-            check(None, true, 32768, 32768);
+            check(None, true, 32768, 32768, true);
         }
     }
 
@@ -342,9 +352,9 @@ mod tests {
         let registers_at = whole.len() - 32768 - 16 - 20 * 8;
         whole[registers_at + 7 * 8..][..8].copy_from_slice(&0x9000_u64.to_ne_bytes());
         let roots = Roots::default();
-        for (root, is_full) in [(0x8ff8, true), (0x9000, false)] {
+        for (root, goes_on) in [(0x8ff8, true), (0x9000, false)] {
             roots.set(0, Some(root));
-            assert_eq!(skimmed_up_to(&whole, &format, &roots).1, is_full, "{root:#x}");
+            assert_eq!(skimmed_up_to(&whole, &format, &roots).1, goes_on, "{root:#x}");
         }
     }
 

@@ -1,0 +1,32 @@
+// A thread whose stack has pages that nobody has used so far: a function skips them, with an array in its frame. Argument: ms.
+#include "work.h"
+#include <pthread.h>
+
+static long ms;
+
+NOINLINE void below(void) { BURN("below", ms); }
+
+NOINLINE int skips(void) {
+    volatile char room[20 << 10];
+    room[0] = 1;
+    below();
+    return room[0];
+}
+
+static void *work(void *unused) {
+    (void)unused;
+    // The recorder gets to know where the stack begins.
+    BURN("work", ms / 2);
+    skips();
+    return NULL;
+}
+
+int main(int argc, char **argv) {
+    ms = argument(argc, argv, 1, 500);
+    pthread_t thread;
+    ready();
+    pthread_create(&thread, NULL, work, NULL);
+    pthread_join(thread, NULL);
+    truth_write("skipped_page");
+    return 0;
+}
