@@ -1,4 +1,4 @@
-//! Samples whose stack is longer than its copy, as the reader comes by them: told to whoever looks after the rest.
+//! Samples whose stack may go on behind its copy, as the reader comes by them: told to whoever looks after the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -65,8 +65,8 @@ pub(crate) struct CutTeller {
 }
 
 impl CutTeller {
-    /// Tells of a sample that was copied out of a ring, whose stack may go on behind its copy. Never waits: where too many have been told,
-    /// one is left out.
+    /// Tells of a sample that was copied out of a ring, whose stack may go on behind its copy. Never waits: where too many have been
+    /// told, one is left out.
     pub(crate) fn notice(&self, sample: &[u8], layout: &SampleLayout) {
         if let Some(cut) = cut_of(sample, layout) {
             let _ = self.out.try_send(cut);
