@@ -6,6 +6,8 @@ use crate::event::Tid;
 
 /// The most threads of each kind that are named between two looks at the counts.
 const MOST_NAMED: usize = 256;
+/// The most pages of all threads' stacks that are named between two looks.
+const MOST_PAGES: usize = 512;
 
 /// What came of the copies of stacks since it was last asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,6 +23,10 @@ pub struct CopyCounts {
     /// Threads of which it is news where their stacks have their roots: the outermost word that a walk to there has looked at;
     /// `None` where it is not where it was thought to be.
     pub roots: Vec<(Tid, Option<Avma>)>,
+    /// Pages of living stacks, behind the copies, that walks to their roots have looked at.
+    pub looked_at: Vec<(Tid, Avma)>,
+    /// Threads of whose living stacks a walk has come to a page that was not read.
+    pub gaps: Vec<Tid>,
 }
 
 impl CopyCounts {
@@ -31,6 +37,18 @@ impl CopyCounts {
         let named = if ended_early { &mut self.cut } else { &mut self.whole };
         if limited && named.len() < MOST_NAMED && !named.contains(&tid) {
             named.push(tid);
+        }
+    }
+
+    /// Takes note of the pages that a walk through a living stack has looked at, and whether it ended at one that was not read.
+    pub(crate) fn note_pages(&mut self, tid: Tid, pages: &[Avma], ended_at_gap: bool) {
+        if ended_at_gap && self.gaps.len() < MOST_NAMED && !self.gaps.contains(&tid) {
+            self.gaps.push(tid);
+        }
+        for page in pages.iter().map(|page| (tid, *page)) {
+            if self.looked_at.len() < MOST_PAGES && !self.looked_at.contains(&page) {
+                self.looked_at.push(page);
+            }
         }
     }
 
@@ -59,8 +77,21 @@ mod tests {
             ended_early: 1,
             whole: vec![Tid(3)],
             cut: vec![Tid(2)],
-            roots: Vec::new(),
+            ..CopyCounts::default()
         };
         assert_eq!(counts, expected);
+    }
+
+    #[test]
+    fn each_page_is_named_once_and_no_more_than_so_many() {
+        let mut counts = CopyCounts::default();
+        counts.note_pages(Tid(1), &[Avma(0x1000), Avma(0x3000), Avma(0x1000)], false);
+        counts.note_pages(Tid(2), &[Avma(0x1000)], true);
+        counts.note_pages(Tid(2), &[], true);
+        let named = [(1, 0x1000), (1, 0x3000), (2, 0x1000)].map(|(tid, page)| (Tid(tid), Avma(page)));
+        assert_eq!((&counts.looked_at[..], &counts.gaps[..]), (&named[..], &[Tid(2)][..]));
+        let many: Vec<Avma> = (0..2 * MOST_PAGES as u64).map(|page| Avma(page << 12)).collect();
+        counts.note_pages(Tid(3), &many, false);
+        assert_eq!(counts.looked_at.len(), MOST_PAGES);
     }
 }

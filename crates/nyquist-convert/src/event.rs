@@ -151,7 +151,7 @@ pub struct LiveStack {
     pub read_at: Timestamp,
     /// The first address, that of a page.
     pub start: Avma,
-    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes.
+    /// The pages from there on, each of [`PAGE`](Self::PAGE) bytes, or empty where it was not read.
     pub pages: Vec<Bytes>,
 }
 
@@ -165,6 +165,17 @@ impl LiveStack {
         let page = self.pages.get(offset / Self::PAGE)?;
         let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// The first address of the page that an address is in.
+    pub const fn page_of(address: Avma) -> Avma {
+        Avma(address.0 & !(Self::PAGE as u64 - 1))
+    }
+
+    /// Whether an address is in a page that was left out, between others that were read.
+    pub fn is_gap(&self, address: Avma) -> bool {
+        let offset = address.0.checked_sub(self.start.0).and_then(|offset| usize::try_from(offset).ok());
+        offset.and_then(|offset| self.pages.get(offset / Self::PAGE)).is_some_and(Bytes::is_empty)
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Incomplete {
     UnreadAfter,
     /// What was read is not what the copy ends with: the thread was elsewhere by then.
     Misfit,
+    /// The walk came to a page that was left out when it was read: no walk had looked at it shortly before.
+    Gap,
     /// The walk through what was read does not reach the root.
     Rootless,
     /// A frame in what was read has no unwind information, or its return address no call before it.
@@ -27,12 +29,13 @@ pub enum Incomplete {
 
 impl Incomplete {
     /// All of them, in their order.
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Distrusted,
         Self::Contradicted,
         Self::UnreadBefore,
         Self::UnreadAfter,
         Self::Misfit,
+        Self::Gap,
         Self::Rootless,
         Self::Uncalled,
         Self::Untested,
@@ -48,6 +51,7 @@ impl fmt::Display for Incomplete {
             Self::UnreadBefore => "not read shortly before",
             Self::UnreadAfter => "not read shortly after",
             Self::Misfit => "changed when read",
+            Self::Gap => "where part of it was not read",
             Self::Rootless => "without a way to the root in what was read",
             Self::Uncalled => "through code that nothing describes",
             Self::Untested => "before enough readings had agreed",

@@ -4,7 +4,10 @@
 //! bytes are at an address, of which the kernel writes none but for its own code, and which perf leaves alone unless they
 //! are of that. Its new bytes are pages that have changed since the thread's stack was read before; its old bytes are four
 //! numbers of 64 bits, the lowest byte first: when it was read, the first address and the number of bytes of what was read,
-//! and how many records of the same reading follow. Whose stack it is and the event's time are in the record's trailer.
+//! and how many records of the same reading follow; in the last one, for each gap in what was read, also its first address
+//! and the one behind it. Whose stack it is and the event's time are in the record's trailer.
+
+use std::ops::Range;
 
 use bytes::Bytes;
 use nyquist_object::Avma;
@@ -31,12 +34,11 @@ impl LiveStackRecords {
     pub(crate) fn encode(&mut self, live: &LiveStack, time: Timestamp, format: &RecordFormat) -> Vec<u8> {
         let last = self.last.insert(live.tid, live.clone()).filter(|last| last.pid == live.pid);
         let is_new = |(address, page): &(Avma, &Bytes)| {
-            last.as_ref().and_then(|last| page_at(last, *address)) != Some(*page)
+            !page.is_empty() && last.as_ref().and_then(|last| page_at(last, *address)) != Some(*page)
         };
-        let addresses = (0..).map(|index: u64| Avma(live.start.0 + index * LiveStack::PAGE as u64));
-        let changed: Vec<_> = addresses.zip(&live.pages).filter(is_new).collect();
+        let (changed, gaps) = (runs_of(live, is_new), runs_of(live, |(_, page)| page.is_empty()));
         let runs: Vec<_> = changed
-            .chunk_by(|(one, _), (next, _)| next.0 - one.0 == LiveStack::PAGE as u64)
+            .iter()
             .flat_map(|run| run.chunks(PAGES_A_RECORD))
             .map(|run| (run[0].0, run.iter().flat_map(|(_, page)| page.iter().copied()).collect::<Vec<u8>>()))
             .collect();
@@ -46,7 +48,10 @@ impl LiveStackRecords {
         let bytes = (live.pages.len() * LiveStack::PAGE) as u64;
         let record = |(index, (address, new)): (usize, &(Avma, Vec<u8>))| {
             let left = (runs.len() - 1 - index) as u64;
-            let about = [live.read_at.0, live.start.0, bytes, left].map(u64::to_le_bytes).concat();
+            let gaps = gaps.iter().filter(|_| left == 0).filter_map(|gap| Some([gap.first()?, gap.last()?]));
+            let gaps = gaps.flat_map(|[(first, _), (last, _)]| [first.0, last.0 + LiveStack::PAGE as u64]);
+            let about = [live.read_at.0, live.start.0, bytes, left].into_iter().chain(gaps);
+            let about: Vec<u8> = about.flat_map(u64::to_le_bytes).collect();
             format.encode_text_poke(USER, &TextPoke { address: address.0, old: &about, new }, &id)
         };
         runs.iter().enumerate().flat_map(record).collect()
@@ -56,8 +61,8 @@ impl LiveStackRecords {
     pub(crate) fn decode(&mut self, poke: &TextPoke<'_>, id: &RecordId) -> Option<Event> {
         let (pid, tid) = id.task.map(|(pid, tid)| (Pid(pid), Tid(tid)))?;
         let (about, []) = poke.old.as_chunks::<8>() else { return None };
-        let [read_at, start, bytes, left] = *about else { return None };
-        let [read_at, start, bytes, left] = [read_at, start, bytes, left].map(u64::from_le_bytes);
+        let (numbers, gaps) = about.split_first_chunk::<4>()?;
+        let [read_at, start, bytes, left] = numbers.map(u64::from_le_bytes);
         let pending = self.pending.entry(tid).or_default();
         if pending.len() > MOST_BYTES as usize / LiveStack::PAGE {
             pending.clear();
@@ -71,7 +76,7 @@ impl LiveStackRecords {
         }
         let new = std::mem::take(pending);
         let last = self.last.get(&tid).filter(|last| last.pid == pid);
-        let pages = pages_of(start, bytes, &new, last)?;
+        let pages = pages_of((start, bytes), &gaps_of(gaps)?, &new, last)?;
         let live = LiveStack { pid, tid, read_at: Timestamp(read_at), start: Avma(start), pages };
         self.last.insert(tid, live.clone());
         let kind = EventKind::LiveStack(Box::new(live));
@@ -82,18 +87,46 @@ impl LiveStackRecords {
 /// `PERF_RECORD_MISC_USER`.
 const USER: u16 = 2;
 
+/// The pages of a reading of which something is so, by stretches that lie together.
+fn runs_of(live: &LiveStack, is_so: impl Fn(&(Avma, &Bytes)) -> bool) -> Vec<Vec<(Avma, &Bytes)>> {
+    let addresses = (0..).map(|index: u64| Avma(live.start.0 + index * LiveStack::PAGE as u64));
+    let pages: Vec<_> = addresses.zip(&live.pages).filter(is_so).collect();
+    let runs = pages.chunk_by(|(one, _), (next, _)| next.0 - one.0 == LiveStack::PAGE as u64);
+    runs.map(<[_]>::to_vec).collect()
+}
+
+/// The gaps that a record names, one behind the other.
+fn gaps_of(numbers: &[[u8; 8]]) -> Option<Vec<Range<u64>>> {
+    let (pairs, []) = numbers.as_chunks::<2>() else { return None };
+    let gaps: Vec<_> =
+        pairs.iter().map(|pair| pair.map(u64::from_le_bytes)).map(|[start, end]| start..end).collect();
+    gaps.is_sorted_by(|one, next| one.end <= next.start).then_some(gaps)
+}
+
 fn page_at(live: &LiveStack, address: Avma) -> Option<&Bytes> {
     let offset = usize::try_from(address.0.checked_sub(live.start.0)?).ok()?;
     live.pages.get(offset / LiveStack::PAGE).filter(|_| offset.is_multiple_of(LiveStack::PAGE))
 }
 
-/// All pages of a reading: those that are new, and of the others what was there before.
-fn pages_of(start: u64, bytes: u64, new: &[(u64, Bytes)], last: Option<&LiveStack>) -> Option<Vec<Bytes>> {
+/// All pages of a reading, empty in its gaps: those that are new, and of the others what was there before.
+fn pages_of(
+    (start, bytes): (u64, u64),
+    gaps: &[Range<u64>],
+    new: &[(u64, Bytes)],
+    last: Option<&LiveStack>,
+) -> Option<Vec<Bytes>> {
+    let is_gap = |address: u64| {
+        let next = gaps.partition_point(|gap| gap.end <= address);
+        gaps.get(next).is_some_and(|gap| gap.contains(&address))
+    };
     let new: FxHashMap<u64, &Bytes> = new.iter().map(|(address, page)| (*address, page)).collect();
     let page = |index: u64| {
         let address = start.checked_add(index * LiveStack::PAGE as u64)?;
+        if is_gap(address) {
+            return Some(Bytes::new());
+        }
         let known = || last.and_then(|last| page_at(last, Avma(address)));
-        new.get(&address).copied().or_else(known).cloned()
+        new.get(&address).copied().or_else(known).filter(|page| !page.is_empty()).cloned()
     };
     (0..bytes.min(MOST_BYTES) / LiveStack::PAGE as u64).map(page).collect()
 }
@@ -108,8 +141,12 @@ mod tests {
         RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() }
     }
 
+    /// What stands for a page that was not read.
+    const GAP: u8 = 0xff;
+
     fn live(read_at: u64, start: u64, pages: &[u8]) -> LiveStack {
-        let pages = pages.iter().map(|byte| Bytes::from(vec![*byte; LiveStack::PAGE])).collect();
+        let page = |byte: &u8| Bytes::from(vec![*byte; if *byte == GAP { 0 } else { LiveStack::PAGE }]);
+        let pages = pages.iter().map(page).collect();
         LiveStack { pid: Pid(7), tid: Tid(9), read_at: Timestamp(read_at), start: Avma(start), pages }
     }
 
@@ -148,6 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn gaps_stay_gaps_and_what_was_in_one_is_new() {
+        let readings = [
+            live(100, 0x10000, &[1, GAP, GAP, 4, GAP]),
+            live(200, 0x10000, &[1, GAP, GAP, 4, GAP]),
+            live(300, 0x10000, &[1, 2, 3, 4, 5]),
+            live(400, 0xf000, &[GAP, 1, GAP, 7, GAP, 5]),
+            live(500, 0x10000, &[GAP, 2, 7, 4, 5]),
+        ];
+        assert_eq!(through(&readings), [2, 1, 2, 1, 2]);
+    }
+
+    #[test]
     fn a_reading_of_which_pages_are_missing_is_none() {
         let mut reader = LiveStackRecords::default();
         let id = RecordId { task: Some((7, 9)), time: Some(1), ..RecordId::default() };
@@ -162,6 +211,11 @@ mod tests {
         check(&[5, 0x1000, u64::MAX, 0], &page, false);
         check(&[5, u64::MAX, 0x2000, 0], &page, false);
         check(&[5, 0x1000], &page, false);
+        check(&[5, 0x1000, 0x1000, 0, 0x1000], &page, false);
+        check(&[5, 0x1000, 0x3000, 0, 0x3000, 0x4000, 0x2000, 0x3000], &page, false);
+        check(&[5, 0x1000, 0x3000, 0, 0x3000, 0x4000], &page, false);
+        check(&[5, 0x1000, 0x3000, 0, 0x2000, u64::MAX], &page, true);
+        check(&[5, 0x1000, 0x3000, 0], &page, false);
         check(&[5, 0x1000, 0x1000, 0], &page, true);
     }
 }

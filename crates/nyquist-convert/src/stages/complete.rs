@@ -3,13 +3,13 @@
 //! Such a stack is taken only where every doubt that can be had is met. What was read must have been read within
 //! milliseconds of the sample, both before and after it, not counting those in which the thread waited for a CPU. It must join the copy, word by word where the walk has looked, and
 //! nearly everywhere else. The walk must come to the root, each frame described by unwind information, each return address
-//! behind a call. Whatever was read near the sample and fits it must tell of the same frames, and must have done so for
-//! some time.
+//! behind a call. Whatever was read near the sample and fits it must tell of the same frames, as far as it was read, and
+//! must have done so for some time.
 //!
 //! What this cannot find out: that a thread went back to an outer frame, called what it had called before by another way,
 //! with the same 60 kB of inner frames to the word, was sampled, and came back as it was, between two readings.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 
 use nyquist_object::Avma;
 use nyquist_unwind::{
@@ -18,6 +18,7 @@ use nyquist_unwind::{
 use rustc_hash::FxHashMap;
 
 use super::Stages;
+use crate::copies::CopyCounts;
 use crate::event::{LiveStack, Pid, Tid, Timestamp};
 use crate::incomplete::Incomplete;
 use crate::live_stacks::fits;
@@ -52,6 +53,25 @@ struct Joined<'a> {
     differs: Cell<bool>,
     /// The outermost word that the walk has looked at.
     outermost: Cell<u64>,
+    /// The pages behind the copy that it has looked at.
+    pages: RefCell<Vec<Avma>>,
+    /// Whether it has come to one that was not read.
+    has_met_gap: Cell<bool>,
+}
+
+impl Joined<'_> {
+    /// What was read of a word behind the copy.
+    fn read_live(&self, address: Avma) -> Option<u64> {
+        let page = LiveStack::page_of(address);
+        if self.live.is_gap(address) {
+            self.has_met_gap.set(true);
+        } else if self.pages.borrow().last() != Some(&page) {
+            self.pages.borrow_mut().push(page);
+        }
+        let word = self.live.read_u64(address)?;
+        self.outermost.set(self.outermost.get().max(address.0));
+        Some(word)
+    }
 }
 
 impl StackMemory for Joined<'_> {
@@ -64,21 +84,34 @@ impl StackMemory for Joined<'_> {
             return Some(word);
         }
         // What lies below the copy is no stack any more.
-        let word = if address.0 >= self.end.saturating_sub(7) { self.live.read_u64(address) } else { None };
-        self.outermost.set(self.outermost.get().max(word.map_or(0, |_| address.0)));
-        word
+        if address.0 >= self.end.saturating_sub(7) { self.read_live(address) } else { None }
     }
 }
 
 /// A stack that was walked on.
 pub(super) struct Completed {
     pub(super) frames: Vec<FrameAddress>,
+    /// Whether these are not all, because a page was not read.
+    ends_at_gap: bool,
     /// The outermost word of the stack that the walk has looked at.
     pub(super) outermost: Avma,
     read_at: Timestamp,
     /// Whether both belong together. Where one frame fills all that both have, nothing in it proves that; then all calls must
     /// lead to who is called, which they need not where functions end in jumps to others.
     is_joined: bool,
+}
+
+impl Completed {
+    /// Whether what was read then is of another stack than what was read now.
+    fn contradicts(&self, other: &Self) -> bool {
+        let both = match (self.ends_at_gap, other.ends_at_gap) {
+            (false, false) => usize::MAX,
+            (true, false) => self.frames.len(),
+            (false, true) => other.frames.len(),
+            (true, true) => self.frames.len().min(other.frames.len()),
+        };
+        self.frames.iter().take(both).ne(other.frames.iter().take(both))
+    }
 }
 
 impl Stages {
@@ -96,6 +129,7 @@ impl Stages {
             modules: &self.modules,
             unwinder: &mut self.unwinder,
             calls: &mut self.calls,
+            copies: &mut self.copies,
         };
         let mut all: Vec<Completed> = Vec::new();
         let mut before = Err(Incomplete::UnreadBefore);
@@ -104,16 +138,17 @@ impl Stages {
             let side = if live.read_at < time { &mut before } else { &mut after };
             match walker.walk_on(sample, live) {
                 Ok(completed) => {
-                    *side = Ok(());
+                    *side = if completed.ends_at_gap { side.or(Err(Incomplete::Gap)) } else { Ok(()) };
                     all.push(completed);
                 }
                 Err(why) => *side = side.or(Err(why)),
             }
         }
-        if all.windows(2).any(|pair| matches!(pair, [one, other] if one.frames != other.frames)) {
+        if all.iter().any(|one| all.iter().any(|other| one.contradicts(other))) {
             self.live_stacks.contradict(tid, time);
             return Err(Incomplete::Contradicted);
         }
+        all.retain(|completed| !completed.ends_at_gap);
         let last = all.first().map(|last| last.read_at).filter(|_| all.len() > 1);
         let is_tested = last.is_some_and(|read_at| self.live_stacks.agree(tid, time, read_at));
         before.and(after)?;
@@ -129,6 +164,8 @@ struct Walker<'a> {
     modules: &'a ModuleStore,
     unwinder: &'a mut Unwinder,
     calls: &'a mut Calls,
+    /// What is told of the pages that are of use.
+    copies: &'a mut CopyCounts,
 }
 
 impl Walker<'_> {
@@ -146,6 +183,8 @@ impl Walker<'_> {
             in_both: Cell::new(0),
             differs: Cell::new(false),
             outermost: Cell::new(0),
+            pages: RefCell::default(),
+            has_met_gap: Cell::new(false),
         };
         let mut frames = Vec::new();
         let walked =
@@ -153,13 +192,15 @@ impl Walker<'_> {
         if memory.differs.get() {
             return Err(Incomplete::Misfit);
         }
-        if walked != WalkEnd::Root {
+        let (pages, ends_at_gap) = (memory.pages.take(), memory.has_met_gap.get());
+        if walked != WalkEnd::Root && !ends_at_gap {
             return Err(Incomplete::Rootless);
         }
+        self.copies.note_pages(sample.id.1, &pages, ends_at_gap);
         let all_are_called = self.are_called(&frames, sample.found).ok_or(Incomplete::Uncalled)?;
         let is_joined = memory.in_both.get() > 0 || all_are_called;
         let outermost = Avma(memory.outermost.get());
-        Ok(Completed { frames, outermost, read_at: live.read_at, is_joined })
+        Ok(Completed { frames, ends_at_gap, outermost, read_at: live.read_at, is_joined })
     }
 
     /// Whether each frame's function is what the next outer one calls, from the last of those that were found in the copy
@@ -204,5 +245,68 @@ impl Walker<'_> {
         }
         self.calls.insert(key, call);
         call
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    #[test]
+    fn a_word_behind_the_copy_is_read_where_its_page_was() {
+        let page = |byte: u8| Bytes::from(vec![byte; LiveStack::PAGE]);
+        let pages = vec![page(1), page(2), Bytes::new(), page(3)];
+        let (pid, tid, read_at, start) = (Pid(1), Tid(1), Timestamp(5), Avma(0x1000));
+        let live = LiveStack { pid, tid, read_at, start, pages };
+        let copied = [1; 0x800];
+        let joined = || Joined {
+            copy: StackCopy { start: Avma(0x1000), bytes: &copied },
+            end: 0x1800,
+            live: &live,
+            in_both: Cell::new(0),
+            differs: Cell::new(false),
+            outermost: Cell::new(0),
+            pages: RefCell::default(),
+            has_met_gap: Cell::new(false),
+        };
+        let check = |addresses: &[u64], words: &[Option<u8>], pages: &[u64], has_met_gap: bool| {
+            let memory = joined();
+            let read: Vec<_> = addresses.iter().map(|address| memory.read_u64(Avma(*address))).collect();
+            let words: Vec<_> =
+                words.iter().map(|word| word.map(|byte| u64::from_le_bytes([byte; 8]))).collect();
+            assert_eq!(read, words, "{addresses:x?}");
+            assert_eq!(memory.pages.take(), pages.iter().copied().map(Avma).collect::<Vec<_>>());
+            assert_eq!(memory.has_met_gap.get(), has_met_gap, "{addresses:x?}");
+        };
+        check(
+            &[0x17f8, 0x1800, 0x2008, 0x2010],
+            &[Some(1), Some(1), Some(2), Some(2)],
+            &[0x1000, 0x2000],
+            false,
+        );
+        check(&[0x4000, 0x3000], &[Some(3), None], &[0x4000], true);
+        check(&[0xff8, 0x1000], &[None, Some(1)], &[], false);
+    }
+
+    #[test]
+    fn readings_contradict_each_other_as_far_as_both_were_walked() {
+        let walked = |frames: &[u64], ends_at_gap: bool| Completed {
+            frames: frames.iter().map(|frame| FrameAddress::ReturnAddress(Avma(*frame))).collect(),
+            ends_at_gap,
+            outermost: Avma(0),
+            read_at: Timestamp(0),
+            is_joined: true,
+        };
+        let check = |one: Completed, other: Completed, expected: bool| {
+            assert_eq!([one.contradicts(&other), other.contradicts(&one)], [expected; 2]);
+        };
+        check(walked(&[1, 2, 3], false), walked(&[1, 2, 3], false), false);
+        check(walked(&[1, 2, 3], false), walked(&[1, 2], false), true);
+        check(walked(&[1, 2, 3], false), walked(&[1, 2], true), false);
+        check(walked(&[1, 2, 3], false), walked(&[1, 4], true), true);
+        check(walked(&[1, 2], false), walked(&[1, 2, 3], true), true);
+        check(walked(&[1, 2, 3], true), walked(&[1, 2], true), false);
+        check(walked(&[1, 2, 3], true), walked(&[1, 4], true), true);
     }
 }

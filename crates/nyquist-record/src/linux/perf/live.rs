@@ -12,6 +12,7 @@ use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 use nyquist_object::Avma;
 
 use super::cut::{Attention, Cut};
+use super::looked_at::LookedAt;
 use super::pages::{Memory, Pages};
 use super::roots::Roots;
 use crate::linux::proc;
@@ -19,6 +20,7 @@ use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 
+const PAGE: u64 = LiveStack::PAGE as u64;
 /// A sample that is older than this when it is heard of says nothing of the stack as it is now.
 const FRESH_NS: u64 = 8_000_000;
 /// How much of what was copied is read once more, so that both can be compared where they join, also where the stack of the
@@ -36,11 +38,14 @@ const TOLD_BACK_NS: u64 = 10_000_000;
 const INNERMOST_FOR: u64 = 20_000_000;
 /// But no more than this is read for that.
 const MOST_INNER: u64 = 64 << 10;
+/// So much behind the outermost copy is read at least, also where walks are known to look at no page of it: the next copies may
+/// end there.
+const BEHIND: u64 = 16 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
-const MOST_READ: usize = 2 << 20;
+const MOST_READ: u64 = 2 << 20;
 /// No more than this before anybody has said where it begins, or that its copies do not hold it: behind the stack of a thread that
 /// has just begun there may be other memory, megabytes of it.
-const MOST_READ_UNHEARD: usize = 256 << 10;
+const MOST_READ_UNHEARD: u64 = 256 << 10;
 /// How long the rings are looked at often after a deep stack was seen.
 const ATTENTION_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
@@ -85,6 +90,7 @@ struct Thread {
     root: u64,
     /// What was read last.
     last: Pages,
+    looked_at: LookedAt,
     /// The innermost end of the copies of some time, and when that was.
     innermost: (u64, u64),
     leave_alone_until: u64,
@@ -98,12 +104,13 @@ struct Thread {
     last_copy: (u64, u64),
 }
 
-/// What to read for a thread: from the innermost end of its copies on.
+/// What to read for a thread: from the innermost end of its copies on, and all of it up to their outermost one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wanted {
     pid: u32,
     start: u64,
     end: u64,
+    outermost_end: u64,
     oldest_ns: u64,
     newest_ns: u64,
     /// Whether somebody has told of a copy; else it is read for what may come.
@@ -184,6 +191,12 @@ impl LiveReader {
                     thread.leave_alone_until = now + LEAVE_ALONE_NS;
                 }
             }
+            for (tid, page) in counts.looked_at {
+                self.threads.entry(tid.0).and_modify(|thread| thread.looked_at.note(page.0, now));
+            }
+            for tid in counts.gaps {
+                self.threads.entry(tid.0).and_modify(|thread| thread.looked_at.note_gap(now));
+            }
         }
         if self.threads.len() > MOST_THREADS {
             self.threads.retain(|_, thread| now.saturating_sub(thread.heard_of) < LEAVE_ALONE_NS);
@@ -223,7 +236,8 @@ impl LiveReader {
         };
         for (tid, thread) in self.threads.iter().filter(|(_, thread)| is_due(thread)) {
             let (pid, (start, end)) = (thread.pid, thread.last_copy);
-            let wanted = Wanted { pid, start, end, oldest_ns: now, newest_ns: now, is_told: false };
+            let (oldest_ns, newest_ns) = (now, now);
+            let wanted = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_told: false };
             self.wanted.entry(*tid).or_insert(wanted);
         }
     }
@@ -254,15 +268,16 @@ impl LiveReader {
 /// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
 fn add(wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
     let Cut { pid, start, end, time_ns, .. } = cut;
-    let new = Wanted { pid, start, end, oldest_ns: time_ns, newest_ns: time_ns, is_told: true };
+    let (oldest_ns, newest_ns) = (time_ns, time_ns);
+    let new = Wanted { pid, start, end, outermost_end: end, oldest_ns, newest_ns, is_told: true };
     wanted
         .entry(cut.tid)
         .and_modify(|known| {
             let is_fresh = cut.time_ns.saturating_sub(known.oldest_ns) < FRESH_NS;
             *known = if is_fresh && known.pid == cut.pid {
                 let (oldest_ns, newest_ns) = (known.oldest_ns.min(time_ns), known.newest_ns.max(time_ns));
-                let (start, end) = (known.start.min(start), known.end.min(end));
-                Wanted { start, end, oldest_ns, newest_ns, ..new }
+                let (start, outermost_end) = (known.start.min(start), known.outermost_end.max(end));
+                Wanted { start, end: known.end.min(end), outermost_end, oldest_ns, newest_ns, ..new }
             } else {
                 new
             };
@@ -284,7 +299,6 @@ impl Thread {
     /// Where the stack ends, as far as it is known: at its root, where that is on the stack that was copied, or else with the
     /// memory that it is in, in which far more may lie behind it.
     fn outer_end(&self, wanted: Wanted) -> u64 {
-        const PAGE: u64 = LiveStack::PAGE as u64;
         let is_on_stack = wanted.start <= self.root && self.root < self.stack.end;
         if is_on_stack { (self.root + 8).next_multiple_of(PAGE).min(self.stack.end) } else { self.stack.end }
     }
@@ -299,27 +313,34 @@ impl Thread {
         self.innermost.0.max(wanted.end.saturating_sub(MOST_INNER))
     }
 
-    /// Reads the outer part of the stack, as it is now.
-    fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
-        let page = LiveStack::PAGE as u64;
-        let end = self.innermost_end(wanted);
-        let start = end.saturating_sub(OVERLAP).max(self.stack.start) & !(page - 1);
-        let len = self.outer_end(wanted).saturating_sub(start);
+    /// The part of the stack that may be of use.
+    fn outer_part(&mut self, wanted: Wanted) -> Range<u64> {
+        let innermost = self.innermost_end(wanted);
+        let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
         let was_heard_of = self.root != 0 || self.cut_at != 0;
         let most = if was_heard_of { MOST_READ } else { MOST_READ_UNHEARD };
-        let len = usize::try_from(len).unwrap_or(most).min(most);
-        let read = memory.read(wanted.pid, start, len);
+        start..self.outer_end(wanted).next_multiple_of(PAGE).clamp(start, start + most)
+    }
+
+    /// Reads the pages of the outer part that may be of use, or all of it where these are not known.
+    fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> Option<Pages> {
+        let stack = self.outer_part(wanted);
+        let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
+        let parts = self.looked_at.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
+        memory.read(wanted.pid, parts).then(|| self.last.next(memory))
+    }
+
+    /// Reads the outer part of the stack, as it is now.
+    fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
+        let pages = self.read_pages(wanted, memory);
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
-        if read == 0 {
-            return None;
-        }
-        self.last = self.last.next(start, memory);
+        self.last = pages?;
         let live = LiveStack {
             pid: Pid(wanted.pid),
             tid: Tid(tid),
             read_at: Timestamp(read_at),
-            start: Avma(start),
+            start: Avma(self.last.start()),
             pages: self.last.all(),
         };
         // It is to be there before the first sample that it is for, whether or not that one was told of.
@@ -344,6 +365,7 @@ mod tests {
             pid,
             start: end.saturating_sub(0x8000),
             end,
+            outermost_end: end,
             oldest_ns: 1000,
             newest_ns: 1000,
             is_told: true,
@@ -368,9 +390,8 @@ mod tests {
     #[test]
     fn the_rest_of_this_threads_stack_is_read() {
         let here = [7_u8; 64];
-        let pid = std::process::id();
         let end = here.as_ptr() as u64 + 64;
-        let wanted = Wanted { pid, start: end - 64, end, oldest_ns: 1000, newest_ns: 1000, is_told: true };
+        let wanted = wanted_up_to(end);
         let mut thread = Thread::default();
         assert!(thread.find_stack(wanted));
         let mut memory = Memory::new();
@@ -396,6 +417,7 @@ mod tests {
             pid: std::process::id(),
             start: begin + start,
             end: begin + start + 0x1_0000,
+            outermost_end: begin + start + 0x1_0000,
             oldest_ns: 1000,
             newest_ns: 1000,
             is_told: true,
@@ -413,7 +435,7 @@ mod tests {
                 let event = thread.read(5, wanted, &mut Memory::new()).unwrap();
                 let EventKind::LiveStack(live) = event.kind else { panic!() };
                 let (len, read) = (live.pages.len() * LiveStack::PAGE, live.start.0);
-                let is_less = len == most && (most == MOST_READ || root.is_none());
+                let is_less = len == most as usize && (most == MOST_READ || root.is_none());
                 assert!(read + len as u64 == end || is_less, "{len:x} from {read:x} on, of {end:x}");
             }
         };
@@ -421,6 +443,37 @@ mod tests {
         check(Some(0x3_0000), 0x1_0000, Some(0x3_0008));
         check(Some(0x2_fff8), 0x1_0000, Some(0x3_0000));
         check(Some(0x1_8000), 0x1_0000, None);
+    }
+
+    #[test]
+    fn pages_that_walks_do_not_look_at_are_left_out_until_one_misses_them() {
+        let memory = vec![7_u8; 1 << 20];
+        let begin = (memory.as_ptr() as u64).next_multiple_of(PAGE);
+        let (mut reader, tell, counts, events) = reader();
+        let start = begin + 0x1_0000;
+        let copy = Cut { pid: std::process::id(), tid: 2, time_ns: 0, start, end: start + 0x8000 };
+        reader.roots.set(2, Some(begin + 0x8_0000));
+        let mut pages_read = |told: CopyCounts| {
+            counts.send(told).unwrap();
+            let now = monotonic_ns();
+            tell.send(Cut { time_ns: now, ..copy }).unwrap();
+            assert!(reader.hear());
+            reader.heed_copies(now);
+            reader.note_wanted(now);
+            // As fresh as can be, however long the machine stalls until it is read.
+            reader.wanted.values_mut().for_each(|wanted| wanted.newest_ns = u64::MAX);
+            reader.read_wanted();
+            let EventKind::LiveStack(live) = events.try_recv().unwrap().kind else { panic!() };
+            assert_eq!(live.start.0 + (live.pages.len() as u64 * PAGE), begin + 0x8_1000);
+            live.pages.iter().filter(|page| !page.is_empty()).count() as u64
+        };
+        let all = (begin + 0x8_1000 - (copy.end - OVERLAP)) / PAGE;
+        let looked_at = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).to_vec();
+        let few = (OVERLAP + BEHIND) / PAGE + 2;
+        assert_eq!(pages_read(CopyCounts::default()), all);
+        assert_eq!(pages_read(CopyCounts { looked_at, ..CopyCounts::default() }), few);
+        assert_eq!(pages_read(CopyCounts::default()), few);
+        assert_eq!(pages_read(CopyCounts { gaps: vec![Tid(2)], ..CopyCounts::default() }), all);
     }
 
     #[test]
@@ -465,6 +518,7 @@ mod tests {
                 pid: 1,
                 start: end - 0x8000,
                 end,
+                outermost_end: end,
                 oldest_ns,
                 newest_ns,
                 is_told: true,
@@ -530,8 +584,7 @@ mod tests {
 
     #[test]
     fn a_process_that_is_gone_has_no_stack() {
-        let wanted =
-            Wanted { pid: u32::MAX >> 1, start: 0, end: 0x5000, oldest_ns: 0, newest_ns: 0, is_told: true };
+        let wanted = Wanted { pid: u32::MAX >> 1, ..wanted_up_to(0x5000) };
         assert!(!Thread::default().find_stack(wanted));
     }
 }

@@ -29,6 +29,7 @@ mod events;
 mod jitter;
 mod lineage;
 mod live;
+mod looked_at;
 mod open;
 mod opener;
 mod outcome;

@@ -1,16 +1,18 @@
 //! Pages of living processes' stacks, read again and again: what has not changed since is the same memory.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
 
 use super::pool::Pool;
-use crate::linux::sys::ptrace::read_memory;
+use crate::linux::sys::ptrace::read_memory_parts;
 
 const PAGE: usize = LiveStack::PAGE;
 /// The most pages whose memory is used again: 16 MB. Most recordings need a few hundred of them.
 const POOLED: usize = 4096;
 
-/// Pages of memory, from an address on.
+/// Pages of memory, from an address on; empty where one was not read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pages {
     start: u64,
@@ -20,6 +22,8 @@ pub(crate) struct Pages {
 /// Where memory is read into, and where pages are kept.
 pub(crate) struct Memory {
     scratch: Vec<u8>,
+    /// What of the process is in there, one part behind the other.
+    parts: Vec<Range<u64>>,
     /// How many bytes were read.
     read: usize,
     /// Memory of the system's costs a page fault for each page, which takes longer than reading it.
@@ -28,19 +32,23 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { scratch: Vec::new(), read: 0, pool: Pool::of(POOLED, PAGE) }
+        Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PAGE) }
     }
 
-    /// Reads so many bytes of a process, and says how many whole pages could be read.
-    pub(crate) fn read(&mut self, pid: u32, start: u64, len: usize) -> usize {
+    /// Reads parts of a process's memory, each of whole pages, in their order up to the first byte that there is not; says
+    /// whether any page could be read.
+    pub(crate) fn read(&mut self, pid: u32, parts: Vec<Range<u64>>) -> bool {
+        let len = parts.iter().map(|part| part.end.saturating_sub(part.start) as usize).sum::<usize>();
         self.scratch.resize(len.max(self.scratch.len()), 0);
-        self.read = self.scratch.get_mut(..len).map_or(0, |room| read_memory(pid, start, room));
-        self.pages().len()
+        self.read = self.scratch.get_mut(..len).map_or(0, |room| read_memory_parts(pid, &parts, room));
+        self.parts = parts;
+        self.pages().next().is_some()
     }
 
-    /// What was read last.
-    fn pages(&self) -> &[[u8; PAGE]] {
-        self.scratch.get(..self.read).unwrap_or_default().as_chunks().0
+    /// What was read last, with its addresses.
+    fn pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
+        let addresses = self.parts.iter().flat_map(|part| part.clone().step_by(PAGE));
+        addresses.zip(self.scratch.get(..self.read).unwrap_or_default().as_chunks().0)
     }
 
     /// Keeps a page, in memory that was used before if there is any.
@@ -53,13 +61,21 @@ impl Memory {
 }
 
 impl Pages {
-    /// What was read now, from an address on. Pages that have not changed take no new memory.
-    pub(crate) fn next(&self, start: u64, memory: &Memory) -> Self {
-        let kept = |(index, page): (usize, &[u8; PAGE])| {
-            let known = self.at(start + (index * PAGE) as u64).filter(|known| known.as_ref() == page);
-            known.cloned().unwrap_or_else(|| memory.keep(page))
-        };
-        Self { start, pages: memory.pages().iter().enumerate().map(kept).collect() }
+    /// What was read now. Pages that have not changed take no new memory.
+    pub(crate) fn next(&self, memory: &Memory) -> Self {
+        let start = memory.pages().next().map_or(0, |(start, _)| start);
+        let mut pages = Vec::new();
+        for (address, page) in memory.pages() {
+            pages.resize((address - start) as usize / PAGE, Bytes::new());
+            let known = self.at(address).filter(|known| known.as_ref() == page);
+            pages.push(known.cloned().unwrap_or_else(|| memory.keep(page)));
+        }
+        Self { start, pages }
+    }
+
+    /// The first address.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
     }
 
     /// All of them.
@@ -77,10 +93,11 @@ impl Pages {
 mod tests {
     use super::*;
 
-    /// Memory into which pages were read.
-    fn filled(memory: Memory, pages: &[[u8; PAGE]]) -> Memory {
+    /// Memory into which pages were read from an address on.
+    fn filled(memory: Memory, start: u64, pages: &[[u8; PAGE]]) -> Memory {
         let scratch = pages.concat();
-        Memory { read: scratch.len(), scratch, ..memory }
+        let part = start..start + scratch.len() as u64;
+        Memory { read: scratch.len(), scratch, parts: vec![part], ..memory }
     }
 
     fn page(byte: u8) -> [u8; PAGE] {
@@ -90,11 +107,11 @@ mod tests {
     #[test]
     fn pages_that_have_changed_are_new_and_no_others() {
         let before: Vec<_> = (0..40).map(page).collect();
-        let memory = filled(Memory::new(), &before);
-        let first = Pages::default().next(0x10_0000, &memory);
+        let memory = filled(Memory::new(), 0x10_0000, &before);
+        let first = Pages::default().next(&memory);
         // The stack has grown by a page, and every third page of the rest is another one.
         let now: Vec<_> = (0..41_u8).map(|n| page(if n % 3 == 0 { 100 + n } else { n - 1 })).collect();
-        let second = first.next(0xf_f000, &filled(memory, &now));
+        let second = first.next(&filled(memory, 0xf_f000, &now));
         for (index, (bytes, now)) in second.pages.iter().zip(&now).enumerate() {
             assert_eq!(bytes.as_ref(), now, "{index}");
             let is_old = index > 0 && first.pages[index - 1].as_ptr() == bytes.as_ptr();
@@ -104,13 +121,35 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_read_is_a_gap() {
+        let own: Vec<u8> = (0..20 * PAGE).map(|at| (at / PAGE) as u8).collect();
+        let start = (own.as_ptr() as u64).next_multiple_of(PAGE as u64);
+        let part = |pages: Range<u64>| start + pages.start * PAGE as u64..start + pages.end * PAGE as u64;
+        let mut memory = Memory::new();
+        assert!(memory.read(std::process::id(), vec![part(0..2), part(5..6), part(9..11)]));
+        let pages = Pages::default().next(&memory);
+        let lens: Vec<usize> = pages.all().iter().map(Bytes::len).collect();
+        let is_read = |page: &usize| [0, 1, 5, 9, 10].contains(page);
+        assert_eq!(lens, (0..11).map(|page| if is_read(&page) { PAGE } else { 0 }).collect::<Vec<_>>());
+        for (index, page) in pages.pages.iter().enumerate() {
+            let at = start as usize - own.as_ptr() as usize + index * PAGE;
+            assert!(page.is_empty() || page[..] == own[at..at + PAGE], "{index}");
+        }
+        let next = pages.next(&memory);
+        let is_same = |(before, now): (&Bytes, &Bytes)| now.is_empty() || before.as_ptr() == now.as_ptr();
+        assert!(pages.pages.iter().zip(&next.pages).all(is_same), "what lies behind a gap is known again");
+        let nothing = 0..PAGE as u64;
+        assert!(!memory.read(std::process::id(), vec![nothing]));
+    }
+
+    #[test]
     fn memory_is_used_again_when_nobody_has_a_page_of_it() {
         let mut memory = Memory::new();
         let mut seen = std::collections::BTreeSet::new();
         let mut last = Pages::default();
         for byte in 0..100 {
-            memory = filled(memory, &[page(byte), page(byte)]);
-            last = last.next(0x10_0000, &memory);
+            memory = filled(memory, 0x10_0000, &[page(byte), page(byte)]);
+            last = last.next(&memory);
             seen.extend(last.pages.iter().map(|page| page.as_ptr()));
         }
         assert_eq!(seen.len(), 4, "what was read last and what is read now");
@@ -118,8 +157,8 @@ mod tests {
 
     #[test]
     fn more_than_the_pool_holds_is_kept() {
-        let memory = filled(Memory::new(), &[page(7)]);
-        let kept: Vec<Pages> = (0..POOLED + 5).map(|_| Pages::default().next(0, &memory)).collect();
+        let memory = filled(Memory::new(), 0, &[page(7)]);
+        let kept: Vec<Pages> = (0..POOLED + 5).map(|_| Pages::default().next(&memory)).collect();
         assert!(kept.iter().all(|pages| pages.pages[0][..] == page(7)));
     }
 }

@@ -177,7 +177,8 @@ impl Recording {
         for (tid, root) in &counts.roots {
             self.roots.set(tid.0, root.map(|root| root.0));
         }
-        let names_any = !counts.whole.is_empty() || !counts.cut.is_empty();
+        let CopyCounts { whole, cut, looked_at, gaps, .. } = counts;
+        let names_any = !(whole.is_empty() && cut.is_empty() && looked_at.is_empty() && gaps.is_empty());
         if let Some(live) = self.live.as_ref().filter(|_| names_any) {
             // One that has ended reads nothing more anyway.
             let _ = live.copies.send(counts.clone());

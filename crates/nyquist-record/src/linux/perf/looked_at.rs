@@ -1,0 +1,106 @@
+//! Which pages of a thread's stack are worth reading: of a deep one few have a frame's end in them, and walks look at no
+//! others.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use nyquist_convert::event::LiveStack;
+
+/// For how long a page is read that a walk has looked at, in nanoseconds.
+const FOR: u64 = 2_000_000_000;
+/// After a walk has come to a page that was not read, all are read for so long: until what it looks at there is known.
+const WHOLE_FOR: u64 = 50_000_000;
+/// The most pages that are read by themselves. Where walks look at more, all are read.
+const MOST: usize = 64;
+
+/// The pages of a thread's stack that walks to its root have looked at.
+#[derive(Debug, Default)]
+pub(crate) struct LookedAt {
+    /// By their first addresses, when it was last heard of each.
+    pages: BTreeMap<u64, u64>,
+    whole_until: u64,
+}
+
+impl LookedAt {
+    /// A walk has looked at a page.
+    pub(crate) fn note(&mut self, page: u64, now: u64) {
+        self.pages.insert(page, now);
+        if self.pages.len() > MOST {
+            self.pages.retain(|_, heard_at| now.saturating_sub(*heard_at) < FOR);
+        }
+        if self.pages.len() > MOST {
+            self.pages.clear();
+        }
+    }
+
+    /// A walk has come to a page that was not read.
+    pub(crate) fn note_gap(&mut self, now: u64) {
+        self.whole_until = now + WHOLE_FOR;
+    }
+
+    /// What is to be read of a stack: up to `inner_end` everything, of the rest these pages; `None` where nothing is known of them.
+    pub(crate) fn parts(&mut self, stack: &Range<u64>, inner_end: u64, now: u64) -> Option<Vec<Range<u64>>> {
+        self.pages.retain(|_, heard_at| now.saturating_sub(*heard_at) < FOR);
+        if now < self.whole_until || self.pages.is_empty() || inner_end >= stack.end {
+            return None;
+        }
+        let inner = stack.start..inner_end;
+        let mut parts = vec![inner];
+        for (&page, _) in self.pages.range(inner_end..stack.end) {
+            let end = page + LiveStack::PAGE as u64;
+            match parts.last_mut().filter(|last| last.end == page) {
+                Some(last) => last.end = end,
+                None => parts.push(page..end),
+            }
+        }
+        Some(parts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STACK: Range<u64> = 0x10_0000..0x18_0000;
+
+    fn looked_at(pages: &[u64], now: u64) -> LookedAt {
+        let mut looked_at = LookedAt::default();
+        for page in pages {
+            looked_at.note(*page, now);
+        }
+        looked_at
+    }
+
+    #[test]
+    fn the_inner_part_is_read_and_of_the_rest_the_pages_that_are_known() {
+        let check = |pages: &[u64], inner_end: u64, expected: Option<&[Range<u64>]>| {
+            let parts = looked_at(pages, 7).parts(&STACK, inner_end, 8);
+            assert_eq!(parts.as_deref(), expected, "{pages:x?}");
+        };
+        let inner = 0x10_0000..0x10_8000;
+        check(&[], inner.end, None);
+        check(&[0x10_3000], inner.end, Some(std::slice::from_ref(&inner)));
+        check(&[0x17_f000, 0x18_0000, 0xf_f000], inner.end, Some(&[inner.clone(), 0x17_f000..0x18_0000]));
+        let pages = [0x12_1000, 0x10_8000, 0x12_0000, 0x15_0000];
+        let parts = [0x10_0000..0x10_9000, 0x12_0000..0x12_2000, 0x15_0000..0x15_1000];
+        check(&pages, inner.end, Some(&parts));
+        check(&pages, STACK.end, None);
+    }
+
+    #[test]
+    fn all_is_read_for_a_while_after_a_gap_and_where_nothing_was_heard_for_long() {
+        let mut looked_at = looked_at(&[0x12_0000], 1000);
+        let mut is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
+        assert!(!is_whole(1001));
+        looked_at.note_gap(2000);
+        let mut is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
+        assert_eq!([2001, 2000 + WHOLE_FOR, 1000 + FOR].map(&mut is_whole), [true, false, true]);
+    }
+
+    #[test]
+    fn so_many_pages_are_as_good_as_none() {
+        let many: Vec<u64> = (0..=MOST as u64).map(|page| STACK.start + (page << 12)).collect();
+        assert!(looked_at(&many[1..], 1).parts(&STACK, STACK.start, 2).is_some());
+        assert_eq!(looked_at(&many, 1).parts(&STACK, STACK.start, 2), None);
+    }
+}
