@@ -2,8 +2,10 @@
 //! be trusted.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use nyquist_object::Avma;
+use nyquist_unwind::StackCopy;
 use rustc_hash::FxHashMap;
 
 use crate::event::{LiveStack, Tid, Timestamp};
@@ -140,17 +142,33 @@ impl LiveStacks {
 /// How much of both is compared where what was read joins a copy, in bytes.
 const COMPARED: u64 = 4096;
 /// The part of it that may differ: one word in sixteen. Locals change while inner functions run; frames do not.
-const MAY_DIFFER: usize = 16;
+const MAY_DIFFER: u64 = 16;
 
-/// Whether what was read fits a copy that ends at `end`: the bytes that both have there are, nearly all of them, the same.
-pub(crate) fn fits(live: &LiveStack, copy: impl Fn(Avma) -> Option<u64>, end: Avma) -> bool {
-    let start = live.start.0.max(end.0.saturating_sub(COMPARED));
-    let Some(start) = start.checked_next_multiple_of(8) else { return false };
-    let words = (start..end.0 & !7).step_by(8).map(Avma);
-    let compared =
-        words.map(|address| copy(address).is_some_and(|word| live.read_u64(address) == Some(word)));
-    let (all, same) = compared.fold((0, 0), |(all, same), is_same| (all + 1, same + usize::from(is_same)));
-    all > 0 && (all - same) * MAY_DIFFER <= all
+/// Whether what was read fits a copy: the bytes that both have at the copy's end are, nearly all of them, the same.
+pub(crate) fn fits(live: &LiveStack, copy: StackCopy<'_>) -> bool {
+    let end = copy.start.0.saturating_add(copy.bytes.len() as u64) & !7;
+    let start = live.start.0.max(end.saturating_sub(COMPARED));
+    let Some(start) = start.checked_next_multiple_of(8).filter(|start| *start < end) else { return false };
+    let all = (end - start) / 8;
+    let mut at = start;
+    let parts = std::iter::from_fn(|| {
+        let part = at..end.min(LiveStack::page_of(Avma(at)).0 + LiveStack::PAGE as u64);
+        at = part.end;
+        (!part.is_empty()).then_some(part)
+    });
+    let same: usize = parts.filter_map(|part| same_words(live, copy, part)).sum();
+    (all - same as u64) * MAY_DIFFER <= all
+}
+
+/// How many words of a part of a page are the same in both; `None` where one of both does not have it.
+fn same_words(live: &LiveStack, copy: StackCopy<'_>, part: Range<u64>) -> Option<usize> {
+    let start = part.start.max(copy.start.0.checked_next_multiple_of(8)?);
+    let len = part.end.checked_sub(start)? as usize;
+    let copied = copy.bytes.get((start - copy.start.0) as usize..)?.get(..len)?;
+    let page = live.pages.get(start.checked_sub(live.start.0)? as usize / LiveStack::PAGE)?;
+    let read = page.get(start as usize % LiveStack::PAGE..)?.get(..len)?;
+    let words = copied.as_chunks::<8>().0.iter().zip(read.as_chunks::<8>().0);
+    Some(words.filter(|(copied, read)| copied == read).count())
 }
 
 #[cfg(test)]
@@ -158,6 +176,7 @@ mod tests {
     use super::*;
     use crate::event::Pid;
     use bytes::Bytes;
+    use nyquist_unwind::StackMemory;
 
     const MS: u64 = 1_000_000;
 
@@ -255,24 +274,41 @@ mod tests {
 
     #[test]
     fn nearly_all_that_both_have_must_be_the_same() {
-        let other = |different: u64| {
-            let copy = move |address: Avma| {
-                Some(if address.0 < 0x1800 + 8 * different { 0 } else { u64::from_le_bytes([7; 8]) })
-            };
-            fits(&live(1, 0), copy, Avma(0x2000))
+        // A copy whose first words are others than those of the readings here.
+        let fits_with = |live: &LiveStack, different: usize, (start, end): (u64, u64)| {
+            let mut bytes = vec![7; (end - start) as usize];
+            bytes[..8 * different].fill(0);
+            fits(live, StackCopy { start: Avma(start), bytes: &bytes })
         };
-        // Of 512 words, 256 lie before 0x1800.
-        assert!(!other(0));
-        let fits_from = |start: u64, different: u64| {
-            let live = LiveStack { start: Avma(start), ..live(1, 0) };
-            let copy = |address: Avma| {
-                Some(if address.0 < start + 8 * different { 0 } else { u64::from_le_bytes([7; 8]) })
-            };
-            fits(&live, copy, Avma(start + 0x800))
-        };
-        assert!(fits_from(0x1000, 0) && fits_from(0x1000, 16));
-        assert!(!fits_from(0x1000, 17));
-        assert!(!fits(&live(1, 0), |_| None, Avma(0x2000)), "the copy has no such bytes");
-        assert!(!fits(&live(1, 0), |_| Some(7), Avma(0x1000)), "they have nothing in common");
+        let first = live(1, 0);
+        assert!(fits_with(&first, 32, (0x1000, 0x2000)), "one in sixteen of 512 words");
+        assert!(!fits_with(&first, 33, (0x1000, 0x2000)));
+        let later = LiveStack { start: Avma(0x1800), ..live(1, 0) };
+        assert!(fits_with(&later, 256 + 16, (0x1000, 0x2000)), "only what both have counts");
+        assert!(!fits_with(&later, 256 + 17, (0x1000, 0x2000)));
+        assert!(!fits_with(&first, 0, (0x1800, 0x2000)), "half of what was read last is not in the copy");
+        assert!(!fits_with(&first, 0, (0x800, 0x1000)), "they have nothing in common");
+        assert!(!fits_with(&first, 0, (0x2000, 0x3000)), "nor have these");
+    }
+
+    #[test]
+    fn pages_are_compared_as_their_words_are() {
+        let page = |byte: u8| Bytes::from(vec![byte; LiveStack::PAGE]);
+        let pages = vec![page(7), page(8), Bytes::new(), page(7)];
+        let live = LiveStack { pages, ..live(1, 0) };
+        let bytes: Vec<u8> = (0..0x3000_u32).map(|at| if at < 0x1100 { 7 } else { 8 }).collect();
+        for (start, len) in (0xff8..0x1008)
+            .flat_map(|start| [0, 5, 8, 0x1000, 0x1100, 0x11f1, 0x2004, 0x3000].map(|len| (start, len)))
+        {
+            let copy = StackCopy { start: Avma(start), bytes: &bytes[..len] };
+            let end = (start + len as u64) & !7;
+            let from = live.start.0.max(end.saturating_sub(COMPARED)).next_multiple_of(8);
+            let words = (from..end).step_by(8).map(Avma);
+            let is_same =
+                |word: &Avma| copy.read_u64(*word).is_some() && copy.read_u64(*word) == live.read_u64(*word);
+            let (all, same) = (words.clone().count(), words.filter(is_same).count());
+            let expected = all > 0 && (all - same) * 16 <= all;
+            assert_eq!(fits(&live, copy), expected, "{len:#x} from {start:#x} on: {same} of {all}");
+        }
     }
 }

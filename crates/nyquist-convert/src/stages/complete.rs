@@ -25,7 +25,7 @@ use crate::live_stacks::fits;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::track::Process;
 
-/// The most return addresses whose calls are remembered.
+/// The most calls that are remembered.
 const MOST_CALLS: usize = 1 << 16;
 
 /// A sample whose copy ended too early.
@@ -39,8 +39,11 @@ pub(super) struct CutSample<'a> {
     pub(super) found: usize,
 }
 
-/// The calls before return addresses, as far as they have been looked at: by module and address in it.
-pub(crate) type Calls = FxHashMap<(ModuleIndex, u64), Option<Call>>;
+/// Whether frames' functions are what the next outer ones call, as far as that has been looked at.
+pub(crate) type Calls = FxHashMap<[Code; 2], Option<bool>>;
+
+/// An address in a module that is mapped with its image base at another one.
+pub(crate) type Code = (ModuleIndex, Avma, Avma);
 
 /// A copy, and behind it what was read later.
 struct Joined<'a> {
@@ -173,7 +176,7 @@ impl Walker<'_> {
     fn walk_on(&mut self, sample: CutSample<'_>, live: &LiveStack) -> Result<Completed, Incomplete> {
         let copy = sample.copy;
         let end = copy.start.0.saturating_add(copy.bytes.len() as u64);
-        if !fits(live, |address| copy.read_u64(address), Avma(end)) {
+        if !fits(live, copy) {
             return Err(Incomplete::Misfit);
         }
         let memory = Joined {
@@ -218,6 +221,27 @@ impl Walker<'_> {
     /// unwind information describes it.
     fn is_called(&mut self, inner: FrameAddress, outer: FrameAddress) -> Option<bool> {
         let FrameAddress::ReturnAddress(back) = outer else { return Some(false) };
+        let code = |frame: FrameAddress| {
+            let (module, base) = self.process.find(frame.lookup_address())?.module?;
+            Some((module, base, frame.lookup_address()))
+        };
+        let Some(call) = code(inner).zip(code(outer)).map(|(inner, outer)| [inner, outer]) else {
+            return self.calls_function_of(back, inner);
+        };
+        if let Some(known) = self.calls.get(&call) {
+            return *known;
+        }
+        let is_called = self.calls_function_of(back, inner);
+        if self.calls.len() >= MOST_CALLS {
+            self.calls.clear();
+        }
+        self.calls.insert(call, is_called);
+        is_called
+    }
+
+    /// The same, looked at anew.
+    fn calls_function_of(&self, back: Avma, inner: FrameAddress) -> Option<bool> {
+        let outer = FrameAddress::ReturnAddress(back);
         self.space.function_at(outer.lookup_address())?;
         match self.call_before(back)? {
             Call::Indirect => Some(true),
@@ -230,21 +254,13 @@ impl Walker<'_> {
         }
     }
 
-    fn call_before(&mut self, back: Avma) -> Option<Call> {
+    /// The call that ends at a return address.
+    fn call_before(&self, back: Avma) -> Option<Call> {
         let (module, base) = self.process.find(Avma(back.0.wrapping_sub(1)))?.module?;
-        let key = (module, back.0.wrapping_sub(base.0));
-        if let Some(known) = self.calls.get(&key) {
-            return *known;
-        }
         let mut code = [0; Call::LONGEST];
         let start = Avma(back.0.wrapping_sub(Call::LONGEST as u64));
         let read = self.modules.get(module).read_code(base, start, &mut code);
-        let call = if read == code.len() { Call::before(&code) } else { None };
-        if self.calls.len() >= MOST_CALLS {
-            self.calls.clear();
-        }
-        self.calls.insert(key, call);
-        call
+        if read == code.len() { Call::before(&code) } else { None }
     }
 }
 

@@ -9,8 +9,11 @@ use super::pool::Pool;
 use crate::linux::sys::ptrace::read_memory_parts;
 
 const PAGE: usize = LiveStack::PAGE;
-/// The most pages whose memory is used again: 16 MB. Most recordings need a few hundred of them.
-const POOLED: usize = 4096;
+/// The pages that are kept in one piece of memory: the system gives it page by page otherwise, and takes longer for that than it
+/// takes to read them.
+const PIECE: usize = 8;
+/// The most pieces whose memory is used again: 16 MB. Most recordings need a few dozen of them.
+const POOLED: usize = 512;
 
 /// Pages of memory, from an address on; empty where one was not read.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +35,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new() -> Self {
-        Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PAGE) }
+        Self { scratch: Vec::new(), parts: Vec::new(), read: 0, pool: Pool::of(POOLED, PIECE * PAGE) }
     }
 
     /// Reads parts of a process's memory, each of whole pages, in their order up to the first byte that there is not; says
@@ -51,11 +54,17 @@ impl Memory {
         addresses.zip(self.scratch.get(..self.read).unwrap_or_default().as_chunks().0)
     }
 
-    /// Keeps a page, in memory that was used before if there is any.
-    fn keep(&self, page: &[u8; PAGE]) -> Bytes {
-        let Some(mut filling) = self.pool.take_leaving(0) else { return Bytes::copy_from_slice(page) };
-        filling.room().copy_from_slice(page);
-        filling.advance(PAGE);
+    /// Keeps pages, one behind the other, in memory that was used before if there is any.
+    fn keep(&self, pages: &[(usize, &[u8; PAGE])]) -> Bytes {
+        let Some(mut filling) = self.pool.take_leaving(0) else {
+            return pages.iter().flat_map(|(_, page)| page.iter().copied()).collect();
+        };
+        for (_, page) in pages {
+            if let Some(room) = filling.room().first_chunk_mut() {
+                *room = **page;
+                filling.advance(PAGE);
+            }
+        }
         filling.into_bytes()
     }
 }
@@ -64,11 +73,20 @@ impl Pages {
     /// What was read now. Pages that have not changed take no new memory.
     pub(crate) fn next(&self, memory: &Memory) -> Self {
         let start = memory.pages().next().map_or(0, |(start, _)| start);
-        let mut pages = Vec::new();
+        let (mut pages, mut changed) = (Vec::new(), Vec::new());
         for (address, page) in memory.pages() {
-            pages.resize((address - start) as usize / PAGE, Bytes::new());
-            let known = self.at(address).filter(|known| known.as_ref() == page);
-            pages.push(known.cloned().unwrap_or_else(|| memory.keep(page)));
+            let index = (address - start) as usize / PAGE;
+            pages.resize(index + 1, Bytes::new());
+            match self.at(address).filter(|known| known.as_ref() == page) {
+                Some(known) => pages[index] = known.clone(),
+                None => changed.push((index, page)),
+            }
+        }
+        for piece in changed.chunks(PIECE) {
+            let kept = memory.keep(piece);
+            for (place, (index, _)) in piece.iter().enumerate() {
+                pages[*index] = kept.slice(place * PAGE..(place + 1) * PAGE);
+            }
         }
         Self { start, pages }
     }
