@@ -144,10 +144,10 @@ fn from_memory_far(test: &Context<'_>) -> Verdict {
 }
 
 fn expect_from_memory(profile: &Profile, stderr: &str, depth: usize) -> Verdict {
-    expect_contains("stderr", stderr, COMPLETED)?;
     let whole = share_whole(profile, depth);
     println!("        {whole:.3} of the stacks are whole");
     expect_measured(whole > LEAST_FROM_MEMORY, format_args!("only {whole:.3} of the stacks are whole"))?;
+    expect_contains("stderr", stderr, COMPLETED)?;
     // Whatever has this recursion has all of it, or says that it was cut.
     let halves = profile.share_of_stacks(|stack| {
         let has_bottom = stack.iter().any(|frame| frame.function == "bottom");

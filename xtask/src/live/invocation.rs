@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -190,6 +190,11 @@ impl Running<'_> {
         format!("{settings:?}")
     }
 
+    /// What they were before it was started.
+    pub(crate) fn terminal_settings_before(&self) -> String {
+        format!("{:?}", self.terminal.as_ref().map(|terminal| &terminal.settings_before))
+    }
+
     /// What it has written to its standard error so far.
     pub(crate) fn stderr_so_far(&self) -> String {
         read_lossy(&self.err)
@@ -269,6 +274,7 @@ struct Terminal {
     person: File,
     screen: Screen,
     reader: JoinHandle<()>,
+    settings_before: io::Result<[u32; 4]>,
 }
 
 /// What a terminal has shown so far.
@@ -301,7 +307,8 @@ impl Terminal {
                 shown.show(&part[..count]);
             }
         });
-        Ok(Self { person, screen, reader })
+        let settings_before = sys::terminal_settings(&person);
+        Ok(Self { person, screen, reader, settings_before })
     }
 
     /// All that was shown, once every program has closed the terminal.

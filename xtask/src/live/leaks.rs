@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, need_root};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::recorded::Truth;
@@ -98,7 +98,8 @@ fn watch(recorder: &Running<'_>, count: u64, mut is_over: impl FnMut() -> bool) 
     expect(after <= before + 4, format_args!("from {before} descriptors to {after}"))?;
     let (before, after) = grown(|held| held.memory_kb);
     let allowed = before + count * KB_EACH / 2 + 2048;
-    expect(after <= allowed, format_args!("from {before} kB of memory to {after}"))?;
+    // A reader that falls behind late fills its pool late; what leaks does so the second time, too.
+    expect_measured(after <= allowed, format_args!("from {before} kB of memory to {after}"))?;
     let ended = most(&looks, |held| held.ended_children as u64);
     expect(ended <= 1, format_args!("{ended} children were not waited for"))
 }
@@ -254,7 +255,7 @@ fn leaks_are_found(test: &Context<'_>) -> Verdict {
         let verdict = watch(&program, 0, || done.exists());
         end(program)?;
         match (verdict, found) {
-            (Err(Stop::Failed(said)), Some(found)) => expect_contains(step, &said, found)?,
+            (Err(Stop::Failed(said) | Stop::Off(said)), Some(found)) => expect_contains(step, &said, found)?,
             (verdict, None) => verdict?,
             (_, Some(found)) => return expect(false, format_args!("{step}: nothing is said of {found}")),
         }

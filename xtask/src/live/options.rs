@@ -12,6 +12,7 @@ use super::invocation::Invocation;
 use super::markers::{Marker, markers};
 use super::profile::{Profile, Thread};
 use super::rules;
+use super::stacks::is_truncated;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("several_runs_are_in_one_profile", iterations),
@@ -204,17 +205,16 @@ fn folded(test: &Context<'_>) -> Verdict {
     let words = ["recursion", "200", "4000"];
     let deepest = |options: &[&str]| -> anyhow::Result<usize> {
         let recorded = test.record(&words).options(options).run_well()?;
-        let depths = recorded
-            .profile
-            .stacks()
-            .map(|(stack, _)| stack.iter().filter(|frame| frame.function == "descend").count());
+        // On its way down and up again, the recursion is in the copy as a whole.
+        let cut = recorded.profile.stacks().filter(|(stack, _)| is_truncated(stack));
+        let depths = cut.map(|(stack, _)| stack.iter().filter(|frame| frame.function == "descend").count());
         Ok(depths.max().unwrap_or(0))
     };
     let copied = ["--call-graph", "dwarf"];
     let whole = deepest(&copied)?;
     expect((100..4000).contains(&whole), format_args!("{whole} levels are in a copy of the stack"))?;
     let depth = deepest(&[&copied[..], &["--fold-recursive-prefix"]].concat())?;
-    expect(depth <= 2, format_args!("the recursion is {depth} deep where it is folded"))
+    expect((1..=2).contains(&depth), format_args!("the recursion is {depth} deep where it is folded"))
 }
 
 fn unlinked(test: &Context<'_>) -> Verdict {

@@ -32,18 +32,21 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("perf_reads_what_was_kept_of_deep_stacks", deep_stacks_for_perf),
 ];
 
-/// A recording of the workload by perf, which ends itself now and then by an assertion of its own (`build-id.c`): then it is
-/// started again.
-fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathBuf, super::expect::Stop> {
+/// Runs perf, which ends itself now and then by an assertion of its own (`build-id.c`): then it is started again.
+fn run_perf(call: impl Fn() -> anyhow::Result<Finished>) -> anyhow::Result<Finished> {
     const ABORTED: i32 = 128 + libc::SIGABRT;
+    let is_over = |run: &anyhow::Result<Finished>| run.as_ref().map_or(true, |run| run.code() != ABORTED);
+    (0..2).map(|_| call()).find(is_over).unwrap_or_else(call)
+}
+
+/// A recording of the workload by perf.
+fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathBuf, super::expect::Stop> {
     let path = test.fresh(name);
     let record = || {
         let call = test.program("perf").args(&["record", "-q", "-N"]).args(options);
         call.args(&["-o"]).path(&path).args(&["--"]).path(&test.workload("shares")).args(&["400"]).run()
     };
-    let is_over =
-        |run: &anyhow::Result<Finished>| run.as_ref().map_or(true, |finished| finished.code() != ABORTED);
-    match (0..2).map(|_| record()).find(is_over).unwrap_or_else(record) {
+    match run_perf(record) {
         Ok(finished) => finished.succeeded().map(|_| path).map_err(Into::into),
         Err(error) => skip(format_args!("there is no perf here: {error}")),
     }
@@ -94,9 +97,13 @@ type Place = Option<String>;
 /// mapping, and say so.
 fn frame_pointers_astray(test: &Context<'_>) -> Verdict {
     let recording = test.fresh("astray.data");
-    let call = test.program("perf").args(&["record", "-q", "-N", "-F", "1999", "-g", "-m", "4M", "-o"]);
-    let call = call.path(&recording).args(&["--"]);
-    match compiler_command(test)?.iter().fold(call, |call, word| call.args(&[word])).run() {
+    let compiler = compiler_command(test)?;
+    let record = || {
+        let call = test.program("perf").args(&["record", "-q", "-N", "-F", "1999", "-g", "-m", "4M", "-o"]);
+        let call = call.path(&recording).args(&["--"]);
+        compiler.iter().fold(call, |call, word| call.args(&[word])).run()
+    };
+    match run_perf(record) {
         Ok(finished) => finished.succeeded()?,
         Err(error) => return skip(format_args!("there is no perf here: {error}")),
     };
@@ -189,10 +196,12 @@ fn stack_copies(test: &Context<'_>) -> Verdict {
 
 fn stream(test: &Context<'_>) -> Verdict {
     let stream = test.fresh("stream.data");
-    std::fs::write(&stream, "")?;
-    let call =
-        test.program("perf").args(&["record", "-q", "-g", "-o", "-", "--"]).path(&test.workload("shares"));
-    call.args(&["400"]).stdout_to(&stream).run()?.succeeded()?;
+    let record = || {
+        std::fs::write(&stream, "")?;
+        let call = test.program("perf").args(&["record", "-q", "-g", "-o", "-", "--"]);
+        call.path(&test.workload("shares")).args(&["400"]).stdout_to(&stream).run()
+    };
+    run_perf(record)?.succeeded()?;
     let profile = test.fresh("piped.json.gz");
     let words = format!(
         "cat '{}' | '{}' import - -s -o '{}'",
@@ -242,9 +251,11 @@ fn events(test: &Context<'_>) -> Verdict {
 fn waiting(test: &Context<'_>) -> Verdict {
     need_root()?;
     let recording = test.fresh("switch.data");
-    let call =
-        test.program("perf").args(&["record", "-q", "-a", "-g", "-e", "cpu-clock,sched:sched_switch", "-o"]);
-    call.path(&recording).args(&["--", "sleep", "0.5"]).run()?.succeeded()?;
+    let record = || {
+        let events = ["record", "-q", "-a", "-g", "-e", "cpu-clock,sched:sched_switch", "-o"];
+        test.program("perf").args(&events).path(&recording).args(&["--", "sleep", "0.5"]).run()
+    };
+    run_perf(record)?.succeeded()?;
     let profile = test.fresh("waits.json.gz");
     let call =
         test.nyquist(&["import", "-s", "--name", "sleep", "--profile-version", "66", "-o"]).path(&profile);
@@ -301,8 +312,11 @@ fn missing(test: &Context<'_>) -> Verdict {
     let program = test.fresh("gone");
     std::fs::copy(test.workload("shares"), &program)?;
     let recording = test.fresh("gone.data");
-    let call = test.program("perf").args(&["record", "-q", "-N", "-g", "-o"]).path(&recording).args(&["--"]);
-    call.path(&program).args(&["300"]).run()?.succeeded()?;
+    let record = || {
+        let call = test.program("perf").args(&["record", "-q", "-N", "-g", "-o"]).path(&recording);
+        call.args(&["--"]).path(&program).args(&["300"]).run()
+    };
+    run_perf(record)?.succeeded()?;
     std::fs::remove_file(&program)?;
     let (profile, said) = import(test, &recording, &[])?;
     expect(profile.count() > 10.0, "no samples")?;
@@ -317,8 +331,11 @@ fn archive(test: &Context<'_>) -> Verdict {
     std::fs::copy(test.workload("shares"), &program)?;
     let recording = folder.join("perf.data");
     let home = home.display().to_string();
-    let call = test.program("perf").env("HOME", &home).args(&["record", "-q", "-g", "-o"]).path(&recording);
-    call.args(&["--"]).path(&program).args(&["300"]).run()?.succeeded()?;
+    let record = || {
+        let call = test.program("perf").env("HOME", &home).args(&["record", "-q", "-g", "-o"]);
+        call.path(&recording).args(&["--"]).path(&program).args(&["300"]).run()
+    };
+    run_perf(record)?.succeeded()?;
     let packed = test.program("perf").env("HOME", &home).args(&["archive"]).path(&recording).run()?;
     let tarball = folder.join("perf.data.tar.bz2");
     if !packed.status.success() || !tarball.is_file() {

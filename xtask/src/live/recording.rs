@@ -186,7 +186,7 @@ fn samples_and_rusage(test: &Context<'_>) -> Verdict {
 fn churn(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["churn", "12000"]).run_well()?;
     let profile = &recorded.profile;
-    expect(!recorded.finished.stderr.contains("lost"), format_args!("{}", recorded.finished.stderr))?;
+    expect(!recorded.finished.stderr.contains("dropped"), format_args!("{}", recorded.finished.stderr))?;
     expect_within("all samples", profile.total(), recorded.truth()?.cpu * 1000.0, 0.05)?;
     let worker: f64 = profile.threads_named("worker").map(super::profile::Thread::total).sum();
     expect_within("the busy thread's samples", worker, recorded.truth()?.part("busy")? * 1000.0, 0.05)

@@ -75,11 +75,18 @@ pub(super) fn begins_at_start(stack: &[&Frame]) -> bool {
     stack.first().is_some_and(|frame| frame.function == "_start")
 }
 
+/// Whether the kernel is replacing the process's program, or ending it: then there is no user code to be rooted in, for as long as
+/// that takes.
+fn is_between_programs(stack: &[&Frame]) -> bool {
+    let replaces = |frame: &&Frame| ["bprm_execve", "do_exit"].contains(&frame.function.as_str());
+    stack.iter().all(|frame| frame.category == "Kernel") && stack.iter().any(replaces)
+}
+
 /// Every sample is rooted, none is left out: the loader's own `_start` counts as well as the program's. Only kernel work
 /// before the program exists (exec) has no user root.
 fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
     // Samples, and not the time that they stand for: the first one after the hypervisor has held the CPU stands for that, too.
-    let other = profile.stacks().filter(|(stack, _)| !fits(stack)).count();
+    let other = profile.stacks().filter(|(stack, _)| !fits(stack) && !is_between_programs(stack)).count();
     let roots = profile.roots();
     expect(
         other <= EDGE_SAMPLES,

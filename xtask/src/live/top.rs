@@ -39,7 +39,7 @@ fn expect_given_back(running: &Running<'_>, before: &str) -> Verdict {
 
 fn command(test: &Context<'_>) -> Verdict {
     let mut running = watch(test, &[&workload(test, "shares"), "60000"])?;
-    let before = running.terminal_settings();
+    let before = running.terminal_settings_before();
     // All three have samples only when there was a whole turn of theirs.
     running.wait_until_on_screen("alpha")?;
     expect(running.terminal_settings() != before, "the terminal was not taken over")?;
@@ -80,7 +80,7 @@ fn attached(test: &Context<'_>) -> Verdict {
 fn terminated(test: &Context<'_>) -> Verdict {
     for signal in [libc::SIGTERM, libc::SIGHUP, libc::SIGINT] {
         let running = watch(test, &[&workload(test, "endless"), "1"])?;
-        let before = running.terminal_settings();
+        let before = running.terminal_settings_before();
         running.wait_until_on_screen("main_loop")?;
         running.signal(signal)?;
         expect_given_back(&running, &before)?;
@@ -119,7 +119,7 @@ fn several(test: &Context<'_>) -> Verdict {
 
 fn ended(test: &Context<'_>) -> Verdict {
     let mut running = watch(test, &[&workload(test, "shares"), "500"])?;
-    let before = running.terminal_settings();
+    let before = running.terminal_settings_before();
     running.wait_until_on_screen("ended with status 0")?;
     running.wait_until_on_screen("gamma_")?;
     running.press("q")?;
