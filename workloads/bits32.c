@@ -1,4 +1,4 @@
-// A 32-bit program without a library, for none need be installed: it works for some CPU time and ends.
+// A 32-bit program without a library, for none need be installed: it works for some CPU time, waits, and ends.
 struct span {
     int seconds, nanoseconds;
 };
@@ -18,8 +18,15 @@ __attribute__((noinline)) void bits32_work(void) {
     }
 }
 
+__attribute__((noinline)) void bits32_wait(void) {
+    const int nanosleep_number = 162;
+    struct span pause = {0, 150000000};
+    call(nanosleep_number, (int)&pause, 0);
+}
+
 void _start(void) {
     bits32_work();
+    bits32_wait();
     call(1, 0, 0);
     __builtin_unreachable();
 }

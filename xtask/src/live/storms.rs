@@ -219,7 +219,7 @@ fn bits32(test: &Context<'_>) -> Verdict {
         let weight: f64 = own().map(Thread::total).sum();
         expect_within("samples of the 32-bit program", weight, used * 1000.0, tolerance)?;
         let named = |root: &str| root == "(truncated: 32-bit code is not unwound)";
-        let in_user = |function: &str| function == "bits32_work" || function == "_start";
+        let in_user = |function: &str| ["bits32_work", "bits32_wait", "_start"].contains(&function);
         // Between its fork and its exec the process runs the 64-bit program that measures it.
         let before_exec =
             |stack: &[&Frame]| stack.iter().any(|frame| frame.lib.as_deref() == Some("measured"));

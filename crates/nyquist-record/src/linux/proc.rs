@@ -1,6 +1,7 @@
 //! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
 use std::ops::Range;
 use std::{fs, io};
 
@@ -120,6 +121,15 @@ pub(crate) fn living_thread(pid: Pid) -> u32 {
     }
     let others = threads(pid).unwrap_or_default();
     others.into_iter().find(|tid| !thread_has_ended(*tid)).unwrap_or(pid.0)
+}
+
+/// Whether a process's program is one of 32 bits: the class in its ELF header (`EI_CLASS`).
+pub(crate) fn has_32_bits(pid: u32) -> bool {
+    const CLASS_AT: usize = 4;
+    const CLASS_32: u8 = 1;
+    let mut header = [0; CLASS_AT + 1];
+    let read = fs::File::open(format!("/proc/{pid}/exe")).and_then(|mut file| file.read_exact(&mut header));
+    read.is_ok() && header[CLASS_AT] == CLASS_32
 }
 
 /// The names of a process's threads and its executable mappings, as far as they can be read.

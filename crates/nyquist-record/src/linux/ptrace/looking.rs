@@ -7,6 +7,7 @@ use super::look::{Place, Schedule, Waiting};
 use super::registers::Stopped;
 use super::task::{Activity, Asked, Waited};
 use super::tracer::Tracer;
+use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
 
@@ -132,22 +133,34 @@ impl Tracer {
         if !still {
             return;
         }
-        let (window, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
-        let room = self.scratch.get_mut(..window).unwrap_or_default();
-        let len = ptrace::read_memory(tid, waiting.stack_pointer, room);
-        let stack = Bytes::copy_from_slice(self.scratch.get(..len).unwrap_or_default());
-        let (values, known) = waiting.registers();
-        let stack = UserStack::Copied {
-            registers: Box::new(Registers::X86_64Partial { values, known }),
-            stack,
-            limited: len == window && rest,
-        };
+        let stack = self.waiting_stack((pid, tid), waiting);
         let Some(task) = self.tasks.get_mut(tid) else { return };
         let after = task.files.schedule();
         task.account(before, now);
         if after == Some(before) {
             task.activity = Activity::Waiting(Waited { stack, since: now });
             self.note_sample(pid, Some(waiting.instruction_pointer));
+        }
+    }
+
+    /// The stack of a thread that waits, as far as its registers and memory can be had without stopping it.
+    fn waiting_stack(&mut self, (pid, tid): (u32, u32), waiting: &Waiting) -> UserStack {
+        // The kernel does not say of what kind the registers are. A program of 32 bits has no stack further up.
+        if let Ok(ip) = u32::try_from(waiting.instruction_pointer)
+            && u32::try_from(waiting.stack_pointer).is_ok()
+            && proc::has_32_bits(pid)
+        {
+            let registers = Box::new(Registers::X86 { ip });
+            return UserStack::Copied { registers, stack: Bytes::new(), limited: false };
+        }
+        let (window, rest) = self.window(pid, waiting.stack_pointer, self.scratch.len());
+        let room = self.scratch.get_mut(..window).unwrap_or_default();
+        let len = ptrace::read_memory(tid, waiting.stack_pointer, room);
+        let (values, known) = waiting.registers();
+        UserStack::Copied {
+            registers: Box::new(Registers::X86_64Partial { values, known }),
+            stack: Bytes::copy_from_slice(self.scratch.get(..len).unwrap_or_default()),
+            limited: len == window && rest,
         }
     }
 
