@@ -9,14 +9,20 @@ use nyquist_object::Avma;
 use nyquist_profile::{ProcessIndex, ThreadIndex};
 use nyquist_unwind::AddressSpace;
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
+
+/// Of so many processes that have ended it is known what they had mapped.
+const MAPPED_AFTER_END: usize = 64;
 
 /// Everything that is known of the processes that live, and of those that have just ended.
 #[derive(Debug, Default)]
 pub(crate) struct Tracker {
     processes: FxHashMap<Pid, Process>,
     kernel: Mappings,
+    /// The last processes that have ended, the latest last.
+    ended: VecDeque<Pid>,
 }
 
 /// One process.
@@ -180,8 +186,8 @@ impl Process {
         }
     }
 
-    /// A thread has ended, and with the last one the process.
-    fn end_thread(&mut self, tid: Tid, now: Timestamp) {
+    /// A thread has ended, and with the last one the process. Says whether that one has.
+    fn end_thread(&mut self, tid: Tid, now: Timestamp) -> bool {
         if let Some(thread) = self.threads.get_mut(&tid)
             && thread.end.replace(now).is_none()
         {
@@ -189,8 +195,8 @@ impl Process {
         }
         if self.living == 0 {
             self.end = Some(now);
-            self.unmap_all();
         }
+        self.living == 0
     }
 
     fn unmap_all(&mut self) {
@@ -420,10 +426,18 @@ impl Tracker {
     }
 
     /// A thread ended; with the last one, its process. What is known of them stays until the number is used
-    /// again: the count of what they have used can come later.
+    /// again: the count of what they have used can come later. What it had mapped stays until some others have ended: the kernel goes on
+    /// with a thread for a while after it has told of its end, and samples it.
     pub(crate) fn exit(&mut self, pid: Pid, tid: Tid, now: Timestamp) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.end_thread(tid, now);
+        if !self.processes.get_mut(&pid).is_some_and(|process| process.end_thread(tid, now)) {
+            return;
+        }
+        self.ended.push_back(pid);
+        if self.ended.len() > MAPPED_AFTER_END
+            && let Some(before) = self.ended.pop_front()
+            && let Some(process) = self.processes.get_mut(&before).filter(|process| process.end.is_some())
+        {
+            process.unmap_all();
         }
     }
 }
@@ -520,6 +534,22 @@ mod tests {
         assert_eq!(tracker.process(process, NOW).end, None);
         tracker.exit(process, Tid(5), Timestamp(12));
         assert_eq!(tracker.process(process, NOW).end, Some(Timestamp(12)));
+    }
+
+    #[test]
+    fn what_a_process_had_mapped_is_known_a_while_after_its_end() {
+        let mut tracker = Tracker::default();
+        for pid in 1..=MAPPED_AFTER_END as u32 + 2 {
+            tracker.name(Pid(pid), Tid(pid), "short", true, NOW);
+            map(&mut tracker, pid, "//anon");
+            tracker.exit(Pid(pid), Tid(pid), NOW);
+            assert!(is_mapped(&mut tracker, pid));
+            // The number of the second one is used again at once.
+            if pid == 2 {
+                tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
+            }
+        }
+        assert_eq!([1, 2, 3].map(|pid| is_mapped(&mut tracker, pid)), [false, true, true]);
     }
 
     #[test]

@@ -342,7 +342,7 @@ fn busy_recording() -> Vec<Vec<u8>> {
     let format = copying().attr.record_format(ByteOrder::Little);
     let task = |pid, tid, parent_pid, time| Task { pid, tid, parent_pid, parent_tid: parent_pid, time };
     let mut records = vec![format.encode_comm((7, 7), b"first", true, &at(1)), mapped_at(7, 2, 0x10000)];
-    for turn in 1..60_u64 {
+    for turn in 1..180_u64 {
         let (start, pid) = (turn * 1000, 100 + turn as u32 / 5);
         let (one, two) = ((7, 7 + turn % 3), (u64::from(pid), u64::from(pid)));
         let mut cpus = [Vec::new(), Vec::new()];
