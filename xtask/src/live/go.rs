@@ -38,8 +38,9 @@ import (
 
 type box struct{ turns uint64 }
 
+// Most instructions of the loop are here, and several that are waited for: a CPU is interrupted after those.
 func mix(value, turn uint64) uint64 {
-	return (value ^ turn) * 0x9e3779b97f4a7c15 // mix
+	return (value ^ turn) * (value>>29 + turn) * (value>>17 ^ turn) * (value>>7 | 1) // mix
 }
 
 //go:noinline
