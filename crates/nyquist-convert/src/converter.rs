@@ -145,7 +145,12 @@ impl Converter {
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.stages.dumps.read_on();
-        self.order.release(complete_before, |event| self.stages.convert(event));
+        self.order.release(complete_before, |event, coming| {
+            if let Some(coming) = coming {
+                self.stages.trails.fetch(&coming.kind);
+            }
+            self.stages.convert(event);
+        });
         self.stages.release_waiting(false);
         self.stages.mark_jit_functions();
         if let Some(teller) = &mut self.teller {

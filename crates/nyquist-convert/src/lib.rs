@@ -4,8 +4,6 @@
 //! file reader) pushes [`event::Event`]s into a [`Converter`] and need know nothing else of this crate; what the
 //! converter gives is a profile of addresses, to which [`symbolicate()`] gives names.
 
-#![forbid(unsafe_code)]
-
 mod account;
 mod aux_files;
 mod condense;
@@ -40,7 +38,9 @@ mod stack_roots;
 mod stages;
 mod stated_symbols;
 mod symbolicate;
+mod sys;
 mod track;
+mod trails;
 mod vdso;
 mod waits;
 mod walk;

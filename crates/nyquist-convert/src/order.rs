@@ -2,6 +2,9 @@
 
 use crate::event::{Event, Timestamp};
 
+/// How far ahead an event is shown before its turn: long enough for its memory to be fetched, of which the next one has too little.
+const AHEAD: usize = 2;
+
 /// Holds events back until nothing older can come any more.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
@@ -23,10 +26,15 @@ impl Order {
     }
 
     /// Gives out, by time, all events older than `complete_before`: the caller knows that it has pushed every
-    /// one of them. Events of the same time keep the order in which they came.
+    /// one of them. Events of the same time keep the order in which they came. With each comes the one that is given out
+    /// [`AHEAD`] later.
     ///
     /// Sorting what waits costs O(n log n) at worst, and O(n) for the few sorted runs that rings deliver.
-    pub(crate) fn release(&mut self, complete_before: Timestamp, take: impl FnMut(Event)) {
+    pub(crate) fn release(
+        &mut self,
+        complete_before: Timestamp,
+        mut take: impl FnMut(Event, Option<&Event>),
+    ) {
         self.released = self.released.max(complete_before);
         self.by_time.clear();
         let is_ready = |event: &Event| event.time < complete_before;
@@ -34,8 +42,15 @@ impl Order {
         self.by_time.extend(places.map(|(place, event)| (event.time, place)));
         self.by_time.sort_by_key(|(time, _)| *time);
         let waiting = &mut self.waiting;
-        let ready = self.by_time.iter().filter_map(|(_, place)| waiting.get_mut(*place as usize)?.take());
-        ready.for_each(take);
+        let places = self.by_time.iter().map(|(_, place)| *place as usize);
+        let mut ahead = places.clone().skip(AHEAD);
+        for place in places {
+            let event = waiting.get_mut(place).and_then(Option::take);
+            let coming = ahead.next().and_then(|place| waiting.get(place)?.as_ref());
+            if let Some(event) = event {
+                take(event, coming);
+            }
+        }
         // What comes next takes the room of what is gone.
         self.waiting.retain(Option::is_some);
     }
@@ -58,7 +73,7 @@ mod tests {
 
     fn released(order: &mut Order, complete_before: u64) -> Vec<Event> {
         let mut events = Vec::new();
-        order.release(Timestamp(complete_before), |event| events.push(event));
+        order.release(Timestamp(complete_before), |event, _| events.push(event));
         events
     }
 
@@ -77,6 +92,18 @@ mod tests {
         order.push(event(8, 0));
         assert_eq!(times(&mut order, u64::MAX), [7, 8, 9]);
         assert_eq!(order.late(), 0);
+    }
+
+    #[test]
+    fn what_comes_soon_is_shown() {
+        let mut order = Order::default();
+        for time in [3, 1, 2, 4, 9] {
+            order.push(event(time, 0));
+        }
+        let mut shown = Vec::new();
+        let number = |event: &Event| event.time.0;
+        order.release(Timestamp(5), |event, coming| shown.push((number(&event), coming.map(number))));
+        assert_eq!(shown, [(1, Some(3)), (2, Some(4)), (3, None), (4, None)]);
     }
 
     #[test]

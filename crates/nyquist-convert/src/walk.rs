@@ -5,6 +5,7 @@ use crate::jit::JitDumps;
 use crate::mappings::Mappings;
 use crate::modules::ModuleStore;
 use crate::track::{CodeState, Process};
+use crate::trails::Trail;
 use bytes::Bytes;
 use nyquist_object::Avma;
 use nyquist_perf::file::{Place, PlacedFiles};
@@ -82,6 +83,8 @@ pub(crate) struct Walker<'a> {
     pub(crate) process: &'a mut Process,
     pub(crate) modules: &'a ModuleStore,
     pub(crate) dumps: &'a JitDumps,
+    /// What the walk looks at is noted there.
+    pub(crate) trail: &'a Trail,
 }
 
 impl Walker<'_> {
@@ -102,7 +105,7 @@ impl Walker<'_> {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-        let copy = Watched { memory: copy, outermost: Cell::new(0) };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.trail };
         let before = frames.len();
         loop {
             let end = self.walk_known(&registers, &copy, frames);
@@ -117,10 +120,10 @@ impl Walker<'_> {
     fn walk_known(
         &mut self,
         registers: &unwind::Registers,
-        copy: &Watched<StackCopy<'_>>,
+        copy: &Watched<'_, StackCopy<'_>>,
         frames: &mut Vec<FrameAddress>,
     ) -> WalkEnd {
-        let Self { unwinder, process, modules, dumps } = self;
+        let Self { unwinder, process, modules, dumps, .. } = self;
         let mut push = |frame| frames.push(frame);
         if let unwind::Registers::X86_64Partial { .. } = registers {
             let memory = CopyAndCode { copy, mappings: process.mappings(), modules };
@@ -172,16 +175,18 @@ fn code_32(registers: &Registers) -> Option<Avma> {
     }
 }
 
-/// A stack, and how far out a walk has looked at it.
-struct Watched<M> {
+/// A stack, where a walk has looked at it, and how far out.
+struct Watched<'a, M> {
     memory: M,
     outermost: Cell<u64>,
+    trail: &'a Trail,
 }
 
-impl<M: StackMemory> StackMemory for Watched<M> {
+impl<M: StackMemory> StackMemory for Watched<'_, M> {
     #[inline]
     fn read_u64(&self, address: Avma) -> Option<u64> {
         let word = self.memory.read_u64(address)?;
+        self.trail.note(address);
         self.outermost.set(self.outermost.get().max(address.0));
         Some(word)
     }
@@ -189,7 +194,7 @@ impl<M: StackMemory> StackMemory for Watched<M> {
 
 /// A copy of a stack, and the code of the files that are mapped.
 struct CopyAndCode<'a> {
-    copy: &'a Watched<StackCopy<'a>>,
+    copy: &'a Watched<'a, StackCopy<'a>>,
     mappings: Mappings,
     modules: &'a ModuleStore,
 }

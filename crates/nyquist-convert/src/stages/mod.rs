@@ -28,6 +28,7 @@ use crate::spent::Spent;
 use crate::stack_roots::StackRoots;
 use crate::symbolicate::Teller;
 use crate::track::{Thread, Tracker, with_arguments};
+use crate::trails::Trails;
 use crate::waits::Waits;
 use complete::Calls;
 use notes::Reason;
@@ -79,6 +80,7 @@ pub(crate) struct Stages {
     live_stacks: LiveStacks,
     stack_roots: StackRoots,
     calls: Calls,
+    pub(crate) trails: Trails,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
     /// Where its frames are, outermost first; kept to save its memory.
@@ -125,6 +127,7 @@ impl Stages {
             live_stacks: LiveStacks::default(),
             stack_roots: StackRoots::default(),
             calls: Calls::default(),
+            trails: Trails::default(),
             frames: Vec::new(),
             places: Vec::new(),
             new_frames: Vec::new(),

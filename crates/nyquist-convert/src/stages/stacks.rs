@@ -231,6 +231,7 @@ impl Stages {
             process: self.tracker.process(sample.pid, now),
             modules: &self.modules,
             dumps: &self.dumps,
+            trail: self.trails.begin(sample.tid),
         };
         let (walked, outermost) = walker.walk((sample, now), registers, stack, &mut self.frames);
         if let Walked::To(_) = walked {
