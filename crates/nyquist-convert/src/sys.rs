@@ -13,7 +13,7 @@ pub(crate) fn fetch(byte: &u8) {
     #[cfg(target_arch = "aarch64")]
     // SAFETY: the instruction changes nothing but what caches hold, and never faults.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) byte, options(nostack, preserves_flags, readonly));
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) std::ptr::from_ref(byte), options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = byte;
