@@ -34,22 +34,32 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RecordError> {
-        let (taken, rest) =
-            self.rest.split_first_chunk::<N>().ok_or(RecordError::Truncated { field, have: self.len })?;
-        self.rest = rest;
-        Ok(*taken)
+        self.number(field, |_, bytes| bytes)
     }
 
     pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, RecordError> {
-        self.array(field).map(|bytes| self.order.u16(bytes))
+        self.number(field, ByteOrder::u16)
     }
 
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, RecordError> {
-        self.array(field).map(|bytes| self.order.u32(bytes))
+        self.number(field, ByteOrder::u32)
     }
 
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, RecordError> {
-        self.array(field).map(|bytes| self.order.u64(bytes))
+        self.number(field, ByteOrder::u64)
+    }
+
+    /// Takes the next `N` bytes as what `read` makes of them. A `Result` of the bytes themselves would go through memory in pieces.
+    #[inline]
+    fn number<const N: usize, T>(
+        &mut self,
+        field: &'static str,
+        read: impl FnOnce(ByteOrder, [u8; N]) -> T,
+    ) -> Result<T, RecordError> {
+        let (taken, rest) =
+            self.rest.split_first_chunk::<N>().ok_or(RecordError::Truncated { field, have: self.len })?;
+        self.rest = rest;
+        Ok(read(self.order, *taken))
     }
 
     /// Takes `count` times `width` bytes, where `count` was read from the record.

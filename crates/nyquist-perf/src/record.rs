@@ -25,11 +25,13 @@ impl Header {
     pub const LEN: usize = 8;
 
     /// Reads the header at the start of `bytes`; the rest of the record need not be there.
+    #[inline]
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         Self::parse_in(bytes, ByteOrder::Little)
     }
 
     /// Reads the header of a record whose numbers have that order of bytes.
+    #[inline]
     pub fn parse_in(bytes: &[u8], order: ByteOrder) -> Result<Self, RecordError> {
         let mut cursor = Cursor::new(bytes, order);
         Ok(Self { kind: cursor.u32("header")?, misc: cursor.u16("header")?, size: cursor.u16("header")? })

@@ -82,7 +82,7 @@ impl Unwinder {
         memory: &M,
         frames: &mut impl FnMut(FrameAddress),
     ) -> WalkEnd {
-        let frame = match Frame::of(&base, true) {
+        let mut frame = match Frame::of(&base, true) {
             Ok(frame) => frame,
             Err(reason) => return WalkEnd::Truncated(reason),
         };
@@ -92,14 +92,13 @@ impl Unwinder {
             mapping: None,
             memory,
             address_bits: A::address_bits(space),
-            frame,
             base: (base, true),
             steps_since_base: 0,
         };
         for _ in 0..MAX_FRAMES {
-            frames(walk.frame.address());
-            match walk.step() {
-                Ok(()) => {}
+            frames(frame.address());
+            match walk.step(frame) {
+                Ok(next) => frame = next,
                 Err(Stop::Root) => return WalkEnd::Root,
                 Err(Stop::Truncated(reason)) => return WalkEnd::Truncated(reason),
             }
@@ -117,7 +116,6 @@ struct Walk<'a, A: Architecture, M> {
     memory: &'a M,
     /// The bits of a return address that are an address.
     address_bits: u64,
-    frame: Frame<A>,
     /// The last frame of which all registers are known that can be, and whether it was interrupted. Most steps
     /// follow three registers only; where a row needs others, the walk is repeated from here with all of them.
     base: (FullRegisters<A>, bool),
@@ -125,11 +123,22 @@ struct Walk<'a, A: Architecture, M> {
 }
 
 impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
-    /// Steps to the caller.
+    /// Steps to the caller of a frame.
     #[inline]
-    fn step(&mut self) -> Result<(), Stop> {
-        let frame = self.frame;
-        let mut rule = self.rule(&frame);
+    fn step(&mut self, frame: Frame<A>) -> Result<Frame<A>, Stop> {
+        let rule = self.rule(&frame);
+        let Ok(next) = A::apply(rule, &frame, self.memory, self.address_bits) else {
+            return self.rare_step(rule, frame);
+        };
+        self.steps_since_base += 1;
+        self.check(&frame, &next)?;
+        Ok(next)
+    }
+
+    /// The same where more is needed than a rule and a few registers. The frame is given by value: the hot loop keeps it in
+    /// registers as long as nothing refers to it.
+    #[cold]
+    fn rare_step(&mut self, mut rule: Rule, frame: Frame<A>) -> Result<Frame<A>, Stop> {
         if rule.kind() == Kind::Uncovered {
             rule = self.guess(&frame)?;
         }
@@ -146,8 +155,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             }
         };
         self.check(&frame, &next)?;
-        self.frame = next;
-        Ok(())
+        Ok(next)
     }
 
     #[inline]
