@@ -16,6 +16,25 @@ pub(crate) enum Mode {
     Kernel = 1,
 }
 
+/// Where code is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodePlace {
+    InModule(ModuleIndex, RelativeAddress),
+    /// In no module that is known.
+    Elsewhere(Avma),
+}
+
+impl CodePlace {
+    /// The place of an address; `range` is the memory that holds it, where that is known.
+    pub(crate) fn of(range: Option<&Range>, address: Avma) -> Self {
+        let module = range.and_then(|range| range.module);
+        let place = module.and_then(|(module, base)| {
+            Some(Self::InModule(module, RelativeAddress::from_avma(address, base)?))
+        });
+        place.unwrap_or(Self::Elsewhere(address))
+    }
+}
+
 /// Makes each frame once.
 #[derive(Debug)]
 pub(crate) struct Interner {
@@ -67,19 +86,16 @@ impl Interner {
         self.libs.iter().map(|(&module, &lib)| (lib, module))
     }
 
-    /// The frame at `address`; `range` is the memory that holds it.
+    /// The frame of code at a place.
     pub(crate) fn frame(
         &mut self,
         builder: &mut ProfileBuilder,
         modules: &ModuleStore,
-        (range, address): (Option<&Range>, Avma),
+        place: CodePlace,
         mode: Mode,
     ) -> FrameId {
-        let in_module = range.and_then(|range| range.module);
-        let in_module =
-            in_module.and_then(|(module, base)| Some((module, RelativeAddress::from_avma(address, base)?)));
-        match in_module {
-            Some((module, address)) => {
+        match place {
+            CodePlace::InModule(module, address) => {
                 let new_lib = || builder.add_lib(modules.get(module).lib());
                 let place = (*self.libs.entry(module).or_insert_with(new_lib), address);
                 match self.in_libs.get(&place).and_then(|frames| frames[mode as usize]) {
@@ -87,10 +103,12 @@ impl Interner {
                     None => self.add_in_lib(builder, place, mode),
                 }
             }
-            None => match self.elsewhere.get(&address).and_then(|frames| frames[mode as usize]) {
-                Some(frame) => frame,
-                None => self.add_elsewhere(builder, address, mode),
-            },
+            CodePlace::Elsewhere(address) => {
+                match self.elsewhere.get(&address).and_then(|frames| frames[mode as usize]) {
+                    Some(frame) => frame,
+                    None => self.add_elsewhere(builder, address, mode),
+                }
+            }
         }
     }
 
@@ -195,7 +213,8 @@ mod tests {
         for address in [0x10, 0x7fff_ffff_f010].map(Avma) {
             let mut builder = ProfileBuilder::new(Meta::default());
             let (mut interner, modules) = (Interner::new(&mut builder), ModuleStore::default());
-            let mut frame = |mode| interner.frame(&mut builder, &modules, (None, address), mode);
+            let mut frame =
+                |mode| interner.frame(&mut builder, &modules, CodePlace::Elsewhere(address), mode);
             let [user, kernel] = [Mode::User, Mode::Kernel].map(&mut frame);
             assert_ne!(user, kernel);
             assert_eq!([Mode::User, Mode::Kernel].map(&mut frame), [user, kernel]);

@@ -5,7 +5,7 @@ use super::complete::CutSample;
 use super::samples::Row;
 use crate::event::{Pid, Registers, Sample, Tid, Timestamp, UserStack};
 use crate::incomplete::Incomplete;
-use crate::intern::Mode;
+use crate::intern::{CodePlace, Mode};
 use crate::jit::{DumpIndex, JitDumps};
 use crate::mappings::Range;
 use crate::modules::ModuleStore;
@@ -29,14 +29,14 @@ pub(super) enum Place {
     Truncated(Truncation),
     /// Code that cannot be looked into, by what it is called.
     Named(&'static str),
-    /// An address, and the memory that holds it, where that is known.
-    Code(Option<Range>, Avma, Mode),
+    /// Code, a user's or the kernel's.
+    Code(CodePlace, Mode),
 }
 
 impl Place {
     /// Whether nobody has said yet what the code at a user's address is.
     pub(super) fn is_unknown(&self) -> bool {
-        matches!(self, Self::Code(None, _, Mode::User))
+        matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User))
     }
 }
 
@@ -93,16 +93,23 @@ impl Stages {
         for frame in self.frames.iter().rev() {
             let address = frame.lookup_address();
             // Callers are mostly in the same file.
-            last = last.filter(|range| range.contains(address)).or_else(|| process.find(address).copied());
-            let range = match last {
-                Some(Range { module: Some(_), .. }) => last,
-                _ => find_made_code(process, &mut self.dumps, &mut self.modules, (sample.pid, address, now)),
+            if !last.as_ref().is_some_and(|range| range.contains(address)) {
+                last = process.find(address).copied();
+            }
+            let place = match &last {
+                Some(range) if range.module.is_some() => CodePlace::of(Some(range), address),
+                _ => {
+                    let at = (sample.pid, address, now);
+                    let made = find_made_code(process, &mut self.dumps, &mut self.modules, at);
+                    CodePlace::of(made.as_ref(), address)
+                }
             };
-            self.places.push(Place::Code(range, address, Mode::User));
+            self.places.push(Place::Code(place, Mode::User));
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
-            self.places.push(Place::Code(self.tracker.find_kernel(address).copied(), address, Mode::Kernel));
+            let place = CodePlace::of(self.tracker.find_kernel(address), address);
+            self.places.push(Place::Code(place, Mode::Kernel));
         }
     }
 
@@ -120,9 +127,7 @@ impl Stages {
         self.new_frames.extend(new.iter().map(|place| match place {
             Place::Truncated(truncation) => interner.truncated(&mut self.builder, *truncation),
             Place::Named(name) => interner.named(&mut self.builder, name),
-            Place::Code(range, address, mode) => {
-                interner.frame(&mut self.builder, &self.modules, (range.as_ref(), *address), *mode)
-            }
+            Place::Code(place, mode) => interner.frame(&mut self.builder, &self.modules, *place, *mode),
         }));
         let mut stack = path.last().map(|(_, stack)| *stack);
         for (place, frame) in new.iter().zip(&self.new_frames) {
@@ -148,10 +153,9 @@ impl Stages {
             let Waiting { time, row, places, dumps } = waiting;
             self.places = places;
             for place in &mut self.places {
-                if let Place::Code(range, address, Mode::User) = place
-                    && range.is_none()
-                {
-                    *range = self.dumps.find(&dumps, *address, time);
+                if let Place::Code(CodePlace::Elsewhere(address), Mode::User) = *place {
+                    let range = self.dumps.find(&dumps, address, time);
+                    *place = Place::Code(CodePlace::of(range.as_ref(), address), Mode::User);
                 }
             }
             self.add_row(row);
