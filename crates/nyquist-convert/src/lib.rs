@@ -38,7 +38,7 @@ mod stack_roots;
 mod stages;
 mod stated_symbols;
 mod symbolicate;
-mod sys;
+pub mod sys;
 mod track;
 mod trails;
 mod vdso;

@@ -1,20 +1,24 @@
 //! Telling the processor which memory is needed soon: the only `unsafe` code of this crate.
 #![allow(unsafe_code)]
 
-/// Has the processor fetch the cache line of a byte, and does not wait for it. A hint, that not every architecture knows.
+/// The bytes of a cache line, of all processors that matter. Where lines are longer, some are fetched twice.
+pub const CACHE_LINE: usize = 64;
+
+/// Has the processor fetch the cache line of an address, whatever is there, and does not wait for it. A hint, that not every architecture
+/// knows.
 #[inline]
-pub(crate) fn fetch(byte: &u8) {
+pub fn fetch(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: the instruction changes nothing but what caches hold, and never faults; all x86_64 processors have it.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address.cast()) };
     }
     #[cfg(target_arch = "aarch64")]
     // SAFETY: the instruction changes nothing but what caches hold, and never faults.
     unsafe {
-        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) std::ptr::from_ref(byte), options(nostack, preserves_flags, readonly));
+        std::arch::asm!("prfm pldl1keep, [{}]", in(reg) address, options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = byte;
+    let _ = address;
 }

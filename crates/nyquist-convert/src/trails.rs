@@ -9,7 +9,7 @@ use std::cell::Cell;
 use nyquist_object::Avma;
 
 use crate::event::{EventKind, Tid, UserStack};
-use crate::sys::fetch;
+use crate::sys::{CACHE_LINE, fetch};
 use crate::walk::unwindable;
 
 /// How many trails are kept: enough for the threads that run at once.
@@ -18,8 +18,8 @@ const TRAILS: usize = 16;
 /// The cache lines that a trail has at most, a few thousand bytes: more would push one another out.
 const LINES: usize = 64;
 
-/// The bits of an address within a cache line, of all processors that matter.
-const LINE_BITS: u32 = 6;
+/// The bits of an address within a cache line.
+const LINE_BITS: u32 = CACHE_LINE.ilog2();
 
 /// The last trails of threads, by the threads' numbers.
 #[derive(Debug, Default)]
@@ -51,7 +51,7 @@ impl Trails {
 
     /// Has the processor fetch what the walk of a stack that comes soon will probably look at.
     pub(crate) fn fetch(&self, coming: &EventKind) {
-        self.wanted(coming).for_each(fetch);
+        self.wanted(coming).for_each(|byte| fetch(byte));
     }
 
     /// A byte of each cache line that the walk of a stack will probably look at.

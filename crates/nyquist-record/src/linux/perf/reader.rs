@@ -8,6 +8,7 @@ use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
 use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::Header;
 use nyquist_perf::abi::record;
 
@@ -72,6 +73,10 @@ const EXIT_CHECK_MS: u32 = 100;
 
 /// How much is copied out of the ring with the oldest record before the others are compared again.
 const PIECE_BYTES: u64 = 128 << 10;
+
+/// How much of a record is fetched while the one before is copied: its fixed fields, a call chain, registers, and the innermost part of
+/// a stack. What comes after that, the processor foresees.
+const FETCHED_AHEAD: u64 = 1536;
 
 /// The longest record: its size is a `u16`.
 const LONGEST_RECORD: usize = 1 << 16;
@@ -420,6 +425,7 @@ impl Drain<'_> {
                 self.progress.blocked = true;
                 return;
             };
+            fetch_next(ring, at, header, head);
             let room = filling.room();
             let Skimmed { len, may_go_on } =
                 skim(|position, out| ring.copy(position, out), at, header, (self.layout, self.roots), room);
@@ -457,6 +463,17 @@ impl Drain<'_> {
                 return Some(time);
             }
         }
+    }
+}
+
+/// Has the processor fetch of the record after the one at `at` what will be looked at first: its beginning, and the last word, if it is
+/// as long as this one. Another CPU has written it, and it would be waited for several times.
+fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
+    let len = u64::from(header.size);
+    let next = at + len;
+    if header.kind == record::SAMPLE && next < head {
+        (next..next + FETCHED_AHEAD).step_by(CACHE_LINE).for_each(|position| ring.fetch(position));
+        ring.fetch(next + len - 8);
     }
 }
 

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nyquist_convert::sys::fetch;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::limits::page_size;
@@ -77,6 +78,12 @@ impl Ring {
         } else {
             self.copy_around_end(at, out);
         }
+    }
+
+    /// Has the processor fetch the cache line at a position, wherever that is, and does not wait for it.
+    #[inline]
+    pub(crate) fn fetch(&self, position: u64) {
+        fetch(self.data.as_ptr().wrapping_add(position as usize & (self.len - 1)));
     }
 
     /// Copies bytes that begin before the ring's end and go on at its start.
