@@ -73,11 +73,10 @@ impl Pages {
     /// What was read now. Pages that have not changed take no new memory.
     pub(crate) fn next(&self, memory: &Memory) -> Self {
         let start = memory.pages().next().map_or(0, |(start, _)| start);
-        let end = memory.pages().last().map_or(start, |(last, _)| last + PAGE as u64);
-        let mut pages = vec![Bytes::new(); (end - start) as usize / PAGE];
-        let mut changed = Vec::new();
+        let (mut pages, mut changed) = (Vec::new(), Vec::new());
         for (address, page) in memory.pages() {
             let index = (address - start) as usize / PAGE;
+            pages.resize(index + 1, Bytes::new());
             match self.at(address).filter(|known| known.as_ref() == page) {
                 Some(known) => pages[index] = known.clone(),
                 None => changed.push((index, page)),
