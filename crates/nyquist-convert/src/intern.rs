@@ -19,6 +19,7 @@ pub(crate) enum Mode {
 /// Where code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodePlace {
+    /// In a module, so far from its image base.
     InModule(ModuleIndex, RelativeAddress),
     /// In no module that is known.
     Elsewhere(Avma),

@@ -34,24 +34,24 @@ impl<'a> Cursor<'a> {
     }
 
     pub(crate) fn array<const N: usize>(&mut self, field: &'static str) -> Result<[u8; N], RecordError> {
-        self.number(field, |_, bytes| bytes)
+        self.take(field, |_, bytes| bytes)
     }
 
     pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16, RecordError> {
-        self.number(field, ByteOrder::u16)
+        self.take(field, ByteOrder::u16)
     }
 
     pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32, RecordError> {
-        self.number(field, ByteOrder::u32)
+        self.take(field, ByteOrder::u32)
     }
 
     pub(crate) fn u64(&mut self, field: &'static str) -> Result<u64, RecordError> {
-        self.number(field, ByteOrder::u64)
+        self.take(field, ByteOrder::u64)
     }
 
     /// Takes the next `N` bytes as what `read` makes of them. A `Result` of the bytes themselves would go through memory in pieces.
     #[inline]
-    fn number<const N: usize, T>(
+    fn take<const N: usize, T>(
         &mut self,
         field: &'static str,
         read: impl FnOnce(ByteOrder, [u8; N]) -> T,
