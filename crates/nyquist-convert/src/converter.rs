@@ -153,6 +153,7 @@ impl Converter {
         });
         self.stages.release_waiting(false);
         self.stages.mark_jit_functions();
+        self.stages.place_gaps();
         if let Some(teller) = &mut self.teller {
             self.stages.tell_met(teller);
         }
@@ -161,9 +162,7 @@ impl Converter {
     /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
     /// of a recording have no record of their own.
     pub fn note_lost(&mut self, records: u64) {
-        let stages = &mut self.stages;
-        stages.statistics.lost = stages.statistics.lost.max(records);
-        stages.builder.meta_mut().lost_samples = stages.statistics.lost;
+        self.stages.note_counted_losses(records);
     }
 
     /// Takes note of when the recording ended, where that was later than its last event: of a program that sleeps there
@@ -184,6 +183,7 @@ impl Converter {
         self.stages.end_all_waits();
         self.stages.end_all_stays();
         self.stages.release_waiting(true);
+        self.stages.end_gaps();
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
         let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));

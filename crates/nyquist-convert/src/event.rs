@@ -128,8 +128,16 @@ pub enum EventKind {
         /// How many.
         records: u64,
     },
-    /// The kernel stopped sampling for the rest of a tick because it took too long.
+    /// The source dropped this many records in all: one of its counters says so when it is closed. Those that
+    /// [`Lost`](Self::Lost) has told of are among them.
+    LostInAll {
+        /// How many.
+        records: u64,
+    },
+    /// The kernel stopped sampling on the CPU, for the rest of a tick, because it took too long.
     Throttled,
+    /// The kernel samples on the CPU again.
+    Unthrottled,
     /// The program itself, or who watches it, marked a point or an interval.
     Marker(Box<Marker>),
     /// A quantity has a value.

@@ -22,6 +22,27 @@ pub(crate) struct Markers {
     counters: FxHashMap<(ProcessIndex, Arc<CounterKind>), (CounterId, f64)>,
 }
 
+/// What a marker says, wherever and whenever it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Content<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) schema: Option<&'a Arc<MarkerSchema>>,
+    /// The values of the schema's fields, in the schema's order.
+    pub(crate) values: &'a [FieldValue],
+    pub(crate) category: Option<&'a MarkerCategory>,
+}
+
+impl<'a> From<&'a event::Marker> for Content<'a> {
+    fn from(marker: &'a event::Marker) -> Self {
+        Self {
+            name: &marker.name,
+            schema: marker.schema.as_ref(),
+            values: &marker.values,
+            category: marker.category.as_ref(),
+        }
+    }
+}
+
 impl Markers {
     /// The thread of the profile that stands for a process's line of that name, which is made at its first use.
     pub(crate) fn track(
@@ -41,14 +62,14 @@ impl Markers {
         &mut self,
         builder: &mut ProfileBuilder,
         thread: ThreadIndex,
-        marker: &event::Marker,
+        content: Content<'_>,
         timing: MarkerTiming,
     ) {
-        let schema = marker.schema.as_ref().map(|schema| self.schema(builder, schema));
-        let values = marker.schema.iter().flat_map(|schema| &schema.fields).zip(&marker.values);
+        let schema = content.schema.map(|schema| self.schema(builder, schema));
+        let values = content.schema.iter().flat_map(|schema| &schema.fields).zip(content.values);
         let values = values.map(|(field, value)| fitting(builder, field.format, value)).collect();
-        let name = builder.intern_string(&marker.name);
-        let category = category(builder, marker.category.as_ref());
+        let name = builder.intern_string(content.name);
+        let category = category(builder, content.category);
         builder.add_marker(thread, Marker { name, timing, category, schema, values, stack: None });
     }
 

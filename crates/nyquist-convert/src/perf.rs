@@ -5,10 +5,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
-use nyquist_perf::abi::{context, x86};
+use nyquist_perf::abi::{context, misc, x86};
 use nyquist_perf::{
-    Body, Branches, CpuMode, KernelSymbol, MappedIdentity, Mmap, Record, RecordError, RecordFormat,
-    RegisterAbi, Switch, Task, Words,
+    Body, Branches, CpuMode, KernelSymbol, Lost, MappedIdentity, Mmap, Record, RecordError, RecordFormat,
+    RegisterAbi, Switch, Task, Throttle, Words,
 };
 
 use crate::event::{
@@ -113,12 +113,17 @@ impl PerfEvents {
         Ok(kind.map(|kind| Event { time, cpu: self.cpu(&record), kind }))
     }
 
-    /// A counter's final value is written on the CPU on which its thread ended, whatever CPU it has counted on.
+    /// The CPU that a record tells of.
     fn cpu(&self, record: &Record<'_>) -> Option<u32> {
+        // Perf writes -1 where it makes a record up.
+        let written_on = record.id.cpu.filter(|cpu| *cpu != u32::MAX);
         match &record.body {
+            // A counter's final value is written on the CPU on which its thread ended, whatever CPU it has counted on.
             Body::Read(_) => self.cpus.get(record.id.id?),
-            // Perf writes -1 where it makes a record up.
-            _ => record.id.cpu.filter(|cpu| *cpu != u32::MAX),
+            Body::Lost(Lost { id, .. })
+            | Body::Throttle(Throttle { id, .. })
+            | Body::Unthrottle(Throttle { id, .. }) => written_on.or_else(|| self.cpus.get(*id)),
+            _ => written_on,
         }
     }
 
@@ -140,8 +145,9 @@ impl PerfEvents {
                 cpu_time_ns: read.counters.iter().last()?.value,
             },
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
-            Body::LostSamples(records) => EventKind::Lost { records: *records },
+            Body::LostSamples(records) => lost_samples(record, *records)?,
             Body::Throttle(_) => EventKind::Throttled,
+            Body::Unthrottle(_) => EventKind::Unthrottled,
             Body::KernelSymbol(symbol) => kernel_code(symbol),
             Body::Switch(switch) => switched(*switch, record.id.task?),
             _ => return None,
@@ -314,6 +320,18 @@ fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
     // Callers are looked up a byte before their return addresses: so that this is the call, a byte more.
     let calls = branches.map(|branch| Avma(branch.from.wrapping_add(1)));
     innermost.into_iter().chain(calls).collect()
+}
+
+/// What `LOST_SAMPLES` says, if anything was lost. The kernel and our own recordings say what was lost at a time; perf writes
+/// at a file's end, without a time, how much each event has lost in all, and what a filter of its own has left out.
+fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
+    let is_left_out = record.header.misc & misc::LOST_SAMPLES_BPF != 0;
+    let has_time = record.id.time.is_some_and(|time| time != 0);
+    match (is_left_out, has_time) {
+        (true, _) => None,
+        (false, true) => Some(EventKind::Lost { records }),
+        (false, false) => Some(EventKind::LostInAll { records }),
+    }
 }
 
 fn kernel_code(symbol: &KernelSymbol<'_>) -> EventKind {
@@ -622,7 +640,32 @@ mod tests {
         check(record::LOST, &[100, 7], EventKind::Lost { records: 7 });
         check(record::LOST_SAMPLES, &[8], EventKind::Lost { records: 8 });
         check(record::THROTTLE, &[1000, 100, 100], EventKind::Throttled);
-        assert_eq!(other(record::UNTHROTTLE, 0, &[1000, 100, 100]), None);
+        check(record::UNTHROTTLE, &[1000, 100, 100], EventKind::Unthrottled);
         assert_eq!(other(99, 0, &[1]), None);
+    }
+
+    #[test]
+    fn sums_of_losses_have_no_time_and_samples_left_out_are_not_lost() {
+        let events = events(SampleType::default(), Architecture::X86_64);
+        let summed = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 0])).unwrap();
+        assert_eq!(summed.kind, EventKind::LostInAll { records: 8 });
+        assert_eq!(other(record::LOST_SAMPLES, misc::LOST_SAMPLES_BPF, &[8]), None);
+    }
+
+    #[test]
+    fn losses_and_pauses_are_on_the_cpu_of_their_event() {
+        let of_cpu = |format: RecordFormat, kind, fields: &[u64]| {
+            let events = PerfEvents { format, ..events(SampleType::default(), Architecture::X86_64) };
+            read(&events, &record(kind, 0, fields)).unwrap().cpu
+        };
+        let bare = RecordFormat { sample_id_all: false, ..RecordFormat::default() };
+        for (kind, fields) in [
+            (record::LOST, &[101, 7][..]),
+            (record::THROTTLE, &[1000, 101, 101]),
+            (record::UNTHROTTLE, &[1000, 101, 101]),
+        ] {
+            assert_eq!(of_cpu(bare, kind, fields), Some(6));
+        }
+        assert_eq!(of_cpu(bare, record::LOST, &[99, 7]), None);
     }
 }

@@ -25,9 +25,12 @@ pub struct Selection {
 impl Selection {
     /// Whether a sample of that thread, then and there, may be wanted: all but its name is looked at.
     pub(crate) fn wants(&self, (pid, tid): (Pid, Tid), cpu: Option<u32>, time: u64) -> bool {
-        is_in(&self.pids, &pid)
-            && is_in(&self.tids, &tid)
-            && (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
+        is_in(&self.pids, &pid) && is_in(&self.tids, &tid) && self.wants_moment(cpu, time)
+    }
+
+    /// Whether what happens there and then may be wanted, whoever does it.
+    pub(crate) fn wants_moment(&self, cpu: Option<u32>, time: u64) -> bool {
+        (self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.contains(&cpu)))
             && self.time.as_ref().is_none_or(|range| range.contains(&time))
     }
 

@@ -34,6 +34,8 @@ pub mod misc {
     pub const EXACT_IP: u16 = 1 << 14;
     pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
+    /// Perf's own: samples that its filter left out.
+    pub const LOST_SAMPLES_BPF: u16 = 1 << 15;
 }
 
 /// `enum perf_callchain_context`: words in a call chain that are no addresses but say what follows.

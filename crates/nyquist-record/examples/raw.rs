@@ -108,7 +108,9 @@ impl Seen {
             EventKind::Name { .. } => "name",
             EventKind::Exit { .. } => "exit",
             EventKind::Lost { .. } => "lost",
+            EventKind::LostInAll { .. } => "lost in all",
             EventKind::Throttled => "throttled",
+            EventKind::Unthrottled => "unthrottled",
         };
         self.late += u64::from(event.time < self.complete_before);
         *self.kinds.entry(name).or_default() += 1;

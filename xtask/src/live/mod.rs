@@ -26,6 +26,7 @@ mod invocation;
 mod jit;
 mod json_docs;
 mod leaks;
+mod losses;
 mod macos;
 mod made_profile;
 mod markers;
@@ -77,6 +78,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("targets", targets::TESTS),
     ("storms", storms::TESTS),
     ("leaks", leaks::TESTS),
+    ("losses", losses::TESTS),
     ("signals", signals::TESTS),
     ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),

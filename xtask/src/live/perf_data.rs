@@ -33,7 +33,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// Runs perf, which ends itself now and then by an assertion of its own (`build-id.c`): then it is started again.
-fn run_perf(call: impl Fn() -> anyhow::Result<Finished>) -> anyhow::Result<Finished> {
+pub(super) fn run_perf(call: impl Fn() -> anyhow::Result<Finished>) -> anyhow::Result<Finished> {
     const ABORTED: i32 = 128 + libc::SIGABRT;
     let is_over = |run: &anyhow::Result<Finished>| run.as_ref().map_or(true, |run| run.code() != ABORTED);
     (0..2).map(|_| call()).find(is_over).unwrap_or_else(call)
@@ -53,7 +53,7 @@ fn perf_record(test: &Context<'_>, options: &[&str], name: &str) -> Result<PathB
 }
 
 /// Converts a recording, and says what was said.
-fn import(
+pub(super) fn import(
     test: &Context<'_>,
     recording: &Path,
     options: &[&str],

@@ -1,6 +1,7 @@
 //! What profiles come of events.
 
 mod frame_pointers;
+mod losses;
 mod stack_roots;
 
 use super::*;
@@ -423,16 +424,6 @@ fn condensing_keeps_the_sums_of_what_is_old() {
 }
 
 #[test]
-fn what_was_lost_is_in_the_profile() {
-    let mut converter = converter(true);
-    converter.push(at(1, EventKind::Lost { records: 3 }));
-    converter.push(at(2, EventKind::Lost { records: 4 }));
-    let finished = converter.finish();
-    assert_eq!(finished.statistics.lost, 7);
-    assert_eq!(finished.profile.meta().lost_samples, 7);
-}
-
-#[test]
 fn no_number_of_a_source_is_too_large() {
     let mut converter = converter(true);
     converter.push(at(1, EventKind::Lost { records: u64::MAX }));
@@ -514,18 +505,6 @@ fn only_samples_that_are_wanted_are_converted() {
     let time = Some(2 * MS..3 * MS);
     check(Selection { time, ..Selection::default() }, &["0x2 1"]);
     check(Selection { pids: vec![Pid(1)], cpus: vec![4], ..Selection::default() }, &[]);
-}
-
-#[test]
-fn losses_without_a_record_of_their_own_are_in_the_profile() {
-    for (noted, expected) in [(2, 3), (9, 9)] {
-        let mut converter = converter(true);
-        converter.push(at(1, EventKind::Lost { records: 3 }));
-        converter.advance(Timestamp(100 * MS));
-        converter.note_lost(noted);
-        let finished = converter.finish();
-        assert_eq!((finished.statistics.lost, finished.profile.meta().lost_samples), (expected, expected));
-    }
 }
 
 fn exec(time: u64, pid: u32, name: &str) -> Event {

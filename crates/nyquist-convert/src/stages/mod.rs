@@ -1,6 +1,7 @@
 //! What comes after the order stage: each event, in its turn, changes what is known and what the profile holds.
 
 mod complete;
+mod losses;
 mod notes;
 mod rows;
 mod samples;
@@ -31,6 +32,7 @@ use crate::track::{Thread, Tracker, with_arguments};
 use crate::trails::Trails;
 use crate::waits::Waits;
 use complete::Calls;
+use losses::Losses;
 use notes::Reason;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
@@ -62,6 +64,7 @@ pub(crate) struct Stages {
     markers: Markers,
     pub(crate) builder: ProfileBuilder,
     pub(crate) statistics: Statistics,
+    losses: Losses,
     leftovers: Leftovers,
     pub(crate) filter: Filter,
     /// The thread that has ended last on each CPU.
@@ -112,6 +115,7 @@ impl Stages {
             markers: Markers::default(),
             builder,
             statistics: Statistics::default(),
+            losses: Losses::default(),
             leftovers: Leftovers::default(),
             filter: Filter::All,
             last_exits: FxHashMap::default(),
@@ -152,6 +156,7 @@ impl Stages {
         self.last_time = self.last_time.max(now);
         match event.kind {
             EventKind::Sample(mut sample) => {
+                self.note_sampled(now, cpu);
                 if self.name_nameless(&mut sample, cpu)
                     && self.is_kept(sample.pid, now)
                     && self.wants((sample.pid, sample.tid), cpu, now)
@@ -208,13 +213,10 @@ impl Stages {
                     self.total(now, cpu, (pid, tid), cpu_time_ns);
                 }
             }
-            EventKind::Lost { records } => {
-                self.tracker.lose_records();
-                self.statistics.lost = self.statistics.lost.saturating_add(records);
-                let meta = self.builder.meta_mut();
-                meta.lost_samples = meta.lost_samples.saturating_add(records);
-            }
-            EventKind::Throttled => self.statistics.throttled += 1,
+            EventKind::Lost { records } => self.lose(now, cpu, records),
+            EventKind::LostInAll { records } => self.add_counted_losses(records),
+            EventKind::Throttled => self.pause(now, cpu),
+            EventKind::Unthrottled => self.resume(now, cpu),
             EventKind::Marker(marker) => {
                 if self.wants((marker.pid, marker.thread()), cpu, now) {
                     self.marker(now, &marker);

@@ -33,40 +33,46 @@ impl Reason {
 
 /// A stay on a CPU, on the thread's row.
 static ON_CPU: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
-    schema(
+    Arc::new(schema(
         "OnCpu",
-        &[("cpu", "CPU"), ("outwhy", "Switch-out reason")],
+        &[("cpu", "CPU", MarkerFormat::String), ("outwhy", "Switch-out reason", MarkerFormat::String)],
         ["{marker.data.cpu}", "{marker.name} - {marker.data.cpu}, switch-out reason: {marker.data.outwhy}"],
         "A thread ran on a CPU until it left it.",
-    )
+    ))
 });
 
 /// The same on the CPU's row.
 static CONTEXT_SWITCH: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
-    schema(
+    Arc::new(schema(
         "ContextSwitch",
-        &[("thread", "Thread"), ("outwhy", "Switch-out reason")],
+        &[("thread", "Thread", MarkerFormat::String), ("outwhy", "Switch-out reason", MarkerFormat::String)],
         ["{marker.data.thread}", "{marker.name} - {marker.data.thread}"],
         "A CPU ran a thread until it switched to another one.",
-    )
+    ))
 });
 
 /// Code that was made just in time.
 static JIT_FUNCTION: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
     let label = "{marker.data.n}";
     let description = "Emitted when a JIT function is added to the process.";
-    schema("JitFunctionAdd", &[("n", "Function")], [label, label], description)
+    let fields = [("n", "Function", MarkerFormat::String)];
+    Arc::new(schema("JitFunctionAdd", &fields, [label, label], description))
 });
 
-/// A kind of marker; `labels` are that of the chart and the tooltip, and that of the table.
-fn schema(name: &str, fields: &[(&str, &str)], labels: [&str; 2], description: &str) -> Arc<MarkerSchema> {
+/// A kind of marker; `fields` are their keys, labels and formats, `labels` are that of the chart and the tooltip, and that of the table.
+pub(super) fn schema(
+    name: &str,
+    fields: &[(&str, &str, MarkerFormat)],
+    labels: [&str; 2],
+    description: &str,
+) -> MarkerSchema {
     let [label, table_label] = labels.map(|label| Some(label.to_owned()));
-    let field = |(key, label): &(&str, &str)| MarkerField {
+    let field = |(key, label, format): &(&str, &str, MarkerFormat)| MarkerField {
         key: (*key).to_owned(),
         label: Some((*label).to_owned()),
-        format: MarkerFormat::String,
+        format: *format,
     };
-    Arc::new(MarkerSchema {
+    MarkerSchema {
         name: name.to_owned(),
         display: vec![MarkerDisplay::Chart, MarkerDisplay::Table],
         fields: fields.iter().map(field).collect(),
@@ -75,7 +81,7 @@ fn schema(name: &str, fields: &[(&str, &str)], labels: [&str; 2], description: &
         chart_label: label,
         description: Some(description.to_owned()),
         is_stack_based: false,
-    })
+    }
 }
 
 /// The CPU's idle task, of every CPU.
@@ -138,7 +144,7 @@ impl Stages {
             marker.values = vec![FieldValue::String(label.into()), FieldValue::String(why)];
             let timing = profile::MarkerTiming::Interval(self.profile_time(start), self.profile_time(end));
             for row in self.cpus.rows(&mut self.builder, cpu) {
-                self.markers.add(&mut self.builder, row, &marker, timing);
+                self.markers.add(&mut self.builder, row, (&marker).into(), timing);
             }
         }
     }

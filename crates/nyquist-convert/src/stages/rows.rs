@@ -29,7 +29,7 @@ impl Stages {
             MarkerTiming::IntervalStart => profile::MarkerTiming::IntervalStart(time),
             MarkerTiming::IntervalEnd => profile::MarkerTiming::IntervalEnd(time),
         };
-        self.markers.add(&mut self.builder, thread, marker, timing);
+        self.markers.add(&mut self.builder, thread, marker.into(), timing);
     }
 
     pub(super) fn counter(&mut self, now: Timestamp, counter: &Counter) {

@@ -330,12 +330,12 @@ impl Tracer {
     pub(super) fn refresh_name(&mut self, tid: u32, now: u64) {
         let Some(task) = self.tasks.get_mut(tid) else { return };
         task.has_run = false;
-        let named = proc::name(Pid(task.pid), Tid(tid));
-        if let Some(EventKind::Name { name, .. }) = &named
+        if let Some(named) = proc::name(Pid(task.pid), Tid(tid))
+            && let EventKind::Name { name, .. } = &named
             && *name != task.name
         {
             task.name.clone_from(name);
-            self.out.push(now, named.unwrap_or(EventKind::Throttled));
+            self.out.push(now, named);
         }
     }
 

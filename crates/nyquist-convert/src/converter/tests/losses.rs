@@ -1,0 +1,139 @@
+//! What of losses and pauses is counted, and what is shown of them.
+
+use super::*;
+
+/// Each marker of the first thread as "name values start-end", with times in ms, and how many records were lost.
+fn shown(converter: Converter) -> (Vec<String>, u64) {
+    let finished = converter.finish();
+    let profile = finished.profile;
+    assert_eq!(finished.statistics.lost, profile.meta().lost_samples);
+    let line = |marker: &profile::Marker| {
+        let value = |value: &profile::MarkerValue| match value {
+            profile::MarkerValue::String(id) => profile.string(*id).to_owned(),
+            profile::MarkerValue::Integer(number) => number.to_string(),
+            other => panic!("{other:?}"),
+        };
+        let values: Vec<_> = marker.values.iter().map(value).collect();
+        let time = match marker.timing {
+            profile::MarkerTiming::Instant(at) => format!("{}", at / MS),
+            profile::MarkerTiming::Interval(start, end) => format!("{}-{}", start / MS, end / MS),
+            other => panic!("{other:?}"),
+        };
+        format!("{} {} {time}", profile.string(marker.name), values.join(" "))
+    };
+    (profile.threads()[0].markers.iter().map(line).collect(), profile.meta().lost_samples)
+}
+
+fn on(cpu: u32, event: Event) -> Event {
+    Event { cpu: Some(cpu), ..event }
+}
+
+fn lost(time_ms: u64, records: u64) -> Event {
+    at(time_ms, EventKind::Lost { records })
+}
+
+fn check(events: Vec<Event>, expected: &[&str], lost: u64) {
+    let mut converter = converter(true);
+    for event in events {
+        converter.push(event);
+    }
+    let (markers, records) = shown(converter);
+    assert_eq!((markers.iter().map(String::as_str).collect::<Vec<_>>(), records), (expected.to_vec(), lost));
+}
+
+#[test]
+fn a_cpu_has_lost_since_its_last_sample() {
+    check(
+        vec![
+            on(3, at(1, sample(1, 1, None, &[1]))),
+            on(4, at(2, sample(1, 1, None, &[1]))),
+            on(3, lost(5, 7)),
+            on(4, lost(5, 8)),
+            on(3, at(6, sample(1, 2, None, &[1]))),
+            on(3, lost(9, 1)),
+        ],
+        &["Lost samples 7 CPU 3 1-5", "Lost samples 8 CPU 4 2-5", "Lost samples 1 CPU 3 6-9"],
+        16,
+    );
+}
+
+#[test]
+fn losses_before_all_samples_are_shown_too() {
+    check(vec![on(3, lost(1, 7)), at(2, sample(1, 1, None, &[1]))], &["Lost samples 7 CPU 3 1"], 7);
+    let nowhere = Event { cpu: None, ..lost(1, 7) };
+    check(vec![nowhere, at(2, sample(1, 1, None, &[1]))], &["Lost samples 7 unknown CPU 1"], 7);
+}
+
+#[test]
+fn losses_are_shown_with_a_main_thread() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 2, None, &[1])));
+    converter.push(at(2, sample(1, 1, None, &[1])));
+    converter.push(lost(3, 1));
+    let profile = converter.finish().profile;
+    let markers: Vec<_> =
+        profile.threads().iter().map(|thread| (&*thread.tid, thread.markers.len())).collect();
+    assert_eq!(markers, [("2", 0), ("1", 1)]);
+}
+
+#[test]
+fn losses_are_shown_with_their_cpu_where_it_has_a_row() {
+    let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
+    converter.push(on(3, at(1, sample(1, 1, None, &[1]))));
+    converter.push(on(3, lost(2, 7)));
+    let profile = converter.finish().profile;
+    let markers: Vec<_> =
+        profile.threads().iter().map(|thread| (&*thread.name, thread.markers.len())).collect();
+    assert_eq!(markers, [("<1>", 0), ("All CPUs", 1), ("CPU 3", 1)]);
+}
+
+#[test]
+fn losses_that_are_counted_at_the_end_are_not_counted_twice() {
+    let told = [at(1, sample(1, 1, None, &[1])), lost(3, 3)];
+    for (in_all, markers, lost) in [
+        (2, vec!["Lost samples 3 CPU 0 1-3"], 3),
+        (3, vec!["Lost samples 3 CPU 0 1-3"], 3),
+        (9, vec!["Lost samples 3 CPU 0 1-3", "Lost samples 6 unknown CPU 3"], 9),
+    ] {
+        let mut converter = converter(true);
+        for event in told.clone() {
+            converter.push(event);
+        }
+        converter.advance(Timestamp(100 * MS));
+        converter.note_lost(in_all);
+        assert_eq!(shown(converter), (markers.into_iter().map(str::to_owned).collect(), lost));
+    }
+    // One count an event, without a time.
+    let counts = [1, 5].map(|records| at(0, EventKind::LostInAll { records }));
+    let expected = ["Lost samples 3 CPU 0 1-3", "Lost samples 3 unknown CPU 3"];
+    check(told.into_iter().chain(counts).collect(), &expected, 6);
+}
+
+#[test]
+fn losses_that_are_not_wanted_are_counted_and_not_shown() {
+    for selection in [
+        Selection { cpus: vec![4], ..Selection::default() },
+        Selection { time: Some(0..2 * MS), ..Selection::default() },
+    ] {
+        let mut converter = converter(true).with_selection(selection);
+        converter.push(on(4, at(1, sample(1, 1, None, &[1]))));
+        converter.push(on(3, lost(3, 7)));
+        assert_eq!(shown(converter), (Vec::new(), 7));
+    }
+}
+
+#[test]
+fn pauses_last_until_the_cpu_is_sampled_again_or_the_end() {
+    check(
+        vec![
+            on(3, at(1, sample(1, 1, None, &[1]))),
+            on(3, at(2, EventKind::Throttled)),
+            on(4, at(3, EventKind::Throttled)),
+            on(3, at(4, EventKind::Unthrottled)),
+            on(3, at(5, EventKind::Unthrottled)),
+            on(3, at(6, sample(1, 1, None, &[1]))),
+        ],
+        &["Sampling paused CPU 3 2-4", "Sampling paused CPU 4 3-6"],
+        0,
+    );
+}

@@ -1,0 +1,184 @@
+//! What the source dropped, and when it paused: counted, and markers with their time and CPU.
+
+use super::Stages;
+use super::notes::schema;
+use crate::event::{FieldValue, Timestamp};
+use crate::markers::Content;
+use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex};
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, LazyLock};
+
+/// What is known of the losses of a recording.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    /// How many records were said to be dropped, each time that some were.
+    told: u64,
+    /// How many the source itself has counted in all, where it does.
+    counted: u64,
+    /// When each CPU had its last sample: what it lost, it lost later.
+    last_samples: FxHashMap<u32, Timestamp>,
+    /// Since when each CPU takes no samples.
+    pauses: FxHashMap<Option<u32>, Timestamp>,
+    /// What has no place yet, for nothing is in the profile.
+    unplaced: Vec<Gap>,
+}
+
+/// A time in which samples may be missing.
+#[derive(Debug)]
+struct Gap {
+    /// When it began; `None` where only its end is known.
+    start: Option<Timestamp>,
+    end: Timestamp,
+    cpu: Option<u32>,
+    /// How many records were dropped in it; `None` where the kernel has taken no samples.
+    records: Option<u64>,
+}
+
+impl Losses {
+    /// How many records were dropped: what was told, one by one, is a part of what was counted.
+    fn total(&self) -> u64 {
+        self.told.max(self.counted)
+    }
+}
+
+/// Records that the source had no room for.
+static LOST_SAMPLES: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    gap_schema(
+        "LostSamples",
+        &[("records", "Records", MarkerFormat::Integer), ("cpu", "CPU", MarkerFormat::String)],
+        "{marker.data.records} on {marker.data.cpu}",
+        "There was no room for records of this CPU, samples among them. Whose they were is not known: the thread that has the marker \
+         need not be it.",
+    )
+});
+
+/// A time in which the kernel took no samples.
+static SAMPLING_PAUSED: LazyLock<Arc<MarkerSchema>> = LazyLock::new(|| {
+    gap_schema(
+        "SamplingPaused",
+        &[("cpu", "CPU", MarkerFormat::String)],
+        "{marker.data.cpu}",
+        "The kernel took no samples on this CPU, as they cost too much time (kernel.perf_event_max_sample_rate).",
+    )
+});
+
+/// A kind of gap, which is shown wherever time is.
+fn gap_schema(
+    name: &str,
+    fields: &[(&str, &str, MarkerFormat)],
+    label: &str,
+    description: &str,
+) -> Arc<MarkerSchema> {
+    let mut schema = schema(name, fields, [label, label], description);
+    schema.display.push(MarkerDisplay::TimelineOverview);
+    Arc::new(schema)
+}
+
+impl Stages {
+    /// A CPU has a sample, whoever's.
+    pub(super) fn note_sampled(&mut self, now: Timestamp, cpu: Option<u32>) {
+        if let Some(cpu) = cpu {
+            self.losses.last_samples.insert(cpu, now);
+        }
+    }
+
+    /// Records were dropped since the CPU's last sample.
+    pub(super) fn lose(&mut self, now: Timestamp, cpu: Option<u32>, records: u64) {
+        self.tracker.lose_records();
+        self.losses.told = self.losses.told.saturating_add(records);
+        self.count_losses();
+        let start = cpu.and_then(|cpu| self.losses.last_samples.get(&cpu)).copied();
+        self.mark_gap(Gap { start, end: now, cpu, records: Some(records) });
+    }
+
+    /// One of the source's counters says how much it has dropped in all.
+    pub(super) fn add_counted_losses(&mut self, records: u64) {
+        self.losses.counted = self.losses.counted.saturating_add(records);
+        self.count_losses();
+    }
+
+    /// The source has dropped this many records in all.
+    pub(crate) fn note_counted_losses(&mut self, records: u64) {
+        self.losses.counted = self.losses.counted.max(records);
+        self.count_losses();
+    }
+
+    fn count_losses(&mut self) {
+        self.statistics.lost = self.losses.total();
+        self.builder.meta_mut().lost_samples = self.statistics.lost;
+    }
+
+    /// A CPU takes no samples from now on.
+    pub(super) fn pause(&mut self, now: Timestamp, cpu: Option<u32>) {
+        self.statistics.throttled += 1;
+        self.losses.pauses.entry(cpu).or_insert(now);
+    }
+
+    /// A CPU takes samples again.
+    pub(super) fn resume(&mut self, now: Timestamp, cpu: Option<u32>) {
+        if let Some(start) = self.losses.pauses.remove(&cpu) {
+            self.mark_gap(Gap { start: Some(start), end: now, cpu, records: None });
+        }
+    }
+
+    /// Ends all pauses with the recording, and marks the losses that nobody has told of: the last ones have no record.
+    pub(crate) fn end_gaps(&mut self) {
+        let end = self.last_time;
+        let mut pauses: Vec<_> = self.losses.pauses.drain().collect();
+        pauses.sort_unstable();
+        for (cpu, start) in pauses {
+            self.mark_gap(Gap { start: Some(start), end, cpu, records: None });
+        }
+        let untold = self.losses.total() - self.losses.told;
+        if untold > 0 {
+            self.mark_gap(Gap { start: None, end, cpu: None, records: Some(untold) });
+        }
+    }
+
+    /// Makes a marker of a gap, if that time is wanted.
+    fn mark_gap(&mut self, gap: Gap) {
+        if self.selection.wants_moment(gap.cpu, self.profile_time(gap.end)) {
+            self.losses.unplaced.push(gap);
+        }
+        self.place_gaps();
+    }
+
+    /// Adds the markers that have no place yet, if there is one.
+    pub(crate) fn place_gaps(&mut self) {
+        if self.builder.profile().threads().is_empty() {
+            return;
+        }
+        for gap in std::mem::take(&mut self.losses.unplaced) {
+            let end = self.profile_time(gap.end);
+            let timing = match gap.start {
+                Some(start) => MarkerTiming::Interval(self.profile_time(start).min(end), end),
+                None => MarkerTiming::Instant(end),
+            };
+            let cpu = gap.cpu.map_or("unknown CPU".to_owned(), |cpu| format!("CPU {cpu}"));
+            let cpu = FieldValue::String(cpu.into());
+            let (name, schema, values) = match gap.records {
+                Some(records) => ("Lost samples", &LOST_SAMPLES, vec![count(records), cpu]),
+                None => ("Sampling paused", &SAMPLING_PAUSED, vec![cpu]),
+            };
+            let content = Content { name, schema: Some(schema), values: &values, category: None };
+            for row in self.rows_of_gaps(gap.cpu) {
+                self.markers.add(&mut self.builder, row, content, timing);
+            }
+        }
+    }
+
+    /// Where markers of gaps are: on the rows of their CPU, where CPUs have some, and else all together on the first main
+    /// thread, for whose samples are missing is not known.
+    fn rows_of_gaps(&mut self, cpu: Option<u32>) -> Vec<ThreadIndex> {
+        if let (true, Some(cpu)) = (self.shape.cpu_threads, cpu) {
+            return self.cpus.rows(&mut self.builder, cpu).to_vec();
+        }
+        let mut rows = self.builder.profile().threads().iter();
+        vec![ThreadIndex::from_index(rows.position(|row| row.is_main).unwrap_or(0))]
+    }
+}
+
+/// A number as a marker's value. None is larger than what JSON's readers can tell apart.
+fn count(records: u64) -> FieldValue {
+    FieldValue::Integer(i64::try_from(records).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,104 @@
+//! What was dropped on the way from the kernel to the recorder: how much, when and where, as markers and in the summary.
+
+use std::thread;
+use std::time::Duration;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::harness::Test;
+use super::markers::{Marker, markers};
+use super::perf_data::{import, run_perf};
+use super::profile::Profile;
+use super::recorded::{Prepared, Recorded};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses),
+    Test::new("losses_that_perf_tells_of_twice_are_counted_once", counted_once),
+];
+
+/// The rate at which samples are lost, in Hz.
+const RATE: f64 = 10_000.0;
+
+/// A recorder that cannot run for a while loses what the rings have no room for.
+fn markers_of_losses(test: &Context<'_>) -> Verdict {
+    let kept = test.fresh("kept.data");
+    let kept_path = kept.display().to_string();
+    let recording = test.record(&["shares", "3000"]).options(&["-r", "10000", "--perf-data", &kept_path]);
+    let Prepared { call, profile, truth } = recording.prepare();
+    let recorder = call.start()?;
+    recorder.wait_until_recording()?;
+    recorder.signal(libc::SIGSTOP)?;
+    thread::sleep(Duration::from_millis(1800));
+    recorder.signal(libc::SIGCONT)?;
+    let recorded = Recorded::read(recorder.wait()?.succeeded()?, &profile, &truth)?;
+    expect_contains("stderr", &recorded.finished.stderr, "were dropped")?;
+
+    let lost = losses(&recorded.profile)?;
+    expect(!lost.is_empty(), "nothing was lost")?;
+    let records = records_of(&lost);
+    expect_eq("the sum of all markers and the profile's", records, in_all(&recorded.profile))?;
+    expect_within(
+        "samples there and lost",
+        recorded.profile.count() + records,
+        recorded.truth()?.cpu * RATE,
+        0.05,
+    )?;
+    let seconds: f64 = lost.iter().map(|marker| (marker.end - marker.start) / 1e3).sum();
+    expect_within("how long samples were lost", seconds, records / RATE, 0.1)?;
+    for marker in &lost {
+        let cpu = marker.data["cpu"].as_str().unwrap_or_default();
+        expect(cpu.starts_with("CPU "), format_args!("a CPU is named {cpu:?}"))?;
+    }
+
+    let imported = losses(&import(test, &kept, &[])?.0)?;
+    let times = |lost: &[Marker]| -> Vec<_> {
+        lost.iter().map(|marker| (marker.start, marker.end, marker.data.clone())).collect()
+    };
+    expect_eq("losses of the recording that was kept", times(&imported), times(&lost))?;
+    let report = test.nyquist(&["report", "--markers"]).path(&recorded.path).run()?.succeeded()?;
+    expect_contains("report --markers", &report.stdout_text(), "Lost samples")
+}
+
+/// Each loss has a record of the kernel, and at the end of the file perf says for each event how many there were.
+fn counted_once(test: &Context<'_>) -> Verdict {
+    let recording = test.fresh("lost.data");
+    let record = || {
+        let options = ["record", "-q", "-N", "-F", "20000", "--call-graph", "dwarf", "-m", "4", "-o"];
+        let call = test.program("perf").args(&options).path(&recording).args(&["--"]);
+        call.path(&test.workload("shares")).args(&["300"]).run()
+    };
+    match run_perf(record) {
+        Ok(finished) => finished.succeeded()?,
+        Err(error) => return skip(format_args!("there is no perf here: {error}")),
+    };
+    let call = test.program("perf").args(&["script", "--show-lost-events", "-F", "time,ip", "-i"]);
+    let text = call.path(&recording).run()?.succeeded()?.stdout_text();
+    let told =
+        text.lines().filter_map(|line| line.split_once("PERF_RECORD_LOST lost ")?.1.trim().parse().ok());
+    let told: Vec<f64> = told.collect();
+    if told.is_empty() {
+        return skip("perf has lost nothing");
+    }
+    let (profile, said) = import(test, &recording, &["--no-symbols"])?;
+    expect_contains("stderr", &said, "lost")?;
+    let lost = losses(&profile)?;
+    let records: Vec<f64> =
+        lost.iter().take(told.len()).map(|marker| records_of(std::slice::from_ref(marker))).collect();
+    expect_eq("losses", &records, &told)?;
+    // What was lost at the very end has no record, and is in perf's sums alone.
+    let (told, all) = (told.iter().sum::<f64>(), in_all(&profile));
+    expect((told..told * 1.5).contains(&all), format_args!("{all} were lost, of which {told} have records"))?;
+    expect_eq("the sum of all markers and the profile's", records_of(&lost), all)
+}
+
+fn losses(profile: &Profile) -> anyhow::Result<Vec<Marker>> {
+    Ok(markers(profile)?.into_iter().filter(|marker| marker.name == "Lost samples").collect())
+}
+
+fn records_of(losses: &[Marker]) -> f64 {
+    losses.iter().filter_map(|marker| marker.data["records"].as_f64()).sum()
+}
+
+fn in_all(profile: &Profile) -> f64 {
+    profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default()
+}
