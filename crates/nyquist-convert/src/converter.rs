@@ -159,12 +159,6 @@ impl Converter {
         }
     }
 
-    /// Takes note of how many records the source has dropped in all, where it counts them itself: the last losses
-    /// of a recording have no record of their own.
-    pub fn note_lost(&mut self, records: u64) {
-        self.stages.note_counted_losses(records);
-    }
-
     /// Takes note of when the recording ended, where that was later than its last event: of a program that sleeps there
     /// are none.
     pub fn note_end(&mut self, time: Timestamp) {

@@ -128,8 +128,8 @@ pub enum EventKind {
         /// How many.
         records: u64,
     },
-    /// The source dropped this many records in all: one of its counters says so when it is closed. Those that
-    /// [`Lost`](Self::Lost) has told of are among them.
+    /// The source dropped this many records in all on the CPU, or wherever, as one of its counters says in the end. Those that
+    /// [`Lost`](Self::Lost) has told of are among them; the last ones, nothing else tells of.
     LostInAll {
         /// How many.
         records: u64,

@@ -120,6 +120,7 @@ impl PerfEvents {
         match &record.body {
             // A counter's final value is written on the CPU on which its thread ended, whatever CPU it has counted on.
             Body::Read(_) => self.cpus.get(record.id.id?),
+            Body::LostSamples(_) if is_sum(record) => self.cpus.get(record.id.id?),
             Body::Lost(Lost { id, .. })
             | Body::Throttle(Throttle { id, .. })
             | Body::Unthrottle(Throttle { id, .. }) => written_on.or_else(|| self.cpus.get(*id)),
@@ -322,16 +323,19 @@ fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
     innermost.into_iter().chain(calls).collect()
 }
 
-/// What `LOST_SAMPLES` says, if anything was lost. The kernel and our own recordings say what was lost at a time; perf writes
-/// at a file's end, without a time, how much each event has lost in all, and what a filter of its own has left out.
+/// What `LOST_SAMPLES` says, if anything was lost. The kernel says what was lost at a time; perf and our own recordings
+/// say at a file's end, without a time, how much each event has lost in all, and perf what a filter of its own has left out.
 fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
     let is_left_out = record.header.misc & misc::LOST_SAMPLES_BPF != 0;
-    let has_time = record.id.time.is_some_and(|time| time != 0);
-    match (is_left_out, has_time) {
-        (true, _) => None,
-        (false, true) => Some(EventKind::Lost { records }),
-        (false, false) => Some(EventKind::LostInAll { records }),
+    match is_sum(record) {
+        _ if is_left_out => None,
+        true => Some(EventKind::LostInAll { records }),
+        false => Some(EventKind::Lost { records }),
     }
+}
+
+fn is_sum(record: &Record<'_>) -> bool {
+    record.id.time.unwrap_or_default() == 0
 }
 
 fn kernel_code(symbol: &KernelSymbol<'_>) -> EventKind {
@@ -648,7 +652,9 @@ mod tests {
     fn sums_of_losses_have_no_time_and_samples_left_out_are_not_lost() {
         let events = events(SampleType::default(), Architecture::X86_64);
         let summed = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 0])).unwrap();
-        assert_eq!(summed.kind, EventKind::LostInAll { records: 8 });
+        assert_eq!((summed.kind, summed.cpu), (EventKind::LostInAll { records: 8 }, None));
+        let of_an_event = read(&events, &record(record::LOST_SAMPLES, 0, &[8, 0, 0, 0, 101])).unwrap();
+        assert_eq!(of_an_event.cpu, Some(6), "that of the event, for the record itself was written anywhere");
         assert_eq!(other(record::LOST_SAMPLES, misc::LOST_SAMPLES_BPF, &[8]), None);
     }
 

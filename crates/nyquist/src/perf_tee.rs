@@ -68,8 +68,8 @@ impl PerfTee {
     }
 
     /// Finishes the file and says so.
-    pub(crate) fn finish(self, meta: &Meta, start: Timestamp, lost: u64, printer: Printer) {
-        let finished = self.state.and_then(|writer| writer.finish(features(meta, start), lost));
+    pub(crate) fn finish(self, meta: &Meta, start: Timestamp, printer: Printer) {
+        let finished = self.state.and_then(|writer| writer.finish(features(meta, start)));
         match finished {
             Ok(_) => printer.say(format_args!("Saved {}", self.path.display())),
             Err(error) => {

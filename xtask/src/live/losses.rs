@@ -4,7 +4,9 @@ use std::thread;
 use std::time::Duration;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_within, skip};
+use super::expect::{
+    Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
+};
 use super::harness::Test;
 use super::markers::{Marker, markers};
 use super::perf_data::{import, run_perf};
@@ -13,6 +15,7 @@ use super::recorded::{Prepared, Recorded};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses),
+    Test::new("nothing_is_lost_beside_hundreds_of_threads", many_threads),
     Test::new("losses_that_perf_tells_of_twice_are_counted_once", counted_once),
 ];
 
@@ -23,7 +26,10 @@ const RATE: f64 = 10_000.0;
 fn markers_of_losses(test: &Context<'_>) -> Verdict {
     let kept = test.fresh("kept.data");
     let kept_path = kept.display().to_string();
-    let recording = test.record(&["shares", "3000"]).options(&["-r", "10000", "--perf-data", &kept_path]);
+    // On one CPU alone: of what another one has lost, the next record there tells, whenever that is.
+    let program = test.workload("shares").display().to_string();
+    let recording = test.record_command(&["taskset", "-c", "0", &program, "3000"]);
+    let recording = recording.options(&["-r", "10000", "--perf-data", &kept_path]);
     let Prepared { call, profile, truth } = recording.prepare();
     let recorder = call.start()?;
     recorder.wait_until_recording()?;
@@ -43,20 +49,27 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
         recorded.truth()?.cpu * RATE,
         0.05,
     )?;
-    let seconds: f64 = lost.iter().map(|marker| (marker.end - marker.start) / 1e3).sum();
-    expect_within("how long samples were lost", seconds, records / RATE, 0.1)?;
     for marker in &lost {
-        let cpu = marker.data["cpu"].as_str().unwrap_or_default();
-        expect(cpu.starts_with("CPU "), format_args!("a CPU is named {cpu:?}"))?;
+        expect_eq("the CPU", marker.data["cpu"].as_str(), Some("CPU 0"))?;
+        let due = records_of(std::slice::from_ref(marker)) / RATE;
+        expect_within("how long samples were lost", (marker.end - marker.start) / 1e3, due, 0.1)?;
     }
-
     let imported = losses(&import(test, &kept, &[])?.0)?;
-    let times = |lost: &[Marker]| -> Vec<_> {
-        lost.iter().map(|marker| (marker.start, marker.end, marker.data.clone())).collect()
+    let begun = |lost: &[Marker]| -> Vec<_> {
+        lost.iter().map(|marker| (marker.start, marker.data.clone())).collect()
     };
-    expect_eq("losses of the recording that was kept", times(&imported), times(&lost))?;
+    expect_eq("losses of the recording that was kept", begun(&imported), begun(&lost))?;
     let report = test.nyquist(&["report", "--markers"]).path(&recorded.path).run()?.succeeded()?;
     expect_contains("report --markers", &report.stdout_text(), "Lost samples")
+}
+
+/// The reader gets a CPU at once, however many threads want it: its turn among them would come too late.
+fn many_threads(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let recorded = test.record(&["fixed_work-fp", "1000", "200"]).options(&["-r", "10000"]).run_well()?;
+    let (samples, lost) = (recorded.profile.count(), in_all(&recorded.profile));
+    expect(samples > 10_000.0, format_args!("only {samples} samples"))?;
+    expect_measured(lost == 0.0, format_args!("{lost} were lost beside {samples} samples"))
 }
 
 /// Each loss has a record of the kernel, and at the end of the file perf says for each event how many there were.

@@ -22,7 +22,6 @@ pub struct RecordingWriter<W> {
     latest: u64,
     marked: u64,
     samples: Option<(u64, u64)>,
-    lost: u64,
     build_ids: Vec<FileBuildId>,
     live_stacks: LiveStackRecords,
     filter: Filter,
@@ -44,7 +43,6 @@ impl<W: Write + Seek> RecordingWriter<W> {
             latest: 0,
             marked: 0,
             samples: None,
-            lost: 0,
             build_ids: Vec::new(),
             live_stacks: LiveStackRecords::default(),
             filter: Filter::All,
@@ -89,12 +87,8 @@ impl<W: Write + Seek> RecordingWriter<W> {
         Ok(())
     }
 
-    /// Finishes the file. `lost` is how many samples were lost in all, some of which no record tells of.
-    pub fn finish(mut self, mut features: Features, lost: u64) -> io::Result<W> {
-        let id = RecordId { time: Some(self.latest), ..RecordId::default() };
-        if lost > self.lost {
-            self.file.write_records(&self.format.encode_lost_samples(lost - self.lost, &id))?;
-        }
+    /// Finishes the file.
+    pub fn finish(self, mut features: Features) -> io::Result<W> {
         features.sample_time = self.samples;
         features.build_ids = self.build_ids;
         features.wanted = self.filter.to_words();
@@ -109,7 +103,6 @@ impl<W: Write + Seek> RecordingWriter<W> {
                     let (first, last) = self.samples.unwrap_or((event.time.0, event.time.0));
                     self.samples = Some((first.min(event.time.0), last.max(event.time.0)));
                 }
-                EventKind::Lost { records } => self.lost += records,
                 EventKind::Map(mapping) => self.note_build_id(mapping),
                 _ => {}
             }
@@ -128,6 +121,11 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
     }
 
+    /// The number of the event that counts on the CPU that something tells of.
+    fn counter_of(&self, event: &Event) -> Option<u64> {
+        self.counters.get(&event.cpu?).copied()
+    }
+
     /// The record that says the same; nothing for what a live recording never says without a record.
     fn record_of(&self, event: &Event) -> Vec<u8> {
         let at = RecordId { time: Some(event.time.0), cpu: event.cpu, ..RecordId::default() };
@@ -142,9 +140,13 @@ impl<W: Write + Seek> RecordingWriter<W> {
                 self.format.encode_comm((pid.0, tid.0), name.as_bytes(), *exec, &id)
             }
             EventKind::Total { pid, tid, cpu_time_ns } => {
-                let number = event.cpu.and_then(|cpu| self.counters.get(&cpu).copied());
-                let id = RecordId { task: Some((pid.0, tid.0)), id: number, ..at };
+                let id = RecordId { task: Some((pid.0, tid.0)), id: self.counter_of(event), ..at };
                 self.format.encode_read((pid.0, tid.0), *cpu_time_ns, &id)
+            }
+            EventKind::LostInAll { records } => {
+                // A sum has no time, as in perf's own recordings: what has one, was lost then.
+                let id = RecordId { id: self.counter_of(event), ..RecordId::default() };
+                self.format.encode_lost_samples(*records, &id)
             }
             _ => Vec::new(),
         }

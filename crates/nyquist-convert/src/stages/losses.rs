@@ -6,21 +6,29 @@ use crate::event::{FieldValue, Timestamp};
 use crate::markers::Content;
 use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 /// What is known of the losses of a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    /// How many records were said to be dropped, each time that some were.
-    told: u64,
-    /// How many the source itself has counted in all, where it does.
-    counted: u64,
+    /// How many records each CPU has lost.
+    on_cpus: BTreeMap<Option<u32>, Lost>,
     /// When each CPU had its last sample: what it lost, it lost later.
     last_samples: FxHashMap<u32, Timestamp>,
     /// Since when each CPU takes no samples.
-    pauses: FxHashMap<Option<u32>, Timestamp>,
+    pauses: BTreeMap<Option<u32>, Timestamp>,
     /// What has no place yet, for nothing is in the profile.
     unplaced: Vec<Gap>,
+}
+
+/// How many records were dropped.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lost {
+    /// As was told each time that some were.
+    told: u64,
+    /// As the source itself has counted in all, where it does.
+    counted: u64,
 }
 
 /// A time in which samples may be missing.
@@ -35,9 +43,19 @@ struct Gap {
 }
 
 impl Losses {
-    /// How many records were dropped: what was told, one by one, is a part of what was counted.
-    fn total(&self) -> u64 {
-        self.told.max(self.counted)
+    /// How many records were dropped that nobody told of when they were, by CPU.
+    fn untold(&self) -> BTreeMap<Option<u32>, u64> {
+        let rest = |lost: &Lost| lost.counted.saturating_sub(lost.told);
+        let mut untold: BTreeMap<_, _> = self.on_cpus.iter().map(|(cpu, lost)| (*cpu, rest(lost))).collect();
+        // Of what was counted on no CPU, those were told of that were told of on any.
+        let of_cpus = self.on_cpus.iter().filter(|(cpu, _)| cpu.is_some());
+        let told =
+            of_cpus.fold(0, |sum: u64, (_, lost)| sum.saturating_add(lost.told.saturating_sub(lost.counted)));
+        if let Some(nowhere) = untold.get_mut(&None) {
+            *nowhere = nowhere.saturating_sub(told);
+        }
+        untold.retain(|_, records| *records > 0);
+        untold
     }
 }
 
@@ -85,27 +103,23 @@ impl Stages {
     /// Records were dropped since the CPU's last sample.
     pub(super) fn lose(&mut self, now: Timestamp, cpu: Option<u32>, records: u64) {
         self.tracker.lose_records();
-        self.losses.told = self.losses.told.saturating_add(records);
-        self.count_losses();
-        let start = cpu.and_then(|cpu| self.losses.last_samples.get(&cpu)).copied();
-        self.mark_gap(Gap { start, end: now, cpu, records: Some(records) });
+        let lost = self.losses.on_cpus.entry(cpu).or_default();
+        lost.told = lost.told.saturating_add(records);
+        self.mark_loss(now, cpu, records);
     }
 
     /// One of the source's counters says how much it has dropped in all.
-    pub(super) fn add_counted_losses(&mut self, records: u64) {
-        self.losses.counted = self.losses.counted.saturating_add(records);
-        self.count_losses();
+    pub(super) fn count_losses(&mut self, cpu: Option<u32>, records: u64) {
+        let lost = self.losses.on_cpus.entry(cpu).or_default();
+        lost.counted = lost.counted.saturating_add(records);
     }
 
-    /// The source has dropped this many records in all.
-    pub(crate) fn note_counted_losses(&mut self, records: u64) {
-        self.losses.counted = self.losses.counted.max(records);
-        self.count_losses();
-    }
-
-    fn count_losses(&mut self) {
-        self.statistics.lost = self.losses.total();
+    /// Adds a loss to the profile.
+    fn mark_loss(&mut self, end: Timestamp, cpu: Option<u32>, records: u64) {
+        self.statistics.lost = self.statistics.lost.saturating_add(records);
         self.builder.meta_mut().lost_samples = self.statistics.lost;
+        let start = cpu.and_then(|cpu| self.losses.last_samples.get(&cpu)).copied();
+        self.mark_gap(Gap { start, end, cpu, records: Some(records) });
     }
 
     /// A CPU takes no samples from now on.
@@ -124,14 +138,11 @@ impl Stages {
     /// Ends all pauses with the recording, and marks the losses that nobody has told of: the last ones have no record.
     pub(crate) fn end_gaps(&mut self) {
         let end = self.last_time;
-        let mut pauses: Vec<_> = self.losses.pauses.drain().collect();
-        pauses.sort_unstable();
-        for (cpu, start) in pauses {
+        for (cpu, start) in std::mem::take(&mut self.losses.pauses) {
             self.mark_gap(Gap { start: Some(start), end, cpu, records: None });
         }
-        let untold = self.losses.total() - self.losses.told;
-        if untold > 0 {
-            self.mark_gap(Gap { start: None, end, cpu: None, records: Some(untold) });
+        for (cpu, records) in self.losses.untold() {
+            self.mark_loss(end, cpu, records);
         }
     }
 

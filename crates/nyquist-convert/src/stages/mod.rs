@@ -214,7 +214,7 @@ impl Stages {
                 }
             }
             EventKind::Lost { records } => self.lose(now, cpu, records),
-            EventKind::LostInAll { records } => self.add_counted_losses(records),
+            EventKind::LostInAll { records } => self.count_losses(cpu, records),
             EventKind::Throttled => self.pause(now, cpu),
             EventKind::Unthrottled => self.resume(now, cpu),
             EventKind::Marker(marker) => {

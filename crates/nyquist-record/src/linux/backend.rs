@@ -212,8 +212,6 @@ pub struct Summary {
     pub total_cpu_time_ns: Option<u64>,
     /// Whether processes that descend from what was recorded live on.
     pub left_running: bool,
-    /// How many samples were dropped, where that is counted apart from the events.
-    pub lost_samples: Option<u64>,
     /// After which time more of each stack was copied, because many stacks were deeper.
     pub deepened_after: Option<Duration>,
     /// For how long threads were held, where they were.
@@ -253,17 +251,16 @@ impl Recording {
     pub fn finish(self) -> Summary {
         match self {
             Self::Perf(recording) => {
-                let perf::Summary { reason, total_cpu_time_ns, left_running, lost_samples, deepened_after } =
+                let perf::Summary { reason, total_cpu_time_ns, left_running, deepened_after } =
                     recording.finish();
-                Summary { reason, total_cpu_time_ns, left_running, lost_samples, deepened_after, holds: None }
+                Summary { reason, total_cpu_time_ns, left_running, deepened_after, holds: None }
             }
             Self::Ptrace(recording) => {
-                let ptrace::Summary { reason, total_cpu_time_ns, lost_samples, holds } = recording.finish();
+                let ptrace::Summary { reason, total_cpu_time_ns, holds } = recording.finish();
                 Summary {
                     reason,
                     total_cpu_time_ns: Some(total_cpu_time_ns),
                     left_running: false,
-                    lost_samples: Some(lost_samples),
                     deepened_after: None,
                     holds: Some(holds),
                 }

@@ -109,10 +109,6 @@ fn record(
         used = used.zip(used_before).map(|(a, b)| a + b);
         summary.total_cpu_time_ns =
             summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
-        summary.lost_samples = summary.lost_samples.map(|lost| lost + former.lost_samples.unwrap_or(0));
-    }
-    if let Some(lost) = summary.lost_samples {
-        converter.note_lost(lost);
     }
     let leaves_out = args.cpu.is_some() || args.shape.rows.main_thread_only;
     let used = used.filter(|_| !leaves_out);

@@ -96,7 +96,7 @@ impl Recorder<'_> {
             converter.note_end(end);
         }
         if let Some(tee) = tee {
-            tee.finish(&meta, start, summary.lost_samples.unwrap_or_default(), self.printer);
+            tee.finish(&meta, start, self.printer);
         }
         let (status, used) = match (command, summary.reason) {
             (None, _) => (0, None),

@@ -28,7 +28,7 @@ fn on(cpu: u32, event: Event) -> Event {
     Event { cpu: Some(cpu), ..event }
 }
 
-fn lost(time_ms: u64, records: u64) -> Event {
+fn lost_at(time_ms: u64, records: u64) -> Event {
     at(time_ms, EventKind::Lost { records })
 }
 
@@ -47,10 +47,10 @@ fn a_cpu_has_lost_since_its_last_sample() {
         vec![
             on(3, at(1, sample(1, 1, None, &[1]))),
             on(4, at(2, sample(1, 1, None, &[1]))),
-            on(3, lost(5, 7)),
-            on(4, lost(5, 8)),
+            on(3, lost_at(5, 7)),
+            on(4, lost_at(5, 8)),
             on(3, at(6, sample(1, 2, None, &[1]))),
-            on(3, lost(9, 1)),
+            on(3, lost_at(9, 1)),
         ],
         &["Lost samples 7 CPU 3 1-5", "Lost samples 8 CPU 4 2-5", "Lost samples 1 CPU 3 6-9"],
         16,
@@ -59,8 +59,8 @@ fn a_cpu_has_lost_since_its_last_sample() {
 
 #[test]
 fn losses_before_all_samples_are_shown_too() {
-    check(vec![on(3, lost(1, 7)), at(2, sample(1, 1, None, &[1]))], &["Lost samples 7 CPU 3 1"], 7);
-    let nowhere = Event { cpu: None, ..lost(1, 7) };
+    check(vec![on(3, lost_at(1, 7)), at(2, sample(1, 1, None, &[1]))], &["Lost samples 7 CPU 3 1"], 7);
+    let nowhere = Event { cpu: None, ..lost_at(1, 7) };
     check(vec![nowhere, at(2, sample(1, 1, None, &[1]))], &["Lost samples 7 unknown CPU 1"], 7);
 }
 
@@ -69,7 +69,7 @@ fn losses_are_shown_with_a_main_thread() {
     let mut converter = converter(true);
     converter.push(at(1, sample(1, 2, None, &[1])));
     converter.push(at(2, sample(1, 1, None, &[1])));
-    converter.push(lost(3, 1));
+    converter.push(lost_at(3, 1));
     let profile = converter.finish().profile;
     let markers: Vec<_> =
         profile.threads().iter().map(|thread| (&*thread.tid, thread.markers.len())).collect();
@@ -80,7 +80,7 @@ fn losses_are_shown_with_a_main_thread() {
 fn losses_are_shown_with_their_cpu_where_it_has_a_row() {
     let mut converter = converter(true).shaped(Shape { cpu_threads: true, ..Shape::default() });
     converter.push(on(3, at(1, sample(1, 1, None, &[1]))));
-    converter.push(on(3, lost(2, 7)));
+    converter.push(on(3, lost_at(2, 7)));
     let profile = converter.finish().profile;
     let markers: Vec<_> =
         profile.threads().iter().map(|thread| (&*thread.name, thread.markers.len())).collect();
@@ -88,25 +88,33 @@ fn losses_are_shown_with_their_cpu_where_it_has_a_row() {
 }
 
 #[test]
-fn losses_that_are_counted_at_the_end_are_not_counted_twice() {
-    let told = [at(1, sample(1, 1, None, &[1])), lost(3, 3)];
-    for (in_all, markers, lost) in [
-        (2, vec!["Lost samples 3 CPU 0 1-3"], 3),
-        (3, vec!["Lost samples 3 CPU 0 1-3"], 3),
-        (9, vec!["Lost samples 3 CPU 0 1-3", "Lost samples 6 unknown CPU 3"], 9),
-    ] {
+fn losses_that_are_counted_in_the_end_are_not_counted_twice() {
+    const TOLD: [&str; 2] = ["Lost samples 3 CPU 3 1-3", "Lost samples 2 CPU 4 5"];
+    let check_counts = |counts: &[(Option<u32>, u64)], untold: &[&str], lost: u64| {
+        let told = [on(3, at(1, sample(1, 1, None, &[1]))), on(3, lost_at(3, 3)), on(4, lost_at(5, 2))];
+        let count = |&(cpu, records)| Event { cpu, ..at(0, EventKind::LostInAll { records }) };
         let mut converter = converter(true);
-        for event in told.clone() {
+        for event in told.into_iter().chain(counts.iter().map(count)) {
             converter.push(event);
         }
-        converter.advance(Timestamp(100 * MS));
-        converter.note_lost(in_all);
-        assert_eq!(shown(converter), (markers.into_iter().map(str::to_owned).collect(), lost));
-    }
-    // One count an event, without a time.
-    let counts = [1, 5].map(|records| at(0, EventKind::LostInAll { records }));
-    let expected = ["Lost samples 3 CPU 0 1-3", "Lost samples 3 unknown CPU 3"];
-    check(told.into_iter().chain(counts).collect(), &expected, 6);
+        let (mut markers, records) = shown(converter);
+        markers.retain(|marker| !TOLD.contains(&marker.as_str()));
+        assert_eq!(
+            (markers.iter().map(String::as_str).collect::<Vec<_>>(), records),
+            (untold.to_vec(), lost)
+        );
+    };
+    check_counts(&[(Some(3), 2)], &[], 5);
+    check_counts(&[(Some(3), 3), (Some(4), 2)], &[], 5);
+    // The last losses of a CPU have no record of their own.
+    check_counts(&[(Some(3), 1), (Some(3), 6), (Some(4), 1)], &["Lost samples 4 CPU 3 1-5"], 9);
+    let both = ["Lost samples 1 CPU 3 1-5", "Lost samples 2 CPU 9 5"];
+    check_counts(&[(Some(3), 4), (Some(9), 2)], &both, 8);
+    // Where the counters' CPUs are not known, what was told of on any may be theirs.
+    check_counts(&[(None, 1), (None, 4)], &[], 5);
+    check_counts(&[(None, 1), (None, 5)], &["Lost samples 1 unknown CPU 5"], 6);
+    let both = ["Lost samples 1 CPU 3 1-5", "Lost samples 4 unknown CPU 5"];
+    check_counts(&[(None, 1), (None, 5), (Some(3), 4)], &both, 10);
 }
 
 #[test]
@@ -117,7 +125,7 @@ fn losses_that_are_not_wanted_are_counted_and_not_shown() {
     ] {
         let mut converter = converter(true).with_selection(selection);
         converter.push(on(4, at(1, sample(1, 1, None, &[1]))));
-        converter.push(on(3, lost(3, 7)));
+        converter.push(on(3, lost_at(3, 7)));
         assert_eq!(shown(converter), (Vec::new(), 7));
     }
 }

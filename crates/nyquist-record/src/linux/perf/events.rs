@@ -1,5 +1,6 @@
 //! The opened events: switching them on and off, and what they have counted.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,12 +216,29 @@ impl Events {
         poll.wait(Some(0)).is_ok() && poll.ready(place).hung_up
     }
 
-    /// What a counter has counted.
-    pub(crate) fn read(&self, counter: &Counter) -> io::Result<Count> {
-        let [value, _] = self.read_first(counter.place)?;
-        let samplers = [Some(counter.sampling), counter.deep].into_iter().flatten();
-        let lost = samplers.map(|place| Ok(self.read_first(place)?[1])).sum::<io::Result<u64>>()?;
-        Ok(Count { value, lost })
+    /// What a counter has counted, with all that inherited it, in nanoseconds of CPU time.
+    pub(crate) fn read(&self, counter: &Counter) -> io::Result<u64> {
+        Ok(self.read_first(counter.place)?[0])
+    }
+
+    /// What all counters have counted together.
+    pub(crate) fn total(&self) -> io::Result<u64> {
+        let mut counters = self.counters.iter();
+        counters.try_fold(0, |sum: u64, counter| Ok(sum.saturating_add(self.read(counter)?)))
+    }
+
+    /// How many samples the kernel dropped on each CPU; none where it does not count them (before Linux 6.0).
+    pub(crate) fn lost_by_cpu(&self) -> BTreeMap<u32, u64> {
+        let mut by_cpu = BTreeMap::new();
+        for counter in &self.counters {
+            for sampler in [Some(counter.sampling), counter.deep].into_iter().flatten() {
+                // What cannot be read any more is not known to have lost anything.
+                let [_, lost] = self.read_first(sampler).unwrap_or_default();
+                let sum: &mut u64 = by_cpu.entry(counter.cpu).or_default();
+                *sum = sum.saturating_add(lost);
+            }
+        }
+        by_cpu
     }
 
     /// The value of an event, of a group's first one, and how many records were lost.
@@ -233,21 +251,4 @@ impl Events {
         let [value, _id, lost] = event::read(fd.as_fd())?;
         Ok([value, lost])
     }
-
-    /// What all counters have counted together.
-    pub(crate) fn total(&self) -> io::Result<Count> {
-        self.counters.iter().try_fold(Count::default(), |sum, counter| {
-            let Count { value, lost } = self.read(counter)?;
-            Ok(Count { value: sum.value.saturating_add(value), lost: sum.lost.saturating_add(lost) })
-        })
-    }
-}
-
-/// What a counter has counted, with all that inherited it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Count {
-    /// Nanoseconds of CPU time.
-    pub(crate) value: u64,
-    /// Samples that the kernel dropped; 0 where it does not count them.
-    pub(crate) lost: u64,
 }

@@ -262,7 +262,6 @@ impl Perf {
             end: None,
             stop: StopHandle { counter: stop },
             events,
-            counts_lost: common.features.lost,
             counts_time: self.outcome.coverage != Coverage::Cpus,
             leaf: self.group.and_then(Group::leaf),
             deepening: Deepening::default(),

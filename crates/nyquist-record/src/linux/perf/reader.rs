@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use nyquist_convert::event::{Event, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::Header;
 use nyquist_perf::abi::record;
@@ -40,8 +40,8 @@ pub(crate) struct Filled {
 #[derive(Debug)]
 pub(crate) struct End {
     pub(crate) reason: EndReason,
-    /// What threads had used that no record tells.
-    pub(crate) totals: Vec<Event>,
+    /// What threads had used, and what was dropped, that no record tells.
+    pub(crate) untold: Vec<Event>,
     /// Whether threads lived on when the recording ended whose events were opened one by one.
     pub(crate) threads_live: bool,
 }
@@ -173,7 +173,7 @@ impl Reader {
     /// Drains the rings until the recording ends, then switches the events off and drains what is left.
     pub(crate) fn run(mut self) -> End {
         // A reader that comes too late loses samples, and it needs the CPU for a moment only.
-        let _preference = Preference::of_this_thread();
+        let _preference = Preference::at_once();
         let mut waiting = self.prepare_to_wait();
         let deadline =
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
@@ -215,8 +215,10 @@ impl Reader {
         while !self.drain(&mut progress) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
-        let totals = self.totals.finish(&self.events, living, Timestamp(monotonic_ns()));
-        End { reason, totals, threads_live }
+        let now = Timestamp(monotonic_ns());
+        let mut untold = self.totals.finish(&self.events, living, now);
+        untold.extend(losses(&self.events, now));
+        End { reason, untold, threads_live }
     }
 
     fn prepare_to_wait(&self) -> Waiting {
@@ -273,6 +275,16 @@ impl Reader {
         };
         drain.round(&mut self.rings, monotonic_ns())
     }
+}
+
+/// How many samples each CPU has lost in all: the last losses have no record.
+fn losses(events: &Events, now: Timestamp) -> impl Iterator<Item = Event> {
+    let lost = events.lost_by_cpu().into_iter().filter(|(_, records)| *records > 0);
+    lost.map(move |(cpu, records)| Event {
+        time: now,
+        cpu: Some(cpu),
+        kind: EventKind::LostInAll { records },
+    })
 }
 
 fn end_reason(waiting: &mut Waiting, deadline: Option<u64>) -> Option<EndReason> {

@@ -38,7 +38,6 @@ pub struct Recording {
     pub(crate) end: Option<(EndReason, bool)>,
     pub(crate) stop: StopHandle,
     pub(crate) events: Arc<Events>,
-    pub(crate) counts_lost: bool,
     pub(crate) described: Described,
     /// Whether what the events have counted is the CPU time of what was recorded.
     pub(crate) counts_time: bool,
@@ -106,8 +105,6 @@ pub struct Summary {
     /// Whether the recording ended with the command, or the processes attached to, while others lived that descend
     /// from them.
     pub left_running: bool,
-    /// How many samples the kernel dropped, where it counts them (Linux 6.0).
-    pub lost_samples: Option<u64>,
     /// After which time more of each stack was copied, because many stacks were deeper.
     pub deepened_after: Option<Duration>,
 }
@@ -135,7 +132,7 @@ impl Iterator for Recording {
             return Some(Chunk::events(live, self.announced));
         }
         let end = self.join()?;
-        Some(Chunk::events(end.totals, Timestamp(u64::MAX)))
+        Some(Chunk::events(end.untold, Timestamp(u64::MAX)))
     }
 }
 
@@ -194,14 +191,12 @@ impl Recording {
         self.join();
         let (reason, threads_live) = self.end.unwrap_or((EndReason::Stopped, false));
         let live = self.leaf.as_ref().map_or(threads_live && self.counts_time, Leaf::has_processes);
-        let total = self.events.total().unwrap_or_default();
+        let total_ns = self.events.total().unwrap_or_default();
         let deepened = self.deepening.switched_ns();
-        let lost_samples = self.counts_lost.then_some(total.lost);
         Summary {
             reason,
-            total_cpu_time_ns: self.counts_time.then_some(total.value),
+            total_cpu_time_ns: self.counts_time.then_some(total_ns),
             left_running: live && reason == EndReason::Exited,
-            lost_samples,
             deepened_after: deepened.map(|at| Duration::from_nanos(at.saturating_sub(self.began_ns))),
         }
     }

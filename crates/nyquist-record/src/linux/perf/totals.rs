@@ -119,7 +119,7 @@ impl ThreadTotals {
 
     /// What a counter's own thread has used, where nothing that was born from it lives.
     fn own_time(&self, events: &Events, counter: &Counter) -> Option<u64> {
-        let all = events.read(counter).ok()?.value;
+        let all = events.read(counter).ok()?;
         let of_children = self.ended.get(&counter.id).copied().unwrap_or_default();
         Some(all.saturating_sub(of_children)).filter(|own| *own > 0)
     }

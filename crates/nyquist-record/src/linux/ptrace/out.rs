@@ -27,8 +27,6 @@ pub(crate) struct Out {
     waiting: Arc<AtomicUsize>,
     /// Samples that were dropped since the last chunk.
     dropped: u64,
-    /// All samples that were dropped.
-    lost: u64,
 }
 
 impl Out {
@@ -43,13 +41,7 @@ impl Out {
             chunks,
             waiting,
             dropped: 0,
-            lost: 0,
         }
-    }
-
-    /// All samples that were dropped for want of room.
-    pub(crate) fn lost(&self) -> u64 {
-        self.lost
     }
 
     /// Whether there is room for a stack of `len` bytes, or will be when it is asked for: else what is there has to
@@ -97,7 +89,6 @@ impl Out {
 
     fn drop_sample(&mut self) {
         self.dropped += 1;
-        self.lost += 1;
     }
 
     /// Sends what there is: every event before `now`.
@@ -204,7 +195,6 @@ mod tests {
         out.push_sample(2, sample(b""), 3);
         out.push(2, sample(b"own"));
         out.send(3);
-        assert_eq!(out.lost(), 2);
         let mut events = Vec::new();
         chunks.try_iter().last().unwrap().decode(&mut events);
         let kinds: Vec<_> = events.into_iter().map(|event| event.kind).collect();

@@ -28,8 +28,6 @@ pub struct Summary {
     pub reason: EndReason,
     /// The CPU time of all threads together, user and kernel, in nanoseconds.
     pub total_cpu_time_ns: u64,
-    /// How many samples were dropped, because nobody took them.
-    pub lost_samples: u64,
     /// For how long threads were held.
     pub holds: HoldSummary,
 }
@@ -59,7 +57,6 @@ impl Recording {
         Summary {
             reason: end.reason.unwrap_or(EndReason::Stopped),
             total_cpu_time_ns: end.total_cpu_time_ns,
-            lost_samples: end.lost_samples,
             holds: end.holds,
         }
     }

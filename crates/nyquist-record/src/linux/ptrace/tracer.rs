@@ -59,7 +59,6 @@ pub(super) struct Plan {
 pub(crate) struct End {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
-    pub(crate) lost_samples: u64,
     pub(crate) holds: HoldSummary,
 }
 
@@ -361,7 +360,6 @@ impl Tracer {
         End {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns + living,
-            lost_samples: self.out.lost(),
             holds: self.holds.summary(),
         }
     }
