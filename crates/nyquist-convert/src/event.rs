@@ -123,13 +123,13 @@ pub enum EventKind {
         /// CPU time since the counter was opened, in nanoseconds, user and kernel.
         cpu_time_ns: u64,
     },
-    /// The source dropped records for want of room.
+    /// The source dropped records for want of room, since the last sample on the CPU.
     Lost {
         /// How many.
         records: u64,
     },
     /// The source dropped this many records in all on the CPU, or wherever, as one of its counters says in the end. Those that
-    /// [`Lost`](Self::Lost) has told of are among them; the last ones, nothing else tells of.
+    /// [`Lost`](Self::Lost) has told of are among them.
     LostInAll {
         /// How many.
         records: u64,

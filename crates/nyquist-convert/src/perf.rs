@@ -323,8 +323,8 @@ fn branch_call_stack(branches: &Branches<'_>, ip: Option<Avma>) -> Vec<Avma> {
     innermost.into_iter().chain(calls).collect()
 }
 
-/// What `LOST_SAMPLES` says, if anything was lost. The kernel says what was lost at a time; perf and our own recordings
-/// say at a file's end, without a time, how much each event has lost in all, and perf what a filter of its own has left out.
+/// What `LOST_SAMPLES` says, if anything was lost. The kernel and our own recordings say what was lost up to a time; perf says
+/// at a file's end, without a time, how much each event has lost in all, and what a filter of its own has left out.
 fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
     let is_left_out = record.header.misc & misc::LOST_SAMPLES_BPF != 0;
     match is_sum(record) {

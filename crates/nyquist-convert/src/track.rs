@@ -77,16 +77,34 @@ pub(crate) struct Thread {
     pub(crate) index: Option<ThreadIndex>,
     /// Whether that place was another's before.
     pub(crate) reuses_row: bool,
-    /// On each CPU, its CPU time there at its last sample, in nanoseconds.
-    cpu_times: Vec<(Option<u32>, u64)>,
+    /// On each CPU, its CPU time there at its last sample.
+    cpu_times: Vec<CpuTime>,
     /// The same of the events that have taken over from the first ones.
-    later_cpu_times: Vec<(Option<u32>, u64)>,
+    later_cpu_times: Vec<CpuTime>,
     /// CPU time that no sample stands for yet.
     pub(crate) unsampled: Balance,
     /// Time off the CPU that no sample stands for yet.
     pub(crate) waited: Balance,
     /// CPU time that no sample's delta holds yet, in nanoseconds.
     pub(crate) unshown_ns: u64,
+}
+
+/// CPU time on a CPU, or on all of them together.
+#[derive(Clone, Copy, Debug)]
+struct CpuTime {
+    cpu: Option<u32>,
+    ns: u64,
+    /// When it was told.
+    at: Timestamp,
+}
+
+/// CPU time that a thread has used since it was last heard of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Used {
+    /// In nanoseconds.
+    pub(crate) ns: u64,
+    /// When it was last heard of.
+    pub(crate) since: Timestamp,
 }
 
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
@@ -108,35 +126,38 @@ impl Thread {
         }
     }
 
-    /// What the thread has used since it was last heard of, in nanoseconds, given what it has used in all on a
-    /// CPU; or, without one, on all of them together.
-    pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64) -> u64 {
+    /// What the thread has used since it was last heard of on a CPU, given what it has used there in all, in nanoseconds, by
+    /// now; or, without one, on all of them together.
+    pub(crate) fn cpu_delta(&mut self, cpu: Option<u32>, total_ns: u64, now: Timestamp) -> Used {
         let known = self.cpu_times.iter().chain(&self.later_cpu_times);
-        let known = known.filter(|(known, _)| cpu.is_none() || *known == cpu);
-        let delta = total_ns.saturating_sub(sum_of(known));
-        add_time(&mut self.cpu_times, cpu, delta);
-        delta
+        let known = known.filter(|known| cpu.is_none() || known.cpu == cpu);
+        let used = self.used_since(known, total_ns);
+        add_time(&mut self.cpu_times, CpuTime { cpu, ns: used.ns, at: now });
+        used
     }
 
     /// The same, given what it has used on a CPU since another event has taken over. What it used between the first one's
     /// last sample and then comes to light with the whole.
-    pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64) -> u64 {
-        let known = self.later_cpu_times.iter().filter(|(known, _)| *known == cpu);
-        let delta = since_ns.saturating_sub(sum_of(known));
-        add_time(&mut self.later_cpu_times, cpu, delta);
-        delta
+    pub(crate) fn later_cpu_delta(&mut self, cpu: Option<u32>, since_ns: u64, now: Timestamp) -> Used {
+        let known = self.later_cpu_times.iter().filter(|known| known.cpu == cpu);
+        let used = self.used_since(known, since_ns);
+        add_time(&mut self.later_cpu_times, CpuTime { cpu, ns: used.ns, at: now });
+        used
+    }
+
+    /// What of a sum is not known yet. Files can say that there was more time than there is.
+    fn used_since<'a>(&self, known: impl Iterator<Item = &'a CpuTime>, total_ns: u64) -> Used {
+        let (known_ns, since) = known.fold((0, self.start), |(sum, since): (u64, _), known| {
+            (sum.saturating_add(known.ns), since.max(known.at))
+        });
+        Used { ns: total_ns.saturating_sub(known_ns), since }
     }
 }
 
-/// Files can say that there was more time than there is.
-fn sum_of<'a>(times: impl Iterator<Item = &'a (Option<u32>, u64)>) -> u64 {
-    times.fold(0, |sum, (_, ns)| sum.saturating_add(*ns))
-}
-
-fn add_time(times: &mut Vec<(Option<u32>, u64)>, cpu: Option<u32>, delta_ns: u64) {
-    match times.iter_mut().find(|(known, _)| *known == cpu) {
-        Some((_, ns)) => *ns = ns.saturating_add(delta_ns),
-        None => times.push((cpu, delta_ns)),
+fn add_time(times: &mut Vec<CpuTime>, more: CpuTime) {
+    match times.iter_mut().find(|known| known.cpu == more.cpu) {
+        Some(known) => *known = CpuTime { ns: known.ns.saturating_add(more.ns), ..more },
+        None => times.push(more),
     }
 }
 
@@ -501,20 +522,20 @@ mod tests {
     #[test]
     fn cpu_time_counts_from_zero_on_each_cpu() {
         let mut thread = Thread::new("", NOW);
-        let mut delta = |cpu, total| thread.cpu_delta(Some(cpu), total);
+        let mut delta = |cpu, total| thread.cpu_delta(Some(cpu), total, NOW).ns;
         assert_eq!([delta(0, 10), delta(1, 4), delta(0, 15), delta(1, 4), delta(0, 2)], [10, 4, 5, 0, 0]);
-        assert_eq!(thread.cpu_delta(None, 25), 6, "the sum of all CPUs stands beside them");
-        assert_eq!(thread.cpu_delta(None, 25), 0);
+        assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 6, "the sum of all CPUs stands beside them");
+        assert_eq!(thread.cpu_delta(None, 25, NOW).ns, 0);
     }
 
     #[test]
     fn what_takes_over_counts_from_zero_and_beside_what_was_before() {
         let mut thread = Thread::new("", NOW);
-        assert_eq!(thread.cpu_delta(Some(0), 10), 10);
-        let deltas = [(0, 4), (1, 3), (0, 9)].map(|(cpu, ns)| thread.later_cpu_delta(Some(cpu), ns));
+        assert_eq!(thread.cpu_delta(Some(0), 10, NOW).ns, 10);
+        let deltas = [(0, 4), (1, 3), (0, 9)].map(|(cpu, ns)| thread.later_cpu_delta(Some(cpu), ns, NOW).ns);
         assert_eq!(deltas, [4, 3, 5]);
-        assert_eq!(thread.cpu_delta(Some(0), 21), 2, "before the one and after the other");
-        assert_eq!(thread.cpu_delta(None, 30), 6);
+        assert_eq!(thread.cpu_delta(Some(0), 21, NOW).ns, 2, "before the one and after the other");
+        assert_eq!(thread.cpu_delta(None, 30, NOW).ns, 6);
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub const OTHER: &str = "Other";
 /// The function that stands for kernel time that the recorder was not permitted to sample.
 pub const KERNEL_NOT_PERMITTED: &str = "[kernel: not permitted]";
 
-/// The function that stands for CPU time of threads that slept or ended before a sample came.
+/// The function that stands for CPU time of threads that slept or ended before a sample came, or whose samples were lost.
 pub const NOT_SAMPLED: &str = "[not sampled]";
 
 /// The process whose threads are the CPUs. Its samples are those of other threads, shown a second time.

@@ -61,10 +61,7 @@ impl Recorded {
     fn lost(&self) -> u64 {
         self.events
             .iter()
-            .map(|event| match event.kind {
-                EventKind::Lost { records } | EventKind::LostInAll { records } => records,
-                _ => 0,
-            })
+            .map(|event| if let EventKind::Lost { records } = event.kind { records } else { 0 })
             .sum()
     }
 }

@@ -189,7 +189,7 @@ pub(crate) fn print(
     print_way(printer, summary, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, &functions, scale);
-    print_not_sampled(printer, profile, cpu_time);
+    print_not_sampled(printer, profile, statistics, cpu_time);
     print_missing(printer, statistics, used, cpu_time);
     let hottest = hottest(&functions, scale);
     if !hottest.is_empty() {
@@ -256,12 +256,13 @@ fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function
 }
 
 /// Says how much of the CPU time there is no sample of.
-fn print_not_sampled(printer: Printer, profile: &Profile, cpu_time: u64) {
+fn print_not_sampled(printer: Printer, profile: &Profile, statistics: &Statistics, cpu_time: u64) {
     let not_sampled = time_of(profile, |stack| stack.is_some_and(|stack| is_not_sampled(profile, stack)));
     // Less than a hundredth is the last interval of some threads.
     if not_sampled * 100 > cpu_time && not_sampled >= LEAST_TOLD_NS {
+        let lost = if statistics.lost > 0 { ", or whose samples were dropped" } else { "" };
         printer.say(format_args!(
-            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came",
+            "{:.2} s of it was not sampled: used by threads that ended or slept before a sample came{lost}",
             seconds(not_sampled)
         ));
     }

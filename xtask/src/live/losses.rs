@@ -5,16 +5,17 @@ use std::time::Duration;
 
 use super::context::Context;
 use super::expect::{
-    Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
+    Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
 };
 use super::harness::Test;
 use super::markers::{Marker, markers};
 use super::perf_data::{import, run_perf};
 use super::profile::Profile;
-use super::recorded::{Prepared, Recorded};
+use super::recorded::{Prepared, Recorded, Recording};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses),
+    Test::new("time_whose_samples_were_lost_is_not_sampled", time_of_lost),
     Test::new("nothing_is_lost_beside_hundreds_of_threads", many_threads),
     Test::new("losses_that_perf_tells_of_twice_are_counted_once", counted_once),
 ];
@@ -30,15 +31,7 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
     let program = test.workload("shares").display().to_string();
     let recording = test.record_command(&["taskset", "-c", "0", &program, "3000"]);
     let recording = recording.options(&["-r", "10000", "--perf-data", &kept_path]);
-    let Prepared { call, profile, truth } = recording.prepare();
-    let recorder = call.start()?;
-    recorder.wait_until_recording()?;
-    recorder.signal(libc::SIGSTOP)?;
-    thread::sleep(Duration::from_millis(1800));
-    recorder.signal(libc::SIGCONT)?;
-    let recorded = Recorded::read(recorder.wait()?.succeeded()?, &profile, &truth)?;
-    expect_contains("stderr", &recorded.finished.stderr, "were dropped")?;
-
+    let recorded = recorded_with_losses(&recording)?;
     let lost = losses(&recorded.profile)?;
     expect(!lost.is_empty(), "nothing was lost")?;
     let records = records_of(&lost);
@@ -61,6 +54,31 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
     expect_eq("losses of the recording that was kept", begun(&imported), begun(&lost))?;
     let report = test.nyquist(&["report", "--markers"]).path(&recorded.path).run()?.succeeded()?;
     expect_contains("report --markers", &report.stdout_text(), "Lost samples")
+}
+
+/// Where the time of threads is known, that of lost samples is neither the kernel's nor that of the next sample.
+fn time_of_lost(test: &Context<'_>) -> Verdict {
+    let recording = test.record(&["shares", "3000"]).options(&["-r", "10000"]).by_plain_user();
+    let recorded = recorded_with_losses(&recording)?;
+    let (profile, due) = (&recorded.profile, recorded.truth()?.cpu * RATE);
+    expect_within("all CPU time", profile.total(), due, 0.05)?;
+    let not_sampled = profile.self_share("[not sampled]") * profile.total();
+    expect_within("what was not sampled", not_sampled, in_all(profile), 0.1)?;
+    let kernel = profile.self_share("[kernel: not permitted]");
+    expect(kernel < 0.1, format_args!("{kernel} of the time is the kernel's"))
+}
+
+/// Records with a recorder that cannot run for a while.
+fn recorded_with_losses(recording: &Recording<'_>) -> Result<Recorded, Stop> {
+    let Prepared { call, profile, truth } = recording.prepare();
+    let recorder = call.start()?;
+    recorder.wait_until_recording()?;
+    recorder.signal(libc::SIGSTOP)?;
+    thread::sleep(Duration::from_millis(1800));
+    recorder.signal(libc::SIGCONT)?;
+    let recorded = Recorded::read(recorder.wait()?.succeeded()?, &profile, &truth)?;
+    expect_contains("stderr", &recorded.finished.stderr, "were dropped")?;
+    Ok(recorded)
 }
 
 /// The reader gets a CPU at once, however many threads want it: its turn among them would come too late.

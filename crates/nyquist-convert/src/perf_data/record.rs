@@ -121,11 +121,6 @@ impl<W: Write + Seek> RecordingWriter<W> {
         }
     }
 
-    /// The number of the event that counts on the CPU that something tells of.
-    fn counter_of(&self, event: &Event) -> Option<u64> {
-        self.counters.get(&event.cpu?).copied()
-    }
-
     /// The record that says the same; nothing for what a live recording never says without a record.
     fn record_of(&self, event: &Event) -> Vec<u8> {
         let at = RecordId { time: Some(event.time.0), cpu: event.cpu, ..RecordId::default() };
@@ -140,14 +135,11 @@ impl<W: Write + Seek> RecordingWriter<W> {
                 self.format.encode_comm((pid.0, tid.0), name.as_bytes(), *exec, &id)
             }
             EventKind::Total { pid, tid, cpu_time_ns } => {
-                let id = RecordId { task: Some((pid.0, tid.0)), id: self.counter_of(event), ..at };
+                let number = event.cpu.and_then(|cpu| self.counters.get(&cpu).copied());
+                let id = RecordId { task: Some((pid.0, tid.0)), id: number, ..at };
                 self.format.encode_read((pid.0, tid.0), *cpu_time_ns, &id)
             }
-            EventKind::LostInAll { records } => {
-                // A sum has no time, as in perf's own recordings: what has one, was lost then.
-                let id = RecordId { id: self.counter_of(event), ..RecordId::default() };
-                self.format.encode_lost_samples(*records, &id)
-            }
+            EventKind::Lost { records } => self.format.encode_lost_samples(*records, &at),
             _ => Vec::new(),
         }
     }

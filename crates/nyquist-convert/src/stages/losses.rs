@@ -4,6 +4,7 @@ use super::Stages;
 use super::notes::schema;
 use crate::event::{FieldValue, Timestamp};
 use crate::markers::Content;
+use crate::track::Used;
 use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -29,6 +30,10 @@ struct Lost {
     told: u64,
     /// As the source itself has counted in all, where it does.
     counted: u64,
+    /// How many of those that were told have not become time of a thread.
+    unshown: u64,
+    /// When the last ones were told.
+    until: Timestamp,
 }
 
 /// A time in which samples may be missing.
@@ -43,6 +48,16 @@ struct Gap {
 }
 
 impl Losses {
+    /// Takes as many of the records that were lost on a CPU as a thread was due in time for which it has no sample: the
+    /// nearest number of intervals. Only a thread that was last heard of before they were told can have lost them.
+    pub(super) fn take_intervals(&mut self, cpu: Option<u32>, used: Used, interval_ns: u64) -> u32 {
+        let Some(lost) = self.on_cpus.get_mut(&cpu).filter(|lost| used.since < lost.until) else { return 0 };
+        let due = used.ns.saturating_add(interval_ns / 2) / interval_ns;
+        let taken = u32::try_from(due.min(lost.unshown)).unwrap_or(u32::MAX);
+        lost.unshown -= u64::from(taken);
+        taken
+    }
+
     /// How many records were dropped that nobody told of when they were, by CPU.
     fn untold(&self) -> BTreeMap<Option<u32>, u64> {
         let rest = |lost: &Lost| lost.counted.saturating_sub(lost.told);
@@ -105,6 +120,8 @@ impl Stages {
         self.tracker.lose_records();
         let lost = self.losses.on_cpus.entry(cpu).or_default();
         lost.told = lost.told.saturating_add(records);
+        lost.unshown = lost.unshown.saturating_add(records);
+        lost.until = now;
         self.mark_loss(now, cpu, records);
     }
 

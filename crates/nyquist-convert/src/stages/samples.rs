@@ -5,6 +5,7 @@ use super::stacks::{Place, Waiting};
 use crate::account::Balance;
 use crate::event::{Pid, Sample, SampleState, Tid, Timestamp};
 use crate::intern::Mode;
+use crate::track::Used;
 use crate::waits::Wait;
 use nyquist_profile::{self as profile, CategoryColor, ThreadIndex, well_known};
 
@@ -33,10 +34,12 @@ impl Stages {
         }
         let period = sample.period_ns.max(1);
         let used = match sample.cpu_time_ns {
-            Some(since) if sample.counts_anew => self.thread(now, id).later_cpu_delta(cpu, since),
-            Some(total) => self.thread(now, id).cpu_delta(cpu, total),
-            None => period,
+            Some(since) if sample.counts_anew => self.thread(now, id).later_cpu_delta(cpu, since, now),
+            Some(total) => self.thread(now, id).cpu_delta(cpu, total, now),
+            None => Used { ns: period, since: now },
         };
+        let lost = self.show_lost(now, (cpu, id), Used { ns: used.ns.saturating_sub(period), ..used });
+        let used = used.ns - lost;
         let Some(Share { weight, cpu_delta, off_cpu }) = self.share(now, sample, used) else { return };
         self.live_stacks.note_sample(sample.tid, now);
         let truncated = self.walk_user_stack(now, sample);
@@ -159,8 +162,9 @@ impl Stages {
         if self.is_left_out(id) {
             return;
         }
-        let used = self.thread(now, id).cpu_delta(cpu, total);
-        self.thread(now, id).unsampled.add(used);
+        let used = self.thread(now, id).cpu_delta(cpu, total, now);
+        let lost = self.show_lost(now, (cpu, id), used);
+        self.thread(now, id).unsampled.add(used.ns - lost);
         if !self.options.kernel_permitted {
             self.show_not_permitted(now, id);
         }
@@ -170,6 +174,14 @@ impl Stages {
         let left = self.leftovers.settle(&program, &mut process.thread(id.1, now).unsampled, interval);
         process.name = program;
         self.add_stand_in(now, id, well_known::NOT_SAMPLED, left);
+    }
+
+    /// Adds a sample for what of a thread's CPU time has none because it was lost. Gives back how much that is.
+    fn show_lost(&mut self, now: Timestamp, (cpu, id): (Option<u32>, (Pid, Tid)), used: Used) -> u64 {
+        let interval = self.interval();
+        let intervals = self.losses.take_intervals(cpu, used, interval);
+        self.add_stand_in(now, id, well_known::NOT_SAMPLED, intervals);
+        (u64::from(intervals) * interval).min(used.ns)
     }
 
     /// Adds a sample for the thread's whole intervals without one, which it spent in the kernel. Gives back how

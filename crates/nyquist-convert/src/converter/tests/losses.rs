@@ -145,3 +145,67 @@ fn pauses_last_until_the_cpu_is_sampled_again_or_the_end() {
         0,
     );
 }
+
+#[test]
+fn time_whose_samples_were_lost_is_not_sampled_and_nobody_elses() {
+    let events = |lost: bool| {
+        let mut events = vec![
+            at(1, sample(1, 1, Some(1), &[1])),
+            at(2, sample(1, 2, Some(1), &[2])),
+            at(9, sample(1, 1, Some(8), &[3])),
+            at(10, sample(1, 1, Some(12), &[4])),
+            at(11, sample(1, 2, Some(3), &[5])),
+        ];
+        events.extend(lost.then(|| lost_at(8, 7)));
+        events
+    };
+    let stacks = |kernel_permitted: bool, lost: bool| {
+        let mut converter = converter(kernel_permitted);
+        for event in events(lost) {
+            converter.push(event);
+        }
+        folded(&converter.finish().profile)
+    };
+    let kernel = |weight: u32| format!("[kernel: not permitted] {weight}");
+    let first = ["0x1 1".to_owned(), kernel(6), "0x3 1".to_owned(), kernel(3), "0x4 1".to_owned()];
+    let second = ["0x2 1".to_owned(), kernel(1), "0x5 1".to_owned()];
+    assert_eq!(stacks(false, false), [&first[..], &second].concat());
+    // Six of the first thread, none of what it used after the loss, and one of the second.
+    let not_sampled = |weight: u32| format!("[not sampled] {weight}");
+    let first = ["0x1 1".to_owned(), not_sampled(6), "0x3 1".to_owned(), kernel(3), "0x4 1".to_owned()];
+    let second = ["0x2 1".to_owned(), not_sampled(1), "0x5 1".to_owned()];
+    assert_eq!(stacks(false, true), [&first[..], &second].concat());
+    // Nor is it time of the code that is sampled next.
+    assert_eq!(stacks(true, false), ["0x1 1", "0x3 7", "0x4 4", "0x2 1", "0x5 2"]);
+    let first = ["0x1 1".to_owned(), not_sampled(6), "0x3 1".to_owned(), "0x4 4".to_owned()];
+    assert_eq!(
+        stacks(true, true),
+        [&first[..], &["0x2 1".to_owned(), not_sampled(1), "0x5 1".to_owned()]].concat()
+    );
+}
+
+#[test]
+fn no_more_time_was_lost_than_samples_were() {
+    let mut converter = converter(false);
+    let events = [
+        at(1, sample(1, 1, Some(1), &[1])),
+        lost_at(8, 4),
+        on(3, at(9, sample(1, 1, Some(3), &[2]))),
+        at(10, sample(1, 1, Some(8), &[3])),
+    ];
+    for event in events {
+        converter.push(event);
+    }
+    // On the other CPU it has lost nothing.
+    assert_eq!(
+        folded(&converter.finish().profile),
+        [
+            "0x1 1",
+            "[kernel: not permitted] 2",
+            "0x2 1",
+            "[not sampled] 4",
+            "[kernel: not permitted] 2",
+            "0x3 1"
+        ]
+    );
+}

@@ -30,6 +30,7 @@ mod jitter;
 mod lineage;
 mod live;
 mod looked_at;
+mod losses;
 mod open;
 mod opener;
 mod outcome;

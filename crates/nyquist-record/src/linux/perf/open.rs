@@ -23,6 +23,7 @@ use super::events::Role;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
 use super::live::LiveReader;
+use super::losses::Losses;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
@@ -190,6 +191,7 @@ impl Perf {
         let format = common.format();
         let watched = self.watched();
         let totals = ThreadTotals::new(&self.threads_to_count(), format);
+        let losses = Losses::new(format);
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
         let lineage = self.lineage()?;
@@ -232,6 +234,7 @@ impl Perf {
             duration: self.options.duration,
             hand_over_every: self.options.hand_over_every,
             totals,
+            losses,
             jitter,
             lineage,
             batching,

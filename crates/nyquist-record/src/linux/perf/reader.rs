@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::sys::CACHE_LINE;
 use nyquist_perf::Header;
 use nyquist_perf::abi::record;
@@ -17,6 +17,7 @@ use super::cut::CutTeller;
 use super::events::Events;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
+use super::losses::Losses;
 use super::pace::Pace;
 use super::pool::{Filling, Need, Pool};
 use super::roots::Roots;
@@ -95,6 +96,7 @@ pub(crate) struct Reader {
     pub(crate) duration: Option<Duration>,
     pub(crate) hand_over_every: Option<Duration>,
     pub(crate) totals: ThreadTotals,
+    pub(crate) losses: Losses,
     pub(crate) jitter: Option<Jitter>,
     pub(crate) lineage: Option<Lineage>,
     /// Where the sideband can be taken in batches.
@@ -216,8 +218,9 @@ impl Reader {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
         let now = Timestamp(monotonic_ns());
-        let mut untold = self.totals.finish(&self.events, living, now);
-        untold.extend(losses(&self.events, now));
+        // What was lost comes first: it is a part of what threads have used.
+        let mut untold: Vec<_> = self.losses.untold(self.events.lost_by_cpu(), now).collect();
+        untold.extend(self.totals.finish(&self.events, living, now));
         End { reason, untold, threads_live }
     }
 
@@ -269,22 +272,13 @@ impl Reader {
             out: &self.out,
             progress,
             totals: &mut self.totals,
+            losses: &mut self.losses,
             lineage: self.lineage.as_mut(),
             cuts: self.cuts.as_ref(),
             roots: &self.roots,
         };
         drain.round(&mut self.rings, monotonic_ns())
     }
-}
-
-/// How many samples each CPU has lost in all: the last losses have no record.
-fn losses(events: &Events, now: Timestamp) -> impl Iterator<Item = Event> {
-    let lost = events.lost_by_cpu().into_iter().filter(|(_, records)| *records > 0);
-    lost.map(move |(cpu, records)| Event {
-        time: now,
-        cpu: Some(cpu),
-        kind: EventKind::LostInAll { records },
-    })
 }
 
 fn end_reason(waiting: &mut Waiting, deadline: Option<u64>) -> Option<EndReason> {
@@ -380,6 +374,7 @@ struct Drain<'a> {
     out: &'a SyncSender<Vec<Filled>>,
     progress: &'a mut Progress,
     totals: &'a mut ThreadTotals,
+    losses: &'a mut Losses,
     lineage: Option<&'a mut Lineage>,
     cuts: Option<&'a CutTeller>,
     roots: &'a Roots,
@@ -442,8 +437,10 @@ impl Drain<'_> {
             let Skimmed { len, may_go_on } =
                 skim(|position, out| ring.copy(position, out), at, header, (self.layout, self.roots), room);
             let copied = room.get(..len).unwrap_or_default();
-            if header.kind == record::READ {
-                self.totals.add_ended(copied);
+            match header.kind {
+                record::READ => self.totals.add_ended(copied),
+                record::LOST => self.losses.note(copied),
+                _ => {}
             }
             let task = || self.totals.task(copied);
             if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
@@ -581,16 +578,20 @@ mod tests {
         Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
     }
 
+    fn sums(format: RecordFormat) -> (ThreadTotals, Losses) {
+        (ThreadTotals::new(&[], format), Losses::new(format))
+    }
+
     /// One round of draining, with nobody to tell of cut stacks and no thread to leave out.
     fn plain_drain<'a>(
         layout: &'a SampleLayout,
         pool: &'a Pool,
         out: &'a SyncSender<Vec<Filled>>,
         progress: &'a mut Progress,
-        totals: &'a mut ThreadTotals,
+        (totals, losses): &'a mut (ThreadTotals, Losses),
     ) -> Drain<'a> {
         static NO_ROOTS: std::sync::LazyLock<Roots> = std::sync::LazyLock::new(Roots::default);
-        Drain { layout, pool, out, progress, totals, lineage: None, cuts: None, roots: &NO_ROOTS }
+        Drain { layout, pool, out, progress, totals, losses, lineage: None, cuts: None, roots: &NO_ROOTS }
     }
 
     #[test]
@@ -601,9 +602,9 @@ mod tests {
             let layout = SampleLayout::new(&format);
             let mut rings = [ring_of(kind, layout.time_at() as u64, 1..4)];
             let (out, filled) = sync_channel(BUFFERS);
-            let (pool, mut totals) = (Pool::new(), ThreadTotals::new(&[], format));
+            let (pool, mut sums) = (Pool::new(), sums(format));
             let mut progress = Progress { handed_over_at: LAST, is_urgent, ..Progress::default() };
-            let mut drain = plain_drain(&layout, &pool, &out, &mut progress, &mut totals);
+            let mut drain = plain_drain(&layout, &pool, &out, &mut progress, &mut sums);
             assert!(drain.round(&mut rings, LAST + later));
             let bytes: usize =
                 filled.try_iter().flatten().map(|filled| filled.buffer.unwrap().into_bytes().len()).sum();
@@ -625,10 +626,10 @@ mod tests {
         let mut rings = [ring(time_at as u64, 5_000..), ring(time_at as u64, 1..)];
         let (out, filled) = sync_channel(BUFFERS + 1);
         let pool = Pool::new();
-        let (mut progress, mut totals) = (Progress::default(), ThreadTotals::new(&[], format));
+        let (mut progress, mut sums) = (Progress::default(), sums(format));
         let (mut taker, mut all_found_room) = (Taker::default(), false);
         for _ in 0..ROUNDS {
-            let mut drain = plain_drain(&layout, &pool, &out, &mut progress, &mut totals);
+            let mut drain = plain_drain(&layout, &pool, &out, &mut progress, &mut sums);
             all_found_room = drain.round(&mut rings, u64::MAX);
             taker.take(&filled, time_at);
             if all_found_room {

@@ -1,0 +1,68 @@
+//! What the kernel dropped without a record that tells of it.
+//!
+//! A full ring has no room for a record of its losses either: the kernel writes that before the next record that fits, and
+//! after the last losses of a CPU there may be none. But each event counts what it has lost.
+
+use std::collections::BTreeMap;
+
+use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_perf::{Body, RecordFormat, parse_record};
+
+/// How much each CPU has lost, as records tell.
+#[derive(Debug)]
+pub(crate) struct Losses {
+    format: RecordFormat,
+    told: BTreeMap<u32, u64>,
+}
+
+impl Losses {
+    /// Nothing was lost so far.
+    pub(crate) fn new(format: RecordFormat) -> Self {
+        Self { format, told: BTreeMap::new() }
+    }
+
+    /// Takes note of a record that tells of losses.
+    pub(crate) fn note(&mut self, lost: &[u8]) {
+        let Ok(record) = parse_record(lost, &self.format) else { return };
+        if let (Body::Lost(lost), Some(cpu)) = (record.body, record.id.cpu) {
+            let told = self.told.entry(cpu).or_default();
+            *told = told.saturating_add(lost.records);
+        }
+    }
+
+    /// What no record has told of up to now, given how many samples each CPU has lost in all.
+    pub(crate) fn untold(&self, counted: BTreeMap<u32, u64>, now: Timestamp) -> impl Iterator<Item = Event> {
+        let told = |cpu: u32| self.told.get(&cpu).copied().unwrap_or_default();
+        let untold = counted.into_iter().map(move |(cpu, counted)| (cpu, counted.saturating_sub(told(cpu))));
+        let event =
+            move |(cpu, records)| Event { time: now, cpu: Some(cpu), kind: EventKind::Lost { records } };
+        untold.filter(|(_, records)| *records > 0).map(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_perf::SampleType;
+    use nyquist_perf::abi::record;
+
+    use super::*;
+
+    #[test]
+    fn what_was_counted_and_not_told_is_untold() {
+        let sample_type = SampleType::CPU;
+        let mut losses =
+            Losses::new(RecordFormat { sample_type, sample_id_all: true, ..RecordFormat::default() });
+        for (cpu, records) in [(3_u64, 7_u64), (4, 1), (3, 2)] {
+            let size = 32_u16;
+            let mut bytes = record::LOST.to_le_bytes().to_vec();
+            bytes.extend([0, 0].into_iter().chain(size.to_le_bytes()));
+            bytes.extend([100, records, cpu].into_iter().flat_map(u64::to_le_bytes));
+            losses.note(&bytes);
+        }
+        let counted = [(3, 10), (4, 1), (5, 2), (6, 0)].into_iter().collect();
+        let untold: Vec<_> =
+            losses.untold(counted, Timestamp(9)).map(|event| (event.time.0, event.cpu, event.kind)).collect();
+        let lost = |records| EventKind::Lost { records };
+        assert_eq!(untold, [(9, Some(3), lost(1)), (9, Some(5), lost(2))]);
+    }
+}
