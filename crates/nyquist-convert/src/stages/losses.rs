@@ -21,6 +21,8 @@ pub(crate) struct Losses {
     pauses: BTreeMap<Option<u32>, Timestamp>,
     /// What has no place yet, for nothing is in the profile.
     unplaced: Vec<Gap>,
+    /// The row that has what is not on the rows of CPUs.
+    row: Option<ThreadIndex>,
 }
 
 /// How many records were dropped.
@@ -201,12 +203,13 @@ impl Stages {
         if let (true, Some(cpu)) = (self.shape.cpu_threads, cpu) {
             return self.cpus.rows(&mut self.builder, cpu).to_vec();
         }
-        let mut rows = self.builder.profile().threads().iter();
-        vec![ThreadIndex::from_index(rows.position(|row| row.is_main).unwrap_or(0))]
+        let profile = self.builder.profile();
+        let first_main = || profile.threads().iter().position(|row| row.is_main).unwrap_or(0);
+        vec![*self.losses.row.get_or_insert_with(|| ThreadIndex::from_index(first_main()))]
     }
 }
 
-/// A number as a marker's value. None is larger than what JSON's readers can tell apart.
+/// A number of records as a marker's value.
 fn count(records: u64) -> FieldValue {
     FieldValue::Integer(i64::try_from(records).unwrap_or(i64::MAX))
 }
