@@ -14,6 +14,7 @@ use super::targets::{end, process_cpu_ms, working};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("more_of_each_stack_is_copied_where_many_are_deeper", deepened).quick(),
+    Test::new("more_of_each_stack_is_copied_at_ten_times_the_rate", deepened_at_high_rate),
     Test::new("more_of_each_stack_is_copied_for_a_plain_users_processes", deepened_for_plain_user),
     Test::new("more_of_each_stack_is_copied_in_an_attached_recording", |test| {
         deepened_while_it_runs(test, false)
@@ -75,6 +76,16 @@ fn deepened(test: &Context<'_>) -> Verdict {
     let options = ["-v", "--call-graph", "dwarf"];
     let recorded = test.record(&["recursion", "3000", "150"]).options(&options).run_well()?;
     expect_deepened(&recorded.profile, &recorded.finished.stderr, recorded.truth()?.cpu * 1000.0)
+}
+
+/// A reader that gets a CPU at once keeps up with twice as much of each stack.
+fn deepened_at_high_rate(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let options = ["-v", "--call-graph", "dwarf", "-r", "10000"];
+    let recorded = test.record(&["recursion", "3000", "150"]).options(&options).run_well()?;
+    let lost = &recorded.profile.json["meta"]["nyquist"]["lostSamples"];
+    expect_measured(lost.as_f64() == Some(0.0), format_args!("{lost} samples were lost"))?;
+    expect_deepened(&recorded.profile, &recorded.finished.stderr, recorded.truth()?.cpu * 10_000.0)
 }
 
 /// Two processes, whose events are inherited. A plain user's rings have room for larger copies at a low rate only.

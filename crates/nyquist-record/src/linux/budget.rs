@@ -13,6 +13,8 @@ pub(crate) struct Allowance {
     pub(crate) rate_hz: u32,
     /// How much of a stack is copied.
     pub(crate) copies: Copies,
+    /// Whether the reader gets a CPU as soon as it is woken.
+    pub(crate) reader_at_once: bool,
 }
 
 /// How much of a stack is copied.
@@ -47,6 +49,8 @@ const SMALLEST_WANTED: u64 = 2 << 20;
 /// the kernel clears each page of a ring before anything is recorded: 10 ms of CPU time for 64 MB, and for 8 MB in a virtual
 /// machine that gets its memory from the host on the way. At 1000 Hz it is a power of two for copies of 32 and of 64 kB.
 const HELD_MS: u64 = 120;
+/// For how long a ring must hold samples whose reader gets a CPU at once: it comes when half of that is over.
+const HELD_AT_ONCE_MS: u64 = 50;
 /// All rings for samples together where nothing limits them, for machines with many CPUs.
 const LARGEST_TOTAL: u64 = 1 << 30;
 /// A CPU's ring for mappings, names and tasks where there is room.
@@ -113,6 +117,11 @@ impl Allowance {
         if self.bytes.is_none() { HELD_MS } else { 2 * HELD_MS }
     }
 
+    /// How many full copies a ring must hold, by the time they take to come, for any to be made.
+    fn held_deep_ms(&self) -> u64 {
+        if self.reader_at_once { HELD_AT_ONCE_MS } else { self.held_ms() }
+    }
+
     /// The next smaller plan, for a machine that allows less than it said: rings of half the size, in the end
     /// without one of their own for the sideband. `None` where there is nothing left to save.
     pub(crate) fn smaller(&self, plan: RingPlan) -> Option<RingPlan> {
@@ -134,7 +143,7 @@ impl Allowance {
     fn with_stack(&self, plan: RingPlan) -> RingPlan {
         let ring = (plan.sample_pages * self.page) as u64;
         let holds_ms = |bytes: u64| 1000 * ring / (bytes * u64::from(self.rate_hz.max(1)));
-        let wanted = if holds_ms(LARGEST_RECORD) >= self.held_ms() {
+        let wanted = if holds_ms(LARGEST_RECORD) >= self.held_deep_ms() {
             LARGEST_STACK
         } else if holds_ms(u64::from(SMALLER_STACK) + SAMPLE_OVERHEAD) >= 20 {
             SMALLER_STACK
@@ -213,7 +222,7 @@ mod tests {
     use super::*;
 
     fn allowance(cpus: usize, bytes: Option<u64>, rate_hz: u32) -> Allowance {
-        Allowance { cpus, page: 4096, bytes, rate_hz, copies: Copies::Growing }
+        Allowance { cpus, page: 4096, bytes, rate_hz, copies: Copies::Growing, reader_at_once: false }
     }
 
     /// What the rings of a plan lock, with their control pages.
@@ -241,6 +250,21 @@ mod tests {
         assert_eq!(copies(2, Some(9_445_376), 1000), (SMALLER_STACK, None));
         assert_eq!(copies(2, Some(9_445_376), 10_000), (SMALLEST_STACK, None));
         assert_eq!(copies(256, None, 1000), (SMALLER_STACK, None));
+    }
+
+    #[test]
+    fn a_reader_that_comes_at_once_has_full_copies_at_higher_rates() {
+        let copies = |cpus, bytes, rate_hz| {
+            let allowance = Allowance { reader_at_once: true, ..allowance(cpus, bytes, rate_hz) };
+            let plan = allowance.plan();
+            (plan.stack_bytes, plan.deep_stack_bytes)
+        };
+        assert_eq!(copies(2, None, 10_000), (SMALLER_STACK, Some(LARGEST_STACK)));
+        assert_eq!(copies(2, None, 20_000), (SMALLER_STACK, None));
+        assert_eq!(copies(32, None, 10_000), (SMALLER_STACK, Some(LARGEST_STACK)));
+        assert_eq!(copies(64, None, 10_000), (SMALLER_STACK, None));
+        assert_eq!(copies(2, Some(9_445_376), 1000), (SMALLER_STACK, Some(LARGEST_STACK)));
+        assert_eq!(copies(2, Some(9_445_376), 10_000), (SMALLEST_STACK, None));
     }
 
     #[test]

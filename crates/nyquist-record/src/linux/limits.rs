@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::OnceLock;
 
-use super::sys::limits::{Limit, descriptors, locked_memory, set_descriptors};
+use super::sys::limits::{Limit, descriptors, locked_memory, real_time_priority, set_descriptors};
 
 static ORIGINAL_DESCRIPTORS: OnceLock<Limit> = OnceLock::new();
 
@@ -44,6 +44,13 @@ const CAP_IPC_LOCK: u32 = 14;
 /// Whether ring buffers are not limited: as root, with CAP_IPC_LOCK, or at paranoid -1.
 pub(crate) fn rings_are_unlimited() -> bool {
     has_capability(CAP_IPC_LOCK) || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
+}
+
+const CAP_SYS_NICE: u32 = 23;
+
+/// Whether a thread of this process may have a real-time priority: as root, with CAP_SYS_NICE, or within RLIMIT_RTPRIO.
+pub(crate) fn real_time_is_permitted() -> bool {
+    has_capability(CAP_SYS_NICE) || real_time_priority().is_ok_and(|limit| limit.soft > 0)
 }
 
 const CAP_SYS_ADMIN: u32 = 21;

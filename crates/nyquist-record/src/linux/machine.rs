@@ -195,9 +195,15 @@ fn online_cpus() -> usize {
 fn ring_kb(cpus: usize) -> u64 {
     const RINGS: usize = 3;
     let page = page_size();
-    let plan =
-        Allowance { cpus, page, bytes: None, rate_hz: Options::default().rate_hz, copies: Copies::Growing }
-            .plan();
+    let plan = Allowance {
+        cpus,
+        page,
+        bytes: None,
+        rate_hz: Options::default().rate_hz,
+        copies: Copies::Growing,
+        reader_at_once: false,
+    }
+    .plan();
     let pages = plan.sample_pages + plan.sideband_pages.unwrap_or(0) + TOTALS_PAGES + RINGS;
     (pages * page / 1024) as u64
 }

@@ -374,6 +374,7 @@ impl Machine {
                 .then(|| limits::ring_bytes_without_privileges(cpus.len())),
             rate_hz,
             copies: options.copies(),
+            reader_at_once: limits::real_time_is_permitted(),
         };
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
         Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
