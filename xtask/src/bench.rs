@@ -4,6 +4,7 @@ mod analysis;
 mod attach;
 mod builds;
 mod cargo;
+mod converting;
 mod cost;
 mod measure;
 mod perf_data;
@@ -38,6 +39,8 @@ enum Subject {
     Cargo(cargo::Options),
     /// Reading perf.data, beside samply, perf script and perf report
     PerfData(perf_data::Options),
+    /// How many samples a second the recorder's converter takes, alone and with threads beside it
+    Converting(converting::Options),
     /// Every kind of question to a profile of 20 million samples
     Analysis(analysis::Options),
     /// Instructions of a warm frame and of compiling a large library's tables
@@ -51,6 +54,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         Subject::Record(options) => record::run(options).map(|()| true),
         Subject::Cargo(options) => cargo::run(options).map(|()| true),
         Subject::PerfData(options) => perf_data::run(options).map(|()| true),
+        Subject::Converting(options) => converting::run(options).map(|()| true),
         Subject::Analysis(options) => analysis::run(options),
         Subject::Tracing(options) => tracing::run(options).map(|()| true),
         Subject::Unwind(options) => unwind::run(options).map(|()| true),

@@ -13,6 +13,7 @@ use crate::shape::Shape;
 use crate::spent::Spent;
 use crate::stages::Stages;
 use crate::symbolicate::Teller;
+use crate::walks::Walkers;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
 
@@ -57,12 +58,14 @@ pub struct Converter {
     order: Order,
     stages: Stages,
     teller: Option<Teller>,
+    /// Who walks stacks, where that is not done as each sample is converted.
+    walkers: Option<Walkers>,
 }
 
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self { order: Order::default(), stages: Stages::new(options), teller: None }
+        Self { order: Order::default(), stages: Stages::new(options), teller: None, walkers: None }
     }
 
     /// Keeps only some of the samples that will come.
@@ -106,6 +109,31 @@ impl Converter {
         Self { teller, ..self }
     }
 
+    /// Has so many more threads walk the stacks of samples whose turn it is, where many of them come at once: the profile is the
+    /// same. To be said when all else about the samples has been said, and before anything is pushed.
+    #[must_use]
+    pub fn walking_with(self, threads: usize) -> Self {
+        if threads == 0 || !self.converts_most() {
+            return self;
+        }
+        let walkers = Some(Walkers::new(threads, self.modules_beside()));
+        Self { walkers, ..self }
+    }
+
+    /// How many more threads walk stacks, where the next events come many at once.
+    pub fn walking_threads(&self) -> usize {
+        self.walkers.as_ref().map_or(0, Walkers::threads)
+    }
+
+    /// Whether most samples are converted whose stacks were copied, and threads are heard of only in ways that others can follow.
+    pub(crate) fn converts_most(&self) -> bool {
+        let Stages { selection, filter, shape, .. } = &self.stages;
+        *selection == Selection::default()
+            && matches!(filter, Filter::All | Filter::FromExec(_))
+            && !shape.main_threads_only
+            && !shape.switch_markers
+    }
+
     /// Takes an event.
     pub fn push(&mut self, event: Event) {
         if let EventKind::Map(mapping) = &event.kind {
@@ -145,12 +173,19 @@ impl Converter {
     /// Converts all events older than `complete_before`: every one of them has been pushed.
     pub fn advance(&mut self, complete_before: Timestamp) {
         self.stages.dumps.read_on();
-        self.order.release(complete_before, |event, coming| {
-            if let Some(coming) = coming {
-                self.stages.trails.fetch(&coming.kind);
+        match &mut self.walkers {
+            Some(walkers) => {
+                self.order.release(complete_before, |event, _| walkers.follow(event));
+                walkers.give_out(|event| self.stages.convert(event));
+                walkers.use_again(&mut self.stages.spare_walks);
             }
-            self.stages.convert(event);
-        });
+            None => self.order.release(complete_before, |event, coming| {
+                if let Some(coming) = coming {
+                    self.stages.trails.fetch(&coming.kind);
+                }
+                self.stages.convert(event);
+            }),
+        }
         self.stages.release_waiting(false);
         self.stages.mark_jit_functions();
         self.stages.place_gaps();

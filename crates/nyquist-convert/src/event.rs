@@ -295,6 +295,17 @@ pub enum UserStack {
     Unwound(Box<Unwound>),
 }
 
+impl UserStack {
+    /// The registers and the copy of the stack, where there is a copy that is still here.
+    pub(crate) fn copy(&self) -> Option<(&Registers, &Bytes)> {
+        match self {
+            Self::Copied { registers, stack, .. } => Some((registers, stack)),
+            Self::Unwound(unwound) => Some((&unwound.registers, unwound.copy_here()?)),
+            _ => None,
+        }
+    }
+}
+
 /// The registers that unwind information can name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Registers {

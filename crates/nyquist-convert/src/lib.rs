@@ -44,6 +44,7 @@ mod trails;
 mod vdso;
 mod waits;
 mod walk;
+mod walks;
 
 pub use aux_files::AuxFiles;
 pub use converter::{Converter, Finished, Libs, Options, Statistics};

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use nyquist_object::Avma;
 
-use crate::event::{EventKind, Tid, UserStack};
+use crate::event::{EventKind, Tid};
 use crate::sys::{CACHE_LINE, fetch};
 use crate::walk::unwindable;
 
@@ -57,12 +57,9 @@ impl Trails {
     /// A byte of each cache line that the walk of a stack will probably look at.
     fn wanted<'a>(&'a self, coming: &'a EventKind) -> impl Iterator<Item = &'a u8> {
         let copy = match coming {
-            EventKind::Sample(sample) => match &sample.user {
-                UserStack::Copied { registers, stack, .. } => {
-                    unwindable(registers).map(|registers| (sample.tid, registers.stack_pointer(), stack))
-                }
-                _ => None,
-            },
+            EventKind::Sample(sample) => sample.user.copy().and_then(|(registers, stack)| {
+                Some((sample.tid, unwindable(registers)?.stack_pointer(), stack))
+            }),
             _ => None,
         };
         copy.into_iter().flat_map(|(tid, start, stack)| {
@@ -99,7 +96,7 @@ impl Trail {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Pid, Registers, Sample, SampleState};
+    use crate::event::{Pid, Registers, Sample, SampleState, UserStack};
     use bytes::Bytes;
 
     /// A sample whose stack copy begins at `start` and has as many bytes, each of the value of its cache line's number in it.

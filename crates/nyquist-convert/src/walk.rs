@@ -1,11 +1,11 @@
 //! Walking the copy of a thread's stack: what comes of it, wherever it is done.
 
-use crate::event::{Pid, Registers, Sample, Timestamp};
+use crate::event::{EventKind, Pid, Registers, Sample, Tid, Timestamp};
 use crate::jit::JitDumps;
 use crate::mappings::Mappings;
 use crate::modules::ModuleStore;
 use crate::track::{CodeState, Process};
-use crate::trails::Trail;
+use crate::trails::{Trail, Trails};
 use bytes::Bytes;
 use nyquist_object::Avma;
 use nyquist_perf::file::{Place, PlacedFiles};
@@ -18,8 +18,10 @@ use std::cell::Cell;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Unwound {
     /// Innermost first.
-    pub(crate) frames: Box<[FrameAddress]>,
+    pub(crate) frames: Vec<FrameAddress>,
     pub(crate) walked: Walked,
+    /// Of the words that the walk has looked at, the outermost one.
+    pub(crate) outermost: Avma,
     /// What was mapped, as far as it was known.
     pub(crate) code: CodeState,
     pub(crate) registers: Box<Registers>,
@@ -40,6 +42,39 @@ pub(crate) enum KeptCopy {
 }
 
 impl Unwound {
+    /// A copy that was not walked, for there is no stack where the process is becoming another program; else it is walked later.
+    pub(crate) fn unwalked(
+        code: CodeState,
+        registers: Box<Registers>,
+        (stack, limited): (Bytes, bool),
+        frames: Vec<FrameAddress>,
+    ) -> Self {
+        Self {
+            frames,
+            walked: Walked::BetweenPrograms,
+            outermost: Avma(0),
+            code,
+            registers,
+            copied: stack.len(),
+            copy: KeptCopy::Memory(stack),
+            limited,
+        }
+    }
+
+    /// The copy, where it is still here.
+    pub(crate) fn copy_here(&self) -> Option<&Bytes> {
+        match &self.copy {
+            KeptCopy::Memory(bytes) => Some(bytes),
+            KeptCopy::File(_) => None,
+        }
+    }
+
+    /// Forgets all of it, but not the memory for frames.
+    pub(crate) fn clear(&mut self) {
+        self.frames.clear();
+        self.copy = KeptCopy::Memory(Bytes::new());
+    }
+
     /// Whether the walk ended where the copy does, and the stack goes on.
     pub(crate) fn is_cut(&self) -> bool {
         self.limited && self.walked.ended_with_copy()
@@ -141,20 +176,38 @@ impl Walker<'_> {
     }
 }
 
-/// Walks the copy of a stack, given what is mapped and all registers; and appends its frames, innermost first.
-pub(crate) fn walk_copy(
-    unwinder: &mut Unwinder,
-    space: &AddressSpace,
-    registers: &Registers,
-    stack: &[u8],
-    frames: &mut Vec<FrameAddress>,
-) -> Walked {
-    let Some(registers) = unwindable(registers) else {
-        frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
-        return Walked::Code32;
-    };
-    let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-    Walked::To(unwinder.walk(space, &registers, &copy, &mut |frame| frames.push(frame)))
+/// Walks copies of stacks, of whichever processes, where nothing more can be asked of these.
+#[derive(Debug, Default)]
+pub(crate) struct CopyWalker {
+    unwinder: Unwinder,
+    trails: Trails,
+    /// The frames of the walk at hand; kept to save its memory.
+    frames: Vec<FrameAddress>,
+}
+
+impl CopyWalker {
+    /// Has the processor fetch what the walk of a stack that comes soon will probably look at.
+    pub(crate) fn fetch(&self, coming: &EventKind) {
+        self.trails.fetch(coming);
+    }
+
+    /// Walks the copy of a thread's stack that is still here, given what is mapped.
+    pub(crate) fn walk(&mut self, tid: Tid, space: &AddressSpace, unwound: &mut Unwound) {
+        let Unwound { frames, walked, outermost, registers, copy, .. } = unwound;
+        let Some(registers) = unwindable(registers) else {
+            frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
+            *walked = Walked::Code32;
+            return;
+        };
+        let KeptCopy::Memory(bytes) = copy else { return };
+        let copy = StackCopy { start: registers.stack_pointer(), bytes };
+        let copy = Watched { memory: copy, outermost: Cell::new(0), trail: self.trails.begin(tid) };
+        self.frames.clear();
+        let mut push = |frame| self.frames.push(frame);
+        *walked = Walked::To(self.unwinder.walk(space, &registers, &copy, &mut push));
+        *outermost = Avma(copy.outermost.get());
+        frames.extend_from_slice(&self.frames);
+    }
 }
 
 /// The registers as the unwinder takes them; `None` of a program of 32 bits.

@@ -1,5 +1,8 @@
 //! What a backend hands out: records or events of some stretch of time, and how far the past is complete.
 
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
 use bytes::Bytes;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
@@ -23,7 +26,8 @@ enum Content {
 }
 
 impl Chunk {
-    pub(crate) fn records(bytes: Bytes, format: PerfEvents, complete_before: Timestamp) -> Self {
+    /// The kernel's records, one behind the other.
+    pub fn records(bytes: Bytes, format: PerfEvents, complete_before: Timestamp) -> Self {
         Self { content: Content::Records { bytes, format }, complete_before }
     }
 
@@ -59,6 +63,55 @@ impl Chunk {
     }
 }
 
+/// Decodes chunks, by several threads where many have come.
+#[derive(Debug)]
+pub struct Decoder {
+    threads: usize,
+    /// The events of each chunk; kept to save their memory.
+    events: Vec<Vec<Event>>,
+}
+
+/// A thread is worth its start for so many chunks.
+const CHUNKS_EACH: usize = 8;
+/// How many chunks are decoded at once at most: their memory comes back when all of them are converted.
+const MOST_AT_ONCE: usize = 64;
+
+impl Decoder {
+    /// With so many threads beside the one that calls.
+    pub fn new(threads: usize) -> Self {
+        Self { threads, events: Vec::new() }
+    }
+
+    /// How many chunks should be decoded at once, where so many are there.
+    pub fn most_at_once(&self) -> usize {
+        if self.threads > 0 { MOST_AT_ONCE } else { 1 }
+    }
+
+    /// The events of each of some chunks, as [`Chunk::decode`] gives them. Whoever takes them leaves the lists to the next ones.
+    pub fn decode(&mut self, chunks: Vec<Chunk>) -> &mut [Vec<Event>] {
+        let count = chunks.len();
+        let threads = self.threads.min(count / CHUNKS_EACH);
+        if self.events.len() < count {
+            self.events.resize_with(count, Vec::new);
+        }
+        self.events.iter_mut().for_each(Vec::clear);
+        let todo = Mutex::new(chunks.into_iter().zip(&mut self.events));
+        let decode_all = || {
+            let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some((chunk, events)) = next() {
+                chunk.decode(events);
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(decode_all);
+            }
+            decode_all();
+        });
+        &mut self.events[..count]
+    }
+}
+
 fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -> u64 {
     let mut not_understood = 0;
     let mut at = 0;
@@ -76,4 +129,33 @@ fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -
 fn record_len(bytes: &[u8]) -> Option<usize> {
     let len = usize::from(Header::parse(bytes).ok()?.size);
     (Header::LEN..=bytes.len()).contains(&len).then_some(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use nyquist_convert::event::EventKind;
+
+    use super::*;
+
+    fn chunk(number: u64, events: u64) -> Chunk {
+        let kind = EventKind::Lost { records: number };
+        let event = |time| Event { time: Timestamp(time), cpu: None, kind: kind.clone() };
+        Chunk::events((0..events).map(event).collect(), Timestamp(0))
+    }
+
+    #[test]
+    fn each_chunk_has_its_own_events_whoever_decodes_it() {
+        for threads in [0, 3] {
+            let mut decoder = Decoder::new(threads);
+            for count in [1, 40, 0, 7] {
+                let chunks = (0..count).map(|number| chunk(number, number % 4));
+                let decoded = decoder.decode(chunks.collect());
+                assert_eq!(decoded.len() as u64, count);
+                for (number, events) in (0..count).zip(decoded) {
+                    let kinds = events.drain(..).map(|event| event.kind).collect::<Vec<_>>();
+                    assert_eq!(kinds, vec![EventKind::Lost { records: number }; number as usize % 4]);
+                }
+            }
+        }
+    }
 }

@@ -56,6 +56,11 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
         outcome.sample_ring_bytes / 1024,
         outcome.cpus
     ));
+    let perf::Threads { readers, walkers } = outcome.threads;
+    if readers > 1 || walkers > 0 {
+        let readers = counted(readers as u64, "thread");
+        printer.detail(format_args!("Reading them by {readers}, and walking stacks by {walkers} beside one"));
+    }
 }
 
 /// How the callers are found, and where that goes.

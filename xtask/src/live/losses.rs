@@ -130,6 +130,6 @@ fn records_of(losses: &[Marker]) -> f64 {
     losses.iter().filter_map(|marker| marker.data["records"].as_f64()).sum()
 }
 
-fn in_all(profile: &Profile) -> f64 {
+pub(super) fn in_all(profile: &Profile) -> f64 {
     profile.json["meta"]["nyquist"]["lostSamples"].as_f64().unwrap_or_default()
 }

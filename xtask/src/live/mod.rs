@@ -29,6 +29,7 @@ mod leaks;
 mod losses;
 mod macos;
 mod made_profile;
+mod many_cpus;
 mod markers;
 mod names;
 mod options;
@@ -93,6 +94,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("flamegraph", flamegraph::TESTS),
     ("formats", formats::TESTS),
     ("front_end", front_end::TESTS),
+    ("many_cpus", many_cpus::TESTS),
     ("markers", markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),

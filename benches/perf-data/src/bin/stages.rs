@@ -30,7 +30,7 @@ fn main() -> Result<()> {
         written?;
         say(if gzip { "written with gzip" } else { "written" }, took);
     }
-    let (_, took) = timed(|| drop(profile));
+    let ((), took) = timed(|| drop(profile));
     say("freed", took);
     Ok(())
 }

@@ -3,6 +3,7 @@
 mod frame_pointers;
 mod losses;
 mod stack_roots;
+mod walking_threads;
 
 use super::*;
 use crate::event::{EventKind, MappedFile, Mapping, Pid, Registers, Sample, SampleState, Tid, UserStack};

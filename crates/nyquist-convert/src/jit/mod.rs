@@ -129,6 +129,16 @@ impl ProcessJit {
         self.instructions.forget(mapping.start, mapping.len);
     }
 
+    /// Whether a jitdump describes code of the process.
+    pub(crate) fn has_dumps(&self) -> bool {
+        !self.dumps.is_empty()
+    }
+
+    /// A jitdump describes code of the process, which another one reads than who follows this.
+    pub(crate) fn note_dump_of_others(&mut self) {
+        self.dumps.push(DumpIndex(usize::MAX));
+    }
+
     /// What a child has that goes on with a copy of this process's memory.
     pub(crate) fn for_child(&self) -> Self {
         Self { next_probe: Timestamp::default(), ..self.clone() }

@@ -4,28 +4,27 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nyquist_perf::file::Place;
-use nyquist_unwind::Unwinder;
 
-use super::batch::{Batch, Step};
-use super::converting::Converting;
-use super::early_walks::EarlyWalks;
+use super::converting::{Converting, Step};
 use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, Sample, Timestamp};
 use crate::spent::{GivenBack, way_back};
+use crate::walk::CopyWalker;
+use crate::walks::{Batch, Follower};
 
 /// Takes events in the order in which they are read, and has them walked and converted.
 pub(super) struct Conversion {
-    early: Option<EarlyWalks>,
+    follower: Option<Follower>,
     /// What was taken and not handed over yet: batches that are full, and the one that is being filled.
-    full: VecDeque<Batch>,
-    batch: Batch,
+    full: VecDeque<Batch<Step>>,
+    batch: Batch<Step>,
     converting: Arc<Converting>,
     given_back: GivenBack,
 }
 
 /// A batch whose stacks are to be walked, and where it is handed over then.
 pub(super) struct Walks {
-    batch: Batch,
+    batch: Batch<Step>,
     /// Its place among all.
     place: usize,
     converting: Arc<Converting>,
@@ -40,9 +39,9 @@ impl Walks {
     }
 
     /// Walks the stacks, and hands over. Gives back where that is converted.
-    pub(super) fn walk(self, unwinder: &mut Unwinder) -> Arc<Converting> {
+    pub(super) fn walk(self, walker: &mut CopyWalker) -> Arc<Converting> {
         drop(self.spent);
-        self.converting.put(self.place, self.batch.walked(unwinder));
+        self.converting.put(self.place, self.batch.walked(walker));
         self.converting
     }
 }
@@ -50,23 +49,23 @@ impl Walks {
 impl Conversion {
     /// Converts by a converter that has seen nothing, and walks stacks early or leaves them to it.
     pub(super) fn start(converter: Converter, walk_early: bool) -> Self {
-        let early = walk_early.then(|| EarlyWalks::new(converter.modules_beside()));
+        let follower = walk_early.then(|| Follower::new(converter.modules_beside()));
         let (spent, given_back) = way_back();
         let converting = Arc::new(Converting::new(converter.giving_back(spent)));
-        Self { early, full: VecDeque::new(), batch: Batch::new(), converting, given_back }
+        Self { follower, full: VecDeque::new(), batch: Batch::new(), converting, given_back }
     }
 
     /// Takes an event, and where the copy of a stack stands that it has.
     pub(super) fn push(&mut self, event: Event, copy_at: Option<Place>) {
-        if let (EventKind::Map(mapping), Some(early)) = (&event.kind, &self.early)
-            && early.is_new(mapping)
+        if let (EventKind::Map(mapping), Some(follower)) = (&event.kind, &self.follower)
+            && follower.is_new(mapping)
         {
             // Whoever converts compiles its unwind information, which the next stacks are about to need.
             self.batch.add(Step::Note(mapping.clone()));
             self.end_batch();
         }
-        match &mut self.early {
-            Some(early) => early.follow(event, copy_at, &mut self.batch),
+        match &mut self.follower {
+            Some(follower) => follower.follow(event, copy_at, &mut self.batch),
             None => self.batch.add(Step::Push(event)),
         }
         self.end_full_batch();
@@ -90,9 +89,9 @@ impl Conversion {
 
     /// The profile of all that was pushed, when all that was handed over has been walked.
     pub(super) fn finish(mut self) -> Finished {
-        let mut unwinder = Unwinder::new();
+        let mut walker = CopyWalker::default();
         while let Some(walks) = self.walks(true) {
-            walks.walk(&mut unwinder);
+            walks.walk(&mut walker);
         }
         // Whatever is read, those that walk are joined before this is called, and have nothing of it any more.
         Arc::into_inner(self.converting).expect("whoever has walked has ended").finish()

@@ -6,12 +6,39 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::batch::Step;
 use crate::converter::{Converter, Finished};
+use crate::event::{Event, Mapping, Timestamp};
+use crate::walks;
 
 /// How many batches may wait. Of copied stacks that are not walked before, that is as many as a large round of a recording has:
 /// where far fewer can wait, threads sleep while others work.
 const MOST_WAITING: usize = 16;
+
+/// What is done for a recording, in order.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// As [`Converter::push`].
+    Push(Event),
+    /// As [`Converter::advance`].
+    Advance(Timestamp),
+    /// As [`Converter::prepare_mapping`].
+    Note(Mapping),
+}
+
+impl From<Event> for Step {
+    fn from(event: Event) -> Self {
+        Self::Push(event)
+    }
+}
+
+impl walks::Step for Step {
+    fn event(&mut self) -> Option<&mut Event> {
+        match self {
+            Self::Push(event) => Some(event),
+            Self::Advance(_) | Self::Note(_) => None,
+        }
+    }
+}
 
 /// A converter, and what waits for it. Threads that panic are heard of where they are joined, and here by nobody.
 #[derive(Debug)]
@@ -102,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::converter::Options;
-    use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
+    use crate::event::{EventKind, Pid, Sample, SampleState, Tid, UserStack};
 
     fn converting() -> Converting {
         let options = Options { start: Timestamp(0), kernel_permitted: true, meta: Meta::default() };

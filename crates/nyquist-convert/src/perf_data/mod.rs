@@ -1,13 +1,11 @@
 //! A perf.data recording to a profile: its records go through the same converter as those of a live recording. And a live
 //! recording, or a profile, to a perf.data file.
 
-mod batch;
 mod choose;
 mod conversion;
 mod converting;
 mod deferred;
 mod describe;
-mod early_walks;
 mod live;
 mod marker_files;
 mod marks;
@@ -28,7 +26,7 @@ use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, SampleType, pa
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
-use crate::converter::Finished;
+use crate::converter::{Converter, Finished};
 use crate::event::{Event, EventKind, SampleState, Tid, Timestamp, UserStack};
 use crate::perf::{
     CounterMeaning, EventCpus, PerfEvents, Successors, any_mapping, deferred_cookie, user_part,
@@ -416,22 +414,17 @@ impl Import {
         let teller = self.options.teller.take();
         let mut converter =
             describe::new_converter(reader, &self.options, &self.chosen, first).telling(teller);
-        let filter = Filter::from_words(&reader.features().wanted);
-        let walks_early = self.walks_early(&filter);
-        converter.keep_only(filter);
+        converter.keep_only(Filter::from_words(&reader.features().wanted));
+        let walks_early = self.walks_early(&converter);
         Conversion::start(converter, walks_early)
     }
 
     /// Whether stacks are walked ahead of the converter. Not where it would leave most of them out, and where threads are first
     /// heard of in ways that only it follows.
-    fn walks_early(&self, filter: &Filter) -> bool {
+    fn walks_early(&self, converter: &Converter) -> bool {
         let has_copies =
             |chosen: &Chosen| chosen.is_used() && chosen.attr().sample_type.contains(SampleType::STACK_USER);
-        let ImportOptions { selection, shape, .. } = &self.options;
-        *selection == Selection::default()
-            && matches!(filter, Filter::All | Filter::FromExec(_))
-            && !shape.main_threads_only
-            && !shape.switch_markers
+        converter.converts_most()
             && self.chosen.iter().any(has_copies)
             && self.chosen.iter().all(|chosen| chosen.meaning() != Some(Meaning::Waits))
     }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 
 use nyquist_perf::file::{FileReader, FileRecord, Item};
-use nyquist_unwind::Unwinder;
 
 use super::conversion::Walks;
 use super::converting::Converting;
 use super::{Import, ImportError, Imported, MOST_BEFORE_START};
 use crate::event::Timestamp;
+use crate::walk::CopyWalker;
 
 /// How many threads work at most: what is done in turn is more than a third of the work.
 const MOST_THREADS: usize = 3;
@@ -38,13 +38,13 @@ pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result
 /// A thread that reads when it is its turn, walks what it has read, and converts meanwhile.
 struct Worker<'a> {
     reading: &'a Mutex<Reading>,
-    unwinder: Unwinder,
+    walker: CopyWalker,
     converting: Option<Arc<Converting>>,
 }
 
 impl<'a> Worker<'a> {
     fn new(reading: &'a Mutex<Reading>) -> Self {
-        Self { reading, unwinder: Unwinder::new(), converting: None }
+        Self { reading, walker: CopyWalker::default(), converting: None }
     }
 
     fn work(mut self) {
@@ -69,7 +69,7 @@ impl<'a> Worker<'a> {
     }
 
     fn walk(&mut self, walks: Walks) {
-        self.converting = Some(walks.walk(&mut self.unwinder));
+        self.converting = Some(walks.walk(&mut self.walker));
     }
 }
 

@@ -31,6 +31,7 @@ use crate::symbolicate::Teller;
 use crate::track::{Thread, Tracker, with_arguments};
 use crate::trails::Trails;
 use crate::waits::Waits;
+use crate::walks::SpareWalks;
 use complete::Calls;
 use losses::Losses;
 use notes::Reason;
@@ -94,6 +95,8 @@ pub(crate) struct Stages {
     paths: [Path; PATHS],
     /// Where samples go that were converted, if somebody wants them back.
     pub(crate) spent: Option<Spent>,
+    /// The memory of walks that are converted, for whoever walks the next.
+    pub(crate) spare_walks: SpareWalks,
     last_time: Timestamp,
 }
 
@@ -105,6 +108,7 @@ impl Stages {
         Self {
             last_time: options.start,
             spent: None,
+            spare_walks: SpareWalks::default(),
             options,
             tracker: Tracker::default(),
             modules: ModuleStore::default(),
@@ -165,6 +169,8 @@ impl Stages {
                 }
                 if let Some(spent) = &mut self.spent {
                     spent.take(sample);
+                } else {
+                    self.spare_walks.put(sample.user);
                 }
             }
             EventKind::SwitchOut(sample) => self.switch_out(now, cpu, &sample),

@@ -13,7 +13,7 @@ use crate::track::Process;
 use crate::walk::{Unwound, Walked, Walker, unwindable};
 use nyquist_object::Avma;
 use nyquist_profile::{StackId, well_known};
-use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, StackMemory as _, WalkEnd};
+use nyquist_unwind::{self as unwind, FrameAddress, StackCopy, WalkEnd};
 use std::fmt;
 
 /// How many stacks are kept to be compared with a thread's next one: enough for the threads that run at once.
@@ -64,6 +64,25 @@ impl fmt::Display for Truncation {
             Self::Code32 => f.write_str("32-bit code is not unwound"),
             Self::UnknownMappings => f.write_str(well_known::UNKNOWN_MAPPINGS),
         }
+    }
+}
+
+/// What is known of the copy of a stack, beside its bytes.
+#[derive(Clone, Copy)]
+struct Copied<'a> {
+    registers: &'a Registers,
+    /// Its size in bytes.
+    len: usize,
+    /// Whether it ends because its limit was reached.
+    limited: bool,
+}
+
+impl Copied<'_> {
+    /// Whether the word at an address is in it.
+    fn holds_word(&self, address: Avma) -> bool {
+        let start = unwindable(self.registers).map(|registers| registers.stack_pointer());
+        let offset = start.and_then(|start| address.0.checked_sub(start.0));
+        offset.and_then(|offset| offset.checked_add(8)).is_some_and(|end| end <= self.len as u64)
     }
 }
 
@@ -191,28 +210,37 @@ impl Stages {
                 (in_code.len() < addresses.len()).then_some(Truncation::Walk(unwind::Reason::NotCode))
             }
             UserStack::Copied { registers, stack, limited } => {
-                self.walk_copy(now, sample, registers, (&stack[..], *limited))
+                self.walk_copy((sample, now), registers, (&stack[..], *limited))
             }
             UserStack::Unwound(unwound) if self.still_holds(now, sample.pid, unwound) => {
-                let Unwound { frames, walked, copied, limited, .. } = &**unwound;
-                self.frames.extend_from_slice(frames);
-                truncation(*walked, *limited, *copied)
+                self.frames.extend_from_slice(&unwound.frames);
+                let Unwound { walked, outermost, registers, copied, limited, .. } = &**unwound;
+                let copied = Copied { registers, len: *copied, limited: *limited };
+                self.note_walk((sample, now), copied, (*walked, *outermost));
+                if unwound.is_cut() && self.may_complete() {
+                    let copy = unwound.copy(&self.copies_in);
+                    if self.completes((sample, now), registers, &copy) {
+                        return None;
+                    }
+                }
+                truncation(*walked, *limited, copied.len)
             }
             UserStack::Unwound(unwound) => {
                 self.statistics.walked_again += 1;
                 let copy = unwound.copy(&self.copies_in);
-                self.walk_copy(now, sample, &unwound.registers, (&copy, unwound.limited))
+                self.walk_copy((sample, now), &unwound.registers, (&copy, unwound.limited))
             }
         }
     }
 
     /// Whether a walk before its turn has given what it would give now: with the same code, no jitdump that describes more of it,
-    /// and nothing that could make a cut stack whole.
+    /// and nothing that a living process could be asked for.
     fn still_holds(&mut self, now: Timestamp, pid: Pid, unwound: &Unwound) -> bool {
         let process = self.tracker.process(pid, now);
-        process.jit.dumps.is_empty()
+        let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
+        !process.jit.has_dumps()
             && process.code_state(&self.modules) == unwound.code
-            && !(unwound.is_cut() && self.live_stacks.has_any())
+            && !(lacks_rule && self.modules.are_live())
     }
 
     /// Puts the frames of a stack that the source has walked into `frames`.
@@ -225,8 +253,7 @@ impl Stages {
     /// The same of a copy, of which is known whether its limit was reached.
     fn walk_copy(
         &mut self,
-        now: Timestamp,
-        sample: &Sample,
+        (sample, now): (&Sample, Timestamp),
         registers: &Registers,
         (stack, limited): (&[u8], bool),
     ) -> Option<Truncation> {
@@ -237,40 +264,71 @@ impl Stages {
             dumps: &self.dumps,
             trail: self.trails.begin(sample.tid),
         };
-        let (walked, outermost) = walker.walk((sample, now), registers, stack, &mut self.frames);
+        let walk = walker.walk((sample, now), registers, stack, &mut self.frames);
+        let copied = Copied { registers, len: stack.len(), limited };
+        self.note_walk((sample, now), copied, walk);
+        let is_cut = limited && walk.0.ended_with_copy();
+        if is_cut && self.may_complete() && self.completes((sample, now), registers, stack) {
+            return None;
+        }
+        truncation(walk.0, limited, stack.len())
+    }
+
+    /// Takes note of what came of a copy: where the walk ended, and of the words that it has looked at the outermost one.
+    fn note_walk(
+        &mut self,
+        (sample, now): (&Sample, Timestamp),
+        copied: Copied<'_>,
+        (walked, outermost): (Walked, Avma),
+    ) {
         if let Walked::To(_) = walked {
-            self.copies.note(sample.tid, limited, walked.ended_with_copy());
+            self.copies.note(sample.tid, copied.limited, walked.ended_with_copy());
         }
         if walked == Walked::To(WalkEnd::Root) {
             if !self.tracker.process(sample.pid, now).lacks_mappings() {
                 self.note_root(sample.tid, outermost);
             }
         } else if walked.ended_with_copy() {
-            self.doubt_copied_root(sample.tid, limited, registers, stack);
+            self.doubt_copied_root(sample.tid, copied);
         }
-        if limited
-            && walked.ended_with_copy()
-            && let Some(registers) = unwindable(registers)
-        {
-            let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
-            let (id, found) = ((sample.pid, sample.tid), self.frames.len());
-            let cut = CutSample { id, time: now, registers: &registers, copy, found };
-            match self.complete(cut) {
-                Ok(whole) => {
-                    self.frames = whole.frames;
-                    self.note_root(sample.tid, whole.outermost);
-                    self.statistics.completed += 1;
-                    return None;
+    }
+
+    /// Whether anything was read of living processes that could make the stack at hand whole.
+    fn may_complete(&mut self) -> bool {
+        let has_any = self.live_stacks.has_any();
+        if !has_any {
+            self.statistics.incomplete.add(Incomplete::UnreadBefore);
+        }
+        has_any
+    }
+
+    /// Puts the whole stack into `frames`, where a walk has come to the end of a copy, and what was read of the living process leads
+    /// on. Says whether that is so.
+    fn completes(
+        &mut self,
+        (sample, now): (&Sample, Timestamp),
+        registers: &Registers,
+        stack: &[u8],
+    ) -> bool {
+        let Some(registers) = unwindable(registers) else { return false };
+        let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };
+        let (id, found) = ((sample.pid, sample.tid), self.frames.len());
+        let cut = CutSample { id, time: now, registers: &registers, copy, found };
+        match self.complete(cut) {
+            Ok(whole) => {
+                self.frames = whole.frames;
+                self.note_root(sample.tid, whole.outermost);
+                self.statistics.completed += 1;
+                true
+            }
+            Err(why) => {
+                self.statistics.incomplete.add(why);
+                if why == Incomplete::Rootless {
+                    self.doubt_root(sample.tid);
                 }
-                Err(why) => {
-                    self.statistics.incomplete.add(why);
-                    if why == Incomplete::Rootless {
-                        self.doubt_root(sample.tid);
-                    }
-                }
+                false
             }
         }
-        truncation(walked, limited, stack.len())
     }
 
     /// Takes note of where a walk has come to the root of a thread's stack.
@@ -289,11 +347,9 @@ impl Stages {
 
     /// A walk has ended with a copy. Where the root should have been in it, it is elsewhere: also where the copy ended before its
     /// limit, for it may have been made no longer than up to there.
-    fn doubt_copied_root(&mut self, tid: Tid, limited: bool, registers: &Registers, stack: &[u8]) {
-        let start = unwindable(registers).map(|registers| registers.stack_pointer());
-        let copy = start.map(|start| StackCopy { start, bytes: stack });
+    fn doubt_copied_root(&mut self, tid: Tid, copied: Copied<'_>) {
         let root = self.stack_roots.told(tid);
-        if !limited || root.zip(copy).is_some_and(|(root, copy)| copy.read_u64(root).is_some()) {
+        if !copied.limited || root.is_some_and(|root| copied.holds_word(root)) {
             self.doubt_root(tid);
         }
     }

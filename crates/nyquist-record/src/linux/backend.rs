@@ -59,6 +59,14 @@ impl Outcome {
         }
     }
 
+    /// How many threads should walk stacks where many wait, beside the one that converts.
+    pub fn walkers(&self) -> usize {
+        match self {
+            Self::Perf(outcome) => outcome.threads.walkers,
+            Self::Ptrace(_) => 0,
+        }
+    }
+
     /// What is less than was asked for.
     pub fn notices(&self) -> Vec<&dyn fmt::Display> {
         fn displayed<T: fmt::Display>(notices: &[T]) -> Vec<&dyn fmt::Display> {
@@ -237,6 +245,22 @@ impl Recording {
         match self {
             Self::Perf(recording) => recording.stop_handle(),
             Self::Ptrace(recording) => recording.stop_handle(),
+        }
+    }
+
+    /// The next chunk, and those that are known to be there already, no more than so many in all; `None` at the end.
+    pub fn next_few(&mut self, most: usize) -> Option<Vec<Chunk>> {
+        let mut chunks = vec![self.next()?];
+        while chunks.len() < most && self.has_next() {
+            chunks.extend(self.next());
+        }
+        Some(chunks)
+    }
+
+    fn has_next(&mut self) -> bool {
+        match self {
+            Self::Perf(recording) => recording.has_next(),
+            Self::Ptrace(_) => false,
         }
     }
 

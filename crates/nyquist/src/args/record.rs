@@ -43,6 +43,9 @@ pub(crate) struct RecordArgs {
     /// Sample on these CPUs only, as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
+    /// Have as many threads read and walk stacks as it takes to record so many CPUs
+    #[arg(long, value_name = "CPUS", hide = true)]
+    pub(crate) threads_for: Option<usize>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,

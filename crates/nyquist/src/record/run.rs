@@ -10,14 +10,15 @@ use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, summary};
 use nyquist_convert::event::Timestamp;
-use nyquist_convert::{Converter, Options};
+use nyquist_convert::{Converter, Filter, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
 use nyquist_record::linux::launch::{Ended, Running, Suspended};
 use nyquist_record::linux::markers::Markers;
-use nyquist_record::linux::perf::{self, EndReason, Target};
+use nyquist_record::linux::perf::{self, EndReason, Target, Threads};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{Credentials, Preference};
+use nyquist_record::{Chunk, Decoder};
 use std::io;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -70,9 +71,14 @@ impl Recorder<'_> {
         let is_first = converter.is_none();
         let options = self.converter_options(&outcome);
         let (meta, start) = (options.meta.clone(), options.start);
-        let mut converter = converter.unwrap_or_else(|| self.converter(options));
         let wanted = wanted_samples(&self.args.target, &backend);
-        converter.keep_only(wanted.clone());
+        let mut converter = match converter {
+            Some(mut converter) => {
+                converter.keep_only(wanted.clone());
+                converter
+            }
+            None => self.converter(options, wanted.clone()).walking_with(outcome.walkers()),
+        };
         if let Some(markers) = &mut markers {
             markers.begin_at(nyquist_record::linux::now());
         }
@@ -135,6 +141,7 @@ impl Recorder<'_> {
             duration,
             cpus: args.cpu.clone().unwrap_or_default().0,
             context_switches: args.shape.rows.cswitch_markers,
+            threads: args.threads_for.map(Threads::for_cpus),
             ..perf::Options::default()
         })?;
         let loses_privileges = child.and_then(Suspended::loses_privileges);
@@ -146,9 +153,12 @@ impl Recorder<'_> {
         Ok(backend)
     }
 
-    fn converter(&self, options: Options) -> Converter {
+    fn converter(&self, options: Options, wanted: Filter) -> Converter {
         let shape = self.args.shape;
-        Converter::new(options).shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files)
+        let converter = Converter::new(options);
+        let mut converter = converter.shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files);
+        converter.keep_only(wanted);
+        converter
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {
@@ -237,23 +247,25 @@ fn convert(
     mut tee: Option<&mut PerfTee>,
 ) {
     let _preference = Preference::of_this_thread();
-    let mut events = Vec::new();
-    while let Some(chunk) = recording.next() {
-        let complete_before = chunk.complete_before();
-        let records = records_of(&chunk, tee.as_deref());
-        chunk.decode(&mut events);
-        if let Some(tee) = &mut tee {
-            tee.write(records.as_deref(), &events, complete_before);
-        }
-        if let Some(markers) = &mut markers {
-            for event in &events {
-                markers.notice(event);
+    let mut decoder = Decoder::new(converter.walking_threads());
+    while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
+        let raw = |chunk: &Chunk| (records_of(chunk, tee.as_deref()), chunk.complete_before());
+        let taken: Vec<_> = chunks.iter().map(raw).collect();
+        for ((records, complete_before), events) in taken.iter().zip(decoder.decode(chunks)) {
+            if let Some(tee) = &mut tee {
+                tee.write(records.as_deref(), events, *complete_before);
             }
-            markers.collect(&mut events);
+            if let Some(markers) = &mut markers {
+                for event in &*events {
+                    markers.notice(event);
+                }
+                markers.collect(events);
+            }
+            for event in events.drain(..) {
+                converter.push(event);
+            }
         }
-        for event in events.drain(..) {
-            converter.push(event);
-        }
+        let complete_before = taken.last().map_or(Timestamp(0), |(_, complete_before)| *complete_before);
         // Another run may follow, whose events are younger than now.
         converter.advance(complete_before.min(nyquist_record::linux::now()));
         recording.heed(&converter.take_copy_counts());

@@ -7,7 +7,7 @@ use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::finder;
 use crate::record::{command_of, launch_failure, open_failure};
-use nyquist_convert::event::Pid;
+use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
@@ -15,6 +15,7 @@ use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspen
 use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{Preference, invoking_user, now};
+use nyquist_record::{Chunk, Decoder};
 use nyquist_symbols::{Finder, KernelSymbols};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
@@ -116,6 +117,8 @@ impl Session {
         let zero = now();
         let mut converter = converter(&about.outcome, zero);
         converter.keep_only(backend.filter());
+        let converter = converter.walking_with(about.outcome.walkers());
+        let decoder = Decoder::new(converter.walking_threads());
         let live = Arc::new(Mutex::new(Live::new(converter, zero)));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
@@ -124,7 +127,7 @@ impl Session {
         let recorder = spawn("top-recorder", {
             let recorder = Recorder { live: Arc::clone(&live), orders: orders.clone() };
             let messages = Teller(messages.clone());
-            move || recorder.run(recording, running, &messages)
+            move || recorder.run(recording, decoder, running, &messages)
         })?;
         let refresher = Refresher {
             live,
@@ -227,14 +230,20 @@ struct Recorder {
 
 impl Recorder {
     /// Gives the command back if it has not ended.
-    fn run(self, mut recording: Recording, running: Option<Running>, messages: &Teller) -> Option<Running> {
+    fn run(
+        self,
+        mut recording: Recording,
+        mut decoder: Decoder,
+        running: Option<Running>,
+        messages: &Teller,
+    ) -> Option<Running> {
         let _preference = Preference::of_this_thread();
-        let mut events = Vec::new();
-        while let Some(chunk) = recording.next() {
-            let complete_before = chunk.complete_before();
-            chunk.decode(&mut events);
+        while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
+            let complete_before = chunks.last().map_or(Timestamp(0), Chunk::complete_before);
+            let decoded = decoder.decode(chunks);
             let counts = self.with_live(|live| {
-                live.push(events.drain(..), complete_before, now());
+                let events = decoded.iter_mut().flat_map(|events| events.drain(..));
+                live.push(events, complete_before, now());
                 live.take_copy_counts()
             });
             recording.heed(&counts);

@@ -86,7 +86,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Builds the programs of the workspace `benches/perf-data`, and says where they are.
-fn build_programs() -> Result<PathBuf> {
+pub(super) fn build_programs() -> Result<PathBuf> {
     let workspace = crate::root().join("benches/perf-data");
     let mut build = cargo(&["build", "--release", "--manifest-path"]);
     build.arg(workspace.join("Cargo.toml")).env_remove("CARGO_TARGET_DIR");

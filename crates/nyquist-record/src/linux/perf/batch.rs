@@ -4,8 +4,8 @@
 //! kernel interrupts the CPU that wrote it: a loop of short processes, each of which maps thirty times, became 25 % slower
 //! by it. So while records keep coming, other events take over whose records wake nobody, and the reader looks by the clock.
 
+use super::drain::RingSource;
 use super::events::Events;
-use super::reader::RingSource;
 
 /// How often the rings are looked at while nothing wakes the reader.
 const LOOK_EVERY_MS: u32 = 2;
@@ -48,12 +48,10 @@ impl Batching {
     }
 
     /// Whether there is something in the rings of these events.
-    pub(crate) fn is_in(&self, rings: &[RingSource]) -> bool {
+    pub(crate) fn is_in<'a>(&self, mut rings: impl Iterator<Item = &'a RingSource>) -> bool {
         let is_own = |waker: &usize| self.pairs.iter().any(|pair| [pair.eager, pair.lazy].contains(waker));
-        rings
-            .iter()
-            .filter(|source| source.wakers.iter().any(is_own))
-            .any(|source| source.ring.head() != source.ring.tail())
+        let has_any = |source: &RingSource| source.ring.head() != source.ring.tail();
+        rings.any(|source| source.wakers.iter().any(is_own) && has_any(source))
     }
 
     /// Takes note of a round of draining, in which there was something of the sideband or nothing.

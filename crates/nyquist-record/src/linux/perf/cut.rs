@@ -58,7 +58,7 @@ impl Attention {
 }
 
 /// The reader's end: tells of cut copies.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CutTeller {
     pub(crate) out: SyncSender<Cut>,
     pub(crate) attention: Arc<Attention>,

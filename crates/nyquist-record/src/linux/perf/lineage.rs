@@ -4,12 +4,20 @@
 use std::collections::HashMap;
 
 use nyquist_perf::abi::record;
-use nyquist_perf::{Header, Task};
+use nyquist_perf::{Body, Header, RecordFormat, Task, parse_record};
 
 /// Where a sample says which opened event it comes from (`PERF_SAMPLE_IDENTIFIER`), and of which thread it is
 /// (`PERF_SAMPLE_TID`, after the instruction pointer).
 const EVENT_AT: usize = Header::LEN;
 const THREAD_AT: usize = Header::LEN + 20;
+
+/// The thread that a record says was born or has ended.
+pub(crate) fn task(record: &[u8], format: &RecordFormat) -> Option<Task> {
+    match parse_record(record, format).ok()?.body {
+        Body::Fork(task) | Body::Exit(task) => Some(task),
+        _ => None,
+    }
+}
 
 /// For each thread, whose events sample it. All others that do are left out, so that none is sampled twice.
 #[derive(Debug)]

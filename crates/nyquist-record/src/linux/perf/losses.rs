@@ -30,6 +30,15 @@ impl Losses {
         }
     }
 
+    /// With what others have been told.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        for (cpu, records) in others.told {
+            let told = self.told.entry(cpu).or_default();
+            *told = told.saturating_add(records);
+        }
+        self
+    }
+
     /// What no record has told of up to now, given how many samples each CPU has lost in all.
     pub(crate) fn untold(&self, counted: BTreeMap<u32, u64>, now: Timestamp) -> impl Iterator<Item = Event> {
         let told = |cpu: u32| self.told.get(&cpu).copied().unwrap_or_default();

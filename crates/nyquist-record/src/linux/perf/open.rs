@@ -19,19 +19,20 @@ use super::batch::Batching;
 use super::cut::{Attention, CutTeller};
 use super::deepen::Deepening;
 use super::described::Described;
+use super::drain::{Drainer, Draining, RingSource};
 use super::events::Role;
 use super::jitter::Jitter;
 use super::lineage::Lineage;
 use super::live::LiveReader;
-use super::losses::Losses;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
-use super::pool::{BUFFERS, Pool};
+use super::pool::BUFFERS;
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
 use super::roots::Roots;
-use super::skim::SampleLayout;
+use super::rounds::{Rounds, share_out};
+use super::threads::Threads;
 use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
@@ -83,6 +84,8 @@ pub struct Options {
     /// The bytes of each stack that are copied, where they are; `None` begins with 32 kB, and goes on with the most that
     /// the kernel copies where many stacks are deeper.
     pub stack_bytes: Option<u32>,
+    /// The recorder's own threads; `None` has as many as the CPUs that are recorded need.
+    pub threads: Option<Threads>,
 }
 
 impl Options {
@@ -108,6 +111,7 @@ impl Default for Options {
             context_switches: false,
             call_graph: CallGraph::Auto,
             stack_bytes: None,
+            threads: None,
         }
     }
 }
@@ -168,6 +172,7 @@ impl Perf {
             stack_bytes: plan.stack_bytes,
             deep_stack_bytes: plan.deep_stack_bytes,
             cpus: machine.cpus.len(),
+            threads: machine.threads(options.threads, &opened),
             sample_ring_bytes: plan.sample_pages * page_size(),
             sideband_ring_bytes: plan.sideband_pages.map(|pages| pages * page_size()),
             notices,
@@ -190,8 +195,7 @@ impl Perf {
         let common = self.opened.common;
         let format = common.format();
         let watched = self.watched();
-        let totals = ThreadTotals::new(&self.threads_to_count(), format);
-        let losses = Losses::new(format);
+        let totals = ThreadTotals::new(&self.threads_to_count());
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
         let lineage = self.lineage()?;
@@ -208,15 +212,21 @@ impl Perf {
             counters: CounterMeaning::CpuTime,
             successors: successors.into_iter().collect(),
         };
-        let (out, chunks) = sync_channel(BUFFERS);
+        let readers = self.outcome.threads.readers;
+        let (out, chunks) = sync_channel(readers * BUFFERS);
         let roots = Arc::new(Roots::default());
-        let (cuts, live) = self.live_stacks(&roots)?.unzip();
+        let (cuts, live): (Option<CutTeller>, _) = self.live_stacks(&roots)?.unzip();
+        let attention = cuts.as_ref().map(|cuts| Arc::clone(&cuts.attention));
+        let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
+        let rounds = drain_with(self.opened.rings, &draining, lineage, readers);
+        let rounds = rounds.map_err(system("no thread can be started"))?;
         let pairs = self.opened.sidebands;
         let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
         let events = Arc::new(self.opened.events);
         let outcome = &self.outcome;
         let flow = Flow {
             cpus: outcome.cpus,
+            readers,
             ring_bytes: outcome.sample_ring_bytes,
             stack_bytes: outcome.stack_bytes,
             deep_stack_bytes: outcome.deep_stack_bytes,
@@ -225,22 +235,16 @@ impl Perf {
         let pace = if common.call_graph.copies_stacks() { Pace::new(flow) } else { None };
         let reader = Reader {
             events: Arc::clone(&events),
-            rings: self.opened.rings,
-            pool: Pool::new(),
-            out,
-            layout: SampleLayout::new(&format.format),
+            rounds,
             stop: Arc::clone(&stop),
             watched,
             duration: self.options.duration,
             hand_over_every: self.options.hand_over_every,
             totals,
-            losses,
             jitter,
-            lineage,
             batching,
             pace,
-            cuts,
-            roots: Arc::clone(&roots),
+            attention,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -337,6 +341,17 @@ impl Group {
     }
 }
 
+/// Rounds over rings by so many readers, or fewer where there are fewer CPUs.
+fn drain_with(
+    rings: Vec<RingSource>,
+    draining: &Draining,
+    mut lineage: Option<Lineage>,
+    readers: usize,
+) -> io::Result<Rounds> {
+    let shares = share_out(rings, |source| source.cpu, readers).into_iter();
+    Rounds::new(shares.map(|rings| Drainer::new(rings, draining.clone(), lineage.take())).collect())
+}
+
 /// The names and mappings of processes, as far as they can be read.
 fn describe(pids: &[u32]) -> Vec<EventKind> {
     pids.iter().flat_map(|pid| proc::describe(Pid(*pid))).collect()
@@ -378,6 +393,14 @@ impl Machine {
         };
         let (context_switches, call_graph) = (options.context_switches, options.call_graph);
         Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
+    }
+
+    /// The recorder's threads: no more readers than CPUs. Where threads were born while events were opened, each sample has to be
+    /// looked at by one who has heard of all of them.
+    fn threads(&self, wanted: Option<Threads>, opened: &Opened) -> Threads {
+        let threads = wanted.unwrap_or_else(|| Threads::for_cpus(self.cpus.len()));
+        let most = if opened.late_threads { 1 } else { self.cpus.len() };
+        Threads { readers: threads.readers.min(most), ..threads }
     }
 
     fn open(&self, target: &Target, notices: &mut Vec<Notice>) -> Result<Chosen, OpenError> {

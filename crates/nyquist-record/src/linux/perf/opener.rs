@@ -10,11 +10,12 @@ use nyquist_convert::event::Pid;
 
 use super::attr::{CallGraph, Common, Features, Reach, Sampling, Trigger, clock, sampling, sideband, totals};
 use super::batch::SidebandPair;
+use super::drain::RingSource;
 use super::events::{Events, Role, Sampler, ThreadEvents};
 use super::outcome::{Attached, Hint, OpenError};
 use super::pace::wake_at;
 use super::pool::Need;
-use super::reader::RingSource;
+
 use crate::linux::budget::{Allowance, RingPlan, TOTALS_PAGES};
 use crate::linux::pmu::CoreUnits;
 use crate::linux::proc;
@@ -228,16 +229,16 @@ impl<'a> Opener<'a> {
         let sideband = opened.events.add(sideband, Role::Sideband);
         // The sideband's rings come first, so that a mapping is handed out before the samples in it.
         let sideband_at = sideband_ring.map(|ring| {
-            opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![sideband] });
+            opened.rings.push(RingSource { ring, cpu, need: Need::Sideband, wakers: vec![sideband] });
             opened.rings.len() - 1
         });
         if let Some(pages) = plan.sideband_pages.filter(|_| batches) {
             self.open_lazy_sideband(opened, (sideband, cpu), pages)?;
         }
         let need = if sideband_at.is_some() { Need::Samples } else { Need::Sideband };
-        opened.rings.push(RingSource { ring: samples, need, wakers: vec![sampling] });
+        opened.rings.push(RingSource { ring: samples, cpu, need, wakers: vec![sampling] });
         let sample_at = opened.rings.len() - 1;
-        opened.rings.push(RingSource { ring: totals_ring, need: Need::Sideband, wakers: vec![totals] });
+        opened.rings.push(RingSource { ring: totals_ring, cpu, need: Need::Sideband, wakers: vec![totals] });
         let totals_at = opened.rings.len() - 1;
         Ok(CpuRings { cpu, sample_at, totals_at, sideband_at: sideband_at.unwrap_or(sample_at), plan })
     }
@@ -255,7 +256,7 @@ impl<'a> Opener<'a> {
         let no_ring = |source| OpenError::Rings { cpus: self.cpus.len(), source };
         let ring = Ring::map(lazy.as_fd(), pages).map_err(no_ring)?;
         let lazy = opened.events.add(lazy, Role::LazySideband);
-        opened.rings.push(RingSource { ring, need: Need::Sideband, wakers: vec![lazy] });
+        opened.rings.push(RingSource { ring, cpu, need: Need::Sideband, wakers: vec![lazy] });
         opened.sidebands.push(SidebandPair { eager, lazy });
         Ok(())
     }

@@ -8,6 +8,7 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use super::attr::{CallGraph, Trigger};
+use super::threads::Threads;
 use crate::linux::limits::kernel_setting;
 
 /// What the events cover.
@@ -58,6 +59,8 @@ pub struct Outcome {
     pub deep_stack_bytes: Option<u32>,
     /// The CPUs on which samples are taken.
     pub cpus: usize,
+    /// The recorder's own threads.
+    pub threads: Threads,
     /// The bytes of a CPU's ring for samples.
     pub sample_ring_bytes: usize,
     /// The bytes of a CPU's ring for mappings, names and tasks; `None` where they share the one for samples.

@@ -16,7 +16,7 @@ const WAKES_A_SECOND: usize = 10;
 const SMALLEST_WAKE: usize = 256 << 10;
 /// Where rings cannot be left alone for so long, they are looked at when they say so: who comes late by the clock would lose samples.
 const SHORTEST_PAUSE_NS: u64 = 10_000_000;
-/// What all rings give in one round at most: as much as leaves half of the pool for what was read before.
+/// What all rings of a reader give in one round at most: as much as leaves half of its pool for what was read before.
 const MOST_A_ROUND: u64 = (BUFFERS * BUFFER_BYTES / 2) as u64;
 
 /// The bytes at which a ring for copies of stacks wakes the reader: at half of it the latest.
@@ -29,6 +29,8 @@ pub(crate) fn wake_at(ring_bytes: usize, stack_bytes: u32, rate_hz: u32) -> usiz
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Flow {
     pub(crate) cpus: usize,
+    /// How many readers share out their rings.
+    pub(crate) readers: usize,
     /// The size of a CPU's ring.
     pub(crate) ring_bytes: usize,
     /// The size of each copy, and the one that may take its place.
@@ -53,11 +55,11 @@ pub(crate) struct Pace {
 impl Pace {
     /// The pace of some rings; `None` where the kernel has to say when they are to be read.
     pub(crate) fn new(flow: Flow) -> Option<Self> {
-        let Flow { cpus, ring_bytes, stack_bytes, deep_stack_bytes, rate_hz } = flow;
+        let Flow { cpus, readers, ring_bytes, stack_bytes, deep_stack_bytes, rate_hz } = flow;
         let each_second = |stack_bytes: u32| record_bytes(stack_bytes) * u64::from(rate_hz);
         let most_stack_bytes = deep_stack_bytes.unwrap_or_default().max(stack_bytes);
-        let most_bytes =
-            (wake_at(ring_bytes, most_stack_bytes, rate_hz) as u64).min(MOST_A_ROUND / cpus.max(1) as u64);
+        let most_bytes = (wake_at(ring_bytes, most_stack_bytes, rate_hz) as u64)
+            .min(MOST_A_ROUND / cpus.div_ceil(readers.max(1)).max(1) as u64);
         let pause_ns = (most_bytes * 1_000_000_000).checked_div(each_second(most_stack_bytes))?;
         let busy_bytes = each_second(stack_bytes) * (pause_ns / 2) / 1_000_000_000;
         let most_bytes = most_bytes + most_bytes / 4;
@@ -85,8 +87,14 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// Two CPUs of which 32 kB of each stack are copied.
-    const FLOW: Flow =
-        Flow { cpus: 2, ring_bytes: 4 << 20, stack_bytes: 32 << 10, deep_stack_bytes: None, rate_hz: 1000 };
+    const FLOW: Flow = Flow {
+        cpus: 2,
+        readers: 1,
+        ring_bytes: 4 << 20,
+        stack_bytes: 32 << 10,
+        deep_stack_bytes: None,
+        rate_hz: 1000,
+    };
 
     #[test]
     fn rings_of_busy_cpus_are_looked_at_by_the_clock() {

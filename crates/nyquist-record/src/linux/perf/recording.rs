@@ -16,9 +16,10 @@ use nyquist_perf::file::WrittenEvent;
 
 use super::deepen::Deepening;
 use super::described::Described;
+use super::drain::Filled;
 use super::events::Events;
 use super::pool::Filling;
-use super::reader::{End, EndReason, Filled};
+use super::reader::{End, EndReason};
 use super::roots::Roots;
 use crate::linux::cgroup::Leaf;
 use crate::linux::kernel;
@@ -160,6 +161,12 @@ impl Recording {
             self.taken = self.chunks.recv().ok()?.into();
         }
         self.taken.pop_front()
+    }
+
+    /// Whether the next chunk is there already.
+    pub(crate) fn has_next(&mut self) -> bool {
+        self.taken.extend(self.chunks.try_iter().flatten());
+        self.initial.is_some() || self.held.is_some() || !self.taken.is_empty()
     }
 
     /// What was read of stacks and is still of use: the samples that want it have not had their turn.

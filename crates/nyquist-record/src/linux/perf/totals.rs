@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use nyquist_convert::event::{Event, EventKind, Pid, Tid, Timestamp};
-use nyquist_perf::{Body, RecordFormat, Task, parse_record};
+use nyquist_perf::{Body, RecordFormat, parse_record};
 
 use super::events::{Counter, Events};
 use crate::linux::proc;
@@ -17,13 +17,42 @@ use crate::linux::proc;
 pub(crate) struct ThreadTotals {
     /// The processes that are recorded with all that descend from them; none where threads are not counted one by one.
     roots: Vec<Pid>,
-    format: RecordFormat,
-    /// What inherited counters had counted when their threads ended, by the number of the event that was opened.
-    ended: HashMap<u64, u64>,
     /// The processes of the threads that were there at the beginning.
     processes: HashMap<u32, Pid>,
     /// What threads had used before they were recorded.
     before: HashMap<u32, u64>,
+}
+
+/// What inherited counters had counted when their threads ended, as records tell.
+#[derive(Debug)]
+pub(crate) struct EndedThreads {
+    format: RecordFormat,
+    /// By the number of the event that was opened.
+    by_counter: HashMap<u64, u64>,
+}
+
+impl EndedThreads {
+    /// No thread has ended so far.
+    pub(crate) fn new(format: RecordFormat) -> Self {
+        Self { format, by_counter: HashMap::new() }
+    }
+
+    /// Takes note of a record that says what an inherited counter has counted.
+    pub(crate) fn note(&mut self, read: &[u8]) {
+        let Ok(record) = parse_record(read, &self.format) else { return };
+        let Body::Read(read) = record.body else { return };
+        if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
+            *self.by_counter.entry(id).or_default() += counter.value;
+        }
+    }
+
+    /// With what others have been told.
+    pub(crate) fn and(mut self, others: Self) -> Self {
+        for (id, counted) in others.by_counter {
+            *self.by_counter.entry(id).or_default() += counted;
+        }
+        self
+    }
 }
 
 /// What a living thread has used since it was recorded, in nanoseconds.
@@ -36,31 +65,14 @@ pub(crate) struct Living {
 
 impl ThreadTotals {
     /// Begins with what is there before the events are switched on.
-    pub(crate) fn new(roots: &[Pid], format: RecordFormat) -> Self {
+    pub(crate) fn new(roots: &[Pid]) -> Self {
         let family = if roots.is_empty() { Vec::new() } else { proc::families(roots) };
         let before = family.iter().flat_map(|pid| proc::cpu_times(Pid(*pid))).collect();
         let processes = family.iter().flat_map(|pid| {
             let threads = proc::threads(Pid(*pid)).unwrap_or_default();
             threads.into_iter().map(move |tid| (tid, Pid(*pid)))
         });
-        Self { processes: processes.collect(), roots: roots.to_vec(), format, ended: HashMap::new(), before }
-    }
-
-    /// Takes note of a record that says what an inherited counter has counted.
-    pub(crate) fn add_ended(&mut self, read: &[u8]) {
-        let Ok(record) = parse_record(read, &self.format) else { return };
-        let Body::Read(read) = record.body else { return };
-        if let (Some(counter), Some(id)) = (read.counters.iter().last(), record.id.id) {
-            *self.ended.entry(id).or_default() += counter.value;
-        }
-    }
-
-    /// The thread that a record says was born or has ended.
-    pub(crate) fn task(&self, bytes: &[u8]) -> Option<Task> {
-        match parse_record(bytes, &self.format).ok()?.body {
-            Body::Fork(task) | Body::Exit(task) => Some(task),
-            _ => None,
-        }
+        Self { processes: processes.collect(), roots: roots.to_vec(), before }
     }
 
     /// What the threads have used that live at this moment. To be asked before the events are switched off.
@@ -83,7 +95,13 @@ impl ThreadTotals {
     /// What the threads have used whose events were opened and who have ended, by CPU, and what the living ones
     /// have used, on all CPUs together. Nothing is said of a thread that has ended while others live that were
     /// born from it: its time cannot be told from theirs.
-    pub(crate) fn finish(&self, events: &Events, living: Vec<Living>, time: Timestamp) -> Vec<Event> {
+    pub(crate) fn finish(
+        &self,
+        events: &Events,
+        ended_threads: &EndedThreads,
+        living: Vec<Living>,
+        time: Timestamp,
+    ) -> Vec<Event> {
         let total = |pid, tid, cpu, cpu_time_ns| Event {
             time,
             cpu,
@@ -94,7 +112,7 @@ impl ThreadTotals {
         let mut scheduled = self.scheduled_times();
         for counter in events.counters().iter().filter(|counter| events.has_ended(counter)) {
             ended.insert(counter.tid);
-            let Some(mut own) = self.own_time(events, counter) else { continue };
+            let Some(mut own) = own_time(events, ended_threads, counter) else { continue };
             if let Some(left) = scheduled.get_mut(&counter.tid) {
                 own = own.min(*left);
                 *left -= own;
@@ -116,11 +134,11 @@ impl ThreadTotals {
         let times = self.roots.iter().flat_map(|pid| proc::cpu_times(*pid));
         times.map(|(tid, time)| (tid, time.saturating_sub(before(tid)))).collect()
     }
+}
 
-    /// What a counter's own thread has used, where nothing that was born from it lives.
-    fn own_time(&self, events: &Events, counter: &Counter) -> Option<u64> {
-        let all = events.read(counter).ok()?;
-        let of_children = self.ended.get(&counter.id).copied().unwrap_or_default();
-        Some(all.saturating_sub(of_children)).filter(|own| *own > 0)
-    }
+/// What a counter's own thread has used, where nothing that was born from it lives.
+fn own_time(events: &Events, ended: &EndedThreads, counter: &Counter) -> Option<u64> {
+    let all = events.read(counter).ok()?;
+    let of_children = ended.by_counter.get(&counter.id).copied().unwrap_or_default();
+    Some(all.saturating_sub(of_children)).filter(|own| *own > 0)
 }

@@ -1,0 +1,160 @@
+//! Stacks that several threads walk: what comes of it is what one comes to.
+
+use super::*;
+use crate::copies::CopyCounts;
+use crate::event::LiveStack;
+use bytes::Bytes;
+
+const STACK: u64 = 0x7fff_0000;
+const CODE: u64 = 0x10_0000;
+/// As many as are shared out among threads.
+const TURNS: u64 = 2000;
+
+/// A sample of a thread whose frames have frame pointers, `calls` of them, each in the code that is mapped at `code`.
+fn copied(pid: u32, tid: u32, (code, calls): (u64, u64)) -> EventKind {
+    let EventKind::Sample(mut sample) = sample(pid, tid, None, &[]) else { unreachable!() };
+    let mut registers = [0; 17];
+    (registers[6], registers[7], registers[16]) = (STACK + 16, STACK, code + calls);
+    let mut stack = vec![0; 256];
+    stack[0] = 1;
+    for call in 0..calls as usize {
+        let at = 2 + 4 * call;
+        stack[at] = STACK + 16 + 32 * (call as u64 + 1);
+        stack[at + 1] = code + 0x100 + call as u64;
+    }
+    sample.user = copy_of(registers, &stack, false);
+    EventKind::Sample(sample)
+}
+
+/// A sample of a thread in a function that is about to begin, which was called by its first instruction, so many times; and of its
+/// stack no more than so many words were copied.
+fn nested(tid: u32, function: u64, calls: usize, words: usize) -> EventKind {
+    let EventKind::Sample(mut sample) = sample(std::process::id(), tid, None, &[]) else { unreachable!() };
+    let mut registers = [0; 17];
+    (registers[7], registers[16]) = (STACK, function);
+    let stack = [vec![function + 1; calls], vec![0; 2]].concat();
+    let copied = stack.get(..words).unwrap_or(&stack);
+    sample.user = copy_of(registers, copied, copied.len() == words);
+    EventKind::Sample(sample)
+}
+
+fn copy_of(registers: [u64; 17], stack: &[u64], limited: bool) -> UserStack {
+    let stack: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
+    UserStack::Copied { registers: Box::new(Registers::X86_64(registers)), stack: stack.into(), limited }
+}
+
+/// The code of this program, as it is mapped in its process.
+fn own_code(address: u64) -> EventKind {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let mapping = maps.lines().find_map(|line| {
+        let fields: Vec<_> = line.split_ascii_whitespace().collect();
+        let (start, end) = fields[0].split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let (start, end) = (number(start)?, number(end)?);
+        (start..end).contains(&address).then(|| Mapping {
+            pid: Some(Pid(std::process::id())),
+            start: Avma(start),
+            len: end - start,
+            offset: FileOffset(number(fields[2]).unwrap()),
+            path: fields[5].to_owned(),
+            identity: MappedFile::Unknown,
+        })
+    });
+    EventKind::Map(mapping.unwrap())
+}
+
+/// Two processes with threads that are born and end, map other code, and become other programs, and one that makes code.
+fn events() -> Vec<EventKind> {
+    let map = super::frame_pointers::map_code;
+    let (me, function) = (std::process::id(), events as fn() -> Vec<EventKind> as usize as u64);
+    let mut events = vec![
+        name(me, me, "me", true),
+        own_code(function),
+        name(1, 1, "app", true),
+        map(1, CODE, 0x1000),
+        name(2, 2, "other", true),
+        map(2, 2 * CODE, 0x1000),
+        fork(3, 3, 1),
+        map_dump(3),
+    ];
+    for turn in 0..TURNS {
+        let calls = turn % 9;
+        let tid = 10 + (turn % 3) as u32;
+        events.push(nested(me, function, 4, 1 + calls as usize));
+        events.push(copied(1, 1, (CODE, calls)));
+        events.push(copied(1, tid, (CODE, calls)));
+        events.push(copied(2, 2, (2 * CODE, 2 * calls)));
+        events.push(copied(3, 3, (CODE, calls)));
+        match turn % 100 {
+            20 => events.push(fork(100 + turn as u32, 100 + turn as u32, 2)),
+            21 => events.push(copied(79 + turn as u32 + 20, 79 + turn as u32 + 20, (2 * CODE, 3))),
+            40 => events.push(name(2, 2, "again", true)),
+            // Nothing is known of what it has mapped until then.
+            45 => events.push(map(2, 2 * CODE, 0x1000)),
+            60 => events.push(exit(1, tid)),
+            80..83 => events.push(EventKind::LiveStack(Box::new(LiveStack {
+                pid: Pid(me),
+                tid: Tid(me),
+                read_at: Timestamp((events.len() as u64 + 1) * MS),
+                start: Avma(STACK & !0xfff),
+                pages: vec![Bytes::from(vec![0; LiveStack::PAGE])],
+            }))),
+            _ => {}
+        }
+    }
+    events
+}
+
+fn map_dump(pid: u32) -> EventKind {
+    let EventKind::Map(mapping) = super::frame_pointers::map_code(pid, 8 * CODE, 0x1000) else {
+        unreachable!()
+    };
+    EventKind::Map(Mapping { path: format!("/nowhere/jit-{pid}.dump"), ..mapping })
+}
+
+/// What comes of the events where so many threads walk beside the one that converts, and of their copies.
+fn converted(threads: usize) -> (Finished, Vec<CopyCounts>) {
+    let mut converter = converter(true).walking_with(threads);
+    assert_eq!(converter.walking_threads(), threads);
+    let mut counts = Vec::new();
+    for (time, event) in (1..).zip(events()) {
+        converter.push(at(time, event));
+        if time % 3000 == 0 {
+            converter.advance(Timestamp(time * MS));
+            counts.push(converter.take_copy_counts());
+        }
+    }
+    (converter.finish(), counts)
+}
+
+#[test]
+fn as_many_threads_as_there_are_come_to_the_same() {
+    let (alone, counts) = converted(0);
+    let stacks = folded(&alone.profile);
+    assert!(stacks.iter().any(|stack| stack.matches(';').count() >= 8), "{:?}", &stacks[..100]);
+    assert!(alone.statistics.truncated > 100);
+    assert!(
+        alone.statistics.incomplete.by_count().len() > 1,
+        "some are near what was read, and some are not"
+    );
+    assert!(
+        counts
+            .iter()
+            .all(|counts| counts.copies > 1000 && counts.ended_early > 100 && !counts.roots.is_empty())
+    );
+    for threads in [1, 2, 7] {
+        let (together, same_counts) = converted(threads);
+        assert!(together.profile == alone.profile);
+        let again = together.statistics.walked_again;
+        assert!(again < alone.statistics.samples / 3, "{again} of {}", alone.statistics.samples);
+        assert_eq!(Statistics { walked_again: 0, ..together.statistics }, alone.statistics);
+        assert_eq!(same_counts, counts);
+    }
+}
+
+#[test]
+fn where_few_samples_are_wanted_none_is_walked_ahead() {
+    let mut converter = converter(true);
+    converter.keep_only(Filter::Family([Pid(1)].into()));
+    assert_eq!(converter.walking_with(4).walking_threads(), 0);
+}

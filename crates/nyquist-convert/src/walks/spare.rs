@@ -1,0 +1,45 @@
+//! Memory of walks whose samples are converted, for the next ones: threads that allocate for each other also wait for each other.
+
+use bytes::Bytes;
+
+use crate::event::{Registers, Unwound, UserStack};
+use crate::track::CodeState;
+
+/// Such memory.
+#[derive(Debug, Default)]
+pub(crate) struct SpareWalks {
+    #[expect(clippy::vec_box, reason = "the boxes are what is used again")]
+    walks: Vec<Box<Unwound>>,
+}
+
+impl SpareWalks {
+    /// Takes the memory of a stack that nobody needs any more, and frees the copy.
+    pub(crate) fn put(&mut self, stack: UserStack) {
+        if let UserStack::Unwound(mut unwound) = stack {
+            unwound.clear();
+            self.walks.push(unwound);
+        }
+    }
+
+    /// Takes all that another one has.
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.walks.append(&mut other.walks);
+    }
+
+    /// A stack that is to be walked, in memory that another one had, if there is any.
+    pub(crate) fn unwalked(
+        &mut self,
+        code: CodeState,
+        registers: Box<Registers>,
+        copy: (Bytes, bool),
+    ) -> UserStack {
+        let unwalked = |frames| Unwound::unwalked(code, registers, copy, frames);
+        UserStack::Unwound(match self.walks.pop() {
+            Some(mut spare) => {
+                *spare = unwalked(std::mem::take(&mut spare.frames));
+                spare
+            }
+            None => Box::new(unwalked(Vec::new())),
+        })
+    }
+}

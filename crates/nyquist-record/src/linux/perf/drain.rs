@@ -1,0 +1,303 @@
+//! Draining rings: what those of a few CPUs hold is copied out into memory of their own, and handed over. Nothing else happens here:
+//! it shares no lock with later stages, and nothing is allocated but the buffers of the pool, each once, and the short lists
+//! that they are handed over in.
+
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+
+use nyquist_convert::event::Timestamp;
+use nyquist_convert::sys::CACHE_LINE;
+use nyquist_perf::abi::record;
+use nyquist_perf::{Header, RecordFormat};
+
+use super::cut::CutTeller;
+use super::lineage::{Lineage, task};
+use super::losses::Losses;
+use super::pool::{Filling, Need, Pool};
+use super::roots::Roots;
+use super::skim::{SampleLayout, Skimmed, skim, time};
+use super::totals::EndedThreads;
+use crate::linux::sys::ring::Ring;
+
+/// A ring, and the events that its records wake, by their places in [`Events`](super::events::Events).
+#[derive(Debug)]
+pub(crate) struct RingSource {
+    pub(crate) ring: Ring,
+    /// The CPU whose records it has.
+    pub(crate) cpu: u32,
+    /// What its records are; a ring that both share is one for the sideband.
+    pub(crate) need: Need,
+    pub(crate) wakers: Vec<usize>,
+}
+
+/// What is handed over: filled memory, and how far the past is complete.
+#[derive(Debug)]
+pub(crate) struct Filled {
+    /// Nothing where only the past has become complete.
+    pub(crate) buffer: Option<Filling>,
+    pub(crate) complete_before: Timestamp,
+}
+
+/// How many buffers are filled before they are handed over, also in the midst of a round.
+const HANDED_OVER_AT_ONCE: usize = 16;
+
+/// How much is copied out of the ring with the oldest record before the others are compared again.
+const PIECE_BYTES: u64 = 128 << 10;
+
+/// How much of a record is fetched while the one before is copied: its fixed fields, a call chain, registers, and the innermost part of
+/// a stack. What comes after that, the processor foresees.
+const FETCHED_AHEAD: u64 = 1536;
+
+/// The longest record: its size is a `u16`.
+const LONGEST_RECORD: usize = 1 << 16;
+
+/// What it takes to drain rings, which is the same for all of them.
+#[derive(Clone, Debug)]
+pub(crate) struct Draining {
+    pub(crate) format: RecordFormat,
+    pub(crate) out: SyncSender<Vec<Filled>>,
+    /// Whom to tell of copies that do not hold the whole stack, where somebody wants to know.
+    pub(crate) cuts: Option<CutTeller>,
+    /// Where stacks have their roots, as far as that is known.
+    pub(crate) roots: Arc<Roots>,
+}
+
+/// Drains some rings.
+#[derive(Debug)]
+pub(crate) struct Drainer {
+    /// The rings of each CPU, those for the sideband first.
+    pub(crate) rings: Vec<RingSource>,
+    copier: Copier,
+}
+
+/// Copies records out of rings.
+#[derive(Debug)]
+struct Copier {
+    draining: Draining,
+    layout: SampleLayout,
+    pool: Pool,
+    lineage: Option<Lineage>,
+    ended: EndedThreads,
+    losses: Losses,
+    filling: Option<Filling>,
+    /// What is filled and was not handed over yet: whoever takes it may get this thread's CPU at once.
+    filled: Vec<Filled>,
+    /// How far the past is complete with what was handed over, and what is filled now.
+    complete_before: Timestamp,
+    found: Found,
+}
+
+/// What one round has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Whether anything must not be kept back.
+    pub(crate) is_urgent: bool,
+    /// The most bytes that a ring for samples has given.
+    pub(crate) most_sampled: u64,
+    /// The time of the oldest record that had to stay, as there was no memory to copy into.
+    pub(crate) oldest_left: Option<u64>,
+}
+
+impl Found {
+    /// What both have found.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            is_urgent: self.is_urgent || other.is_urgent,
+            most_sampled: self.most_sampled.max(other.most_sampled),
+            oldest_left: self.oldest_left.into_iter().chain(other.oldest_left).min(),
+        }
+    }
+}
+
+impl Drainer {
+    /// To drain these rings; given where samples come from, if threads have more events than their own.
+    pub(crate) fn new(rings: Vec<RingSource>, draining: Draining, lineage: Option<Lineage>) -> Self {
+        let format = draining.format;
+        let copier = Copier {
+            draining,
+            layout: SampleLayout::new(&format),
+            pool: Pool::new(),
+            lineage,
+            ended: EndedThreads::new(format),
+            losses: Losses::new(format),
+            filling: None,
+            filled: Vec::new(),
+            complete_before: Timestamp(0),
+            found: Found::default(),
+        };
+        Self { rings, copier }
+    }
+
+    /// How many bytes wait in the rings.
+    pub(crate) fn waiting_bytes(&self) -> u64 {
+        self.rings.iter().map(|source| source.ring.head().saturating_sub(source.ring.tail())).sum()
+    }
+
+    /// Copies out what the rings hold.
+    pub(crate) fn drain(&mut self) -> Found {
+        let Self { rings, copier } = self;
+        copier.found = Found::default();
+        let mut has_room = true;
+        for RingSource { ring, need, .. } in &mut *rings {
+            let before = ring.tail();
+            has_room &= copier.ring(ring, *need, u64::MAX).is_some();
+            if *need == Need::Samples {
+                let given = ring.tail().saturating_sub(before);
+                copier.found.most_sampled = copier.found.most_sampled.max(given);
+            }
+        }
+        if !has_room {
+            let oldest_left = self.oldest_first();
+            self.copier.found.oldest_left = oldest_left;
+        }
+        self.copier.found
+    }
+
+    /// Goes on where there is hardly any memory left: with what is oldest in all rings, piece by piece. Gives back the
+    /// time of the oldest record that stays.
+    ///
+    /// What was copied out of one ring waits until nothing older can come from another. Were the memory filled with the
+    /// new records of some rings while old ones stay in others, nothing would ever come back.
+    fn oldest_first(&mut self) -> Option<u64> {
+        let Self { rings, copier } = self;
+        loop {
+            let times = rings
+                .iter_mut()
+                .filter_map(|source| Some((first_time(&source.ring, &copier.layout)?, &mut source.ring)));
+            let (time, ring) = times.min_by_key(|(time, _)| *time)?;
+            if copier.ring(ring, Need::Oldest, PIECE_BYTES).is_none() {
+                return Some(time);
+            }
+        }
+    }
+
+    /// Whether something was copied out and not handed over.
+    pub(crate) fn keeps_any(&self) -> bool {
+        let Copier { filled, filling, .. } = &self.copier;
+        !filled.is_empty() || filling.as_ref().is_some_and(|filling| !filling.is_empty())
+    }
+
+    /// With what is handed over next, the past is complete up to then.
+    pub(crate) fn complete(&mut self, before: Timestamp) {
+        self.copier.complete_before = before;
+    }
+
+    /// Hands over all that was copied out, and with the last of it how far the past is complete.
+    pub(crate) fn hand_over(&mut self) {
+        let copier = &mut self.copier;
+        copier.end_filling();
+        if let Some(last) = copier.filled.last_mut() {
+            last.complete_before = copier.complete_before;
+        }
+        copier.hand_over();
+    }
+
+    /// Hands over how far the past is complete, and nothing else.
+    pub(crate) fn hand_over_news(&mut self) {
+        let copier = &mut self.copier;
+        copier.filled.push(Filled { buffer: None, complete_before: copier.complete_before });
+        copier.hand_over();
+    }
+
+    /// What records have told of the ends of threads and of losses.
+    pub(crate) fn into_told(self) -> (EndedThreads, Losses) {
+        (self.copier.ended, self.copier.losses)
+    }
+}
+
+impl Copier {
+    /// Copies out what is in a ring, up to the first record beyond `most` bytes; `None` where there is no memory for more.
+    fn ring(&mut self, ring: &mut Ring, need: Need, most: u64) -> Option<()> {
+        let head = ring.head();
+        let mut at = ring.tail();
+        let enough = at.saturating_add(most);
+        while at < head && at < enough {
+            let mut header = [0; Header::LEN];
+            ring.copy(at, &mut header);
+            let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
+            // The kernel writes whole records only; should that ever fail, what it wrote is given up.
+            let Some(header) = header else {
+                ring.release(head);
+                return Some(());
+            };
+            self.found.is_urgent |= header.kind != record::SAMPLE;
+            self.make_room(need);
+            let filling = self.filling.as_mut()?;
+            fetch_next(ring, at, header, head);
+            let Draining { format, cuts, roots, .. } = &self.draining;
+            let room = filling.room();
+            let Skimmed { len, may_go_on } =
+                skim(|position, out| ring.copy(position, out), at, header, (&self.layout, roots), room);
+            let copied = room.get(..len).unwrap_or_default();
+            match header.kind {
+                record::READ => self.ended.note(copied),
+                record::LOST => self.losses.note(copied),
+                _ => {}
+            }
+            let task = || task(copied, format);
+            if self.lineage.as_mut().is_none_or(|lineage| lineage.keeps(header, copied, task)) {
+                if let Some(cuts) = cuts.as_ref().filter(|_| may_go_on) {
+                    cuts.notice(copied, &self.layout);
+                }
+                filling.advance(len);
+            }
+            at += u64::from(header.size);
+            ring.release(at);
+        }
+        Some(())
+    }
+
+    /// Takes memory with room for a record of any length, if there is some.
+    fn make_room(&mut self, need: Need) {
+        if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
+            self.end_filling();
+        }
+        if self.filled.len() >= HANDED_OVER_AT_ONCE {
+            self.hand_over();
+        }
+        if self.filling.is_none() {
+            self.filling = self.pool.take(need);
+        }
+    }
+
+    /// Takes what is being filled for filled.
+    fn end_filling(&mut self) {
+        let buffer = self.filling.take().filter(|buffer| !buffer.is_empty());
+        let complete_before = self.complete_before;
+        self.filled.extend(buffer.map(|buffer| Filled { buffer: Some(buffer), complete_before }));
+    }
+
+    /// Hands over what is filled, all at once: who takes it is woken once and not for every buffer.
+    fn hand_over(&mut self) {
+        if !self.filled.is_empty() {
+            let next = Vec::with_capacity(HANDED_OVER_AT_ONCE);
+            // The channel has room for every buffer that there is. Where nobody listens any more, the buffers go
+            // back to the pool.
+            let _ = self.draining.out.try_send(std::mem::replace(&mut self.filled, next));
+        }
+    }
+}
+
+/// Has the processor fetch of the record after the one at `at` what will be looked at first: its beginning, and the last word, if it is
+/// as long as this one. Another CPU has written it, and it would be waited for several times.
+fn fetch_next(ring: &Ring, at: u64, header: Header, head: u64) {
+    let len = u64::from(header.size);
+    let next = at + len;
+    if header.kind == record::SAMPLE && next < head {
+        (next..next + FETCHED_AHEAD).step_by(CACHE_LINE).for_each(|position| ring.fetch(position));
+        ring.fetch(next + len - 8);
+    }
+}
+
+/// The time of the first record in a ring.
+fn first_time(ring: &Ring, layout: &SampleLayout) -> Option<u64> {
+    let (at, head) = (ring.tail(), ring.head());
+    let mut header = [0; Header::LEN];
+    if at >= head {
+        return None;
+    }
+    ring.copy(at, &mut header);
+    let header = Header::parse(&header).ok()?;
+    // A record without a time is as old as can be.
+    Some(time(|position, out| ring.copy(position, out), at, header, layout).unwrap_or(0))
+}

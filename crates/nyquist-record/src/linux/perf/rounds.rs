@@ -1,0 +1,385 @@
+//! Rounds over all rings: each is drained, and what was copied out is handed over with how far the past is complete then.
+//!
+//! The rings of many CPUs are shared out among several threads, a few CPUs each. One of them waits for all rings and begins each
+//! round; the others sleep until much is found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Duration;
+
+use nyquist_convert::event::Timestamp;
+
+use super::drain::{Drainer, Found, RingSource};
+use super::losses::Losses;
+use super::totals::EndedThreads;
+use crate::linux::sys::clock::monotonic_ns;
+use crate::linux::sys::process::Preference;
+
+/// How long records may take from their time stamp to the ring: a virtual CPU can lose its core in between.
+const SETTLING_NS: u64 = 20_000_000;
+/// How long there is at least from one round to the next.
+const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
+/// For how long samples are kept back while the rings are looked at often. Whoever is woken for a few of them takes more of
+/// the CPU by waking up than by what he does.
+const KEPT_BACK_NS: u64 = 25_000_000;
+/// The bytes in all rings from which on copying them takes far longer than waking others for it.
+const WORTH_HELP: u64 = 4 << 20;
+
+/// Shares out rings, of each of which the CPU is known, among so many readers at most: each gets all rings of some neighbouring CPUs.
+pub(crate) fn share_out<T>(rings: Vec<T>, cpu: impl Fn(&T) -> u32, readers: usize) -> Vec<Vec<T>> {
+    let cpus: BTreeSet<u32> = rings.iter().map(&cpu).collect();
+    let each = cpus.len().div_ceil(readers.max(1)).max(1);
+    let reader_of: BTreeMap<u32, usize> = cpus.into_iter().zip((0..).map(|number| number / each)).collect();
+    let mut shares: BTreeMap<usize, Vec<T>> = BTreeMap::new();
+    for ring in rings {
+        shares.entry(reader_of[&cpu(&ring)]).or_default().push(ring);
+    }
+    shares.into_values().collect()
+}
+
+/// How far the rounds have come.
+pub(crate) struct Rounds {
+    drainers: Vec<Drainer>,
+    /// The threads of all drainers but the first.
+    helpers: Vec<Helper>,
+    /// When the last round began in which all was handed over.
+    handed_over_at: u64,
+    /// When the last round began in which every ring was drained.
+    started: u64,
+    complete_before: u64,
+    found: Found,
+}
+
+impl Rounds {
+    /// Begins with these drainers, each of which gets a thread beside the one that calls.
+    pub(crate) fn new(drainers: Vec<Drainer>) -> io::Result<Self> {
+        let helpers = drainers.iter().skip(1).map(|_| Helper::start()).collect::<io::Result<_>>()?;
+        Ok(Self {
+            drainers,
+            helpers,
+            handed_over_at: 0,
+            started: 0,
+            complete_before: 0,
+            found: Found::default(),
+        })
+    }
+
+    /// All rings, in an order that stays the same.
+    pub(crate) fn rings(&self) -> impl Iterator<Item = &RingSource> {
+        self.drainers.iter().flat_map(|drainer| &drainer.rings)
+    }
+
+    /// Waits where the last round began just now. A storm of short processes writes many small records, each of
+    /// which wakes the reader.
+    pub(crate) fn spread(&self) {
+        let since = monotonic_ns().saturating_sub(self.started);
+        if since < BETWEEN_ROUNDS_NS {
+            std::thread::sleep(Duration::from_nanos(BETWEEN_ROUNDS_NS - since));
+        }
+    }
+
+    /// Until when there is something that is kept back.
+    pub(crate) fn keep_until(&self) -> Option<u64> {
+        let keep_any = self.drainers.iter().any(Drainer::keeps_any);
+        keep_any.then_some(self.handed_over_at + KEPT_BACK_NS)
+    }
+
+    /// Whether there was no memory to copy into in the last round.
+    pub(crate) fn are_blocked(&self) -> bool {
+        self.found.oldest_left.is_some()
+    }
+
+    /// The most bytes that a ring for samples has given in the last round.
+    pub(crate) fn most_sampled(&self) -> u64 {
+        self.found.most_sampled
+    }
+
+    /// Copies out what the rings held when the round began, at `started`, and hands it over, if it is urgent or it is time to.
+    /// Returns whether all of it found room.
+    pub(crate) fn round(&mut self, started: u64, is_urgent: bool) -> bool {
+        self.found = self.drain();
+        let settled = started.saturating_sub(SETTLING_NS);
+        let complete = match self.found.oldest_left {
+            None => self.started.min(settled),
+            Some(oldest) => oldest.saturating_sub(1).min(settled),
+        };
+        let is_news = complete > self.complete_before;
+        self.complete_before = self.complete_before.max(complete);
+        if !self.are_blocked() {
+            self.started = started;
+        }
+        let is_due = started >= self.handed_over_at.saturating_add(KEPT_BACK_NS);
+        if is_urgent || self.found.is_urgent || self.are_blocked() || is_due {
+            self.handed_over_at = started;
+            self.hand_over(is_news && self.are_blocked());
+        }
+        !self.are_blocked()
+    }
+
+    /// Drains all rings, in several threads where much is in them.
+    fn drain(&mut self) -> Found {
+        let waiting = || self.drainers.iter().map(Drainer::waiting_bytes).sum::<u64>();
+        if self.helpers.is_empty() || waiting() < WORTH_HELP {
+            return self.drainers.iter_mut().map(Drainer::drain).fold(Found::default(), Found::and);
+        }
+        for (helper, drainer) in self.helpers.iter().zip(self.drainers.drain(1..)) {
+            // One that has ended has panicked, and gives nothing back either.
+            let _ = helper.todo.send(drainer);
+        }
+        let mut found = self.drainers.first_mut().map(Drainer::drain).unwrap_or_default();
+        for (drainer, others) in self.helpers.iter().filter_map(|helper| helper.done.recv().ok()) {
+            self.drainers.push(drainer);
+            found = found.and(others);
+        }
+        found
+    }
+
+    /// Hands over all that was copied out. Only with the last of it the past is complete as far as that; where there is nothing,
+    /// and `is_news`, that is handed over alone.
+    fn hand_over(&mut self, is_news: bool) {
+        let complete_before = Timestamp(self.complete_before);
+        let last = self.drainers.iter().rposition(Drainer::keeps_any);
+        for (at, drainer) in self.drainers.iter_mut().enumerate() {
+            if last.is_none_or(|last| at >= last) {
+                drainer.complete(complete_before);
+            }
+            drainer.hand_over();
+            drainer.complete(complete_before);
+        }
+        if let Some(first) = self.drainers.first_mut().filter(|_| is_news && last.is_none()) {
+            first.hand_over_news();
+        }
+    }
+
+    /// What records have told of the ends of threads, and of losses.
+    pub(crate) fn into_told(self) -> (EndedThreads, Losses) {
+        let told = self.drainers.into_iter().map(Drainer::into_told);
+        told.reduce(|(ended, losses), (others, more)| (ended.and(others), losses.and(more)))
+            .expect("there is a drainer")
+    }
+}
+
+/// A thread that drains some rings in rounds in which much is in them.
+struct Helper {
+    todo: SyncSender<Drainer>,
+    done: Receiver<(Drainer, Found)>,
+}
+
+impl Helper {
+    fn start() -> io::Result<Self> {
+        let (todo, drainers) = sync_channel::<Drainer>(1);
+        let (out, done) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("nyquist-reader".into());
+        // It ends when nobody can send it anything any more.
+        thread.spawn(move || {
+            let _preference = Preference::at_once();
+            for mut drainer in drainers {
+                let found = drainer.drain();
+                if out.send((drainer, found)).is_err() {
+                    break;
+                }
+            }
+        })?;
+        Ok(Self { todo, done })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::FileExt as _;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use bytes::Bytes;
+    use nyquist_perf::RecordFormat;
+    use nyquist_perf::abi::record;
+    use std::os::fd::AsFd as _;
+
+    use super::*;
+    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
+    use crate::linux::perf::drain::{Draining, Filled};
+    use crate::linux::perf::pool::{BUFFER_BYTES, BUFFERS, Filling, Need};
+    use crate::linux::perf::skim::SampleLayout;
+    use crate::linux::sys::limits::page_size;
+    use crate::linux::sys::ring::Ring;
+
+    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
+    const DATA_HEAD: u64 = 1024;
+    const RECORD: usize = 32 << 10;
+    /// A ring that holds twice what the pool does.
+    const RING: usize = 2 * BUFFERS * BUFFER_BYTES;
+    /// More than enough rounds, if each gets something done.
+    const ROUNDS: usize = 4 * RING / BUFFER_BYTES;
+
+    /// A CPU's ring full of samples with these times.
+    fn ring(cpu: u32, times: impl Iterator<Item = u64>) -> RingSource {
+        RingSource { cpu, ..ring_of(record::SAMPLE, times) }
+    }
+
+    /// A ring full of records with these times.
+    fn ring_of(kind: u32, times: impl Iterator<Item = u64>) -> RingSource {
+        let (source, mut kernel) = empty_ring(0);
+        kernel.write(kind, times.take(RING / RECORD));
+        source
+    }
+
+    /// Writes records to a ring.
+    struct Kernel {
+        file: File,
+        head: u64,
+    }
+
+    fn empty_ring(cpu: u32) -> (RingSource, Kernel) {
+        static RINGS: AtomicU32 = AtomicU32::new(0);
+        let number = RINGS.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nyquist-ring-{}-{number}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file.set_len((page_size() + RING) as u64).unwrap();
+        let ring = Ring::map(file.as_fd(), RING / page_size()).unwrap();
+        let source = RingSource { ring, cpu, need: Need::Samples, wakers: Vec::new() };
+        (source, Kernel { file, head: 0 })
+    }
+
+    impl Kernel {
+        /// Writes records with these times. Nothing but their headers and times takes up memory.
+        fn write(&mut self, kind: u32, times: impl Iterator<Item = u64>) {
+            let time_at = SampleLayout::new(&format()).time_at() as u64;
+            let header = [&kind.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
+            for time in times {
+                let at = page_size() as u64 + self.head % RING as u64;
+                self.file.write_all_at(&header, at).unwrap();
+                self.file.write_all_at(&time.to_le_bytes(), at + time_at).unwrap();
+                self.head += RECORD as u64;
+            }
+            self.file.write_all_at(&self.head.to_le_bytes(), DATA_HEAD).unwrap();
+        }
+    }
+
+    /// Whoever takes the records: it keeps those that something older could still come before.
+    #[derive(Default)]
+    struct Taker {
+        kept: Vec<(u64, Bytes)>,
+        taken: usize,
+        released_up_to: u64,
+    }
+
+    impl Taker {
+        fn take(&mut self, filled: &Receiver<Vec<Filled>>, time_at: usize) {
+            for Filled { buffer, complete_before } in filled.try_iter().flatten() {
+                let bytes = buffer.map(Filling::into_bytes).unwrap_or_default();
+                for at in (0..bytes.len()).step_by(RECORD) {
+                    let time = u64::from_le_bytes(bytes[at + time_at..][..8].try_into().unwrap());
+                    assert!(time >= self.released_up_to, "{time} comes after all before it was complete");
+                    self.taken += 1;
+                    self.kept.push((time, bytes.slice(at..at + RECORD)));
+                }
+                self.released_up_to = complete_before.0;
+                self.kept.retain(|(time, _)| *time >= complete_before.0);
+            }
+        }
+    }
+
+    fn format() -> RecordFormat {
+        let features = Features { trigger: Trigger::CpuClock, ..Features::ALL };
+        let reach = Reach::Thread { from_exec: true };
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
+    }
+
+    /// Rounds of so many readers, with nobody to tell of cut stacks and no thread to leave out; and what they hand over.
+    fn rounds(rings: Vec<RingSource>, readers: usize) -> (Rounds, Receiver<Vec<Filled>>) {
+        let (out, filled) = sync_channel(readers * BUFFERS + 1);
+        let draining = Draining { format: format(), out, cuts: None, roots: Arc::default() };
+        let shares = share_out(rings, |source| source.cpu, readers);
+        assert_eq!(shares.len(), readers);
+        let drainers = shares.into_iter().map(|rings| Drainer::new(rings, draining.clone(), None));
+        (Rounds::new(drainers.collect()).unwrap(), filled)
+    }
+
+    #[test]
+    fn neighbouring_cpus_share_a_reader() {
+        let check = |cpus: &[u32], readers: usize, expected: &[std::ops::RangeInclusive<u32>]| {
+            // Several rings each.
+            let rings = cpus.iter().flat_map(|cpu| [*cpu; 3]).collect();
+            let shares = share_out(rings, |cpu| *cpu, readers);
+            let ends = |share: &Vec<u32>| share[0]..=share[share.len() - 1];
+            assert_eq!(shares.iter().map(ends).collect::<Vec<_>>(), expected, "{readers} readers");
+            assert_eq!(shares.iter().map(Vec::len).sum::<usize>(), 3 * cpus.len());
+        };
+        let many: Vec<u32> = (0..128).collect();
+        check(&many, 4, &[0..=31, 32..=63, 64..=95, 96..=127]);
+        check(&many, 1, &[0..=127]);
+        check(&many[..66], 3, &[0..=21, 22..=43, 44..=65]);
+        check(&[3, 5, 64, 65, 200], 2, &[3..=64, 65..=200]);
+        check(&[3], 4, &[3..=3]);
+    }
+
+    #[test]
+    fn samples_are_kept_back_for_a_while_and_nothing_else() {
+        const LAST: u64 = 1_000_000_000;
+        let check = |kind, is_urgent, later: u64, is_handed_over: bool| {
+            let (mut rounds, filled) = rounds(vec![ring_of(kind, 1..4)], 1);
+            rounds.handed_over_at = LAST;
+            assert!(rounds.round(LAST + later, is_urgent));
+            let bytes: usize =
+                filled.try_iter().flatten().map(|filled| filled.buffer.unwrap().into_bytes().len()).sum();
+            assert_eq!(bytes, if is_handed_over { 3 * RECORD } else { 0 }, "{kind} {is_urgent} {later}");
+            assert_eq!(rounds.keep_until(), (!is_handed_over).then_some(LAST + KEPT_BACK_NS));
+        };
+        check(record::SAMPLE, false, 1, false);
+        check(record::SAMPLE, false, KEPT_BACK_NS, true);
+        check(record::SAMPLE, true, 1, true);
+        check(record::EXIT, false, 1, true);
+    }
+
+    #[test]
+    fn rings_that_hold_more_than_the_pool_are_drained_whole() {
+        // The rings of each reader hold more than its pool, and the first of all records that are newer than most of the others'.
+        let check = |readers: u32, rings_each: u32| {
+            let number = readers * rings_each;
+            let first = |at: u32| if at == 0 { 5_000.. } else { 1 + u64::from(at % 3) * 700.. };
+            let rings = (0..number).map(|at| ring(at, first(at)));
+            let (mut rounds, filled) = rounds(rings.collect(), readers as usize);
+            let (mut taker, mut all_found_room) = (Taker::default(), false);
+            for _ in 0..ROUNDS {
+                all_found_room = rounds.round(u64::MAX, false);
+                taker.take(&filled, SampleLayout::new(&format()).time_at());
+                if all_found_room {
+                    break;
+                }
+            }
+            assert!(all_found_room, "{} records came out, and then nothing more", taker.taken);
+            assert_eq!(taker.taken, number as usize * RING / RECORD);
+        };
+        check(1, 2);
+        check(2, 1);
+        check(3, 2);
+    }
+
+    #[test]
+    fn nothing_is_complete_while_another_reader_keeps_some_of_it_back() {
+        const MS: u64 = 1_000_000;
+        /// More than is kept until a round ends.
+        const BUSY: u64 = 150;
+        let (sources, mut kernels): (Vec<_>, Vec<_>) = (0..3).map(empty_ring).unzip();
+        let (mut rounds, filled) = rounds(sources, 3);
+        let mut taker = Taker::default();
+        let mut written = 0;
+        for round in 1..100_u64 {
+            let now = 1000 * MS + 5 * MS * round;
+            for (kernel, busy_in) in kernels.iter_mut().zip(0..) {
+                let count = if round % 3 == busy_in { BUSY } else { round % 2 };
+                kernel.write(record::SAMPLE, now - count..now);
+                written += count;
+            }
+            assert!(rounds.round(now, false), "round {round}");
+            taker.take(&filled, SampleLayout::new(&format()).time_at());
+        }
+        assert!(rounds.round(2000 * MS, true));
+        taker.take(&filled, SampleLayout::new(&format()).time_at());
+        assert_eq!(taker.taken as u64, written);
+        assert!(taker.released_up_to > 1400 * MS, "{} ms", taker.released_up_to / MS);
+    }
+}

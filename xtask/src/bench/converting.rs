@@ -1,0 +1,66 @@
+//! How many samples a second the recorder can take: recordings that are kept, converted as fast as it can be done.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, ensure};
+
+use super::perf_data::build_programs;
+use super::program::write_functions;
+use super::record::describe;
+use super::recorder;
+use crate::steps::{cargo, succeeds};
+use crate::workloads;
+
+/// Where to work, and with what.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// For the recordings (some 3 GB) and what is compiled while they are made
+    #[arg(long, default_value = "target/bench-converting")]
+    folder: PathBuf,
+    /// How many threads walk stacks beside the one that converts, one measurement each, after that without any
+    #[arg(long, value_delimiter = ',', default_value = "1,2,4")]
+    threads: Vec<usize>,
+}
+
+/// How many functions the compiler is given, for some seconds.
+const FUNCTIONS: u32 = 1000;
+
+/// How often `fixed_work` does its work, for some seconds.
+const PASSES: &str = "400000";
+
+/// Records, converts, and prints what that took.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    ensure!(succeeds(cargo(&["build", "--release", "-p", "nyquist"]))?, "nyquist cannot be built");
+    let nyquist = crate::target().join("release/nyquist");
+    let converts = build_programs()?.join("walkers");
+    describe(&recorder::all(&nyquist))?;
+    fs::create_dir_all(&options.folder)?;
+    let source = options.folder.join("generated.rs");
+    write_functions(&source, FUNCTIONS)?;
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--crate-type=lib", "-O", "-Cdebuginfo=2", "-o"]);
+    rustc.arg(options.folder.join("generated.rlib")).arg(source);
+    let mut c = Command::new(workloads::build_all()?.join("fixed_work-cfi"));
+    c.args([PASSES, "2"]);
+    for (name, rate, program) in [("C", "10000", c), ("rustc", "5000", rustc)] {
+        println!("\n{name} at {rate} Hz:");
+        let recording = options.folder.join(format!("{name}.data"));
+        keep(&nyquist, rate, &recording, &program)?;
+        let mut convert = Command::new(&converts);
+        convert.arg(&recording).args(options.threads.iter().map(usize::to_string));
+        ensure!(succeeds(convert)?, "the recording cannot be converted");
+    }
+    Ok(())
+}
+
+/// Records a program, and keeps what the kernel gave.
+fn keep(nyquist: &Path, rate: &str, recording: &Path, program: &Command) -> Result<()> {
+    let mut record = Command::new(nyquist);
+    record.args(["record", "--save-only", "--quiet", "-r", rate, "--output"]);
+    record.arg(recording.with_extension("json.gz")).arg("--perf-data").arg(recording).arg("--");
+    record.arg(program.get_program()).args(program.get_args());
+    ensure!(succeeds(record)?, "the program cannot be recorded");
+    Ok(())
+}
