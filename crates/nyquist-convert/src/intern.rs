@@ -5,16 +5,21 @@ use crate::modules::{ModuleIndex, ModuleStore};
 use crate::stages::Truncation;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
-    CategoryColor, CategoryId, Frame, FrameId, Func, FuncId, LibId, ProfileBuilder, well_known,
+    CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, FuncId, LibId, ProfileBuilder, well_known,
 };
 use rustc_hash::FxHashMap;
 
-/// Whose code a frame is.
+/// Whose code a frame is, and how it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Mode {
     User = 0,
     Kernel = 1,
+    /// A user's, beyond the end of the stack's copy: in what was read of the running program's memory some time later.
+    Completed = 2,
 }
+
+/// The frames at one address, by their mode.
+type ByMode = [Option<FrameId>; 3];
 
 /// Where code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,10 +44,10 @@ impl CodePlace {
 /// Makes each frame once.
 #[derive(Debug)]
 pub(crate) struct Interner {
-    /// The frames in libs, a user's and the kernel's. Modules that nobody can tell apart are one lib.
-    in_libs: FxHashMap<(LibId, RelativeAddress), [Option<FrameId>; 2]>,
-    /// The frames that are in no module, the same.
-    elsewhere: FxHashMap<Avma, [Option<FrameId>; 2]>,
+    /// The frames in libs. Modules that nobody can tell apart are one lib.
+    in_libs: FxHashMap<(LibId, RelativeAddress), ByMode>,
+    /// The frames that are in no module.
+    elsewhere: FxHashMap<Avma, ByMode>,
     /// Whether the profile may have frames of addresses that were forgotten.
     has_forgotten: bool,
     /// The roots of stacks that could not be finished, by the reason.
@@ -77,9 +82,19 @@ impl Interner {
     /// The category of a mode.
     pub(crate) fn category(&self, mode: Mode) -> CategoryId {
         match mode {
-            Mode::User => self.user,
+            Mode::User | Mode::Completed => self.user,
             Mode::Kernel => self.kernel,
         }
+    }
+
+    /// The same with its subcategory, which is added where it is not there.
+    fn category_pair(&self, builder: &mut ProfileBuilder, mode: Mode) -> CategoryPair {
+        let category = self.category(mode);
+        let subcategory = match mode {
+            Mode::User | Mode::Kernel => 0,
+            Mode::Completed => builder.add_subcategory(category, well_known::COMPLETED),
+        };
+        CategoryPair { category, subcategory }
     }
 
     /// The libs that have a frame, and their modules.
@@ -132,7 +147,7 @@ impl Interner {
         (lib, address): (LibId, RelativeAddress),
         mode: Mode,
     ) -> FrameId {
-        let category = Some(self.category(mode).into());
+        let category = Some(self.category_pair(builder, mode));
         let frames = self.in_libs.entry((lib, address)).or_default();
         let mut new = New { builder, may_be_there: self.has_forgotten };
         let func = new.func_of(*frames).unwrap_or_else(|| {
@@ -146,7 +161,7 @@ impl Interner {
     }
 
     fn add_elsewhere(&mut self, builder: &mut ProfileBuilder, address: Avma, mode: Mode) -> FrameId {
-        let category = Some(self.category(mode).into());
+        let category = Some(self.category_pair(builder, mode));
         let frames = self.elsewhere.entry(address).or_default();
         let mut new = New { builder, may_be_there: self.has_forgotten };
         // Names of lower addresses may be those of addresses in modules.
@@ -173,7 +188,7 @@ struct New<'a> {
 
 impl New<'_> {
     /// The function at an address that somebody else has run.
-    fn func_of(&self, frames: [Option<FrameId>; 2]) -> Option<FuncId> {
+    fn func_of(&self, frames: ByMode) -> Option<FuncId> {
         let other = frames.into_iter().flatten().next()?;
         Some(self.builder.profile().frame(other).func)
     }
@@ -216,11 +231,12 @@ mod tests {
             let (mut interner, modules) = (Interner::new(&mut builder), ModuleStore::default());
             let mut frame =
                 |mode| interner.frame(&mut builder, &modules, CodePlace::Elsewhere(address), mode);
-            let [user, kernel] = [Mode::User, Mode::Kernel].map(&mut frame);
-            assert_ne!(user, kernel);
-            assert_eq!([Mode::User, Mode::Kernel].map(&mut frame), [user, kernel]);
+            let modes = [Mode::User, Mode::Kernel, Mode::Completed];
+            let [user, kernel, completed] = modes.map(&mut frame);
+            assert!(user != kernel && user != completed && kernel != completed);
+            assert_eq!(modes.map(&mut frame), [user, kernel, completed]);
             let profile = builder.profile();
-            assert_eq!((profile.funcs().len(), profile.frames().len()), (1, 2));
+            assert_eq!((profile.funcs().len(), profile.frames().len()), (1, 3));
             assert_eq!(profile.func_name(profile.frame(user).func), format!("{:#x}", address.0));
         }
     }

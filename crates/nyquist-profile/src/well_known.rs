@@ -4,6 +4,9 @@
 pub const USER: &str = "User";
 /// The category of code of the kernel.
 pub const KERNEL: &str = "Kernel";
+/// The subcategory of [`USER`] of the outer frames of a stack that were not in its copy: they were read from the running program's
+/// memory, some time before and after the sample.
+pub const COMPLETED: &str = "Completed from memory";
 /// The category of all that has no other.
 pub const OTHER: &str = "Other";
 

@@ -165,8 +165,27 @@ fn expect_from_memory(profile: &Profile, stderr: &str, depth: usize) -> Verdict 
         has_bottom && !is_whole(stack, depth) && !is_truncated(stack)
     });
     expect_eq("the share of stacks with frames missing in between", halves, 0.0)?;
+    expect_marked(profile, stderr)?;
     let info = profile.json["meta"]["extra"].to_string();
     expect_contains("the profile's information", &info, "Stacks completed")
+}
+
+/// As many stacks as are said to be completed have frames that are marked so: from the root on, and not up to the innermost one.
+fn expect_marked(profile: &Profile, stderr: &str) -> Verdict {
+    let said = stderr.lines().find(|line| line.contains(COMPLETED)).unwrap_or_default();
+    let digits: String = said.split(" stack").next().unwrap_or_default().replace(',', "");
+    let mut marked = 0;
+    for (stack, _) in profile.stacks() {
+        let is_marked: Vec<bool> =
+            stack.iter().map(|frame| frame.subcategory == "Completed from memory").collect();
+        if is_marked.contains(&true) {
+            marked += 1;
+            let is_outer =
+                is_marked.is_sorted_by(|outer, inner| outer >= inner) && !is_marked.ends_with(&[true]);
+            expect(is_outer, format_args!("frames of a copy are marked: {is_marked:?}"))?;
+        }
+    }
+    expect_eq("the number of stacks with marked frames", marked.to_string(), digits)
 }
 
 /// What the recorder reads, the program has: from then on the kernel can copy it.

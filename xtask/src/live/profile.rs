@@ -53,6 +53,8 @@ pub(crate) struct Frame {
     pub lib: Option<String>,
     /// The category's name.
     pub category: String,
+    /// The subcategory's name.
+    pub subcategory: String,
     /// The source file.
     pub file: Option<String>,
     /// The line in it.
@@ -300,11 +302,15 @@ struct Names<'a> {
 impl Names<'_> {
     fn frame(&self, index: usize) -> Result<Frame> {
         let (frames, funcs) = (&self.owner["frameTable"], &self.owner["funcTable"]);
+        let category = self.category(&frames["category"][index]);
+        let subcategory = frames["subcategory"][index].as_u64().unwrap_or_default();
+        let text = |name: &Value| name.as_str().unwrap_or_default().to_owned();
         let func = position(&frames["func"][index])?;
         Ok(Frame {
             function: self.string(&funcs["name"][func])?.context("a func without a name")?,
             lib: self.lib(&funcs["resource"][func])?,
-            category: self.category(&frames["category"][index]),
+            category: text(&category["name"]),
+            subcategory: text(&category["subcategories"][subcategory as usize]),
             file: self.file(funcs, func)?,
             line: frames["line"][index].as_u64(),
             address: frames["address"][index].as_i64().unwrap_or(-1),
@@ -336,10 +342,9 @@ impl Names<'_> {
         self.string(&funcs["fileName"][func])
     }
 
-    fn category(&self, index: &Value) -> String {
-        let category =
-            index.as_u64().map(|index| &self.profile["meta"]["categories"][index as usize]["name"]);
-        category.and_then(Value::as_str).unwrap_or("").to_owned()
+    fn category(&self, index: &Value) -> &Value {
+        let category = index.as_u64().map(|index| &self.profile["meta"]["categories"][index as usize]);
+        category.unwrap_or(&Value::Null)
     }
 }
 

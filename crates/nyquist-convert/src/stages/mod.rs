@@ -87,6 +87,8 @@ pub(crate) struct Stages {
     pub(crate) trails: Trails,
     /// The frames of the sample at hand, innermost first; kept to save its memory.
     frames: Vec<FrameAddress>,
+    /// How many of them, at most, a copy of the stack led to; the others were read from the running program.
+    found_in_copy: usize,
     /// Where its frames are, outermost first; kept to save its memory.
     places: Vec<Place>,
     /// The frames of those of its places that its thread's last sample did not have; kept to save its memory.
@@ -137,6 +139,7 @@ impl Stages {
             calls: Calls::default(),
             trails: Trails::default(),
             frames: Vec::new(),
+            found_in_copy: 0,
             places: Vec::new(),
             new_frames: Vec::new(),
             paths: Default::default(),

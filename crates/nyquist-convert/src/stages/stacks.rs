@@ -36,7 +36,7 @@ pub(super) enum Place {
 impl Place {
     /// Whether nobody has said yet what the code at a user's address is.
     pub(super) fn is_unknown(&self) -> bool {
-        matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User))
+        matches!(self, Self::Code(CodePlace::Elsewhere(_), Mode::User | Mode::Completed))
     }
 }
 
@@ -109,7 +109,8 @@ impl Stages {
         }
         let process = self.tracker.process(sample.pid, now);
         let mut last: Option<Range> = None;
-        for frame in self.frames.iter().rev() {
+        for (depth, frame) in self.frames.iter().enumerate().rev() {
+            let mode = if depth < self.found_in_copy { Mode::User } else { Mode::Completed };
             let address = frame.lookup_address();
             // Callers are mostly in the same file.
             if !last.as_ref().is_some_and(|range| range.contains(address)) {
@@ -123,7 +124,7 @@ impl Stages {
                     CodePlace::of(made.as_ref(), address)
                 }
             };
-            self.places.push(Place::Code(place, Mode::User));
+            self.places.push(Place::Code(place, mode));
         }
         for (depth, &address) in sample.kernel_stack.iter().enumerate().rev() {
             let address = if depth == 0 { address } else { Avma(address.0.wrapping_sub(1)) };
@@ -172,9 +173,11 @@ impl Stages {
             let Waiting { time, row, places, dumps } = waiting;
             self.places = places;
             for place in &mut self.places {
-                if let Place::Code(CodePlace::Elsewhere(address), Mode::User) = *place {
+                if let Place::Code(CodePlace::Elsewhere(address), mode @ (Mode::User | Mode::Completed)) =
+                    *place
+                {
                     let range = self.dumps.find(&dumps, address, time);
-                    *place = Place::Code(CodePlace::of(range.as_ref(), address), Mode::User);
+                    *place = Place::Code(CodePlace::of(range.as_ref(), address), mode);
                 }
             }
             self.add_row(row);
@@ -185,6 +188,7 @@ impl Stages {
     /// could not reach the root.
     pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         self.frames.clear();
+        self.found_in_copy = usize::MAX;
         let lacks_mappings = self.tracker.process(sample.pid, now).lacks_mappings();
         let truncated = self.frames_of_user_stack(now, sample);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::Unwound(_));
@@ -317,6 +321,7 @@ impl Stages {
         match self.complete(cut) {
             Ok(whole) => {
                 self.frames = whole.frames;
+                self.found_in_copy = found;
                 self.note_root(sample.tid, whole.outermost);
                 self.statistics.completed += 1;
                 true
