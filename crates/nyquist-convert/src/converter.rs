@@ -178,6 +178,9 @@ impl Converter {
                 self.order.release(complete_before, |event, _| walkers.follow(event));
                 walkers.give_out(|event| self.stages.convert(event));
                 walkers.use_again(&mut self.stages.spare_walks);
+                for pid in self.stages.take_better_known() {
+                    walkers.leave(pid, complete_before);
+                }
             }
             None => self.order.release(complete_before, |event, coming| {
                 if let Some(coming) = coming {

@@ -3,9 +3,13 @@
 use nyquist_object::Avma;
 
 use crate::event::Tid;
+use crate::stack_roots;
 
 /// The most threads of each kind that are named between two looks at the counts.
 const MOST_NAMED: usize = 256;
+/// The most threads of whose roots is told between two looks. They are told once, so that there is room for all that are remembered:
+/// where several threads walk, what hundreds of threads were found to have comes between two looks.
+const MOST_ROOTS: usize = stack_roots::MOST_THREADS;
 /// The most pages of all threads' stacks that are named between two looks.
 const MOST_PAGES: usize = 512;
 
@@ -55,7 +59,7 @@ impl CopyCounts {
     /// Takes note of news of where the root of a thread's stack is.
     pub(crate) fn note_root(&mut self, tid: Tid, outermost: Option<Avma>) {
         // Without news a thread's stack is copied and read as if nothing were known; not so where old news is wrong.
-        if outermost.is_none() || self.roots.len() < MOST_NAMED {
+        if outermost.is_none() || self.roots.len() < MOST_ROOTS {
             self.roots.push((tid, outermost));
         }
     }

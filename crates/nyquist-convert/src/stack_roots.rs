@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::event::Tid;
 
 /// The most threads that are remembered.
-const MOST_THREADS: usize = 4096;
+pub(crate) const MOST_THREADS: usize = 4096;
 /// So many walks in a row must have come to the same root until it is told of.
 const WALKS: u32 = 8;
 /// Outermost words that are so near to each other, in bytes, are those of one root: before a program begins, others run there.

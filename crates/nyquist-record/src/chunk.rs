@@ -1,9 +1,7 @@
 //! What a backend hands out: records or events of some stretch of time, and how far the past is complete.
 
-use std::sync::{Mutex, PoisonError};
-use std::thread;
-
 use bytes::Bytes;
+use nyquist_convert::Crew;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
 use nyquist_perf::Header;
@@ -66,12 +64,12 @@ impl Chunk {
 /// Decodes chunks, by several threads where many have come.
 #[derive(Debug)]
 pub struct Decoder {
-    threads: usize,
+    crew: Crew<(Chunk, Vec<Event>), Vec<Event>>,
     /// The events of each chunk; kept to save their memory.
     events: Vec<Vec<Event>>,
 }
 
-/// A thread is worth its start for so many chunks.
+/// A thread is worth being woken for so many chunks.
 const CHUNKS_EACH: usize = 8;
 /// How many chunks are decoded at once at most: their memory comes back when all of them are converted.
 const MOST_AT_ONCE: usize = 64;
@@ -79,35 +77,27 @@ const MOST_AT_ONCE: usize = 64;
 impl Decoder {
     /// With so many threads beside the one that calls.
     pub fn new(threads: usize) -> Self {
-        Self { threads, events: Vec::new() }
+        Self { crew: Crew::new("nyquist-decoder", threads), events: Vec::new() }
     }
 
     /// How many chunks should be decoded at once, where so many are there.
     pub fn most_at_once(&self) -> usize {
-        if self.threads > 0 { MOST_AT_ONCE } else { 1 }
+        if self.crew.most() > 0 { MOST_AT_ONCE } else { 1 }
     }
 
     /// The events of each of some chunks, as [`Chunk::decode`] gives them. Whoever takes them leaves the lists to the next ones.
     pub fn decode(&mut self, chunks: Vec<Chunk>) -> &mut [Vec<Event>] {
         let count = chunks.len();
-        let threads = self.threads.min(count / CHUNKS_EACH);
-        if self.events.len() < count {
-            self.events.resize_with(count, Vec::new);
-        }
-        self.events.iter_mut().for_each(Vec::clear);
-        let todo = Mutex::new(chunks.into_iter().zip(&mut self.events));
-        let decode_all = || {
-            let next = || todo.lock().unwrap_or_else(PoisonError::into_inner).next();
-            while let Some((chunk, events)) = next() {
-                chunk.decode(events);
-            }
+        let mut spare = std::mem::take(&mut self.events);
+        let events = |chunk| (chunk, spare.pop().unwrap_or_default());
+        let jobs = chunks.into_iter().map(events).collect();
+        let decode = |(chunk, mut events): (Chunk, Vec<Event>)| {
+            events.clear();
+            chunk.decode(&mut events);
+            events
         };
-        thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(decode_all);
-            }
-            decode_all();
-        });
+        self.crew.do_all(jobs, count / CHUNKS_EACH, || decode, decode, |events| self.events.push(events));
+        self.events.append(&mut spare);
         &mut self.events[..count]
     }
 }

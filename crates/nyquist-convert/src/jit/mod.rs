@@ -120,6 +120,8 @@ pub(crate) struct ProcessJit {
     maps_at_end: bool,
     /// What was read of the code for want of unwind information.
     instructions: ReadInstructions,
+    /// Whether something was, or another one who follows the process knows more of its code.
+    knows_code: bool,
 }
 
 impl ProcessJit {
@@ -129,14 +131,14 @@ impl ProcessJit {
         self.instructions.forget(mapping.start, mapping.len);
     }
 
-    /// Whether a jitdump describes code of the process.
-    pub(crate) fn has_dumps(&self) -> bool {
-        !self.dumps.is_empty()
+    /// Whether more is known of code of the process than what is mapped: a jitdump describes it, or its instructions were read.
+    pub(crate) fn knows_code(&self) -> bool {
+        self.knows_code || !self.dumps.is_empty()
     }
 
-    /// A jitdump describes code of the process, which another one reads than who follows this.
-    pub(crate) fn note_dump_of_others(&mut self) {
-        self.dumps.push(DumpIndex(usize::MAX));
+    /// More is known of code of the process, if not by who follows it here.
+    pub(crate) fn note_known_code(&mut self) {
+        self.knows_code = true;
     }
 
     /// What a child has that goes on with a copy of this process's memory.
@@ -164,7 +166,9 @@ impl ProcessJit {
         range: &Range,
         space: &mut AddressSpace,
     ) -> bool {
-        self.dumps.is_empty() && self.instructions.read_around(at, range, space)
+        let reads = self.dumps.is_empty() && self.instructions.read_around(at, range, space);
+        self.knows_code |= reads;
+        reads
     }
 
     /// The part of the process's perf map that names an address which no file holds. `None` if there is no map.

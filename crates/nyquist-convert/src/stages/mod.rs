@@ -39,7 +39,7 @@ use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{ExtraInfo, FrameId, LibId, Meta, ProfileBuilder};
 use nyquist_unwind::{FrameAddress, Unwinder};
 use rows::{name_process, since};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 pub(crate) use stacks::Truncation;
 use stacks::{PATHS, Path, Place, Waiting};
 use std::collections::VecDeque;
@@ -97,6 +97,8 @@ pub(crate) struct Stages {
     paths: [Path; PATHS],
     /// Where samples go that were converted, if somebody wants them back.
     pub(crate) spent: Option<Spent>,
+    /// The processes of which a stack was walked again.
+    walked_again: FxHashSet<Pid>,
     /// The memory of walks that are converted, for whoever walks the next.
     pub(crate) spare_walks: SpareWalks,
     last_time: Timestamp,
@@ -110,6 +112,7 @@ impl Stages {
         Self {
             last_time: options.start,
             spent: None,
+            walked_again: FxHashSet::default(),
             spare_walks: SpareWalks::default(),
             options,
             tracker: Tracker::default(),

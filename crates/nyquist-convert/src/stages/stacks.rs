@@ -231,18 +231,19 @@ impl Stages {
             }
             UserStack::Unwound(unwound) => {
                 self.statistics.walked_again += 1;
+                self.walked_again.insert(sample.pid);
                 let copy = unwound.copy(&self.copies_in);
                 self.walk_copy((sample, now), &unwound.registers, (&copy, unwound.limited))
             }
         }
     }
 
-    /// Whether a walk before its turn has given what it would give now: with the same code, no jitdump that describes more of it,
-    /// and nothing that a living process could be asked for.
+    /// Whether a walk before its turn has given what it would give now: with the same code, nothing more that is known of it, and
+    /// nothing that a living process could be asked for.
     fn still_holds(&mut self, now: Timestamp, pid: Pid, unwound: &Unwound) -> bool {
         let process = self.tracker.process(pid, now);
         let lacks_rule = unwound.walked == Walked::To(WalkEnd::Truncated(unwind::Reason::NoUnwindInfo));
-        !process.jit.has_dumps()
+        !process.jit.knows_code()
             && process.code_state(&self.modules) == unwound.code
             && !(lacks_rule && self.modules.are_live())
     }
@@ -276,6 +277,15 @@ impl Stages {
             return None;
         }
         truncation(walk.0, limited, stack.len())
+    }
+
+    /// The processes of whose code more is known than who walks before their turn knows, of those whose stacks were walked again
+    /// since this was last called.
+    pub(crate) fn take_better_known(&mut self) -> Vec<Pid> {
+        let now = self.last_time;
+        let mut walked_again = std::mem::take(&mut self.walked_again);
+        walked_again.retain(|pid| self.tracker.process(*pid, now).jit.knows_code());
+        walked_again.into_iter().collect()
     }
 
     /// Takes note of what came of a copy: where the walk ended, and of the words that it has looked at the outermost one.

@@ -43,6 +43,11 @@ impl Follower {
         self.spare.append(spare);
     }
 
+    /// The converter knows more of a process's code: its stacks are not to be walked until it becomes another program.
+    pub(crate) fn leave(&mut self, pid: Pid, now: Timestamp) {
+        self.tracker.process(pid, now).jit.note_known_code();
+    }
+
     /// Whether the file of a mapping was in none before.
     pub(crate) fn is_new(&self, mapping: &Mapping) -> bool {
         self.modules.known(mapping).is_none()
@@ -64,7 +69,7 @@ impl Follower {
             EventKind::Map(mapping) => {
                 self.tracker.map(mapping, now, &mut self.modules);
                 if let Some(pid) = mapping.pid.filter(|_| jit::is_dump(mapping)) {
-                    self.tracker.process(pid, now).jit.note_dump_of_others();
+                    self.tracker.process(pid, now).jit.note_known_code();
                 }
             }
             EventKind::Unmap { pid, start, len } => self.tracker.unmap(*pid, *start, *len),
@@ -88,7 +93,7 @@ impl Follower {
         let EventKind::Sample(sample) = &mut event.kind else { return batch.add(event.into()) };
         let process = self.tracker.process(sample.pid, event.time);
         let (registers, stack, limited) = match std::mem::replace(&mut sample.user, UserStack::None) {
-            UserStack::Copied { registers, stack, limited } if !process.jit.has_dumps() => {
+            UserStack::Copied { registers, stack, limited } if !process.jit.knows_code() => {
                 (registers, stack, limited)
             }
             other => {

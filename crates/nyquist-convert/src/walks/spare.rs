@@ -5,6 +5,9 @@ use bytes::Bytes;
 use crate::event::{Registers, Unwound, UserStack};
 use crate::track::CodeState;
 
+/// The most of them that are kept: more than are on their way at once, but for those of a recorder that has fallen behind.
+const MOST: usize = 4096;
+
 /// Such memory.
 #[derive(Debug, Default)]
 pub(crate) struct SpareWalks {
@@ -15,7 +18,9 @@ pub(crate) struct SpareWalks {
 impl SpareWalks {
     /// Takes the memory of a stack that nobody needs any more, and frees the copy.
     pub(crate) fn put(&mut self, stack: UserStack) {
-        if let UserStack::Unwound(mut unwound) = stack {
+        if let UserStack::Unwound(mut unwound) = stack
+            && self.walks.len() < MOST
+        {
             unwound.clear();
             self.walks.push(unwound);
         }
@@ -24,6 +29,7 @@ impl SpareWalks {
     /// Takes all that another one has.
     pub(crate) fn append(&mut self, other: &mut Self) {
         self.walks.append(&mut other.walks);
+        self.walks.truncate(MOST);
     }
 
     /// A stack that is to be walked, in memory that another one had, if there is any.

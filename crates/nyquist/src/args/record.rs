@@ -2,7 +2,7 @@
 
 use crate::args::quantity::seconds;
 use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, value_parser};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
 use nyquist_record::linux::backend::Choice;
@@ -43,9 +43,9 @@ pub(crate) struct RecordArgs {
     /// Sample on these CPUs only, as 0-3,8
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
-    /// Have as many threads read and walk stacks as it takes to record so many CPUs
-    #[arg(long, value_name = "CPUS", hide = true)]
-    pub(crate) threads_for: Option<usize>,
+    /// Have as many threads read and walk stacks as it takes to record so many CPUs: for tests on machines that have few
+    #[arg(long, value_name = "CPUS", hide = true, value_parser = value_parser!(u16).range(1..=4096))]
+    pub(crate) threads_for: Option<u16>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,

@@ -96,7 +96,8 @@ impl Recorder<'_> {
         if let Some(command) = command.as_ref().filter(|_| is_beside) {
             self.end_with(Arc::clone(command));
         }
-        convert(&mut recording, &mut converter, markers.as_mut(), tee.as_mut());
+        let decoder = Decoder::new(outcome.walkers());
+        convert(&mut recording, decoder, &mut converter, markers.as_mut(), tee.as_mut());
         let summary = recording.finish();
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
@@ -141,7 +142,7 @@ impl Recorder<'_> {
             duration,
             cpus: args.cpu.clone().unwrap_or_default().0,
             context_switches: args.shape.rows.cswitch_markers,
-            threads: args.threads_for.map(Threads::for_cpus),
+            threads: args.threads_for.map(|cpus| Threads::for_cpus(cpus.into())),
             ..perf::Options::default()
         })?;
         let loses_privileges = child.and_then(Suspended::loses_privileges);
@@ -242,12 +243,12 @@ impl Recorder<'_> {
 /// Takes over everything that is recorded, until the recording ends.
 fn convert(
     recording: &mut Recording,
+    mut decoder: Decoder,
     converter: &mut Converter,
     mut markers: Option<&mut Markers>,
     mut tee: Option<&mut PerfTee>,
 ) {
     let _preference = Preference::of_this_thread();
-    let mut decoder = Decoder::new(converter.walking_threads());
     while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
         let raw = |chunk: &Chunk| (records_of(chunk, tee.as_deref()), chunk.complete_before());
         let taken: Vec<_> = chunks.iter().map(raw).collect();

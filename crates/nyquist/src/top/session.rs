@@ -118,7 +118,7 @@ impl Session {
         let mut converter = converter(&about.outcome, zero);
         converter.keep_only(backend.filter());
         let converter = converter.walking_with(about.outcome.walkers());
-        let decoder = Decoder::new(converter.walking_threads());
+        let decoder = Decoder::new(about.outcome.walkers());
         let live = Arc::new(Mutex::new(Live::new(converter, zero)));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;

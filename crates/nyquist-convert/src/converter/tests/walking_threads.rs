@@ -3,7 +3,12 @@
 use super::*;
 use crate::copies::CopyCounts;
 use crate::event::LiveStack;
+use crate::modules::ModuleStore;
+use crate::walk::Walked;
+use crate::walks::Walkers;
 use bytes::Bytes;
+use nyquist_unwind::WalkEnd;
+use std::sync::LazyLock;
 
 const STACK: u64 = 0x7fff_0000;
 const CODE: u64 = 0x10_0000;
@@ -35,6 +40,25 @@ fn nested(tid: u32, function: u64, calls: usize, words: usize) -> EventKind {
     let stack = [vec![function + 1; calls], vec![0; 2]].concat();
     let copied = stack.get(..words).unwrap_or(&stack);
     sample.user = copy_of(registers, copied, copied.len() == words);
+    EventKind::Sample(sample)
+}
+
+/// Code that was made while the program runs: at [`LEAVES`] it takes a word off the stack and returns.
+static MADE: LazyLock<Vec<u8>> = LazyLock::new(|| {
+    let mut code = vec![0xcc; 0x1000];
+    code[LEAVES..LEAVES + 5].copy_from_slice(&[0x48, 0x83, 0xc4, 8, 0xc3]);
+    code
+});
+const LEAVES: usize = 0x800;
+
+/// A sample of a thread in made code that a function has called, with whatever it has in the register for frame pointers: what it
+/// leads to may look like a frame, if nothing is known of the code.
+fn in_made_code(tid: u32, function: u64, frame_pointer: u64) -> EventKind {
+    let EventKind::Sample(mut sample) = sample(std::process::id(), tid, None, &[]) else { unreachable!() };
+    let mut registers = [0; 17];
+    (registers[6], registers[7], registers[16]) =
+        (frame_pointer, STACK, MADE.as_ptr() as u64 + LEAVES as u64);
+    sample.user = copy_of(registers, &[7, function + 1, 0, function + 1, function + 1, 0], false);
     EventKind::Sample(sample)
 }
 
@@ -70,6 +94,7 @@ fn events() -> Vec<EventKind> {
     let mut events = vec![
         name(me, me, "me", true),
         own_code(function),
+        map(me, MADE.as_ptr() as u64, MADE.len() as u64),
         name(1, 1, "app", true),
         map(1, CODE, 0x1000),
         name(2, 2, "other", true),
@@ -81,13 +106,14 @@ fn events() -> Vec<EventKind> {
         let calls = turn % 9;
         let tid = 10 + (turn % 3) as u32;
         events.push(nested(me, function, 4, 1 + calls as usize));
+        events.push(in_made_code(me, function, if turn % 2 == 0 { 5 } else { STACK + 16 }));
         events.push(copied(1, 1, (CODE, calls)));
         events.push(copied(1, tid, (CODE, calls)));
         events.push(copied(2, 2, (2 * CODE, 2 * calls)));
         events.push(copied(3, 3, (CODE, calls)));
         match turn % 100 {
             20 => events.push(fork(100 + turn as u32, 100 + turn as u32, 2)),
-            21 => events.push(copied(79 + turn as u32 + 20, 79 + turn as u32 + 20, (2 * CODE, 3))),
+            21 => events.push(copied(99 + turn as u32, 99 + turn as u32, (2 * CODE, 3))),
             40 => events.push(name(2, 2, "again", true)),
             // Nothing is known of what it has mapped until then.
             45 => events.push(map(2, 2 * CODE, 0x1000)),
@@ -132,6 +158,10 @@ fn as_many_threads_as_there_are_come_to_the_same() {
     let (alone, counts) = converted(0);
     let stacks = folded(&alone.profile);
     assert!(stacks.iter().any(|stack| stack.matches(';').count() >= 8), "{:?}", &stacks[..100]);
+    let made = format!("{:#x} 1", MADE.as_ptr() as usize + LEAVES);
+    let left: Vec<_> = stacks.iter().filter_map(|stack| stack.strip_suffix(&made)).collect();
+    assert_eq!(left.len() as u64, TURNS);
+    assert!(left[2..].iter().all(|callers| callers.matches(';').count() == 1), "{:?}", &left[..9]);
     assert!(alone.statistics.truncated > 100);
     assert!(
         alone.statistics.incomplete.by_count().len() > 1,
@@ -157,4 +187,22 @@ fn where_few_samples_are_wanted_none_is_walked_ahead() {
     let mut converter = converter(true);
     converter.keep_only(Filter::Family([Pid(1)].into()));
     assert_eq!(converter.walking_with(4).walking_threads(), 0);
+}
+
+#[test]
+fn stacks_are_walked_before_whoever_converts_them_has_them() {
+    let mut walkers = Walkers::new(2, ModuleStore::default());
+    let map = super::frame_pointers::map_code(1, CODE, 0x1000);
+    walkers.follow(at(1, map));
+    for time in 2..TURNS {
+        walkers.follow(at(time, copied(1, 1, (CODE, 3))));
+    }
+    let mut walked = 0;
+    walkers.give_out(|event| {
+        let EventKind::Sample(sample) = event.kind else { return };
+        let UserStack::Unwound(unwound) = sample.user else { panic!("{:?} was left", event.time) };
+        assert_eq!((unwound.walked, unwound.frames.len()), (Walked::To(WalkEnd::Root), 4));
+        walked += 1;
+    });
+    assert_eq!(walked, TURNS - 2);
 }

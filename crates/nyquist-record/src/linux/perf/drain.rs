@@ -41,9 +41,6 @@ pub(crate) struct Filled {
 /// How many buffers are filled before they are handed over, also in the midst of a round.
 const HANDED_OVER_AT_ONCE: usize = 16;
 
-/// How much is copied out of the ring with the oldest record before the others are compared again.
-const PIECE_BYTES: u64 = 128 << 10;
-
 /// How much of a record is fetched while the one before is copied: its fixed fields, a call chain, registers, and the innermost part of
 /// a stack. What comes after that, the processor foresees.
 const FETCHED_AHEAD: u64 = 1536;
@@ -92,6 +89,8 @@ struct Copier {
 pub(crate) struct Found {
     /// Whether anything must not be kept back.
     pub(crate) is_urgent: bool,
+    /// Whether something was handed over already: whoever takes it is awake.
+    pub(crate) has_handed_over: bool,
     /// The most bytes that a ring for samples has given.
     pub(crate) most_sampled: u64,
     /// The time of the oldest record that had to stay, as there was no memory to copy into.
@@ -103,6 +102,7 @@ impl Found {
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
             is_urgent: self.is_urgent || other.is_urgent,
+            has_handed_over: self.has_handed_over || other.has_handed_over,
             most_sampled: self.most_sampled.max(other.most_sampled),
             oldest_left: self.oldest_left.into_iter().chain(other.oldest_left).min(),
         }
@@ -140,7 +140,7 @@ impl Drainer {
         let mut has_room = true;
         for RingSource { ring, need, .. } in &mut *rings {
             let before = ring.tail();
-            has_room &= copier.ring(ring, *need, u64::MAX).is_some();
+            has_room &= copier.ring(ring, *need, None).is_some();
             if *need == Need::Samples {
                 let given = ring.tail().saturating_sub(before);
                 copier.found.most_sampled = copier.found.most_sampled.max(given);
@@ -153,20 +153,25 @@ impl Drainer {
         self.copier.found
     }
 
-    /// Goes on where there is hardly any memory left: with what is oldest in all rings, piece by piece. Gives back the
+    /// Goes on where there is hardly any memory left: with what is oldest in all rings, in the order of time. Gives back the
     /// time of the oldest record that stays.
     ///
-    /// What was copied out of one ring waits until nothing older can come from another. Were the memory filled with the
-    /// new records of some rings while old ones stay in others, nothing would ever come back.
+    /// What was copied out of one ring waits until nothing older can come from another. Were the last of the memory filled with
+    /// anything newer than what stays, nothing would ever come back.
     fn oldest_first(&mut self) -> Option<u64> {
         let Self { rings, copier } = self;
         loop {
-            let times = rings
-                .iter_mut()
-                .filter_map(|source| Some((first_time(&source.ring, &copier.layout)?, &mut source.ring)));
-            let (time, ring) = times.min_by_key(|(time, _)| *time)?;
-            if copier.ring(ring, Need::Oldest, PIECE_BYTES).is_none() {
-                return Some(time);
+            let (mut oldest, mut next): (Option<(u64, &mut Ring)>, _) = (None, u64::MAX);
+            for RingSource { ring, .. } in &mut *rings {
+                let Some(time) = first_time(ring, &copier.layout) else { continue };
+                let is_oldest = oldest.as_ref().is_none_or(|(oldest, _)| time < *oldest);
+                let other =
+                    if is_oldest { oldest.replace((time, ring)).map(|(time, _)| time) } else { Some(time) };
+                next = next.min(other.unwrap_or(u64::MAX));
+            }
+            let (_, ring) = oldest?;
+            if copier.ring(ring, Need::Oldest, Some(next)).is_none() {
+                return Some(first_time(ring, &copier.layout).unwrap_or(next).min(next));
             }
         }
     }
@@ -206,12 +211,13 @@ impl Drainer {
 }
 
 impl Copier {
-    /// Copies out what is in a ring, up to the first record beyond `most` bytes; `None` where there is no memory for more.
-    fn ring(&mut self, ring: &mut Ring, need: Need, most: u64) -> Option<()> {
+    /// Copies out what is in a ring: its first record, and all that follow and are older than `until`. `None` where there is no
+    /// memory for more.
+    fn ring(&mut self, ring: &mut Ring, need: Need, until: Option<u64>) -> Option<()> {
         let head = ring.head();
-        let mut at = ring.tail();
-        let enough = at.saturating_add(most);
-        while at < head && at < enough {
+        let start = ring.tail();
+        let mut at = start;
+        while at < head && (at == start || self.is_due(ring, until)) {
             let mut header = [0; Header::LEN];
             ring.copy(at, &mut header);
             let header = Header::parse(&header).ok().filter(|header| usize::from(header.size) >= Header::LEN);
@@ -247,9 +253,16 @@ impl Copier {
         Some(())
     }
 
+    /// Whether the first record of a ring is older than that time.
+    fn is_due(&self, ring: &Ring, until: Option<u64>) -> bool {
+        until.is_none_or(|until| first_time(ring, &self.layout).is_some_and(|time| time < until))
+    }
+
     /// Takes memory with room for a record of any length, if there is some.
     fn make_room(&mut self, need: Need) {
-        if self.filling.as_mut().is_some_and(|filling| filling.room().len() < LONGEST_RECORD) {
+        let is_full =
+            |filling: &mut Filling| filling.is_kept_from(need) || filling.room().len() < LONGEST_RECORD;
+        if self.filling.as_mut().is_some_and(is_full) {
             self.end_filling();
         }
         if self.filled.len() >= HANDED_OVER_AT_ONCE {
@@ -270,6 +283,7 @@ impl Copier {
     /// Hands over what is filled, all at once: who takes it is woken once and not for every buffer.
     fn hand_over(&mut self) {
         if !self.filled.is_empty() {
+            self.found.has_handed_over = true;
             let next = Vec::with_capacity(HANDED_OVER_AT_ONCE);
             // The channel has room for every buffer that there is. Where nobody listens any more, the buffers go
             // back to the pool.

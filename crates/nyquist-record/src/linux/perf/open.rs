@@ -27,11 +27,10 @@ use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
-use super::pool::BUFFERS;
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
 use super::roots::Roots;
-use super::rounds::{Rounds, share_out};
+use super::rounds::{Rounds, handed_over_at_most, share_out};
 use super::threads::Threads;
 use super::totals::ThreadTotals;
 use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
@@ -213,13 +212,12 @@ impl Perf {
             successors: successors.into_iter().collect(),
         };
         let readers = self.outcome.threads.readers;
-        let (out, chunks) = sync_channel(readers * BUFFERS);
+        let (out, chunks) = sync_channel(handed_over_at_most(readers));
         let roots = Arc::new(Roots::default());
         let (cuts, live): (Option<CutTeller>, _) = self.live_stacks(&roots)?.unzip();
         let attention = cuts.as_ref().map(|cuts| Arc::clone(&cuts.attention));
         let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
-        let rounds = drain_with(self.opened.rings, &draining, lineage, readers);
-        let rounds = rounds.map_err(system("no thread can be started"))?;
+        let rounds = drain_with(self.opened.rings, draining, lineage, readers);
         let pairs = self.opened.sidebands;
         let batching = (!pairs.is_empty()).then(|| Batching::new(pairs));
         let events = Arc::new(self.opened.events);
@@ -341,15 +339,17 @@ impl Group {
     }
 }
 
-/// Rounds over rings by so many readers, or fewer where there are fewer CPUs.
+/// Rounds over rings by so many readers. Only they can hand over anything afterwards, so that the recording ends with them.
 fn drain_with(
     rings: Vec<RingSource>,
-    draining: &Draining,
+    draining: Draining,
     mut lineage: Option<Lineage>,
     readers: usize,
-) -> io::Result<Rounds> {
-    let shares = share_out(rings, |source| source.cpu, readers).into_iter();
-    Rounds::new(shares.map(|rings| Drainer::new(rings, draining.clone(), lineage.take())).collect())
+) -> Rounds {
+    let shares = share_out(rings, |source| source.cpu, readers);
+    let each = std::iter::repeat_n(draining, shares.len());
+    let drainer = |(rings, draining)| Drainer::new(rings, draining, lineage.take());
+    Rounds::new(shares.into_iter().zip(each).map(drainer).collect())
 }
 
 /// The names and mappings of processes, as far as they can be read.
@@ -395,10 +395,11 @@ impl Machine {
         Ok(Self { cpus, rate_hz, context_switches, call_graph, allowance })
     }
 
-    /// The recorder's threads: no more readers than CPUs. Where threads were born while events were opened, each sample has to be
-    /// looked at by one who has heard of all of them.
+    /// The recorder's threads: no more readers than CPUs, and no more of either than CPUs that the recorder may use. Where threads
+    /// were born while events were opened, each sample has to be looked at by one who has heard of all of them.
     fn threads(&self, wanted: Option<Threads>, opened: &Opened) -> Threads {
-        let threads = wanted.unwrap_or_else(|| Threads::for_cpus(self.cpus.len()));
+        let usable = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = wanted.unwrap_or_else(|| Threads::for_cpus(self.cpus.len()).at_most(usable));
         let most = if opened.late_threads { 1 } else { self.cpus.len() };
         Threads { readers: threads.readers.min(most), ..threads }
     }

@@ -29,8 +29,8 @@ pub(crate) struct Pool {
     count: Arc<AtomicUsize>,
 }
 
-/// What may take the last buffers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What may take the last buffers: each more of them than the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Need {
     /// Samples: losing some of them is a pity.
     Samples,
@@ -39,6 +39,17 @@ pub(crate) enum Need {
     /// What is older than all that waits in the rings. Whoever takes the records gives memory back when nothing older
     /// can come any more, so that only this gets a full pool moving again.
     Oldest,
+}
+
+impl Need {
+    /// How many buffers it leaves to others.
+    fn leaves(self) -> usize {
+        match self {
+            Self::Samples => KEPT_FOR_OLDEST + KEPT_FOR_SIDEBAND,
+            Self::Sideband => KEPT_FOR_OLDEST,
+            Self::Oldest => 0,
+        }
+    }
 }
 
 impl Pool {
@@ -54,14 +65,15 @@ impl Pool {
         Self { buffer_bytes, returned, free, back, count: Arc::new(AtomicUsize::new(buffers)) }
     }
 
-    /// Takes a buffer for records, if there is one for this need.
+    /// Takes a buffer for records, if there is one for this need. It may be filled for the least of all needs that it could have
+    /// been taken for.
     pub(crate) fn take(&self, need: Need) -> Option<Filling> {
-        let kept = match need {
-            Need::Samples => KEPT_FOR_OLDEST + KEPT_FOR_SIDEBAND,
-            Need::Sideband => KEPT_FOR_OLDEST,
-            Need::Oldest => 0,
-        };
-        self.take_leaving(kept)
+        let all = [Need::Samples, Need::Sideband, Need::Oldest];
+        let could_have_it = all.into_iter().filter(|least| *least <= need);
+        let (least, mut filling) =
+            could_have_it.into_iter().find_map(|least| Some((least, self.take_leaving(least.leaves())?)))?;
+        filling.kept_for = least;
+        Some(filling)
     }
 
     /// Takes a buffer, if there are more than so many.
@@ -76,7 +88,8 @@ impl Pool {
         let buffer = free.pop().unwrap_or_else(|| vec![0; self.buffer_bytes]);
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
-        Some(Filling { buffer: PooledBuffer { buffer, len: 0, back, count } })
+        let buffer = PooledBuffer { buffer, len: 0, back, count };
+        Some(Filling { buffer, kept_for: Need::Samples })
     }
 }
 
@@ -84,9 +97,15 @@ impl Pool {
 #[derive(Debug)]
 pub(crate) struct Filling {
     buffer: PooledBuffer,
+    kept_for: Need,
 }
 
 impl Filling {
+    /// Whether it is one of those that are kept for more than this need.
+    pub(crate) fn is_kept_from(&self, need: Need) -> bool {
+        self.kept_for > need
+    }
+
     /// The bytes that are not filled yet.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         self.buffer.buffer.get_mut(self.buffer.len..).unwrap_or_default()
@@ -165,8 +184,14 @@ mod tests {
         assert_eq!(sideband.len(), KEPT_FOR_SIDEBAND);
         let oldest: Vec<Filling> = std::iter::from_fn(|| pool.take(Need::Oldest)).collect();
         assert_eq!(oldest.len(), KEPT_FOR_OLDEST);
+        let kept_from =
+            |filling: &Filling| [Need::Samples, Need::Sideband].map(|need| filling.is_kept_from(need));
+        assert!(samples.iter().all(|filling| kept_from(filling) == [false, false]));
+        assert!(sideband.iter().all(|filling| kept_from(filling) == [true, false]));
+        assert!(oldest.iter().all(|filling| kept_from(filling) == [true, true]));
         drop((samples, sideband, oldest));
         assert!(pool.take(Need::Samples).is_some());
+        assert!(pool.take(Need::Oldest).is_some_and(|filling| !filling.is_kept_from(Need::Samples)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use nyquist_convert::event::Timestamp;
 
 use super::drain::{Drainer, Found, RingSource};
 use super::losses::Losses;
+use super::pool::BUFFERS;
 use super::totals::EndedThreads;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::process::Preference;
@@ -23,14 +24,26 @@ const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
 /// For how long samples are kept back while the rings are looked at often. Whoever is woken for a few of them takes more of
 /// the CPU by waking up than by what he does.
 const KEPT_BACK_NS: u64 = 25_000_000;
-/// The bytes in all rings from which on copying them takes far longer than waking others for it.
-const WORTH_HELP: u64 = 4 << 20;
+/// The bytes in the rings of one drainer from which on copying them takes far longer than waking another thread for it.
+const WORTH_HELP: u64 = 2 << 20;
 
-/// Shares out rings, of each of which the CPU is known, among so many readers at most: each gets all rings of some neighbouring CPUs.
+/// How often it is handed over that the past is complete up to some time, and nothing else, before somebody takes it. While there
+/// is no memory, the records that stay are soon older than what has settled, and then there is no news.
+const MOST_NEWS: usize = 64;
+
+/// How much so many readers hand over at most before somebody takes it: each of their buffers for itself, and news.
+pub(crate) fn handed_over_at_most(readers: usize) -> usize {
+    readers * BUFFERS + MOST_NEWS
+}
+
+/// Shares out rings, of each of which the CPU is known, among so many readers, or as many as there are CPUs: each gets all rings of
+/// some neighbouring CPUs.
 pub(crate) fn share_out<T>(rings: Vec<T>, cpu: impl Fn(&T) -> u32, readers: usize) -> Vec<Vec<T>> {
     let cpus: BTreeSet<u32> = rings.iter().map(&cpu).collect();
-    let each = cpus.len().div_ceil(readers.max(1)).max(1);
-    let reader_of: BTreeMap<u32, usize> = cpus.into_iter().zip((0..).map(|number| number / each)).collect();
+    let readers = readers.clamp(1, cpus.len().max(1));
+    let count = cpus.len().max(1);
+    let reader_of: BTreeMap<u32, usize> =
+        cpus.into_iter().zip((0..).map(|number| number * readers / count)).collect();
     let mut shares: BTreeMap<usize, Vec<T>> = BTreeMap::new();
     for ring in rings {
         shares.entry(reader_of[&cpu(&ring)]).or_default().push(ring);
@@ -40,8 +53,9 @@ pub(crate) fn share_out<T>(rings: Vec<T>, cpu: impl Fn(&T) -> u32, readers: usiz
 
 /// How far the rounds have come.
 pub(crate) struct Rounds {
-    drainers: Vec<Drainer>,
-    /// The threads of all drainers but the first.
+    /// None while a helper has it.
+    drainers: Vec<Option<Drainer>>,
+    /// The threads of all drainers but the first, as far as they could be started.
     helpers: Vec<Helper>,
     /// When the last round began in which all was handed over.
     handed_over_at: u64,
@@ -52,22 +66,26 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Begins with these drainers, each of which gets a thread beside the one that calls.
-    pub(crate) fn new(drainers: Vec<Drainer>) -> io::Result<Self> {
-        let helpers = drainers.iter().skip(1).map(|_| Helper::start()).collect::<io::Result<_>>()?;
-        Ok(Self {
-            drainers,
+    /// Begins with these drainers, each of which gets a thread beside the one that calls where there may be so many threads.
+    pub(crate) fn new(drainers: Vec<Drainer>) -> Self {
+        let helpers = drainers.iter().skip(1).map_while(|_| Helper::start().ok()).collect();
+        Self {
+            drainers: drainers.into_iter().map(Some).collect(),
             helpers,
             handed_over_at: 0,
             started: 0,
             complete_before: 0,
             found: Found::default(),
-        })
+        }
     }
 
     /// All rings, in an order that stays the same.
     pub(crate) fn rings(&self) -> impl Iterator<Item = &RingSource> {
-        self.drainers.iter().flat_map(|drainer| &drainer.rings)
+        self.drainers().flat_map(|drainer| &drainer.rings)
+    }
+
+    fn drainers(&self) -> impl Iterator<Item = &Drainer> {
+        self.drainers.iter().flatten()
     }
 
     /// Waits where the last round began just now. A storm of short processes writes many small records, each of
@@ -81,7 +99,7 @@ impl Rounds {
 
     /// Until when there is something that is kept back.
     pub(crate) fn keep_until(&self) -> Option<u64> {
-        let keep_any = self.drainers.iter().any(Drainer::keeps_any);
+        let keep_any = self.drainers().any(Drainer::keeps_any);
         keep_any.then_some(self.handed_over_at + KEPT_BACK_NS)
     }
 
@@ -109,7 +127,9 @@ impl Rounds {
         if !self.are_blocked() {
             self.started = started;
         }
-        let is_due = started >= self.handed_over_at.saturating_add(KEPT_BACK_NS);
+        // Where a part was handed over meanwhile, the rest tells how far the past is complete, so that memory comes back.
+        let is_due =
+            self.found.has_handed_over || started >= self.handed_over_at.saturating_add(KEPT_BACK_NS);
         if is_urgent || self.found.is_urgent || self.are_blocked() || is_due {
             self.handed_over_at = started;
             self.hand_over(is_news && self.are_blocked());
@@ -117,20 +137,23 @@ impl Rounds {
         !self.are_blocked()
     }
 
-    /// Drains all rings, in several threads where much is in them.
+    /// Drains all rings, those of a drainer in its own thread where much is in them.
     fn drain(&mut self) -> Found {
-        let waiting = || self.drainers.iter().map(Drainer::waiting_bytes).sum::<u64>();
-        if self.helpers.is_empty() || waiting() < WORTH_HELP {
-            return self.drainers.iter_mut().map(Drainer::drain).fold(Found::default(), Found::and);
+        for (helper, slot) in self.helpers.iter_mut().zip(self.drainers.iter_mut().skip(1)) {
+            let drainer = slot.take_if(|drainer| drainer.waiting_bytes() >= WORTH_HELP);
+            helper.is_busy = drainer.is_some();
+            if let Some(drainer) = drainer {
+                helper.todo.send(drainer).expect("a reader has panicked");
+            }
         }
-        for (helper, drainer) in self.helpers.iter().zip(self.drainers.drain(1..)) {
-            // One that has ended has panicked, and gives nothing back either.
-            let _ = helper.todo.send(drainer);
-        }
-        let mut found = self.drainers.first_mut().map(Drainer::drain).unwrap_or_default();
-        for (drainer, others) in self.helpers.iter().filter_map(|helper| helper.done.recv().ok()) {
-            self.drainers.push(drainer);
-            found = found.and(others);
+        let mut found =
+            self.drainers.iter_mut().flatten().map(Drainer::drain).fold(Found::default(), Found::and);
+        for (helper, slot) in self.helpers.iter_mut().zip(self.drainers.iter_mut().skip(1)) {
+            if std::mem::take(&mut helper.is_busy) {
+                let (drainer, others) = helper.done.recv().expect("a reader has panicked");
+                *slot = Some(drainer);
+                found = found.and(others);
+            }
         }
         found
     }
@@ -139,22 +162,23 @@ impl Rounds {
     /// and `is_news`, that is handed over alone.
     fn hand_over(&mut self, is_news: bool) {
         let complete_before = Timestamp(self.complete_before);
-        let last = self.drainers.iter().rposition(Drainer::keeps_any);
-        for (at, drainer) in self.drainers.iter_mut().enumerate() {
+        let keeps_any = |drainer: &Option<Drainer>| drainer.as_ref().is_some_and(Drainer::keeps_any);
+        let last = self.drainers.iter().rposition(keeps_any);
+        for (at, drainer) in self.drainers.iter_mut().flatten().enumerate() {
             if last.is_none_or(|last| at >= last) {
                 drainer.complete(complete_before);
             }
             drainer.hand_over();
             drainer.complete(complete_before);
         }
-        if let Some(first) = self.drainers.first_mut().filter(|_| is_news && last.is_none()) {
+        if let Some(first) = self.drainers.iter_mut().flatten().next().filter(|_| is_news && last.is_none()) {
             first.hand_over_news();
         }
     }
 
     /// What records have told of the ends of threads, and of losses.
     pub(crate) fn into_told(self) -> (EndedThreads, Losses) {
-        let told = self.drainers.into_iter().map(Drainer::into_told);
+        let told = self.drainers.into_iter().flatten().map(Drainer::into_told);
         told.reduce(|(ended, losses), (others, more)| (ended.and(others), losses.and(more)))
             .expect("there is a drainer")
     }
@@ -164,6 +188,8 @@ impl Rounds {
 struct Helper {
     todo: SyncSender<Drainer>,
     done: Receiver<(Drainer, Found)>,
+    /// Whether it drains.
+    is_busy: bool,
 }
 
 impl Helper {
@@ -181,13 +207,14 @@ impl Helper {
                 }
             }
         })?;
-        Ok(Self { todo, done })
+        Ok(Self { todo, done, is_busy: false })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
+    use std::os::fd::AsFd as _;
     use std::os::unix::fs::FileExt as _;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
@@ -195,12 +222,11 @@ mod tests {
     use bytes::Bytes;
     use nyquist_perf::RecordFormat;
     use nyquist_perf::abi::record;
-    use std::os::fd::AsFd as _;
 
     use super::*;
     use crate::linux::perf::attr::{CallGraph, Common, Features, Reach, Trigger};
     use crate::linux::perf::drain::{Draining, Filled};
-    use crate::linux::perf::pool::{BUFFER_BYTES, BUFFERS, Filling, Need};
+    use crate::linux::perf::pool::{BUFFER_BYTES, Filling, Need};
     use crate::linux::perf::skim::SampleLayout;
     use crate::linux::sys::limits::page_size;
     use crate::linux::sys::ring::Ring;
@@ -290,12 +316,12 @@ mod tests {
 
     /// Rounds of so many readers, with nobody to tell of cut stacks and no thread to leave out; and what they hand over.
     fn rounds(rings: Vec<RingSource>, readers: usize) -> (Rounds, Receiver<Vec<Filled>>) {
-        let (out, filled) = sync_channel(readers * BUFFERS + 1);
+        let (out, filled) = sync_channel(handed_over_at_most(readers));
         let draining = Draining { format: format(), out, cuts: None, roots: Arc::default() };
         let shares = share_out(rings, |source| source.cpu, readers);
         assert_eq!(shares.len(), readers);
         let drainers = shares.into_iter().map(|rings| Drainer::new(rings, draining.clone(), None));
-        (Rounds::new(drainers.collect()).unwrap(), filled)
+        (Rounds::new(drainers.collect()), filled)
     }
 
     #[test]
@@ -313,6 +339,7 @@ mod tests {
         check(&many, 1, &[0..=127]);
         check(&many[..66], 3, &[0..=21, 22..=43, 44..=65]);
         check(&[3, 5, 64, 65, 200], 2, &[3..=64, 65..=200]);
+        check(&[1, 2, 3, 4, 5], 4, &[1..=2, 3..=3, 4..=4, 5..=5]);
         check(&[3], 4, &[3..=3]);
     }
 
@@ -334,28 +361,66 @@ mod tests {
         check(record::EXIT, false, 1, true);
     }
 
+    /// Drains rings that hold more than the pool of their reader, until all records have come out.
+    fn expect_drained(rings: Vec<RingSource>, readers: usize) {
+        let held: u64 = rings.iter().map(|source| source.ring.head()).sum();
+        let (mut rounds, filled) = rounds(rings, readers);
+        let (mut taker, mut all_found_room) = (Taker::default(), false);
+        for _ in 0..ROUNDS {
+            all_found_room = rounds.round(u64::MAX, false);
+            taker.take(&filled, SampleLayout::new(&format()).time_at());
+            if all_found_room {
+                break;
+            }
+        }
+        assert!(all_found_room, "{} records came out, and then nothing more", taker.taken);
+        assert_eq!(taker.taken as u64, held / RECORD as u64);
+    }
+
     #[test]
     fn rings_that_hold_more_than_the_pool_are_drained_whole() {
-        // The rings of each reader hold more than its pool, and the first of all records that are newer than most of the others'.
+        // The first ring has newer records than most of the others.
         let check = |readers: u32, rings_each: u32| {
-            let number = readers * rings_each;
             let first = |at: u32| if at == 0 { 5_000.. } else { 1 + u64::from(at % 3) * 700.. };
-            let rings = (0..number).map(|at| ring(at, first(at)));
-            let (mut rounds, filled) = rounds(rings.collect(), readers as usize);
-            let (mut taker, mut all_found_room) = (Taker::default(), false);
-            for _ in 0..ROUNDS {
-                all_found_room = rounds.round(u64::MAX, false);
-                taker.take(&filled, SampleLayout::new(&format()).time_at());
-                if all_found_room {
-                    break;
-                }
-            }
-            assert!(all_found_room, "{} records came out, and then nothing more", taker.taken);
-            assert_eq!(taker.taken, number as usize * RING / RECORD);
+            let rings = (0..readers * rings_each).map(|at| ring(at, first(at)));
+            expect_drained(rings.collect(), readers as usize);
         };
         check(1, 2);
         check(2, 1);
         check(3, 2);
+    }
+
+    #[test]
+    fn rings_of_many_cpus_are_drained_whole_with_little_memory_left() {
+        // Each CPU has some of the oldest records, more of them together than the last buffers hold.
+        let check = |cpus: u32| {
+            let records = (0..100).map(|tick| 1 + 1000 * tick);
+            let of_cpu = |cpu: u32, need, every: usize| {
+                let (source, mut kernel) = empty_ring(cpu);
+                let kind = if need == Need::Samples { record::SAMPLE } else { record::MMAP2 };
+                kernel.write(kind, records.clone().step_by(every).map(|time| time + u64::from(cpu)));
+                RingSource { need, ..source }
+            };
+            let rings =
+                (0..cpus).flat_map(|cpu| [of_cpu(cpu, Need::Sideband, 20), of_cpu(cpu, Need::Samples, 1)]);
+            expect_drained(rings.collect(), 1);
+        };
+        check(24);
+        check(40);
+    }
+
+    #[test]
+    fn what_is_handed_over_while_rings_are_drained_says_how_far_the_past_is_complete() {
+        let (source, mut kernel) = empty_ring(0);
+        let (mut rounds, filled) = rounds(vec![source], 1);
+        let mut taker = Taker::default();
+        for round in 1..10 {
+            // More than is kept until a round ends, in rounds that follow each other closely.
+            kernel.write(record::SAMPLE, (0..150).map(|tick| 1_000_000_000 * round + tick));
+            assert!(rounds.round(1_000_000_000 * round + 1000, false));
+            taker.take(&filled, SampleLayout::new(&format()).time_at());
+            assert_eq!(taker.taken as u64, 150 * round);
+        }
     }
 
     #[test]

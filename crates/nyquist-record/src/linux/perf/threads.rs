@@ -20,6 +20,13 @@ impl Threads {
     pub fn for_cpus(cpus: usize) -> Self {
         Self { readers: cpus.div_ceil(CPUS_PER_READER).max(1), walkers: cpus / CPUS_PER_WALKER }
     }
+
+    /// As many, where there are so many CPUs for them beside the program: a container may have few of a machine's.
+    #[must_use]
+    pub fn at_most(self, usable: usize) -> Self {
+        let Self { readers, walkers } = self;
+        Self { readers: readers.min(usable.max(1)), walkers: walkers.min(usable.saturating_sub(1)) }
+    }
 }
 
 #[cfg(test)]
@@ -31,5 +38,10 @@ mod tests {
         let threads = [0, 1, 2, 8, 15, 16, 33, 64, 128, 512].map(Threads::for_cpus);
         let expected = [(1, 0), (1, 0), (1, 0), (1, 0), (1, 0), (1, 1), (2, 2), (2, 4), (4, 8), (16, 32)];
         assert_eq!(threads.map(|threads| (threads.readers, threads.walkers)), expected);
+        let usable = [0, 1, 2, 64].map(|usable| Threads::for_cpus(128).at_most(usable));
+        assert_eq!(
+            usable.map(|threads| (threads.readers, threads.walkers)),
+            [(1, 0), (1, 0), (2, 1), (4, 8)]
+        );
     }
 }
