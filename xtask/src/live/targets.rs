@@ -8,7 +8,7 @@ use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
 };
 use super::harness::Test;
-use super::invocation::{Invocation, Running};
+use super::invocation::{Finished, Invocation, Running};
 use super::profile::Profile;
 use super::profile::Thread;
 
@@ -587,10 +587,26 @@ fn expect_own_names(profile: &Profile) -> Verdict {
     expect_measured(whole > 0.9 * sampled, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))
 }
 
-/// One sentence, a hint or two, and no profile; a command is not started.
-fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&str]) -> Verdict {
+/// One sentence, a hint or two, and no profile.
+pub(super) fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&str]) -> Verdict {
     let output = test.fresh("nothing.json.gz");
-    let finished = call.args(&["-s", "-o"]).path(&output).run()?;
+    expect_refusal(&call.args(&["-s", "-o"]).path(&output).run()?, &output, says)
+}
+
+/// As [`expect_refused`], of a command beside what cannot be recorded: it is not started.
+fn expect_not_started<'a>(
+    test: &'a Context<'a>,
+    options: &[&str],
+    adapt: impl Fn(Invocation<'a>) -> Invocation<'a>,
+    says: &[&str],
+) -> Verdict {
+    let (output, started) = (test.fresh("nothing.json.gz"), test.fresh("started"));
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
+    expect_refusal(&adapt(call.args(&["--", "touch"]).path(&started)).run()?, &output, says)?;
+    expect(!started.exists(), format_args!("the command was started: {options:?}"))
+}
+
+fn expect_refusal(finished: &Finished, output: &Path, says: &[&str]) -> Verdict {
     let text = &finished.stderr;
     expect(!finished.status.success(), format_args!("it was accepted: {text}"))?;
     for part in says {
@@ -606,15 +622,19 @@ fn refusals(test: &Context<'_>) -> Verdict {
     let (pid, own) = (ended.pid().to_string(), std::process::id().to_string());
     ended.wait()?;
     let several = format!("{own},{pid}");
-    expect_refused(test, test.nyquist(&["record", "-p", &pid]), &["no process", &pid])?;
-    expect_refused(test, test.nyquist(&["record", "-p", &several]), &["no process", &pid])?;
-    expect_refused(test, test.nyquist(&["record", "--name", "no-such-name*"]), &["no-such-name*"])?;
-    expect_refused(test, test.nyquist(&["record", "--cgroup", "/no/such"]), &["control group", "/no/such"])?;
-    expect_refused(test, test.nyquist(&["record", "-p", &own, "--cpu", "4095"]), &["no CPU 4095"])?;
-    let started = test.path("started");
-    let command = ["record", "--cpu", "4095", "-s", "-o", "x", "--", "touch", &started.display().to_string()];
-    let finished = test.nyquist(&command).run()?;
-    expect(!finished.status.success() && !started.exists(), "the command was started")?;
+    let no_process = ["no process", &pid, "hint: `ps -e` lists"];
+    for (options, says) in [
+        (&["-p", &pid][..], &no_process[..]),
+        (&["-p", &several], &no_process),
+        (&["-p", &pid, "--backend", "ptrace"], &no_process),
+        (&["--name", "no-such-name*"], &["no-such-name*", "hint: "]),
+        (&["--cgroup", "/no/such"], &["control group", "/no/such", "hint: `cat /proc/PID/cgroup`"]),
+        (&["-p", &own, "--cpu", "4095"], &["no CPU 4095", "online are 0"]),
+    ] {
+        expect_refused(test, test.nyquist(&["record"]).args(options), says)?;
+        expect_not_started(test, options, |call| call, says)?;
+    }
+    expect_not_started(test, &["--cpu", "4095"], |call| call, &["no CPU 4095", "online are 0"])?;
     let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;
     let said = missing.stderr.lines().count();
     expect_eq("lines about a command that is not there", said, 1)
@@ -623,8 +643,10 @@ fn refusals(test: &Context<'_>) -> Verdict {
 fn not_permitted(test: &Context<'_>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     own_group()?;
-    for words in [&["record", "-a"][..], &["record", "--cgroup", "/"]] {
-        expect_refused(test, test.nyquist(words).by_plain_user(), &["not permitted", "CAP_PERFMON"])?;
+    for options in [&["-a"][..], &["-a", "--name", "sh"], &["--cgroup", "/"]] {
+        let says = ["not permitted", "hint: root can", "CAP_PERFMON"];
+        expect_refused(test, test.nyquist(&["record"]).args(options).by_plain_user(), &says)?;
+        expect_not_started(test, options, Invocation::by_plain_user, &says)?;
     }
     Ok(())
 }
