@@ -9,8 +9,7 @@ use super::expect::{
 };
 use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
-use super::profile::Profile;
-use super::profile::Thread;
+use super::profile::{Frame, Profile, Thread};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
@@ -24,6 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_thread_that_ends_while_attached_to_is_no_error", ending_threads),
     Test::new("processes_are_attached_to_by_name", by_name),
     Test::new("the_whole_system_is_recorded_by_process", whole_system),
+    Test::new("the_whole_system_is_recorded_by_cpu", system_by_cpu),
     Test::new("of_the_whole_system_processes_are_picked_by_name", system_by_name),
     Test::new("a_control_group_is_recorded", named_group),
     Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
@@ -374,6 +374,41 @@ fn whole_system(test: &Context<'_>) -> Verdict {
         profile.total() < (1.02 * span + 10.0) * cpus,
         format_args!("{} samples in {span:.0} ms on {cpus} CPUs", profile.total()),
     )
+}
+
+/// Each program is kept on a CPU of its own: there it is, and on no other.
+fn system_by_cpu(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let started = |cpu: &str| {
+        let ready = test.fresh("ready");
+        let call = test.program(test.workload("endless")).args(&["1"]).under(&["taskset", "-c", cpu]);
+        let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+        running.wait_for_file(&ready).map(|()| running)
+    };
+    let cpus = if crate::sys::cpu_count() > 1 { &["0", "1"][..] } else { &["0"] };
+    let targets: Vec<Running<'_>> = cpus.iter().map(|cpu| started(cpu)).collect::<Result<_, _>>()?;
+    let pids: Vec<u32> = targets.iter().map(Running::pid).collect();
+    let OfRunning { profile, .. } = record_working(test, &["-a", "--per-cpu-threads"], &pids)?;
+    targets.into_iter().try_for_each(end)?;
+    let rows: Vec<&Thread> = profile.threads.iter().filter(|thread| thread.process == "CPU").collect();
+    for (cpu, pid) in cpus.iter().zip(&pids) {
+        let name = format!("CPU {cpu}");
+        let on = |is_wanted: &dyn Fn(&Thread) -> bool| -> f64 {
+            rows.iter().filter(|row| is_wanted(row)).map(|row| weight_below(row, *pid)).sum()
+        };
+        let own = on(&|row| row.name == name);
+        let elsewhere = on(&|row| row.name != name && !row.is_main);
+        expect_within(&format!("on {name}"), own, weight_of(&profile, *pid), 0.02)?;
+        expect_measured(elsewhere <= 0.02 * own, format_args!("{elsewhere} of {own} samples on other CPUs"))?;
+    }
+    Ok(())
+}
+
+/// What of a CPU's row is a process's, as the first frame of each stack says.
+fn weight_below(row: &Thread, pid: u32) -> f64 {
+    let owner = format!("(process {pid}, ");
+    let is_own = |stack: &[&Frame]| stack.first().is_some_and(|root| root.function.contains(&owner));
+    row.stacks().filter(|(stack, _)| is_own(stack)).map(|(_, weight)| weight).sum()
 }
 
 /// Also one that starts after the recording has begun.
