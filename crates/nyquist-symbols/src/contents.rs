@@ -1,5 +1,6 @@
 //! What a file holds that names and stacks can be had from, by its section headers and a few small sections.
 
+use crate::frame_pointers::FramePointers;
 use crate::go::{has_tables, is_go};
 use crate::guess::described_code;
 use nyquist_object::elf::{Architecture, Section};
@@ -7,6 +8,9 @@ use nyquist_object::{ByteSource, Elf};
 
 /// The largest `.comment` that is read; real ones have some hundred bytes.
 const MAX_COMMENT: u64 = 64 << 10;
+
+/// Hand-written assembly, of which some libraries have much, is often without unwind information.
+const MOST_PERCENT: u8 = 50;
 
 /// What a file holds for names and stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +34,8 @@ pub struct Contents {
     pub debug_link: bool,
     /// The share of `.text`, in per cent, of which `.eh_frame` says how to unwind it: 0 without the section.
     pub unwound_percent: u8,
+    /// What its functions do with the frame pointer; `None` where that is not known.
+    pub frame_pointers: Option<FramePointers>,
     /// `.debug_frame`: the same for debuggers.
     pub debug_frame: bool,
     /// The language it was written in, where the file says so.
@@ -46,8 +52,10 @@ pub enum Language {
 }
 
 impl Contents {
-    /// Looks through a file's headers, and once through `.eh_frame`.
+    /// Looks through a file's headers, and through `.eh_frame`.
     pub fn of<S: ByteSource>(elf: &Elf<S>) -> Self {
+        let described = described_code(elf);
+        let unwound_percent = unwound_percent(elf, &described);
         let has =
             |name: &str| elf.section(name).is_some_and(|section| section.has_bytes() && section.size > 0);
         Self {
@@ -59,7 +67,8 @@ impl Contents {
             dynamic_symbols: has(".dynsym"),
             go_tables: has_tables(elf),
             debug_link: has(".gnu_debuglink"),
-            unwound_percent: unwound_percent(elf),
+            unwound_percent,
+            frame_pointers: frame_pointers(elf, unwound_percent, described.len()),
             debug_frame: has(".debug_frame") || has(".zdebug_frame"),
             language: language(elf),
         }
@@ -68,14 +77,29 @@ impl Contents {
 
 /// Every program has unwind information for the few functions that the system adds to it, so the section alone says
 /// little.
-fn unwound_percent<S: ByteSource>(elf: &Elf<S>) -> u8 {
+fn unwound_percent<S: ByteSource>(elf: &Elf<S>, described: &[(u64, u64)]) -> u8 {
     let Some(text) = elf.section(".text").filter(|text| text.size > 0) else { return 0 };
     let end = text.address.0.saturating_add(text.size);
-    let within = |(start, len): (u64, u64)| {
+    let within = |&(start, len): &(u64, u64)| {
         start.saturating_add(len).min(end).saturating_sub(start.max(text.address.0))
     };
-    let described = described_code(elf).into_iter().map(within).fold(0_u64, u64::saturating_add);
+    let described = described.iter().map(within).fold(0_u64, u64::saturating_add);
     (u128::from(described.min(text.size)) * 100 / u128::from(text.size)) as u8
+}
+
+/// By the unwind information, which knows more than the first instructions do, where it is of most of the code.
+fn frame_pointers<S: ByteSource>(
+    elf: &Elf<S>,
+    unwound_percent: u8,
+    described: usize,
+) -> Option<FramePointers> {
+    match elf.architecture() {
+        Architecture::X86_64 if unwound_percent >= MOST_PERCENT => {
+            FramePointers::by_unwind_info(elf, described)
+        }
+        Architecture::X86_64 => FramePointers::by_instructions(elf),
+        _ => None,
+    }
 }
 
 fn language<S: ByteSource>(elf: &Elf<S>) -> Option<Language> {

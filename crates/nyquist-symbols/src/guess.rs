@@ -3,7 +3,9 @@
 
 use crate::section::Source;
 use crate::symbol_table::NamedRange;
-use gimli::{BaseAddresses, CieOrFde, EhFrame, EndianSlice, RunTimeEndian, UnwindSection as _};
+use gimli::{
+    BaseAddresses, CieOrFde, EhFrame, EndianSlice, FrameDescriptionEntry, RunTimeEndian, UnwindSection as _,
+};
 use nyquist_object::{ByteSource, Elf, Svma};
 
 /// What the code that a program begins with is called by convention (System V gABI, "Process Initialization").
@@ -14,24 +16,37 @@ pub(crate) fn unnamed_functions(elf: &Elf<Source>) -> Vec<NamedRange> {
     described_code(elf).into_iter().filter_map(|(start, len)| named(elf, start, len)).collect()
 }
 
-/// Where each piece of code begins that `.eh_frame` tells of, and its length. Reading stops at the first entry that is
-/// damaged.
+/// Where each piece of code begins that `.eh_frame` tells of, and its length.
 pub(crate) fn described_code<S: ByteSource>(elf: &Elf<S>) -> Vec<(u64, u64)> {
-    let Some(header) = elf.section(".eh_frame") else { return Vec::new() };
+    let mut functions = Vec::new();
+    each_description(elf, |Description { entry, .. }| functions.push((entry.initial_address(), entry.len())));
+    functions
+}
+
+/// An entry of `.eh_frame` for a piece of code, and what it takes to read on in it.
+pub(crate) struct Description<'a, 'data> {
+    pub(crate) section: &'a EhFrame<Bytes<'data>>,
+    pub(crate) bases: &'a BaseAddresses,
+    pub(crate) entry: FrameDescriptionEntry<Bytes<'data>>,
+}
+
+type Bytes<'data> = EndianSlice<'data, RunTimeEndian>;
+
+/// Calls `visit` with each entry of `.eh_frame`. Reading stops at the first one that is damaged.
+pub(crate) fn each_description<S: ByteSource>(elf: &Elf<S>, mut visit: impl FnMut(Description<'_, '_>)) {
+    let Some(header) = elf.section(".eh_frame") else { return };
     let bytes = elf.data(header).unwrap_or_default();
     let endian = if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
     let mut section = EhFrame::from(EndianSlice::new(&bytes, endian));
     section.set_address_size(if elf.is_64_bit() { 8 } else { 4 });
     let text = elf.section(".text").map_or(Svma(0), |text| text.address);
     let bases = BaseAddresses::default().set_eh_frame(header.address.0).set_text(text.0);
-    let mut functions = Vec::new();
     let mut entries = section.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
-        let Ok(description) = partial.parse(EhFrame::cie_from_offset) else { continue };
-        functions.push((description.initial_address(), description.len()));
+        let Ok(entry) = partial.parse(EhFrame::cie_from_offset) else { continue };
+        visit(Description { section: &section, bases: &bases, entry });
     }
-    functions
 }
 
 fn named(elf: &Elf<Source>, start: u64, len: u64) -> Option<NamedRange> {

@@ -11,20 +11,17 @@ use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
-use nyquist_record::linux::perf::{self, CallGraph, Coverage, Trigger};
+use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::cmp::Reverse;
 use std::path::Path;
 use std::time::Duration;
 
-/// Says in one line what is sampled, and in one each what is less than was asked for.
+/// Says in one line what is sampled, in a second one what would give more, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
     match outcome {
         Outcome::Perf(outcome) => print_perf(printer, outcome),
         Outcome::Ptrace(outcome) => print_ptrace(printer, outcome),
-    }
-    for notice in outcome.notices() {
-        printer.warn(notice);
     }
 }
 
@@ -35,11 +32,16 @@ fn print_ptrace(printer: Printer, outcome: &ptrace::Outcome) {
         outcome.rate_hz,
         without_error_numbers(reason.unwrap_or_default())
     ));
+    outcome.notices.iter().for_each(|notice| printer.warn(notice));
 }
 
 fn print_perf(printer: Printer, outcome: &perf::Outcome) {
-    let code = if outcome.kernel { "user and kernel code" } else { "user code" };
-    printer.say(format_args!("Sampling {code} at {} Hz by {}", outcome.rate_hz, trigger(outcome.trigger)));
+    printer.say(first_line(outcome));
+    if let Some(more) = what_gives_more(outcome) {
+        printer.say(format_args!("hint: {more}"));
+    }
+    let told = |notice: &&Notice| !matches!(notice, Notice::KernelNotPermitted { .. });
+    outcome.notices.iter().filter(told).for_each(|notice| printer.warn(notice));
     printer.detail(coverage(outcome.coverage));
     if let Some(attached) = outcome.attached {
         printer.detail(format_args!(
@@ -60,6 +62,47 @@ fn print_perf(printer: Printer, outcome: &perf::Outcome) {
     if readers > 1 || walkers > 0 {
         let readers = counted(readers as u64, "thread");
         printer.detail(format_args!("Reading them by {readers}, and walking stacks by {walkers} beside one"));
+    }
+}
+
+/// What is sampled, and what of it is not.
+fn first_line(outcome: &perf::Outcome) -> String {
+    let code = if outcome.kernel { "user and kernel code" } else { "user code" };
+    let but = if misses_short_processes(outcome) {
+        ", but no process that lives for less than a sampling interval"
+    } else {
+        ""
+    };
+    format!("Sampling {code} at {} Hz by {}{but}", outcome.rate_hz, trigger(outcome.trigger))
+}
+
+/// Whether the command's shortest processes are not sampled, which takes no more than a privilege.
+fn misses_short_processes(outcome: &perf::Outcome) -> bool {
+    outcome.attached.is_none() && outcome.coverage == Coverage::Threads
+}
+
+/// What would let more be sampled than is.
+fn what_gives_more(outcome: &perf::Outcome) -> Option<String> {
+    const PRIVILEGE: &str = "sudo, or `sudo nyquist setup --capabilities` once,";
+    let kernel = outcome.notices.iter().find_map(|notice| match notice {
+        Notice::KernelNotPermitted { paranoid, is_root } => Some((*paranoid, *is_root)),
+        _ => None,
+    });
+    let short = misses_short_processes(outcome);
+    match kernel {
+        Some((_, true)) => Some(
+            "root lacks a privilege here (CAP_PERFMON), which `--cap-add=PERFMON` gives to a container"
+                .to_owned(),
+        ),
+        Some((paranoid, false)) => {
+            let more = if short { "kernel code and such processes, too" } else { "kernel code, too" };
+            let level = paranoid.map(|level| format!(" (kernel.perf_event_paranoid is {level})"));
+            let level = level.unwrap_or_default();
+            Some(format!(
+                "{PRIVILEGE} samples {more}; `sudo nyquist setup` allows kernel code to everybody{level}"
+            ))
+        }
+        None => short.then(|| format!("{PRIVILEGE} samples such processes, too")),
     }
 }
 
@@ -363,6 +406,48 @@ fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
 mod tests {
     use super::*;
     use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
+
+    /// What a plain user gets for a command at `perf_event_paranoid` 2.
+    fn outcome() -> perf::Outcome {
+        perf::Outcome {
+            attached: None,
+            coverage: Coverage::Threads,
+            trigger: Trigger::Cycles,
+            rate_hz: 1000,
+            kernel: false,
+            exact_cpu_time: true,
+            call_graph: CallGraph::Auto,
+            stack_bytes: 32 << 10,
+            deep_stack_bytes: None,
+            cpus: 2,
+            threads: perf::Threads { readers: 1, walkers: 0 },
+            sample_ring_bytes: 1 << 20,
+            sideband_ring_bytes: None,
+            notices: vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: false }],
+        }
+    }
+
+    #[test]
+    fn what_is_not_sampled_is_told_with_what_would_sample_it() {
+        let check = |outcome: &perf::Outcome, line: &str, more: &[&str]| {
+            let (told, hint) = (first_line(outcome), what_gives_more(outcome).unwrap_or_default());
+            assert!(told.contains(line), "{told}");
+            assert_eq!(hint.is_empty(), more.is_empty(), "{hint}");
+            assert!(more.iter().all(|part| hint.contains(part)), "{more:?} are not in {hint}");
+        };
+        let short = "but no process that lives for less than a sampling interval";
+        let both = ["setup --capabilities", "kernel code and such processes", "perf_event_paranoid is 2"];
+        check(&outcome(), short, &both);
+        let kernel = perf::Outcome { kernel: true, notices: Vec::new(), ..outcome() };
+        check(&kernel, short, &["setup --capabilities", "samples such processes"]);
+        let group = perf::Outcome { coverage: Coverage::Group, ..kernel };
+        check(&group, "user and kernel code at 1000 Hz by the CPU's cycle counter", &[]);
+        let attached = perf::Attached { threads: 1, processes: 1, rounds: 1, took: Duration::ZERO };
+        let attached = perf::Outcome { attached: Some(attached), ..outcome() };
+        check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
+        let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];
+        check(&perf::Outcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
+    }
 
     #[test]
     fn the_hottest_functions_are_named_in_order() {

@@ -9,6 +9,7 @@ use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
 use super::profile::Thread;
+use super::targets::expect_refused;
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
@@ -22,6 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("an_attached_recording_ends_with_its_process", process_ends),
     Test::new("a_duration_ends_a_commands_recording", duration),
     Test::new("a_pid_that_does_not_exist_is_an_error", no_such_pid).quick().parallel(),
+    Test::new("a_process_that_ends_while_attached_to_is_said", ending).parallel(),
     Test::new("another_users_process_is_an_error", foreign_pid).parallel(),
     Test::new("ones_own_process_can_be_attached_to_as_a_plain_user", own_as_plain_user),
 ];
@@ -284,21 +286,71 @@ fn no_such_pid(test: &Context<'_>) -> Verdict {
     expect(!output.exists(), "a profile of nothing was left behind")
 }
 
+/// The process has many threads, so that attaching takes a while, and is killed when it has begun. Threads that are traced are
+/// recorded to their end, so that ptrace has nothing to refuse but a process that is killed before: every other one is.
+fn ending(test: &Context<'_>) -> Verdict {
+    for backend in ["perf", "ptrace"] {
+        let mut refused = 0;
+        for round in 0..10 {
+            let target = sleepers(test, 300)?;
+            let output = test.fresh("profile.json.gz");
+            let recorder = attach(test, &target, &output, &["--backend", backend]).start()?;
+            let pid = target.pid();
+            match backend {
+                "perf" => recorder.wait_until_sampling()?,
+                _ if round % 2 == 0 => {}
+                // That takes a few milliseconds in all, so it is looked at without a pause, up to the recorder's first word.
+                _ => while !is_traced(pid) && recorder.stderr_so_far().is_empty() {},
+            }
+            target.signal(libc::SIGKILL)?;
+            let finished = recorder.wait()?;
+            target.wait()?;
+            if finished.status.success() {
+                expect_contains("stderr", &finished.stderr, "Recorded ")?;
+                let is_said = finished.stderr.contains("Nothing was sampled");
+                expect(is_said || Profile::read(&output)?.total() > 0.0, "nothing, without a word")?;
+            } else {
+                refused += 1;
+                let wanted = format!("error: there is no process {pid}\n\nhint: `ps -e` lists");
+                expect(finished.stderr.starts_with(&wanted), &finished.stderr)?;
+                expect_eq("lines", finished.stderr.lines().count(), 3)?;
+                expect_eq("the status", finished.code(), 1)?;
+                expect(!output.exists(), "a profile of nothing was left behind")?;
+            }
+        }
+        expect_measured(refused > 0, format_args!("{backend}: it never ended while it was attached to"))?;
+    }
+    Ok(())
+}
+
+/// Starts a program with many threads that all sleep.
+fn sleepers<'a>(test: &'a Context<'a>, threads: usize) -> Result<Running<'a>, anyhow::Error> {
+    let script = "import sys, threading, time\n\
+                  for i in range(int(sys.argv[1])): threading.Thread(target=time.sleep, args=(1000,)).start()\n\
+                  open(sys.argv[2], 'w')";
+    let ready = test.fresh("ready");
+    let running = test.program("python3").args(&["-c", script, &threads.to_string()]).path(&ready).start()?;
+    running.wait_for_file(&ready)?;
+    Ok(running)
+}
+
+fn is_traced(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|tracer| tracer.trim() != "0")
+}
+
 fn foreign_pid(test: &Context<'_>) -> Verdict {
     if !sys::is_root() {
         return skip("needs root, to have processes of two users");
     }
     let target = test.program("sleep").args(&["1000"]).start()?;
-    let output = test.path("nothing.json.gz");
-    let finished = attach(test, &target, &output, &["-d", "1"]).by_plain_user().run()?;
     let pid = target.pid().to_string();
+    let call = test.nyquist(&["record", "-d", "1", "-p", &pid]).by_plain_user();
+    let says = [&format!("process {pid} cannot be attached to: it is another user's"), "hint: root can"];
+    let verdict = expect_refused(test, call, &says);
     end(target)?;
-    expect(!finished.status.success(), "it was accepted")?;
-    expect_contains("stderr", &finished.stderr, &pid)?;
-    let text = finished.stderr.to_lowercase();
-    let told =
-        ["another user", "permission", "not permitted", "not yours"].iter().any(|part| text.contains(part));
-    expect(told, format_args!("stderr does not say why: {text:?}"))
+    verdict
 }
 
 fn own_as_plain_user(test: &Context<'_>) -> Verdict {

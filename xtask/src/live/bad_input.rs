@@ -9,7 +9,7 @@ use flate2::write::GzEncoder;
 use serde_json::json;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains};
+use super::expect::{Verdict, expect, expect_contains, expect_eq};
 use super::harness::Test;
 
 pub(super) const TESTS: &[Test] = &[
@@ -38,6 +38,7 @@ pub(super) const TESTS: &[Test] = &[
     .parallel(),
     Test::new("a_file_that_may_not_be_read", forbidden).parallel(),
     Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick().parallel(),
+    Test::new("a_rate_that_makes_no_sense", rate).quick().parallel(),
 ];
 
 fn written(test: &Context<'_>, bytes: &[u8]) -> Result<PathBuf, anyhow::Error> {
@@ -76,6 +77,22 @@ fn behind_an_option(test: &Context<'_>) -> Verdict {
         expect(finished.status.code() == Some(2), format_args!("{command}: {}", finished.status))?;
         expect_contains("stderr", &finished.stderr, &format!("type: nyquist {command} perf.data"))?;
         expect(!finished.stderr.contains("as a value"), "a tip that leads nowhere")?;
+    }
+    Ok(())
+}
+
+/// One sentence that says what would work, and the command is not started.
+fn rate(test: &Context<'_>) -> Verdict {
+    let started = test.path("started");
+    for (command, rate) in [("record", "0"), ("record", "abc"), ("record", "99999999"), ("top", "0")] {
+        let finished = test.nyquist(&[command, "-r", rate, "--", "touch"]).path(&started).run()?;
+        expect(finished.status.code() == Some(2), format_args!("{command} -r {rate}: {}", finished.status))?;
+        let error = "a rate is a whole number from 1 to 1000000, such as 1000";
+        let wanted = format!(
+            "error: invalid value '{rate}' for '--rate <HZ>': {error}\n\nFor more information, try '--help'.\n"
+        );
+        expect_eq("stderr", finished.stderr, wanted)?;
+        expect(!started.exists(), "the command was started")?;
     }
     Ok(())
 }

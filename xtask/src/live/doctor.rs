@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, need_root, skip};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
 use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::json_docs::Documents;
-use super::permissions::at_paranoid;
+use super::paranoid::{self, Paranoid};
+use super::permissions::{at_paranoid, is_kernel_code};
+use super::recorded::Recorded;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("root_lacks_no_permission", root).quick().parallel(),
@@ -19,6 +21,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("at_paranoid_1_the_setting_is_fine", at_1),
     Test::new("a_refused_perf_event_open_is_found_out", refused).parallel(),
     Test::new("a_programs_names_have_their_source", names).quick().parallel(),
+    Test::new("frame_pointers_are_counted", frame_pointers).parallel(),
     Test::new("a_debug_file_is_found_and_where_it_was_looked_for_is_told", debug_file).parallel(),
     Test::new("a_running_process_is_looked_at", process).quick().parallel(),
     Test::new("a_process_in_another_root_has_its_own_files", own_root).parallel(),
@@ -26,6 +29,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("what_is_not_there_is_an_error", missing).parallel(),
     Test::new("doctors_json_is_documented", json).parallel(),
     Test::new("setup_changes_nothing_without_leave", no_leave).quick(),
+    Test::new("setup_changes_the_settings_until_the_machine_is_started_again", set_up).quick(),
+    Test::new("setup_makes_the_settings_last", lasting),
     Test::new("setup_gives_capabilities_when_asked", capabilities).quick(),
 ];
 
@@ -88,6 +93,37 @@ fn names(test: &Context<'_>) -> Verdict {
     expect_contains("of the one without unwind information", &told, "better   unwind information for ")?;
     let told = of_file(test, &test.workload("inlines-v0"), &[])?;
     expect_contains("of the Rust program", &told, "names, lines")
+}
+
+/// The same program, built in both ways.
+fn frame_pointers(test: &Context<'_>) -> Verdict {
+    const LOSES: &str = "--call-graph fp loses callers of the others";
+    let told = of_file(test, &test.workload("fixed_work-fp"), &[])?;
+    expect_contains(
+        "of the one that keeps them",
+        &told,
+        "ok       100 % of its functions keep frame pointers",
+    )?;
+    expect_contains("of the one that keeps them", &told, "--call-graph fp finds their callers")?;
+    let told = of_file(test, &test.workload("fixed_work-cfi"), &[])?;
+    expect_contains("of the one that does not", &told, "ok       0 % of its functions keep frame pointers")?;
+    expect_contains("of the one that does not", &told, LOSES)?;
+    expect_contains("of the one that does not", &told, "build with -fno-omit-frame-pointer")?;
+    // Where stacks depend on them, by the first instructions of its functions.
+    let told = of_file(test, &test.workload("shares-fp-no-cfi"), &[])?;
+    expect_contains(
+        "without unwind information",
+        &told,
+        "ok       100 % of its functions keep frame pointers",
+    )?;
+    let told = of_file(test, &test.workload("shares-no-cfi"), &[])?;
+    expect_contains("without either", &told, "better   0 % of its functions keep frame pointers")?;
+    let told: Value = serde_json::from_str(&of_file(test, &test.workload("fixed_work-cfi"), &["--json"])?)?;
+    let all = told["sections"].as_array().into_iter().flatten().filter_map(|it| it["findings"].as_array());
+    let found = all.flatten().find(|finding| finding["topic"] == "frame_pointers").unwrap_or(&Value::Null);
+    expect_eq("the level in JSON", found["level"].as_str(), Some("ok"))?;
+    expect_contains("the text in JSON", found["text"].as_str().unwrap_or_default(), LOSES)?;
+    expect_eq("hints in JSON", found["hints"].as_array().map(Vec::len), Some(1))
 }
 
 fn debug_file(test: &Context<'_>) -> Verdict {
@@ -168,10 +204,6 @@ fn json(test: &Context<'_>) -> Verdict {
     expect_eq("the sections", kinds, vec!["machine", "program", "libraries", "symbols"])
 }
 
-fn setting() -> Result<String, anyhow::Error> {
-    Ok(fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")?.trim().to_owned())
-}
-
 fn no_leave(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let shown = "kernel.perf_event_paranoid: 2 -> 1";
@@ -180,12 +212,78 @@ fn no_leave(test: &Context<'_>) -> Verdict {
         let told = format!("{}{}", finished.stdout_text(), finished.stderr);
         expect_contains("what is told", &told, shown)?;
         expect_contains("what is told", &told, part)?;
-        expect_eq("the setting", setting()?, "2".to_owned())
+        expect_eq("the setting", paranoid::read("perf_event_paranoid")?, "2".to_owned())
     };
     check(&test.nyquist(&["setup", "--dry-run", "--lasting"]).run()?, 0, "/etc/sysctl.d/60-nyquist.conf")?;
     check(&test.nyquist(&["setup", "--lasting"]).by_plain_user().run()?, 1, "setup --lasting")?;
     check(&test.nyquist(&["setup"]).run()?, 1, "-y does not ask")?;
-    expect(!Path::new("/etc/sysctl.d/60-nyquist.conf").exists(), "the lasting file was written")
+    expect(!Path::new(LASTING).exists(), "the lasting file was written")
+}
+
+/// The file of lasting settings.
+const LASTING: &str = "/etc/sysctl.d/60-nyquist.conf";
+
+/// The settings as a machine is delivered with, all of which `setup` changes.
+fn as_delivered() -> Result<Paranoid, Stop> {
+    let mut held = at_paranoid(2)?;
+    held.set("kptr_restrict", 1)?;
+    held.set("perf_event_mlock_kb", 516)?;
+    Ok(held)
+}
+
+/// That the settings were changed as was shown, and that it was said for how long.
+fn expect_set_up(shown: &str, until: &str) -> Result<String, Stop> {
+    expect_contains("what is shown", shown, &format!("These settings are changed, {until}:"))?;
+    let buffers = shown.lines().find_map(|line| line.strip_prefix("  kernel.perf_event_mlock_kb: 516 -> "));
+    let buffers = buffers.unwrap_or_default().to_owned();
+    for (name, before, value) in [("perf_event_paranoid", 2, "1"), ("kptr_restrict", 1, "0")] {
+        expect_contains("what is shown", shown, &format!("kernel.{name}: {before} -> {value}"))?;
+        expect_eq(name, paranoid::read(name)?.as_str(), value)?;
+    }
+    expect_eq("perf_event_mlock_kb", paranoid::read("perf_event_mlock_kb")?.as_str(), &buffers)?;
+    expect(buffers.parse().is_ok_and(|kb: u32| kb > 516), format_args!("no larger buffers: {shown}"))?;
+    expect_contains("what is said in the end", shown, "\nDone.\n")?;
+    Ok(buffers)
+}
+
+fn set_up(test: &Context<'_>) -> Verdict {
+    let _held = as_delivered()?;
+    let shown = test.nyquist(&["setup", "-y"]).run()?.succeeded()?.stdout_text();
+    expect_set_up(&shown, "until the machine is started again")?;
+    expect(!Path::new(LASTING).exists(), "they were made to last")?;
+    let told = doctor(test.nyquist(&["doctor"]).by_plain_user(), &[])?;
+    for part in [
+        "user and kernel code",
+        "ok       kernel functions have names",
+        "ok       kernel.perf_event_mlock_kb",
+    ] {
+        expect_contains("what a plain user has by that", &told, part)?;
+    }
+    let again = test.nyquist(&["setup", "-y"]).run()?.succeeded()?.stdout_text();
+    expect_contains("once more", &again, "Nothing is to be changed")
+}
+
+/// The file goes to a file system of its own, which ends with the command.
+fn lasting(test: &Context<'_>) -> Verdict {
+    let _held = as_delivered()?;
+    let script = format!("mount -t tmpfs none /etc/sysctl.d && \"$@\" && echo --- && cat {LASTING}");
+    let call =
+        test.nyquist(&["setup", "--lasting", "-y"]).under(&["unshare", "-m", "sh", "-c", &script, "sh"]);
+    let told = call.run()?.succeeded()?.stdout_text();
+    let Some((shown, file)) = told.split_once("---\n") else { return expect(false, told) };
+    let buffers = expect_set_up(shown, "for good")?;
+    expect_contains("what is shown", shown, &format!("  {LASTING} is written:\n"))?;
+    let settings: Vec<_> = file.lines().filter(|line| !line.starts_with('#')).collect();
+    let wanted = format!("kernel.perf_event_mlock_kb = {buffers}");
+    expect_eq(
+        "the file",
+        settings,
+        vec!["kernel.perf_event_paranoid = 1", "kernel.kptr_restrict = 0", &wanted],
+    )?;
+    for line in file.lines() {
+        expect_contains("what is shown of the file", shown, &format!("      {line}\n"))?;
+    }
+    expect(!Path::new(LASTING).exists(), "the file was written outside")
 }
 
 /// A copy of the program under test, to be given capabilities.
@@ -209,5 +307,22 @@ fn capabilities(test: &Context<'_>) -> Verdict {
     test.program(&copy).args(&["setup", "--capabilities", "-y"]).run()?.succeeded()?;
     let told = look()?;
     expect_contains("after a yes", &told, "you have CAP_PERFMON, CAP_SYS_PTRACE")?;
-    expect_contains("after a yes", &told, "user and kernel code")
+    expect_contains("after a yes", &told, "user and kernel code")?;
+    records_kernel_code(test, &copy)
+}
+
+/// That a plain user gets kernel code, and short processes, by this copy of the program.
+fn records_kernel_code(test: &Context<'_>, program: &Path) -> Verdict {
+    let (profile, truth) = (test.fresh("profile.json.gz"), test.fresh("truth.jsonl"));
+    let call = test.program(program).args(&["record", "-s", "-o"]).path(&profile).args(&["--"]);
+    let call = call.path(&test.workload("kernel_heavy")).args(&["800", "zero"]);
+    let call = call.env("WORKLOAD_TRUTH", truth.display().to_string()).by_plain_user();
+    let recorded = Recorded::read(call.run()?.succeeded()?, &profile, &truth)?;
+    let stderr = &recorded.finished.stderr;
+    expect_contains("stderr", stderr, "Sampling user and kernel code")?;
+    expect(!stderr.contains("but no process"), stderr)?;
+    let truth = recorded.truth()?;
+    let found = recorded.profile.share_with(is_kernel_code);
+    let wanted = truth.system / truth.cpu;
+    expect_measured(found > wanted - 0.08, format_args!("kernel share {found:.3}, accounted {wanted:.3}"))
 }

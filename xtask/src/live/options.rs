@@ -144,11 +144,8 @@ fn cpu_threads(test: &Context<'_>) -> Verdict {
     // They are shown a second time, and counted once.
     let report = test.nyquist(&["report", "--json"]).path(&recorded.path).run()?.succeeded()?;
     let report: serde_json::Value = serde_json::from_slice(&report.stdout)?;
-    let weight = report["weight"].as_f64().or_else(|| report["summary"]["weight"].as_f64());
-    if let Some(weight) = weight {
-        expect_eq("the report's weight", weight, sum(&others))?;
-    }
-    Ok(())
+    let weight = report["weight"].as_f64().context("the report has no weight")?;
+    expect_eq("the report's weight", weight, sum(&others))
 }
 
 /// The kernel counts what the program is switched for, and the time on CPUs is what it has used. The last stay ends with
@@ -233,5 +230,20 @@ fn unlinked(test: &Context<'_>) -> Verdict {
     let left = std::fs::read_dir(&folder)?
         .flatten()
         .filter(|entry| entry.path().extension().is_some_and(|end| end == "dump"));
-    expect_eq("jitdumps left", left.count(), 0)
+    expect_eq("jitdumps left", left.count(), 0)?;
+    others_stay(test)
+}
+
+/// Text files of markers are read, and stay, as with samply on Linux.
+fn others_stay(test: &Context<'_>) -> Verdict {
+    let folder = test.path("markers");
+    std::fs::create_dir_all(&folder)?;
+    let program = test.workload("markers").display().to_string();
+    let words = ["sh", "-c", "cd \"$0\" && exec \"$1\" samply", &folder.display().to_string(), &program];
+    let recorded = test.record_command(&words).options(&["--unlink-aux-files"]).run_well()?;
+    let names: Vec<_> = markers(&recorded.profile)?.into_iter().map(|marker| marker.name).collect();
+    expect_eq("markers", names, vec!["first step".to_owned(), "second step".to_owned()])?;
+    let is_text = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|end| end == "txt");
+    let left = std::fs::read_dir(&folder)?.flatten().filter(is_text);
+    expect_eq("files of markers left", left.count(), 1)
 }

@@ -1,4 +1,4 @@
-//! Another perf_event_paranoid for the time of a test: under one lock, and put back whatever happens.
+//! Another perf_event_paranoid for the time of a test, and other settings beside it: under one lock, and put back whatever happens.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
@@ -9,18 +9,23 @@ use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-const SETTING: &str = "/proc/sys/kernel/perf_event_paranoid";
+/// Where the settings are.
+const FOLDER: &str = "/proc/sys/kernel";
+const PARANOID: &str = "perf_event_paranoid";
 
-/// The lock, which also keeps the value to be put back: a holder that was killed leaves it to the next.
+/// The lock, which also keeps the values to be put back: a holder that was killed leaves them to the next.
 const LOCK: &str = "/tmp/nyquist-paranoid.lock";
 
-/// What to put back when this program is interrupted.
-static BORROWED: Mutex<Option<String>> = Mutex::new(None);
+/// Settings, each with a value.
+type Values = Vec<(String, String)>;
 
-/// A setting that is held, and put back in the end.
+/// What to put back when this program is interrupted.
+static BORROWED: Mutex<Values> = Mutex::new(Vec::new());
+
+/// Settings that are held, and put back in the end.
 pub(crate) struct Paranoid {
     lock: File,
-    before: String,
+    before: Values,
 }
 
 impl Paranoid {
@@ -30,14 +35,22 @@ impl Paranoid {
         lock.lock().context("cannot lock the perf_event_paranoid setting")?;
         let mut left = String::new();
         lock.read_to_string(&mut left)?;
-        let before = if left.trim().is_empty() { read()? } else { left.trim().to_owned() };
-        let mut held = Self { lock, before };
-        held.note(&held.before.clone())?;
-        if let Ok(mut borrowed) = BORROWED.lock() {
-            *borrowed = Some(held.before.clone());
+        for (name, value) in noted(&left) {
+            write(&name, &value)?;
         }
-        write(&value.to_string())?;
+        let mut held = Self { lock, before: Vec::new() };
+        held.set(PARANOID, i64::from(value))?;
         Ok(held)
+    }
+
+    /// Gives another setting of the kernel a value, too.
+    pub(crate) fn set(&mut self, name: &str, value: i64) -> Result<()> {
+        self.before.push((name.to_owned(), read(name)?));
+        self.note(&note_of(&self.before))?;
+        if let Ok(mut borrowed) = BORROWED.lock() {
+            borrowed.clone_from(&self.before);
+        }
+        write(name, &value.to_string())
     }
 
     fn note(&mut self, text: &str) -> Result<()> {
@@ -49,34 +62,69 @@ impl Paranoid {
 
 impl Drop for Paranoid {
     fn drop(&mut self) {
-        if write(&self.before).is_ok() {
-            // Should this fail, the next holder puts back the same value once more.
+        // All of them, also where one cannot be put back.
+        let failed = self.before.iter().filter(|(name, value)| write(name, value).is_err()).count();
+        if failed == 0 {
+            // Should this fail, the next holder puts back the same values once more.
             drop(self.note(""));
         }
         if let Ok(mut borrowed) = BORROWED.lock() {
-            *borrowed = None;
+            borrowed.clear();
         }
     }
 }
 
-fn read() -> Result<String> {
-    Ok(fs::read_to_string(SETTING).context("cannot read perf_event_paranoid")?.trim().to_owned())
+/// A line a setting; perf_event_paranoid's is its value alone, as earlier versions of this program read it.
+fn note_of(values: &Values) -> String {
+    let line = |(name, value): &(String, String)| match name.as_str() {
+        PARANOID => format!("{value}\n"),
+        name => format!("{name} {value}\n"),
+    };
+    values.iter().map(line).collect()
 }
 
-fn write(value: &str) -> Result<()> {
-    fs::write(SETTING, value).with_context(|| format!("cannot set perf_event_paranoid to {value}"))
+fn noted(text: &str) -> Values {
+    let value = |line: &str| {
+        let (name, value) = line.split_once(' ').unwrap_or((PARANOID, line));
+        (name.to_owned(), value.to_owned())
+    };
+    text.lines().filter(|line| !line.trim().is_empty()).map(value).collect()
 }
 
-/// Puts the setting back before a signal ends this program.
+/// A setting of the kernel's, as it is now.
+pub(crate) fn read(name: &str) -> Result<String> {
+    let text = fs::read_to_string(format!("{FOLDER}/{name}"));
+    Ok(text.with_context(|| format!("cannot read {name}"))?.trim().to_owned())
+}
+
+fn write(name: &str, value: &str) -> Result<()> {
+    fs::write(format!("{FOLDER}/{name}"), value).with_context(|| format!("cannot set {name} to {value}"))
+}
+
+/// Puts the settings back before a signal ends this program.
 pub(crate) fn restore_when_interrupted() -> Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     thread::spawn(move || {
         let signal = signals.forever().next().unwrap_or(SIGTERM);
-        let borrowed = BORROWED.lock().ok().and_then(|mut borrowed| borrowed.take());
-        if let Some(before) = borrowed {
-            drop(write(&before));
+        let borrowed = BORROWED.lock().map(|mut borrowed| std::mem::take(&mut *borrowed)).unwrap_or_default();
+        for (name, value) in borrowed {
+            drop(write(&name, &value));
         }
         std::process::exit(128 + signal);
     });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noted_is_read_again() {
+        let values = [(PARANOID, "2"), ("kptr_restrict", "1")];
+        let values: Values = values.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
+        assert_eq!(note_of(&values), "2\nkptr_restrict 1\n");
+        assert_eq!(noted(&note_of(&values)), values);
+        assert_eq!(noted(""), []);
+    }
 }

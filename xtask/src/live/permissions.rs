@@ -10,7 +10,7 @@ use super::expect::{
 use super::harness::Test;
 use super::invocation::PLAIN_USER;
 use super::paranoid::Paranoid;
-use super::profile::{Profile, Thread};
+use super::profile::{Frame, Profile, Thread};
 use super::recorded::Recorded;
 use super::stacks::expect_kernel_frames;
 use crate::sys;
@@ -44,9 +44,33 @@ fn plain_at_2(test: &Context<'_>) -> Verdict {
         let (found, wanted) = (recorded.profile.total_share(function), recorded.true_share(function)?);
         expect_share(function, found, wanted, recorded.profile.count())?;
     }
-    let kernel = recorded.profile.share_with(|frame| frame.category == "Kernel" && frame.address >= 0);
+    let kernel = recorded.profile.share_with(is_kernel_code);
     expect_measured(kernel < 0.001, format_args!("{kernel:.3} of the samples have kernel addresses"))?;
-    expect_contains("stderr", &recorded.finished.stderr.to_lowercase(), "kernel")
+    let both =
+        ["user code at ", "samples kernel code and such processes, too", "(kernel.perf_event_paranoid is 2)"];
+    expect_told(&recorded, &both)
+}
+
+/// Whether a frame is the kernel's, with a name or without, and not the time that could not be sampled.
+pub(super) fn is_kernel_code(frame: &Frame) -> bool {
+    frame.category == "Kernel" && !frame.function.starts_with('[')
+}
+
+/// That one line says what is sampled, and what not, and one hint what would give more; no warning says it again.
+fn expect_told(recorded: &Recorded, parts: &[&str]) -> Verdict {
+    const SHORT: &str = ", but no process that lives for less than a sampling interval";
+    let stderr = &recorded.finished.stderr;
+    let mut lines = stderr.lines();
+    let (line, hint) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    expect(line.starts_with("Sampling ") && line.ends_with(SHORT), stderr)?;
+    let is_one_hint = stderr.lines().filter(|line| line.starts_with("hint: ")).count() == 1;
+    expect(
+        is_one_hint && hint.starts_with("hint: sudo, or `sudo nyquist setup --capabilities` once,"),
+        stderr,
+    )?;
+    let told = format!("{line}\n{hint}");
+    parts.iter().try_for_each(|part| expect_contains("what is said first", &told, part))?;
+    expect(!stderr.contains("warning: "), stderr)
 }
 
 fn kernel_share_at_2(test: &Context<'_>) -> Verdict {
@@ -87,9 +111,19 @@ fn setuid(test: &Context<'_>) -> Verdict {
     expect(!as_root.finished.stderr.contains("is not in the profile"), &as_root.finished.stderr)
 }
 
+/// Only the shortest processes are missing, and perhaps the names of the kernel's functions.
+fn expect_told_at_1(recorded: &Recorded) -> Verdict {
+    if kernel_addresses_shown()? {
+        expect_told(recorded, &["user and kernel code at ", "once, samples such processes, too"])
+    } else {
+        expect_contains("stderr", &recorded.finished.stderr, "once, samples such processes, too")
+    }
+}
+
 fn plain_kernel(test: &Context<'_>, paranoid: i32) -> Verdict {
     let _held = at_paranoid(paranoid)?;
     let recorded = test.record(&["kernel_heavy", "800", "zero"]).by_plain_user().run_well()?;
+    expect_told_at_1(&recorded)?;
     let in_kernel = recorded.profile.share_with(|frame| frame.category == "Kernel");
     let truth = recorded.truth()?;
     let wanted = truth.system / truth.cpu;
@@ -137,6 +171,8 @@ fn kernel_addresses_shown() -> Result<bool, anyhow::Error> {
 fn root_at_2(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let recorded = test.record(&["kernel_heavy", "600", "zero"]).run_well()?;
+    let stderr = &recorded.finished.stderr;
+    expect(!stderr.contains("hint: ") && !stderr.contains("but no process"), stderr)?;
     expect_kernel_frames(&recorded)
 }
 
@@ -145,6 +181,7 @@ fn no_capabilities(test: &Context<'_>) -> Verdict {
     let _held = at_paranoid(2)?;
     let drop = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"];
     let recorded = test.record(&["shares", "800"]).with(|call| call.under(&drop)).run_well()?;
+    expect_contains("stderr", &recorded.finished.stderr, "hint: root lacks a privilege here (CAP_PERFMON)")?;
     let wanted = recorded.true_share("alpha")?;
     expect_share("alpha", recorded.profile.total_share("alpha"), wanted, recorded.profile.count())
 }

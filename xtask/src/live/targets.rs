@@ -8,9 +8,8 @@ use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
 };
 use super::harness::Test;
-use super::invocation::{Invocation, Running};
-use super::profile::Profile;
-use super::profile::Thread;
+use super::invocation::{Finished, Invocation, Running};
+use super::profile::{Frame, Profile, Thread};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
@@ -24,6 +23,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_thread_that_ends_while_attached_to_is_no_error", ending_threads),
     Test::new("processes_are_attached_to_by_name", by_name),
     Test::new("the_whole_system_is_recorded_by_process", whole_system),
+    Test::new("the_whole_system_is_recorded_by_cpu", system_by_cpu),
     Test::new("of_the_whole_system_processes_are_picked_by_name", system_by_name),
     Test::new("a_control_group_is_recorded", named_group),
     Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
@@ -376,6 +376,41 @@ fn whole_system(test: &Context<'_>) -> Verdict {
     )
 }
 
+/// Each program is kept on a CPU of its own: there it is, and on no other.
+fn system_by_cpu(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let started = |cpu: &str| {
+        let ready = test.fresh("ready");
+        let call = test.program(test.workload("endless")).args(&["1"]).under(&["taskset", "-c", cpu]);
+        let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+        running.wait_for_file(&ready).map(|()| running)
+    };
+    let cpus = if crate::sys::cpu_count() > 1 { &["0", "1"][..] } else { &["0"] };
+    let targets: Vec<Running<'_>> = cpus.iter().map(|cpu| started(cpu)).collect::<Result<_, _>>()?;
+    let pids: Vec<u32> = targets.iter().map(Running::pid).collect();
+    let OfRunning { profile, .. } = record_working(test, &["-a", "--per-cpu-threads"], &pids)?;
+    targets.into_iter().try_for_each(end)?;
+    let rows: Vec<&Thread> = profile.threads.iter().filter(|thread| thread.process == "CPU").collect();
+    for (cpu, pid) in cpus.iter().zip(&pids) {
+        let name = format!("CPU {cpu}");
+        let on = |is_wanted: &dyn Fn(&Thread) -> bool| -> f64 {
+            rows.iter().filter(|row| is_wanted(row)).map(|row| weight_below(row, *pid)).sum()
+        };
+        let own = on(&|row| row.name == name);
+        let elsewhere = on(&|row| row.name != name && !row.is_main);
+        expect_within(&format!("on {name}"), own, weight_of(&profile, *pid), 0.02)?;
+        expect_measured(elsewhere <= 0.02 * own, format_args!("{elsewhere} of {own} samples on other CPUs"))?;
+    }
+    Ok(())
+}
+
+/// What of a CPU's row is a process's, as the first frame of each stack says.
+fn weight_below(row: &Thread, pid: u32) -> f64 {
+    let owner = format!("(process {pid}, ");
+    let is_own = |stack: &[&Frame]| stack.first().is_some_and(|root| root.function.contains(&owner));
+    row.stacks().filter(|(stack, _)| is_own(stack)).map(|(_, weight)| weight).sum()
+}
+
 /// Also one that starts after the recording has begun.
 fn system_by_name(test: &Context<'_>) -> Verdict {
     need_root()?;
@@ -587,10 +622,26 @@ fn expect_own_names(profile: &Profile) -> Verdict {
     expect_measured(whole > 0.9 * sampled, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))
 }
 
-/// One sentence, a hint or two, and no profile; a command is not started.
-fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&str]) -> Verdict {
+/// One sentence, a hint or two, and no profile.
+pub(super) fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&str]) -> Verdict {
     let output = test.fresh("nothing.json.gz");
-    let finished = call.args(&["-s", "-o"]).path(&output).run()?;
+    expect_refusal(&call.args(&["-s", "-o"]).path(&output).run()?, &output, says)
+}
+
+/// As [`expect_refused`], of a command beside what cannot be recorded: it is not started.
+fn expect_not_started<'a>(
+    test: &'a Context<'a>,
+    options: &[&str],
+    adapt: impl Fn(Invocation<'a>) -> Invocation<'a>,
+    says: &[&str],
+) -> Verdict {
+    let (output, started) = (test.fresh("nothing.json.gz"), test.fresh("started"));
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
+    expect_refusal(&adapt(call.args(&["--", "touch"]).path(&started)).run()?, &output, says)?;
+    expect(!started.exists(), format_args!("the command was started: {options:?}"))
+}
+
+fn expect_refusal(finished: &Finished, output: &Path, says: &[&str]) -> Verdict {
     let text = &finished.stderr;
     expect(!finished.status.success(), format_args!("it was accepted: {text}"))?;
     for part in says {
@@ -606,15 +657,19 @@ fn refusals(test: &Context<'_>) -> Verdict {
     let (pid, own) = (ended.pid().to_string(), std::process::id().to_string());
     ended.wait()?;
     let several = format!("{own},{pid}");
-    expect_refused(test, test.nyquist(&["record", "-p", &pid]), &["no process", &pid])?;
-    expect_refused(test, test.nyquist(&["record", "-p", &several]), &["no process", &pid])?;
-    expect_refused(test, test.nyquist(&["record", "--name", "no-such-name*"]), &["no-such-name*"])?;
-    expect_refused(test, test.nyquist(&["record", "--cgroup", "/no/such"]), &["control group", "/no/such"])?;
-    expect_refused(test, test.nyquist(&["record", "-p", &own, "--cpu", "4095"]), &["no CPU 4095"])?;
-    let started = test.path("started");
-    let command = ["record", "--cpu", "4095", "-s", "-o", "x", "--", "touch", &started.display().to_string()];
-    let finished = test.nyquist(&command).run()?;
-    expect(!finished.status.success() && !started.exists(), "the command was started")?;
+    let no_process = ["no process", &pid, "hint: `ps -e` lists"];
+    for (options, says) in [
+        (&["-p", &pid][..], &no_process[..]),
+        (&["-p", &several], &no_process),
+        (&["-p", &pid, "--backend", "ptrace"], &no_process),
+        (&["--name", "no-such-name*"], &["no-such-name*", "hint: "]),
+        (&["--cgroup", "/no/such"], &["control group", "/no/such", "hint: `cat /proc/PID/cgroup`"]),
+        (&["-p", &own, "--cpu", "4095"], &["no CPU 4095", "online are 0"]),
+    ] {
+        expect_refused(test, test.nyquist(&["record"]).args(options), says)?;
+        expect_not_started(test, options, |call| call, says)?;
+    }
+    expect_not_started(test, &["--cpu", "4095"], |call| call, &["no CPU 4095", "online are 0"])?;
     let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;
     let said = missing.stderr.lines().count();
     expect_eq("lines about a command that is not there", said, 1)
@@ -623,8 +678,10 @@ fn refusals(test: &Context<'_>) -> Verdict {
 fn not_permitted(test: &Context<'_>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
     own_group()?;
-    for words in [&["record", "-a"][..], &["record", "--cgroup", "/"]] {
-        expect_refused(test, test.nyquist(words).by_plain_user(), &["not permitted", "CAP_PERFMON"])?;
+    for options in [&["-a"][..], &["-a", "--name", "sh"], &["--cgroup", "/"]] {
+        let says = ["not permitted", "hint: root can", "CAP_PERFMON"];
+        expect_refused(test, test.nyquist(&["record"]).args(options).by_plain_user(), &says)?;
+        expect_not_started(test, options, Invocation::by_plain_user, &says)?;
     }
     Ok(())
 }

@@ -131,6 +131,14 @@ pub struct Refusal {
     pub advice: Vec<String>,
 }
 
+impl Refusal {
+    /// What to do about this one and another, each thing once.
+    pub fn advice_with(&self, other: &Self) -> Vec<String> {
+        let others = other.advice.iter().filter(|line| !self.advice.contains(line));
+        self.advice.iter().chain(others).cloned().collect()
+    }
+}
+
 impl From<backend::OpenError> for Refusal {
     fn from(error: backend::OpenError) -> Self {
         Self { reason: error.to_string(), advice: error.advice() }

@@ -11,6 +11,10 @@ use nyquist_object::{Avma, FileOffset};
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
 const MAX_COMM: usize = 15;
 
+/// What to do about a process that is not there.
+pub(crate) const FIND_PROCESSES: &str =
+    "`ps -e` lists the processes that run, and `nyquist record --name NAME` attaches to those of a name";
+
 /// The threads of a process.
 pub(crate) fn threads(pid: Pid) -> io::Result<Vec<u32>> {
     let mut threads = Vec::new();

@@ -14,6 +14,17 @@ pub(crate) fn percent(text: &str, range: RangeInclusive<f64>) -> Result<f64, Str
     number(text.trim_end_matches('%'), "per cent", range)
 }
 
+/// The samples a second that can be asked for. The kernel, and what a program can bear, allow fewer.
+const RATES: RangeInclusive<u32> = 1..=1_000_000;
+
+/// Reads a number of samples a second.
+pub(crate) fn rate(text: &str) -> Result<u32, String> {
+    let rate = text.parse().ok().filter(|rate| RATES.contains(rate));
+    rate.ok_or_else(|| {
+        format!("a rate is a whole number from {} to {}, such as 1000", RATES.start(), RATES.end())
+    })
+}
+
 /// Reads a number of something within a range.
 pub(crate) fn number(text: &str, of: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| format!("not a number of {of}"))?;
@@ -85,6 +96,14 @@ mod tests {
             assert_eq!(refused(text, 0.0..=f64::MAX), "not from 0 on");
         }
         assert_eq!(seconds("1.5", 0.1..=2.0), Ok(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn a_rate_is_a_whole_number_that_makes_sense() {
+        assert_eq!((rate("1"), rate("1000"), rate("1000000")), (Ok(1), Ok(1000), Ok(1_000_000)));
+        for text in ["0", "-5", "abc", "", "1.5", "1k", "1000001", "99999999999"] {
+            assert!(rate(text).unwrap_err().contains("from 1 to 1000000, such as 1000"), "{text}");
+        }
     }
 
     #[test]

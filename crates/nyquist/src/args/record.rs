@@ -1,6 +1,6 @@
 //! What `nyquist record` can be asked for.
 
-use crate::args::quantity::seconds;
+use crate::args::quantity::{rate, seconds};
 use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum, value_parser};
 use nyquist_convert::Shape;
@@ -31,7 +31,7 @@ the command. SIGTERM is passed on to the command and the profile is saved."
 )]
 pub(crate) struct RecordArgs {
     /// Samples a second, of each running thread
-    #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = rate)]
     pub(crate) rate: u32,
     /// How to sample: by perf_event_open, by ptrace where that is refused, or by what works best
     #[arg(long, value_name = "BACKEND", value_enum, default_value_t)]

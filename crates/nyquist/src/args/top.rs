@@ -1,6 +1,6 @@
 //! What `nyquist top` can be asked for.
 
-use crate::args::quantity::seconds;
+use crate::args::quantity::{rate, seconds};
 use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
@@ -22,7 +22,7 @@ pub(crate) struct TopArgs {
     #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "command")]
     pub(crate) pid: Vec<u32>,
     /// Samples a second, of each running thread
-    #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    #[arg(short, long, visible_short_alias = 'F', value_name = "HZ", default_value_t = 1000, value_parser = rate)]
     pub(crate) rate: u32,
     #[command(flatten)]
     pub(crate) stacks: StackArgs,

@@ -163,8 +163,15 @@ impl Report {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
+
+    /// Whatever could be better says what makes it so: every example of the tests of findings goes through this.
+    pub(in super::super) fn assert_mendable<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
+        for finding in findings {
+            assert!(finding.level == Level::Ok || !finding.hints.is_empty(), "nothing mends {finding:?}");
+        }
+    }
 
     fn report() -> Report {
         let fine = Finding::ok("a", "it is fine").details(["looked here".to_owned()]);

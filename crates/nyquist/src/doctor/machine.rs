@@ -50,11 +50,15 @@ fn recording(machine: &Machine) -> Finding {
             "`nyquist record` samples programs by perf_event_open, user code only: time in the kernel is one share",
         )
         .hint("sudo nyquist setup"),
-        (Err(_), Ok(())) => Finding::better(
+        (Err(perf), Ok(())) => Finding::better(
             TOPIC,
             "`nyquist record` traces programs, as perf_event_open is refused: user code only, by the wall clock",
-        ),
-        (Err(_), Err(_)) => Finding::problem(TOPIC, "nothing can be recorded: both backends are refused"),
+        )
+        .hints(perf.advice.iter().cloned()),
+        (Err(perf), Err(ptrace)) => {
+            Finding::problem(TOPIC, "nothing can be recorded: both backends are refused")
+                .hints(perf.advice_with(ptrace))
+        }
     }
 }
 
@@ -120,7 +124,8 @@ fn privileges(machine: &Machine) -> Finding {
 fn paranoid(machine: &Machine) -> Finding {
     const TOPIC: &str = "perf_event_paranoid";
     let Some(level) = machine.settings.perf_event_paranoid else {
-        return Finding::problem(TOPIC, "this kernel was built without perf events");
+        return Finding::problem(TOPIC, "this kernel was built without perf events")
+            .hint("start a kernel that was built with CONFIG_PERF_EVENTS=y");
     };
     let allows = match level {
         ..=-1 => "everything, to everybody",
@@ -263,13 +268,15 @@ fn ptrace_scope(machine: &Machine) -> Option<Finding> {
             .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
         2 => Finding::better(TOPIC, format!("{text}: ptrace takes root"))
             .hint("sudo sysctl kernel.yama.ptrace_scope=0"),
-        _ => Finding::better(TOPIC, format!("{text}: ptrace is off until the machine is started again")),
+        _ => Finding::better(TOPIC, format!("{text}: ptrace is off until the machine is started again"))
+            .hint("grep -r ptrace_scope /etc/sysctl.d /etc/sysctl.conf shows where it is set: set 1 there, and start the machine again"),
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::finding::Level;
+    use super::super::finding::tests::assert_mendable;
     use super::*;
     use nyquist_record::linux::machine::Settings;
 
@@ -316,6 +323,7 @@ mod tests {
 
     fn check(machine: &Machine, topic: &str, level: Level, parts: &[&str]) {
         let section = section(machine);
+        assert_mendable(&section.findings);
         let found = section.findings.iter().find(|finding| finding.topic == topic);
         let found = found.unwrap_or_else(|| panic!("nothing about {topic}: {section:?}"));
         assert_eq!(found.level, level, "{found:?}");
@@ -356,12 +364,20 @@ mod tests {
         let refused = Machine { perf: Err(refusal("no")), ..at(4) };
         let parts = ["is 4", "nothing without privileges", "perf_event_paranoid=1"];
         check(&refused, "perf_event_paranoid", Level::Problem, &parts);
+        let settings = Settings { perf_event_paranoid: None, ..plain().settings };
+        let without = Machine { settings, perf: Err(refusal("no")), ..plain() };
+        check(
+            &without,
+            "perf_event_paranoid",
+            Level::Problem,
+            &["without perf events", "CONFIG_PERF_EVENTS"],
+        );
     }
 
     #[test]
     fn a_container_is_recorded_by_ptrace() {
         let machine = Machine { perf: Err(refusal("a filter forbids it")), is_filtered: true, ..plain() };
-        check(&machine, "recording", Level::Better, &["traces programs"]);
+        check(&machine, "recording", Level::Better, &["traces programs", "do this"]);
         check(&machine, "backend.perf", Level::Problem, &["a filter forbids it", "do this"]);
         check(&machine, "seccomp", Level::Better, &["--cap-add=PERFMON"]);
         assert!(can_record(&machine));
@@ -370,7 +386,7 @@ mod tests {
     #[test]
     fn where_both_are_refused_nothing_can_be_recorded() {
         let machine = Machine { perf: Err(refusal("no")), ptrace: Err(refusal("no")), ..plain() };
-        check(&machine, "recording", Level::Problem, &["nothing can be recorded"]);
+        check(&machine, "recording", Level::Problem, &["nothing can be recorded", "do this"]);
         assert!(!can_record(&machine));
     }
 
@@ -430,6 +446,12 @@ mod tests {
         check(&with(0, plain()), "ptrace_scope", Level::Ok, &[]);
         check(&with(1, plain()), "ptrace_scope", Level::Better, &["ptrace_scope=0"]);
         check(&with(1, root()), "ptrace_scope", Level::Ok, &["above it"]);
-        check(&with(3, root()), "ptrace_scope", Level::Better, &["until the machine is started again"]);
+        check(&with(2, plain()), "ptrace_scope", Level::Better, &["takes root", "ptrace_scope=0"]);
+        check(
+            &with(3, root()),
+            "ptrace_scope",
+            Level::Better,
+            &["until the machine is started again", "set 1"],
+        );
     }
 }

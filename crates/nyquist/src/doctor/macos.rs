@@ -107,18 +107,21 @@ fn unwinding(image: &MachoContents) -> Finding {
         }
         Architecture::X86_64 | Architecture::Aarch64 => {
             Finding::better(TOPIC, "no unwind information: stacks by frame pointers alone")
+                .hint("link without -no_compact_unwind, or build with -fno-omit-frame-pointer")
         }
         _ => Finding::problem(
             TOPIC,
             format!("this is code for {}: only that for 64-bit x86 and ARM is unwound", architecture(image)),
-        ),
+        )
+        .hint("build it for x86_64 or arm64"),
     }
 }
 
 fn identity(image: &MachoContents) -> Finding {
     match image.uuid {
         Some(uuid) => Finding::ok("uuid", format!("UUID {}", uuid.grouped())),
-        None => Finding::better("uuid", "no UUID: a .dSYM cannot be told from that of another build"),
+        None => Finding::better("uuid", "no UUID: a .dSYM cannot be told from that of another build")
+            .hint("link without -no_uuid"),
     }
 }
 
@@ -136,6 +139,7 @@ fn architecture(image: &MachoContents) -> String {
 mod tests {
     use super::*;
     use crate::doctor::finding::Level;
+    use crate::doctor::finding::tests::assert_mendable;
     use nyquist_object::MachUuid;
 
     fn image() -> MachoContents {
@@ -155,6 +159,7 @@ mod tests {
     }
 
     fn check(finding: &Finding, level: Level, part: &str) {
+        assert_mendable([finding]);
         let told = format!("{} {}", finding.text, finding.hints.join(" "));
         assert!(finding.level == level && told.contains(part), "{finding:?}");
     }

@@ -17,7 +17,7 @@ use crate::printer::Printer;
 use crate::text::Screen;
 use crate::watch::Watch;
 use finding::{Finding, Report, Section};
-use module::Module;
+use module::{Module, unreadable};
 use nyquist_convert::event::Pid;
 use nyquist_object::{Elf, FileSource};
 use nyquist_record::linux::machine::Machine;
@@ -53,7 +53,9 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
 }
 
 fn look_at_process(pid: Pid, finder: &Finder, report: &mut Report) -> Result<(), Failure> {
-    let process = Process::look(pid).ok_or_else(|| Failure::new(format!("there is no process {}", pid.0)))?;
+    let process = Process::look(pid).ok_or_else(|| {
+        Failure::new(format!("there is no process {}", pid.0)).hint("`ps -e` lists the processes that run")
+    })?;
     report.can_record = process::can_record(&process);
     report.sections.push(process::section(&process));
     report.sections.extend(process::modules(&process, finder));
@@ -98,7 +100,7 @@ fn library(name: &str, path: Option<&Path>, finder: &Finder) -> Finding {
     };
     match Module::look(path, None, finder) {
         Ok(module) => module.summary(),
-        Err(reason) => Finding::better("library", format!("{}: {reason}", path.display())),
+        Err(reason) => unreadable(path, &reason),
     }
 }
 

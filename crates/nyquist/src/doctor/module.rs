@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// Hand-written assembly, of which some libraries have much, is often without unwind information.
 const MOST_PERCENT: u8 = 50;
 
+/// With fewer of its functions keeping a frame pointer, some stack or other is bound to lose callers: stacks are some ten deep.
+const ENOUGH_FRAME_POINTERS: u8 = 95;
+
 /// The facts about a module's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Module {
@@ -83,6 +86,7 @@ impl Module {
             Some(self.names_finding().details(self.attempts())),
             self.split(),
             Some(self.unwinding()),
+            self.frame_pointers(),
             Some(self.identity()),
         ];
         let name = self.path.display().to_string();
@@ -97,6 +101,9 @@ impl Module {
         if unwinding.level != Level::Ok {
             text = format!("{text}; {}", unwinding.text);
         }
+        if let Some(pointers) = self.contents.frame_pointers {
+            text = format!("{text}; frame pointers in {} % of its functions", pointers.percent());
+        }
         let hints = if names.level == Level::Ok { unwinding.hints } else { vec![package_hint()] };
         Finding::new("library", level, text).hints(hints).details(self.attempts())
     }
@@ -107,10 +114,13 @@ impl Module {
             Architecture::X86 => "32-bit x86".to_owned(),
             Architecture::Other(number) => format!("machine {number}"),
         };
-        Some(Finding::problem(
-            "architecture",
-            format!("this is code for {what}: only that for 64-bit x86 and ARM is unwound"),
-        ))
+        Some(
+            Finding::problem(
+                "architecture",
+                format!("this is code for {what}: only that for 64-bit x86 and ARM is unwound"),
+            )
+            .hint("build it for one of these, as without -m32"),
+        )
     }
 
     fn names_finding(&self) -> Finding {
@@ -197,7 +207,35 @@ impl Module {
                     "unwind information for {percent} % of the code: stacks are whole only where frame pointers are kept"
                 ),
             )
-            .hint("build with -fasynchronous-unwind-tables, or -fno-omit-frame-pointer")
+            .hint(format!("build with -fasynchronous-unwind-tables, or {}", self.frame_pointer_option()))
+        }
+    }
+
+    /// What `--call-graph fp` would find. Where stacks have unwind information it takes no frame pointers to be whole.
+    fn frame_pointers(&self) -> Option<Finding> {
+        const TOPIC: &str = "frame_pointers";
+        if self.contents.language == Some(Language::Go) {
+            let text = "Go keeps frame pointers in all functions that have a frame: --call-graph fp finds their callers";
+            return Some(Finding::ok(TOPIC, text));
+        }
+        let percent = self.contents.frame_pointers?.percent();
+        let share = format!("{percent} % of its functions keep frame pointers");
+        if percent >= ENOUGH_FRAME_POINTERS {
+            return Some(Finding::ok(TOPIC, format!("{share}: --call-graph fp finds their callers")));
+        }
+        let level = self.unwinding().level;
+        let finding =
+            Finding::new(TOPIC, level, format!("{share}: --call-graph fp loses callers of the others"));
+        Some(
+            finding
+                .hint(format!("to record with --call-graph fp, build with {}", self.frame_pointer_option())),
+        )
+    }
+
+    fn frame_pointer_option(&self) -> &'static str {
+        match self.contents.language {
+            Some(Language::Rust) => "RUSTFLAGS=\"-C force-frame-pointers=yes\"",
+            _ => "-fno-omit-frame-pointer",
         }
     }
 
@@ -224,13 +262,21 @@ fn package_hint() -> String {
         .to_owned()
 }
 
+/// Of a file that cannot be looked into.
+pub(crate) fn unreadable(path: &Path, reason: &str) -> Finding {
+    Finding::better("library", format!("{}: {reason}", path.display()))
+        .hint("make it readable, or run as root; install a damaged file anew")
+}
+
 fn open(file: &OpenFile) -> Result<Elf<&nyquist_object::FileSource>, ObjectError> {
     Elf::open(&*file.source)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::tests::assert_mendable;
     use super::*;
+    use nyquist_symbols::FramePointers;
 
     const NOTHING: Contents = Contents {
         architecture: Architecture::X86_64,
@@ -242,6 +288,7 @@ mod tests {
         go_tables: false,
         debug_link: false,
         unwound_percent: 0,
+        frame_pointers: None,
         debug_frame: false,
         language: None,
     };
@@ -259,6 +306,7 @@ mod tests {
 
     fn check(module: &Module, topic: &str, level: Level, parts: &[&str]) {
         let section = module.section("program");
+        assert_mendable(section.findings.iter().chain([&module.summary()]));
         let found = section.findings.iter().find(|finding| finding.topic == topic).unwrap();
         assert_eq!(found.level, level, "{found:?}");
         let told = format!("{} | {}", found.text, found.hints.join(" | "));
@@ -307,9 +355,31 @@ mod tests {
     }
 
     #[test]
+    fn frame_pointers_are_told_and_lacking_ones_mended() {
+        const FEW: Option<FramePointers> = Some(FramePointers { functions: 25, kept: 1 });
+        let of = |contents, level, parts: &[&str]| {
+            check(&module(contents, None), "frame_pointers", level, parts);
+        };
+        let all = Some(FramePointers { functions: 100, kept: 99 });
+        of(Contents { frame_pointers: all, ..NOTHING }, Level::Ok, &["99 %", "fp finds their callers"]);
+        let few = Contents { frame_pointers: FEW, ..NOTHING };
+        of(few, Level::Better, &["4 %", "fp loses", "-fno-omit-frame-pointer"]);
+        // Stacks do without them, but --call-graph fp does not.
+        of(Contents { unwound_percent: 99, ..few }, Level::Ok, &["fp loses", "-fno-omit-frame-pointer"]);
+        let rust = Contents { language: Some(Language::Rust), ..few };
+        of(rust, Level::Better, &["force-frame-pointers=yes"]);
+        of(Contents { language: Some(Language::Go), ..NOTHING }, Level::Ok, &["Go keeps"]);
+        assert!(module(NOTHING, None).frame_pointers().is_none());
+        let library = module(Contents { frame_pointers: FEW, ..NOTHING }, None).summary();
+        assert!(library.text.ends_with("; frame pointers in 4 % of its functions"), "{}", library.text);
+    }
+
+    #[test]
     fn other_machines_code_and_split_debug_info_are_named() {
         let contents = Contents { architecture: Architecture::X86, split: true, ..NOTHING };
-        check(&module(contents, None), "architecture", Level::Problem, &["32-bit x86"]);
+        check(&module(contents, None), "architecture", Level::Problem, &["32-bit x86", "without -m32"]);
+        let other = Contents { architecture: Architecture::Other(8), ..NOTHING };
+        check(&module(other, None), "architecture", Level::Problem, &["machine 8"]);
         check(&module(contents, None), "split_debug_info", Level::Better, &["dwp -e"]);
         let packed = Module { has_package: true, ..module(contents, None) };
         check(&packed, "split_debug_info", Level::Ok, &[".dwp"]);
@@ -326,6 +396,7 @@ mod tests {
             "{}",
             poor.text
         );
+        assert_mendable(&[unreadable(Path::new("/lib/secret.so"), "permission denied")]);
         let fine = module(Contents { debug_info: true, unwound_percent: 99, ..NOTHING }, None).summary();
         assert_eq!((fine.level, fine.hints.len()), (Level::Ok, 0));
     }

@@ -1,7 +1,7 @@
 //! What the facts about a running process mean for recording it.
 
 use super::finding::{Finding, Section};
-use super::module::Module;
+use super::module::{Module, unreadable};
 use crate::number::counted;
 use nyquist_record::linux::machine::Refusal;
 use nyquist_record::linux::process::{self, Process};
@@ -14,6 +14,7 @@ pub(crate) fn section(process: &Process) -> Section {
         Some(attaching(process)),
         process.tracer.map(|tracer| {
             Finding::better("tracer", format!("it is traced by process {tracer}: ptrace cannot record it"))
+                .hint(format!("detach the debugger, or end it: kill {tracer}"))
         }),
         process.has_own_root.then(|| {
             Finding::ok("namespace", "it has a root of its own: its files are opened through /proc/PID/root")
@@ -49,7 +50,7 @@ fn attaching(process: &Process) -> Finding {
         }
         (Err(perf), Err(ptrace)) => {
             Finding::problem(TOPIC, format!("it cannot be recorded: {}", reasons(perf, ptrace)))
-                .hints(advice(perf, ptrace))
+                .hints(perf.advice_with(ptrace))
         }
     }
 }
@@ -60,11 +61,6 @@ fn reasons(perf: &Refusal, ptrace: &Refusal) -> String {
     } else {
         format!("{}, and {}", perf.reason, ptrace.reason)
     }
-}
-
-fn advice(perf: &Refusal, ptrace: &Refusal) -> Vec<String> {
-    let others = ptrace.advice.iter().filter(|line| !perf.advice.contains(line));
-    perf.advice.iter().chain(others).cloned().collect()
 }
 
 /// The findings about a process's program in full, and about each library in one line.
@@ -92,8 +88,7 @@ pub(crate) fn modules(process: &Process, finder: &Finder) -> Vec<Section> {
 
 fn look(module: &process::Module, finder: &Finder) -> Result<Module, Finding> {
     let opens_at = module.opens_at.as_deref().ok_or_else(|| gone(&module.path))?;
-    Module::look(&module.path, Some(opens_at), finder)
-        .map_err(|reason| Finding::better("library", format!("{}: {reason}", module.path.display())))
+    Module::look(&module.path, Some(opens_at), finder).map_err(|reason| unreadable(&module.path, &reason))
 }
 
 fn gone(path: &Path) -> Finding {
@@ -107,6 +102,7 @@ fn gone(path: &Path) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::finding::Level;
+    use super::super::finding::tests::assert_mendable;
     use super::*;
     use nyquist_convert::event::Pid;
     use nyquist_record::linux::machine::Refusal;
@@ -131,6 +127,7 @@ mod tests {
 
     fn check(process: &Process, level: Level, expected: &str) {
         let section = section(process);
+        assert_mendable(&section.findings);
         let told: Vec<_> =
             section.findings.iter().map(|it| format!("{} ({})", it.text, it.hints.join(", "))).collect();
         assert_eq!(
@@ -155,8 +152,10 @@ mod tests {
     #[test]
     fn what_is_special_about_a_process_is_said() {
         check(&Process { tracer: Some(4711), ..process() }, Level::Better, "traced by process 4711");
+        check(&Process { tracer: Some(4711), ..process() }, Level::Better, "(detach the debugger");
         check(&Process { has_own_root: true, ..process() }, Level::Ok, "/proc/PID/root");
         check(&Process { inner_pid: Some(1), ..process() }, Level::Ok, "it is process 1");
         check(&Process { modules: None, ..process() }, Level::Problem, "(run as root)");
+        assert_mendable(&[gone(Path::new("/bin/app"))]);
     }
 }

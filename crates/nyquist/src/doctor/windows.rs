@@ -77,12 +77,14 @@ fn unwinding(image: &ImageContents) -> Finding {
     match (image.architecture, image.described_functions) {
         (Architecture::X86_64, 0) => {
             Finding::better(TOPIC, "no table of functions (.pdata): stacks by frame pointers alone")
+                .hint("bring the image as it was linked: linkers for 64-bit Windows write one")
         }
         (Architecture::X86_64, functions) => {
             Finding::ok(TOPIC, format!("stacks by its table of functions (.pdata, {functions} entries)"))
         }
         (other, _) => {
             Finding::problem(TOPIC, format!("this is code for {other:?}: only 64-bit x86 is unwound"))
+                .hint("build it for x86_64")
         }
     }
 }
@@ -96,6 +98,7 @@ fn identity(image: &ImageContents) -> Finding {
 mod tests {
     use super::*;
     use crate::doctor::finding::Level;
+    use crate::doctor::finding::tests::assert_mendable;
     use nyquist_object::{DebugId, PeCodeId};
 
     fn image() -> ImageContents {
@@ -115,6 +118,7 @@ mod tests {
     fn names_come_from_the_best_there_is() {
         let of = |image: ImageContents, level, part: &str| {
             let finding = names(&image, &Found::default());
+            assert_mendable([&finding]);
             let told = format!("{} {}", finding.text, finding.hints.join(" "));
             assert!(finding.level == level && told.contains(part), "{finding:?}");
         };
@@ -128,6 +132,7 @@ mod tests {
     #[test]
     fn ids_and_unwinding_are_told() {
         let of = |finding: Finding, level, part: &str| {
+            assert_mendable([&finding]);
             assert!(finding.level == level && finding.text.contains(part), "{finding:?}");
         };
         of(identity(&image()), Level::Ok, "code id 5CA12C433000, debug id 0000");

@@ -10,6 +10,7 @@ use thiserror::Error;
 use super::attr::{CallGraph, Trigger};
 use super::threads::Threads;
 use crate::linux::limits::kernel_setting;
+use crate::linux::proc::FIND_PROCESSES;
 
 /// What the events cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,7 +251,8 @@ impl OpenError {
     /// What to do about it.
     pub fn advice(&self) -> Option<String> {
         match self {
-            Self::NoSuchProcess { .. } | Self::NoSuchCpu { .. } | Self::System { .. } => None,
+            Self::NoSuchCpu { .. } | Self::System { .. } => None,
+            Self::NoSuchProcess { .. } => Some(FIND_PROCESSES.to_owned()),
             Self::NoSuchGroup { .. } => {
                 Some("`cat /proc/PID/cgroup` shows the control group of a process".to_owned())
             }

@@ -8,7 +8,7 @@ use nyquist_convert::event::Pid;
 use thiserror::Error;
 
 use crate::linux::limits::kernel_setting;
-use crate::linux::proc;
+use crate::linux::proc::{self, FIND_PROCESSES};
 
 /// What is being recorded, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +111,8 @@ impl OpenError {
     /// What to do about it.
     pub fn advice(&self) -> Option<String> {
         let advice = match self {
-            Self::NoSuchProcess { .. } | Self::Lacking { .. } | Self::System { .. } => return None,
+            Self::Lacking { .. } | Self::System { .. } => return None,
+            Self::NoSuchProcess { .. } => FIND_PROCESSES,
             Self::TracedAlready { .. } => "a process has one tracer at a time: end the other one first",
             Self::Yama { scope: 1, .. } => {
                 "let nyquist launch it, or use sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`"
@@ -131,6 +132,8 @@ impl OpenError {
     pub(crate) fn of_seizing(pid: Pid, source: io::Error) -> Self {
         match source.raw_os_error() {
             Some(libc::ESRCH) => Self::NoSuchProcess { pid },
+            // Nobody may trace a process that has ended and was not waited for.
+            Some(libc::EPERM | libc::EACCES) if proc::has_ended(pid.0) => Self::NoSuchProcess { pid },
             Some(libc::EPERM | libc::EACCES) => {
                 let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
                 let is_own =
@@ -174,6 +177,20 @@ fn uids(status: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_was_not_waited_for_is_not_there() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid(child.id());
+        while !proc::has_ended(pid.0) {
+            std::thread::yield_now();
+        }
+        for errno in [libc::EPERM, libc::ESRCH] {
+            let error = OpenError::of_seizing(pid, io::Error::from_raw_os_error(errno));
+            assert!(matches!(error, OpenError::NoSuchProcess { .. }), "{error}");
+        }
+        child.wait().unwrap();
+    }
 
     #[test]
     fn a_refusal_has_its_reason() {

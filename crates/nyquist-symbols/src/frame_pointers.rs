@@ -1,0 +1,182 @@
+//! How many functions of a file for 64-bit x86 keep a frame pointer, by which the kernel finds callers (System V ABI for AMD64,
+//! figure 3.3).
+
+use crate::guess::{Description, each_description};
+use gimli::{CfaRule, Register, RegisterRule, UnwindContext};
+use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind};
+use nyquist_object::elf::Section;
+use nyquist_object::{ByteSource, Elf, Svma};
+
+/// DWARF's numbers of registers (System V ABI for AMD64, figure 3.36).
+const RBP: Register = Register(6);
+const RSP: Register = Register(7);
+const RETURN_ADDRESS: Register = Register(16);
+
+/// From the frame pointer to the end of the frame: the caller's frame pointer and the return address.
+const RECORD: i64 = 16;
+
+/// So many functions, from all over the file, tell what the others do.
+const MOST_FUNCTIONS: usize = 4096;
+
+/// Entries of unwind information that are larger than those of compilers by far are passed over.
+const MAX_ENTRY: usize = 16 << 10;
+
+/// So far into a function the instructions are looked at that set up its frame.
+const PROLOGUE: usize = 64;
+
+/// The largest symbol table that is read.
+const MAX_SYMBOLS: u64 = 256 << 20;
+
+/// How a symbol in a 64-bit file says what it is (System V gABI, "Symbol Table").
+const SYMBOL: usize = 24;
+const STT_FUNC: u8 = 2;
+
+/// What functions do with the frame pointer that have a frame of their own. One that has none leaves the caller's as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FramePointers {
+    /// The functions that were looked at.
+    pub functions: u32,
+    /// Of those, how many keep a frame pointer.
+    pub kept: u32,
+}
+
+impl FramePointers {
+    /// The share of functions that keep one, in per cent, rounded down.
+    pub fn percent(self) -> u8 {
+        (u64::from(self.kept) * 100 / u64::from(self.functions.max(1))) as u8
+    }
+
+    /// By what the unwind information says of functions, of which there are so many.
+    pub(crate) fn by_unwind_info<S: ByteSource>(elf: &Elf<S>, count: usize) -> Option<Self> {
+        let mut context = UnwindContext::new();
+        let (step, mut number, mut found) = (count.div_ceil(MOST_FUNCTIONS).max(1), 0, Self::default());
+        each_description(elf, |description| {
+            if number % step == 0 && is_function(elf, Svma(description.entry.initial_address())) {
+                found.count(keeps_by_rows(&description, &mut context));
+            }
+            number += 1;
+        });
+        found.of_any()
+    }
+
+    /// By the instructions with which the functions begin that the symbol table names.
+    pub(crate) fn by_instructions<S: ByteSource>(elf: &Elf<S>) -> Option<Self> {
+        let starts = function_starts(elf);
+        let (step, mut found) = (starts.len().div_ceil(MOST_FUNCTIONS).max(1), Self::default());
+        for start in starts.into_iter().step_by(step).filter(|start| is_function(elf, *start)) {
+            let code = elf
+                .file_range(start)
+                .and_then(|(offset, room)| elf.source().read_range(offset.0, room.min(PROLOGUE as u64)).ok());
+            found.count(keeps_by_instructions(&code.unwrap_or_default()));
+        }
+        found.of_any()
+    }
+
+    fn count(&mut self, keeps: Option<bool>) {
+        self.functions += u32::from(keeps.is_some());
+        self.kept += u32::from(keeps == Some(true));
+    }
+
+    fn of_any(self) -> Option<Self> {
+        (self.functions > 0).then_some(self)
+    }
+}
+
+/// Whether code at an address is a function of the program's own: not what the linker and the C library add to begin and end it,
+/// nor jumps to other modules.
+fn is_function<S: ByteSource>(elf: &Elf<S>, address: Svma) -> bool {
+    let is_inside = |section: &&Section| {
+        section.is_code()
+            && address.0.checked_sub(section.address.0).is_some_and(|inside| inside < section.size)
+    };
+    let is_added = |name: &str| name.starts_with(".plt") || name == ".init" || name == ".fini";
+    let section = elf.sections().iter().find(is_inside);
+    section.is_some_and(|section| !is_added(&section.name)) && elf.entry_point() != Some(address)
+}
+
+/// Whether a function keeps a frame pointer: whether its frame is found by it anywhere. `None` of a function without a frame,
+/// and of one that nothing calls.
+fn keeps_by_rows(description: &Description<'_, '_>, context: &mut UnwindContext<usize>) -> Option<bool> {
+    let Description { section, bases, entry } = description;
+    if entry.cie().entry_len() > MAX_ENTRY || entry.entry_len() > MAX_ENTRY {
+        return None;
+    }
+    let mut rows = entry.rows(*section, bases, context).ok()?;
+    let mut has_frame = false;
+    while let Ok(Some(row)) = rows.next_row() {
+        if matches!(row.register(RETURN_ADDRESS), Some(RegisterRule::Undefined)) {
+            return None;
+        }
+        match *row.cfa() {
+            CfaRule::RegisterAndOffset { register: RBP, offset: RECORD } => return Some(true),
+            CfaRule::RegisterAndOffset { register: RSP, offset: 8 } => {}
+            CfaRule::RegisterAndOffset { .. } | CfaRule::Expression(_) => has_frame = true,
+        }
+    }
+    has_frame.then_some(false)
+}
+
+/// Whether the instructions before a function's first jump, call or return set up a frame pointer. `None` where they make no frame.
+fn keeps_by_instructions(code: &[u8]) -> Option<bool> {
+    use iced_x86::Register::{RBP, RSP};
+    let (mut is_saved, mut has_frame) = (false, false);
+    for instruction in &mut Decoder::new(64, code, DecoderOptions::NONE) {
+        let registers = (instruction.op0_register(), instruction.op1_register());
+        match (instruction.mnemonic(), registers) {
+            (Mnemonic::Mov, (RBP, RSP)) if is_saved => return Some(true),
+            (Mnemonic::Push, (register, _)) => {
+                is_saved |= register == RBP;
+                has_frame = true;
+            }
+            (Mnemonic::Sub, (RSP, _)) => has_frame = true,
+            (Mnemonic::Jmp | Mnemonic::Call | Mnemonic::Ret | Mnemonic::INVALID, _) => break,
+            // A conditional jump.
+            _ if instruction.op0_kind() == OpKind::NearBranch64 => break,
+            _ => {}
+        }
+    }
+    has_frame.then_some(false)
+}
+
+/// Where the functions begin that the symbol table names.
+fn function_starts<S: ByteSource>(elf: &Elf<S>) -> Vec<Svma> {
+    let table = elf.section(".symtab").filter(|table| table.size <= MAX_SYMBOLS && elf.is_64_bit());
+    let bytes = table.and_then(|table| elf.data(table).ok()).unwrap_or_default();
+    let start = |symbol: &[u8]| {
+        let is_defined = symbol[6..8] != [0, 0];
+        let value = symbol[8..16].try_into().ok().map(u64::from_le_bytes)?;
+        (symbol[4] & 0xf == STT_FUNC && is_defined).then_some(Svma(value))
+    };
+    let mut starts: Vec<Svma> = bytes.chunks_exact(SYMBOL).filter_map(start).collect();
+    starts.sort_unstable();
+    starts.dedup();
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prologue_says_whether_a_frame_pointer_is_kept() {
+        let check = |code: &[u8], expected| assert_eq!(keeps_by_instructions(code), expected, "{code:x?}");
+        // push rbp; mov rbp, rsp
+        check(&[0x55, 0x48, 0x89, 0xe5], Some(true));
+        // endbr64; push rbp; xor eax, eax; mov rbp, rsp in its other encoding
+        check(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x31, 0xc0, 0x48, 0x8b, 0xec], Some(true));
+        // push rbp; mov rbp, rdi: a register like any other
+        check(&[0x55, 0x48, 0x89, 0xfd, 0xc3], Some(false));
+        // sub rsp, 8
+        check(&[0x48, 0x83, 0xec, 0x08], Some(false));
+        // xor eax, eax; ret; and what follows is the next function's
+        check(&[0x31, 0xc0, 0xc3, 0x55, 0x48, 0x89, 0xe5], None);
+        check(&[0x55, 0x48], Some(false));
+        check(&[], None);
+    }
+
+    #[test]
+    fn a_share_is_only_whole_where_all_functions_are_in_it() {
+        let percent = |kept, functions| FramePointers { functions, kept }.percent();
+        assert_eq!((percent(0, 0), percent(1, 3), percent(999, 1000), percent(7, 7)), (0, 33, 99, 100));
+    }
+}
