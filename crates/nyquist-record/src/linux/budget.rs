@@ -1,4 +1,5 @@
-//! How large the rings are, and how much of a stack is copied: pure functions of what the machine allows.
+//! How large the rings are, how much of a stack is copied, and whether threads get events of their own: pure functions of what the
+//! machine allows.
 
 /// What is known before a ring is mapped.
 #[derive(Clone, Copy, Debug)]
@@ -24,6 +25,8 @@ pub(crate) enum Copies {
     Fixed(u32),
     /// Less at first, and more once many stacks turn out to be deeper.
     Growing,
+    /// As much as that is at first, where there cannot be the events that would copy more.
+    Shallow,
     /// Nothing.
     None,
 }
@@ -104,7 +107,7 @@ impl Allowance {
     fn wanted_ring(&self) -> u64 {
         let record = match self.copies {
             Copies::Fixed(bytes) => u64::from(bytes.min(LARGEST_STACK)) + SAMPLE_OVERHEAD,
-            Copies::Growing => LARGEST_RECORD,
+            Copies::Growing | Copies::Shallow => LARGEST_RECORD,
             Copies::None => SAMPLE_OVERHEAD,
         };
         let held = record * u64::from(self.rate_hz) * self.held_ms() / 1000;
@@ -154,6 +157,7 @@ impl Allowance {
         let (first, deep) = match self.copies {
             Copies::Fixed(bytes) => (bytes.min(LARGEST_STACK).next_multiple_of(8), None),
             Copies::Growing => (wanted.min(SMALLER_STACK), Some(wanted)),
+            Copies::Shallow => (wanted.min(SMALLER_STACK), None),
             Copies::None => (0, None),
         };
         let first = first.min(most);
@@ -172,6 +176,24 @@ pub(crate) struct AttachCost {
     pub(crate) clock_beside: bool,
     /// Whether there is a second event that samples, for deeper stacks.
     pub(crate) deepens: bool,
+}
+
+/// What a recorder may have that attaches to threads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rights {
+    /// The descriptors.
+    pub(crate) descriptors: u64,
+    /// Whether it may see all that is done on a CPU.
+    pub(crate) sees_cpus: bool,
+}
+
+/// How threads that run are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attaching {
+    /// Each by events of its own, which copy stacks so.
+    Threads(Copies),
+    /// By events of whole CPUs.
+    Cpus,
 }
 
 /// The descriptors that are left for all else: the files that are mapped, the output, the server.
@@ -193,21 +215,21 @@ impl AttachCost {
         self.events().saturating_add(OTHER_DESCRIPTORS)
     }
 
-    /// Whether events for deeper stacks are affordable beside the others.
-    pub(crate) fn may_deepen(&self, descriptors: u64) -> bool {
-        let deep = Self { deepens: true, ..*self };
-        deep.descriptors() <= descriptors && deep.events() <= MOST_EVENTS_BY_CHOICE
-    }
-
-    /// Whether the threads get events of their own, given how many descriptors are allowed, and whether whole CPUs may
-    /// be sampled instead. `None` where neither can be.
-    pub(crate) fn by_thread(&self, descriptors: u64, cpus_may_be_watched: bool) -> Option<bool> {
-        let fits = self.descriptors() <= descriptors;
-        if cpus_may_be_watched {
-            Some(fits && self.events() <= MOST_EVENTS_BY_CHOICE)
-        } else {
-            fits.then_some(true)
+    /// How the threads are recorded by a recorder with these rights whose stacks would be copied so: each by events of its own as long
+    /// as there are descriptors, and for deeper stacks only where these are not too many besides. `None` where neither that nor
+    /// sampling whole CPUs is possible.
+    pub(crate) fn attaching(&self, copies: Copies, rights: Rights) -> Option<Attaching> {
+        let fits = |cost: &Self| cost.descriptors() <= rights.descriptors;
+        let are_few = |cost: &Self| cost.events() <= MOST_EVENTS_BY_CHOICE;
+        if rights.sees_cpus && !(fits(self) && are_few(self)) {
+            return Some(Attaching::Cpus);
         }
+        let deep = Self { deepens: true, ..*self };
+        let copies = match copies {
+            Copies::Growing if !(fits(&deep) && are_few(&deep)) => Copies::Shallow,
+            copies => copies,
+        };
+        fits(self).then_some(Attaching::Threads(copies))
     }
 }
 
@@ -225,9 +247,12 @@ mod tests {
         Allowance { cpus, page: 4096, bytes, rate_hz, copies: Copies::Growing, reader_at_once: false }
     }
 
-    /// What the rings of a plan lock, with their control pages.
+    /// What the rings of a plan lock, with their control pages: for samples, for what threads had used, and for the sideband, which has two
+    /// where nothing limits them.
     fn locked(allowance: &Allowance, plan: RingPlan) -> u64 {
-        let pages = plan.sample_pages + 1 + plan.sideband_pages.map_or(0, |pages| pages + 1);
+        let sidebands = if allowance.bytes.is_none() { 2 } else { 1 };
+        let sideband = plan.sideband_pages.map_or(0, |pages| sidebands * (pages + 1));
+        let pages = plan.sample_pages + 1 + TOTALS_PAGES + 1 + sideband;
         (allowance.cpus * pages * allowance.page) as u64
     }
 
@@ -293,7 +318,7 @@ mod tests {
             assert!(plan.sideband_pages.is_none_or(usize::is_power_of_two));
             assert_eq!(plan.stack_bytes % 8, 0);
         };
-        for cpus in [1, 2, 8, 16, 64, 128, 256] {
+        for cpus in [1, 2, 4, 8, 16, 64, 128, 256] {
             for memlock_kb in [0, 64, 8192, 1 << 20] {
                 check(cpus, memlock_kb);
             }
@@ -310,18 +335,56 @@ mod tests {
 
     #[test]
     fn threads_get_events_of_their_own_as_long_as_there_are_descriptors() {
-        let check = |cpus, threads, descriptors, watched, expected| {
+        let (shallow, deep) = (Attaching::Threads(Copies::Shallow), Attaching::Threads(Copies::Growing));
+        let check = |cpus, threads, descriptors, sees_cpus, expected| {
             let cost = AttachCost { cpus, threads, clock_beside: true, deepens: false };
-            assert_eq!(cost.by_thread(descriptors, watched), expected, "{cpus} CPUs, {threads} threads");
+            let attaching = cost.attaching(Copies::Growing, Rights { descriptors, sees_cpus });
+            assert_eq!(attaching, expected, "{cpus} CPUs, {threads} threads, {descriptors} descriptors");
         };
-        check(2, 500, 1 << 20, false, Some(true));
+        check(2, 500, 1 << 20, false, Some(deep));
         check(2, 500, 4096, false, None);
-        check(2, 500, 4096, true, Some(false));
-        check(2, 400, 4096, true, Some(true));
-        check(128, 1000, 524_288, false, Some(true));
-        check(128, 1000, 524_288, true, Some(false));
+        check(2, 500, 4096, true, Some(Attaching::Cpus));
+        check(2, 400, 4096, true, Some(shallow));
+        check(128, 100, 524_288, true, Some(deep));
+        check(128, 150, 524_288, true, Some(shallow));
+        check(128, 1000, 524_288, true, Some(Attaching::Cpus));
+        check(128, 1000, 524_288, false, Some(shallow));
         check(128, 1100, 524_288, false, None);
-        check(8192, usize::MAX, u64::MAX - 1, true, Some(false));
+        check(8192, usize::MAX, u64::MAX - 1, true, Some(Attaching::Cpus));
+        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false };
+        let rights = Rights { descriptors: 1 << 20, sees_cpus: false };
+        for copies in [Copies::Fixed(8192), Copies::None] {
+            assert_eq!(cost.attaching(copies, rights), Some(Attaching::Threads(copies)));
+        }
+    }
+
+    /// What becomes of attaching to 1,000 threads on 128 CPUs: how they are recorded, and the kilobytes that each CPU's rings lock and
+    /// that are copied of each stack.
+    fn attached(rights: Rights, bytes: Option<u64>) -> Option<(Attaching, u64, u32)> {
+        let cost = AttachCost { cpus: 128, threads: 1000, clock_beside: true, deepens: false };
+        let attaching = cost.attaching(Copies::Growing, rights)?;
+        let copies = if let Attaching::Threads(copies) = attaching { copies } else { Copies::Growing };
+        let allowance = Allowance { copies, ..allowance(128, bytes, 1000) };
+        let plan = allowance.plan();
+        let locked = locked(&allowance, plan);
+        assert!(bytes.is_none_or(|bytes| locked <= bytes), "{locked} bytes are locked of {bytes:?}");
+        Some((attaching, locked / 128 / 1024, plan.stack_bytes / 1024))
+    }
+
+    #[test]
+    fn a_thousand_threads_on_128_cpus_are_attached_to_within_all_limits() {
+        for descriptors in [1024, 524_288] {
+            let root = attached(Rights { descriptors, sees_cpus: true }, None);
+            assert_eq!(root, Some((Attaching::Cpus, (8 << 10) + 4 + 20 + 2 * 516, 32)));
+        }
+        let shallow = Attaching::Threads(Copies::Shallow);
+        for (memlock_kb, locked_kb) in [(64, 256 + 4 + 20 + 132), (8192, 512 + 4 + 20 + 36)] {
+            let bytes = Some((516 * 128 + memlock_kb) << 10);
+            let plain = |descriptors| attached(Rights { descriptors, sees_cpus: false }, bytes);
+            assert_eq!(plain(524_288), Some((shallow, locked_kb, 16)));
+            assert_eq!([1024, 512_511].map(plain), [None, None]);
+            assert_eq!(plain(512_512), plain(524_288));
+        }
     }
 
     #[test]
@@ -330,9 +393,6 @@ mod tests {
         assert_eq!([false, true].map(|beside| cost(beside).events()), [384_000, 512_000]);
         let deep = |clock_beside| AttachCost { deepens: true, ..cost(clock_beside) }.events();
         assert_eq!([false, true].map(deep), [512_000, 768_000]);
-        assert!(!cost(false).may_deepen(u64::MAX));
-        assert!(AttachCost { cpus: 2, ..cost(false) }.may_deepen(1 << 20));
-        assert!(!AttachCost { cpus: 2, ..cost(false) }.may_deepen(8000));
     }
 
     #[test]

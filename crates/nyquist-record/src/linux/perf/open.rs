@@ -33,7 +33,7 @@ use super::roots::Roots;
 use super::rounds::{Rounds, handed_over_at_most, share_out};
 use super::threads::Threads;
 use super::totals::ThreadTotals;
-use crate::linux::budget::{Allowance, AttachCost, Copies, LARGEST_STACK, RingPlan};
+use crate::linux::budget::{Allowance, AttachCost, Attaching, Copies, LARGEST_STACK, Rights, RingPlan};
 use crate::linux::cgroup::{self, Leaf};
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::limits::page_size;
@@ -454,20 +454,19 @@ impl Machine {
             return Err(OpenError::NoSuchProcess { pid: *pid });
         }
         let family = proc::families(pids);
-        let watched = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
+        let sees_cpus = self.cpus.first().is_some_and(|cpu| cpus_may_be_watched(*cpu));
         let opener = self.opener(Scope::Running(pids))?;
         let threads =
             family.iter().map(|pid| proc::threads(Pid(*pid)).map_or(0, |threads| threads.len())).sum();
         let clock_beside = opener.has_clock_beside();
         let cost = AttachCost { cpus: self.cpus.len(), threads, clock_beside, deepens: false };
-        let opener =
-            if cost.may_deepen(limits::descriptor_limit()) { opener } else { opener.without_deepening() };
-        match cost.by_thread(limits::descriptor_limit(), watched) {
-            Some(true) => {
-                let opened = opener.open_all(&self.allowance)?;
+        let rights = Rights { descriptors: limits::descriptor_limit(), sees_cpus };
+        match cost.attaching(self.allowance.copies, rights) {
+            Some(Attaching::Threads(copies)) => {
+                let opened = opener.open_all(&Allowance { copies, ..self.allowance })?;
                 Ok(Chosen { opened, filter: Filter::All, group: None, coverage: Coverage::Threads })
             }
-            Some(false) => {
+            Some(Attaching::Cpus) => {
                 notices.push(Notice::ManyThreads { threads, events: cost.events() });
                 let opened = self.open_events(Scope::Everyone)?;
                 let filter = Filter::Family(family.into_iter().map(Pid).collect());

@@ -110,7 +110,6 @@ pub(crate) struct Opener<'a> {
     rate_hz: u32,
     cpus: &'a [u32],
     units: CoreUnits,
-    may_deepen: bool,
 }
 
 impl<'a> Opener<'a> {
@@ -127,7 +126,7 @@ impl<'a> Opener<'a> {
             _ => scope.pid().0,
         };
         let units = CoreUnits::of_machine();
-        let mut opener = Self { scope, first, common, rate_hz, cpus, units, may_deepen: true };
+        let mut opener = Self { scope, first, common, rate_hz, cpus, units };
         loop {
             let Err(error) = cpus.iter().try_for_each(|cpu| opener.try_cpu(*cpu)) else {
                 return Ok(opener);
@@ -140,11 +139,6 @@ impl<'a> Opener<'a> {
     /// Whether a clock counts beside each event that samples.
     pub(crate) fn has_clock_beside(&self) -> bool {
         self.common.clock_beside()
-    }
-
-    /// Leaves out the events that would copy more of each stack.
-    pub(crate) fn without_deepening(self) -> Self {
-        Self { may_deepen: false, ..self }
     }
 
     /// Opens a CPU's events and closes them again.
@@ -161,7 +155,6 @@ impl<'a> Opener<'a> {
     pub(crate) fn open_all(&self, allowance: &Allowance) -> Result<Opened, OpenError> {
         let mut plan = allowance.plan();
         loop {
-            plan.deep_stack_bytes = plan.deep_stack_bytes.filter(|_| self.may_deepen);
             match self.open_with(plan, allowance.bytes.is_none()) {
                 Err(OpenError::Rings { source, cpus }) => match allowance.smaller(plan) {
                     Some(smaller) => plan = smaller,
