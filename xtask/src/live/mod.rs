@@ -22,6 +22,7 @@ mod front_end;
 mod go;
 mod harness;
 mod http;
+mod idle;
 mod invocation;
 mod jit;
 mod json_docs;
@@ -78,6 +79,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("targets", targets::TESTS),
     ("storms", storms::TESTS),
+    ("idle", idle::TESTS),
     ("leaks", leaks::TESTS),
     ("losses", losses::TESTS),
     ("signals", signals::TESTS),

@@ -1,4 +1,7 @@
 //! Intervals of changing length between the samples of a whole CPU, so that no program's rhythm is the sampler's.
+//!
+//! The reader changes them by its clock, for which it has to wake up. On a machine where nothing runs it need not: the intervals then rest
+//! until a ring has something for the reader.
 
 use std::os::fd::AsFd as _;
 
@@ -11,6 +14,10 @@ const ALIKE: u64 = 50;
 /// By how much the rate is higher or lower at most, as a part of it: over [`ALIKE`] intervals, several of them.
 const SWING: f64 = 0.1;
 
+/// By how much the rate is higher or lower while the intervals rest: little, for what runs first afterwards is sampled so until a ring wakes
+/// the reader; and yet a program in the rhythm of the rate is met at all of its phases within 50 samples.
+const RESTING_SWING: f64 = 0.02;
+
 /// Changes the length of the intervals from time to time.
 #[derive(Debug)]
 pub(crate) struct Jitter {
@@ -19,34 +26,70 @@ pub(crate) struct Jitter {
     next_ns: u64,
     /// For each CPU, by how much the rate is higher or lower now, as a part of it.
     swings: Vec<f64>,
+    /// How many bytes had been written to the rings when the intervals last changed; `None` before they first do.
+    written: Option<u64>,
+    rests: bool,
+    /// By how much the rate is higher on every second CPU while the intervals rest, and lower on the others.
+    resting_swing: f64,
 }
 
 impl Jitter {
     /// As many samples as with intervals of `period_ns`; `seed` is any number.
     pub(crate) fn new(period_ns: u64, seed: u64) -> Self {
-        Self { period_ns, random: Random::new(seed), next_ns: 0, swings: Vec::new() }
+        Self {
+            period_ns,
+            random: Random::new(seed),
+            next_ns: 0,
+            swings: Vec::new(),
+            written: None,
+            rests: false,
+            resting_swing: RESTING_SWING,
+        }
     }
 
-    /// When the intervals are to change next, in nanoseconds of the monotonic clock.
-    pub(crate) fn next_ns(&self) -> u64 {
-        self.next_ns
+    /// When the intervals are to change next, in nanoseconds of the monotonic clock; `None` while they rest.
+    pub(crate) fn next_ns(&self) -> Option<u64> {
+        (!self.rests).then_some(self.next_ns)
     }
 
-    /// Changes the intervals on all CPUs, each differently, where it is time to.
-    pub(crate) fn change(&mut self, events: &Events, now_ns: u64) {
-        if now_ns < self.next_ns {
+    /// Changes the intervals on all CPUs, each differently, where it is time to; given how many bytes have been written to the rings.
+    pub(crate) fn change(&mut self, events: &Events, written: impl FnOnce() -> u64, now_ns: u64) {
+        if now_ns < self.next_ns || !self.turns(written(), now_ns) {
             return;
         }
-        self.next_ns = now_ns + ALIKE * self.period_ns;
         for (cpu, event) in events.sampling().enumerate() {
             // An event whose interval stays as it was samples all the same.
             let _ = event::set_period(event.as_fd(), self.interval(cpu));
         }
     }
 
-    /// The next interval on a CPU. A change begins an interval anew, and loses half of one on average; the intervals are
-    /// shorter by as much.
+    /// Whether the intervals change where it is time to: to the next ones, or to those that rest where nothing was written since they last
+    /// changed.
+    fn turns(&mut self, written: u64, now_ns: u64) -> bool {
+        let is_idle = self.written == Some(written);
+        let rested = std::mem::replace(&mut self.rests, is_idle);
+        if !is_idle {
+            self.written = Some(written);
+            self.next_ns = now_ns + ALIKE * self.period_ns;
+        } else if !rested {
+            // The last swings had no samples: the next ones are to the same sides.
+            self.swings.iter_mut().for_each(|swing| *swing = -*swing);
+            self.resting_swing = -self.resting_swing;
+        }
+        !(is_idle && rested)
+    }
+
+    /// The next interval on a CPU.
     fn interval(&mut self, cpu: usize) -> u64 {
+        if self.rests {
+            let swing = if cpu.is_multiple_of(2) { self.resting_swing } else { -self.resting_swing };
+            return (self.period_ns as f64 / (1.0 + swing)) as u64;
+        }
+        self.changed_interval(cpu)
+    }
+
+    /// A change begins an interval anew, and loses half of one on average; the intervals are shorter by as much.
+    fn changed_interval(&mut self, cpu: usize) -> u64 {
         let swing = self.next_swing(cpu);
         let lost = 0.5 / ALIKE as f64;
         (self.period_ns as f64 / (1.0 + swing) * (1.0 - lost)) as u64
@@ -87,6 +130,53 @@ mod tests {
             );
             assert_ne!(fast, other, "the CPUs swing alike");
             jitter.interval(5);
+        }
+    }
+
+    /// The intervals on two CPUs after a while, in µs, where so many bytes have been written by then; `None` where they do not change.
+    fn turn(jitter: &mut Jitter, written: u64) -> Option<[i64; 2]> {
+        let now_ns = jitter.next_ns().unwrap_or(jitter.next_ns);
+        let changes = jitter.turns(written, now_ns);
+        changes.then(|| [0, 1].map(|cpu| jitter.interval(cpu) as i64 / 1000))
+    }
+
+    #[test]
+    fn nothing_changes_while_nothing_is_written() {
+        let mut jitter = Jitter::new(1_000_000, 7);
+        assert!(turn(&mut jitter, 0).is_some());
+        assert_eq!(jitter.next_ns(), Some(ALIKE * 1_000_000));
+        // Nearly as asked for on both CPUs together, and on neither in the rhythm of a millisecond.
+        assert_eq!(turn(&mut jitter, 0), Some([1020, 980]));
+        assert_eq!((jitter.next_ns(), turn(&mut jitter, 0)), (None, None));
+        assert!(turn(&mut jitter, 4096).is_some());
+        assert!(jitter.next_ns().is_some());
+        // The next rest makes up for the one before.
+        assert_eq!(turn(&mut jitter, 4096), Some([980, 1020]));
+        assert_eq!((jitter.next_ns(), turn(&mut jitter, 4096)), (None, None));
+    }
+
+    #[test]
+    fn swings_with_samples_come_in_pairs_whatever_rests_between() {
+        let mut jitter = Jitter::new(1_000_000, 7);
+        let (mut random, mut written) = (Random::new(3), 0);
+        let mut sampled: Vec<[i64; 2]> = Vec::new();
+        for _ in 0..2000 {
+            let Some(intervals) = turn(&mut jitter, written) else {
+                written += random.below(2);
+                continue;
+            };
+            let gets_any = random.below(3) > 0;
+            written += u64::from(gets_any);
+            if gets_any && !jitter.rests {
+                sampled.push(intervals);
+            }
+        }
+        assert!(sampled.len() > 500, "{}", sampled.len());
+        for pair in sampled.chunks_exact(2) {
+            for cpu in [0, 1] {
+                let rate = pair.iter().map(|intervals| 1000.0 / intervals[cpu] as f64).sum::<f64>() / 2.0;
+                assert!((rate - 1.0 / 0.99).abs() < 2e-3, "{pair:?}");
+            }
         }
     }
 

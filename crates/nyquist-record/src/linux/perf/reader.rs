@@ -127,7 +127,7 @@ impl Reader {
         let deadline =
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
         let reason = loop {
-            let change = self.jitter.as_ref().map(Jitter::next_ns);
+            let change = self.jitter.as_ref().and_then(Jitter::next_ns);
             let often = self.attention.as_ref().and_then(|attention| attention.look_every_ms(monotonic_ns()));
             let pause = self.pace.as_ref().and_then(|pace| pace.pauses_until(monotonic_ns()));
             self.wait_for_samples(&mut waiting, pause.is_none());
@@ -141,7 +141,7 @@ impl Reader {
             }
             self.rounds.spread();
             if let Some(jitter) = &mut self.jitter {
-                jitter.change(&self.events, monotonic_ns());
+                jitter.change(&self.events, || self.rounds.written(), monotonic_ns());
             }
             let ended = end_reason(&mut waiting, deadline);
             if let Some(batching) = &mut self.batching {

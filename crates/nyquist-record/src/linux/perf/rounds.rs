@@ -88,6 +88,11 @@ impl Rounds {
         self.drainers.iter().flatten()
     }
 
+    /// How many bytes have been written to all rings so far.
+    pub(crate) fn written(&self) -> u64 {
+        self.rings().map(|source| source.ring.head()).sum()
+    }
+
     /// Waits where the last round began just now. A storm of short processes writes many small records, each of
     /// which wakes the reader.
     pub(crate) fn spread(&self) {

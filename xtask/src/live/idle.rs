@@ -1,0 +1,92 @@
+//! Where nothing runs of what is recorded, nothing wakes the thread that empties the kernel's buffers.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Context as _;
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect_measured, need_root, skip};
+use super::harness::Test;
+use super::invocation::Running;
+use super::profile::Profile;
+use super::targets::{end, own_group};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_process_that_sleeps_does_not_wake_the_recorder", process),
+    Test::new("a_control_group_that_sleeps_does_not_wake_the_recorder", group),
+    Test::new("a_machine_that_is_idle_does_not_wake_the_recorder", machine),
+];
+
+/// How long the recorder is looked at.
+const LOOKED_AT: Duration = Duration::from_secs(3);
+/// How often it may wake in that time, for what it has to do once.
+const MOST_WAKES: u64 = 5;
+
+fn process(test: &Context<'_>) -> Verdict {
+    let target = test.program("sleep").args(&["1000"]).start()?;
+    let (wakes, _) = recorded_while_idle(test, &["-p", &target.pid().to_string()])?;
+    end(target)?;
+    expect_measured(wakes <= MOST_WAKES, format_args!("the recorder woke {wakes} times"))
+}
+
+fn group(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let group = own_group()?.join(format!("tests-idle-{}", std::process::id()));
+    fs::create_dir(&group)?;
+    let target = test.program("sleep").args(&["1000"]).start()?;
+    fs::write(group.join("cgroup.procs"), target.pid().to_string())?;
+    let recorded = recorded_while_idle(test, &["--cgroup", &group.display().to_string()]);
+    end(target)?;
+    fs::remove_dir(&group)?;
+    let (wakes, _) = recorded?;
+    expect_measured(wakes <= MOST_WAKES, format_args!("the recorder woke {wakes} times"))
+}
+
+/// Somebody always runs for a moment, and for this moment the intervals of whole CPUs change: once in it and once after it.
+fn machine(test: &Context<'_>) -> Verdict {
+    /// For how long intervals stay as they are, in ms.
+    const ALIKE: f64 = 50.0;
+    need_root()?;
+    // What is read of deep stacks of others would wake the recorder, too.
+    let (wakes, profile) = recorded_while_idle(test, &["-a", "--call-graph", "none"])?;
+    let samples = profile.threads.iter().flat_map(|thread| &thread.samples);
+    let busy: BTreeSet<u64> = samples.map(|sample| (sample.time / ALIKE) as u64).collect();
+    let most = MOST_WAKES + 3 * busy.len() as u64;
+    println!("        the recorder woke {wakes} times, and somebody ran in {} moments", busy.len());
+    if busy.len() as f64 * ALIKE > LOOKED_AT.as_millis() as f64 / 2.0 {
+        return skip("the machine is not idle");
+    }
+    expect_measured(wakes <= most, format_args!("the recorder woke {wakes} times, not {most}"))
+}
+
+/// Records for a while, and says how often its reader woke meanwhile.
+fn recorded_while_idle(test: &Context<'_>, options: &[&str]) -> Result<(u64, Profile), Stop> {
+    let output = test.fresh("profile.json.gz");
+    let recorder = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).start()?;
+    recorder.wait_until_recording()?;
+    recorder.wait_until("the kernel's buffers to be read", || wakes(&recorder).is_some())?;
+    let before = wakes(&recorder);
+    thread::sleep(LOOKED_AT);
+    let wakes = wakes(&recorder).zip(before).map(|(now, before)| now - before);
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    Ok((wakes.context("nobody reads the kernel's buffers")?, Profile::read(&output)?))
+}
+
+/// How often the threads that read the kernel's buffers have gone to sleep; `None` where there is no such thread.
+fn wakes(recorder: &Running<'_>) -> Option<u64> {
+    let tasks = fs::read_dir(format!("/proc/{}/task", recorder.pid())).ok()?.flatten();
+    let counts: Vec<u64> = tasks.filter_map(|task| wakes_of_reader(&task.path())).collect();
+    (!counts.is_empty()).then(|| counts.iter().sum())
+}
+
+fn wakes_of_reader(task: &Path) -> Option<u64> {
+    let status = fs::read_to_string(task.join("status")).ok()?;
+    let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let count = value("voluntary_ctxt_switches:")?.parse().ok()?;
+    (value("Name:")? == "nyquist-reader").then_some(count)
+}
