@@ -1,10 +1,13 @@
 //! Attaching to a running process, and recording for a given time.
 
+use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
+
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, skip};
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured, need_root, skip};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::profile::Profile;
@@ -26,6 +29,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_process_that_ends_while_attached_to_is_said", ending).parallel(),
     Test::new("another_users_process_is_an_error", foreign_pid).parallel(),
     Test::new("ones_own_process_can_be_attached_to_as_a_plain_user", own_as_plain_user),
+    Test::new("a_low_limit_of_descriptors_that_can_be_raised_is_raised", raised_descriptors),
 ];
 
 /// Starts the endless workload and waits until it works.
@@ -53,7 +57,7 @@ fn attach<'a>(
 
 /// That a process is there, and not a zombie.
 fn is_alive(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
@@ -109,8 +113,8 @@ fn expect_recorded_for(stderr: &str, seconds: f64) -> Verdict {
 /// CPU seconds of a process so far, by the scheduler's own sum.
 fn process_cpu(pid: u32) -> Result<f64, anyhow::Error> {
     let mut sum = 0.0;
-    for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
-        let text = std::fs::read_to_string(task?.path().join("schedstat"))?;
+    for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+        let text = fs::read_to_string(task?.path().join("schedstat"))?;
         sum += text.split(' ').next().unwrap_or_default().parse::<f64>()?;
     }
     Ok(sum / 1e9)
@@ -369,4 +373,45 @@ fn own_as_plain_user(test: &Context<'_>) -> Verdict {
     // What the kernel does in its time is much where many others want the CPU.
     let share = profile.total_share("main_loop") / (1.0 - profile.total_share("[kernel: not permitted]"));
     expect_measured(share > 0.9, format_args!("main_loop has {share:.3} of {} samples", profile.total()))
+}
+
+fn hard_limit_of_descriptors() -> Result<u64, anyhow::Error> {
+    let limits = fs::read_to_string("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(1)).context("no limit of open files")?;
+    Ok(hard.parse()?)
+}
+
+/// Each of many threads has its events where the limit can be raised that the shell has set, which is lower than they need.
+fn raised_descriptors(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    // One that samples, perhaps one for deeper stacks, one that counts, one for mappings and names; and some files.
+    if hard_limit_of_descriptors()? < (4 * 201 * sys::cpu_count() + 1000) as u64 {
+        return skip("the limit of descriptors cannot be raised so far");
+    }
+    let _held = super::permissions::at_paranoid(2)?;
+    for adapt in [|call| call, Invocation::by_plain_user] {
+        let call = test.program(test.workload("many_threads")).args(&["1000000", "200"]);
+        let target = adapt(call.under(&["nice", "-n", "19"])).start()?;
+        let threads = || fs::read_dir(format!("/proc/{}/task", target.pid())).map_or(0, Iterator::count);
+        target.wait_until("the threads to be born", || threads() == 201)?;
+        let (output, pid) = (test.fresh("profile.json.gz"), target.pid().to_string());
+        let call = test.nyquist(&["record", "-v", "-s", "-p", &pid, "-o"]).path(&output);
+        let recorder = adapt(call.under(&["prlimit", "--nofile=256:"])).start()?;
+        recorder.wait_until_recording()?;
+        recorder.wait_until("the rings to be told of", || recorder.stderr_so_far().contains("Copying"))?;
+        let entries = fs::read_dir(format!("/proc/{}/fd", recorder.pid()))?.flatten();
+        let is_event = |entry: &fs::DirEntry| {
+            fs::read_link(entry.path()).is_ok_and(|link| link.to_string_lossy().contains("[perf_event]"))
+        };
+        let events = entries.filter(is_event).count();
+        recorder.signal(libc::SIGINT)?;
+        let finished = recorder.wait()?.succeeded()?;
+        end(target)?;
+        expect_contains("stderr", &finished.stderr, "Attached to 201 threads of 1 process")?;
+        expect_contains("stderr", &finished.stderr, "Each thread has its own clock")?;
+        let least = 3 * 201 * sys::cpu_count();
+        expect(events >= least, format_args!("{events} events are open, not {least}"))?;
+    }
+    Ok(())
 }
