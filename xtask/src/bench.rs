@@ -18,6 +18,8 @@ mod spread;
 mod tracing;
 mod unwind;
 
+pub(crate) use program::write_functions;
+
 use anyhow::Result;
 
 use crate::live::paranoid;

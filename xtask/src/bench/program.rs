@@ -45,7 +45,7 @@ pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {
 }
 
 /// Functions that take the compiler some work, all of them different.
-pub(super) fn write_functions(path: &Path, count: u32) -> Result<()> {
+pub(crate) fn write_functions(path: &Path, count: u32) -> Result<()> {
     let mut text = String::from("use std::collections::BTreeMap;\n");
     for number in 2..count + 2 {
         writeln!(

@@ -51,6 +51,7 @@ mod samply;
 mod server;
 mod signals;
 mod simpleperf;
+mod spare;
 mod stacks;
 mod storms;
 mod symbol_sources;
