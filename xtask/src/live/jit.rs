@@ -1,10 +1,14 @@
 //! Code that is made while the program runs: names from jitdumps and perf maps, categories by runtime, whole stacks.
 
+use std::fs;
+use std::path::PathBuf;
+
 use super::context::Context;
-use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, expect_share, skip};
+use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, expect_share, need_root, skip};
 use super::harness::Test;
-use super::profile::Frame;
+use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
+use super::targets::record_running;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("javascript_has_names_from_a_perf_map", |test| javascript(test, "--perf-basic-prof", "perf-")),
@@ -15,6 +19,12 @@ pub(super) const TESTS: &[Test] = &[
         expect_whole_stacks(&recorded, "spin")
     }),
     Test::new("java_has_names_from_a_map_written_at_its_end", java),
+    Test::new("in_namespaces_of_its_own_made_code_has_the_names_of_its_own_map", |test| {
+        in_namespaces(test, "")
+    }),
+    Test::new("with_a_tmp_of_its_own_made_code_has_the_names_of_its_own_map", |test| {
+        in_namespaces(test, OWN_TMP)
+    }),
     Test::new("made_code_without_names_keeps_its_addresses", unnamed),
 ];
 
@@ -36,7 +46,7 @@ fn record_javascript(test: &Context<'_>, options: &[&str]) -> Result<Recorded, S
     let script = source("jit.js");
     // The jitdump is written into the working directory.
     let folder = test.fresh("jit").display().to_string();
-    std::fs::create_dir_all(&folder)?;
+    fs::create_dir_all(&folder)?;
     let enter = "cd \"$0\" && exec node \"$@\"";
     let words: Vec<&str> = ["sh", "-c", enter, &folder]
         .into_iter()
@@ -81,6 +91,55 @@ fn unnamed(test: &Context<'_>) -> Verdict {
     let profile = &recorded.profile;
     let made = |frame: &Frame| frame.lib.is_none() && frame.function.starts_with("0x");
     expect_measured(profile.share_with(made) > 0.5, "code without a name is not there")
+}
+
+/// Makes a file system of its own the folder for maps, in which the test's folder ($1) stays where it is.
+const OWN_TMP: &str = "mount --bind $1 /mnt; mount -t tmpfs tmpfs /tmp; mkdir -p $1; mount --move /mnt $1;";
+
+/// A program has number 1 in its own namespace, and writes its map by that; the number that the recorder sees is that of another map. In
+/// the shell `adapt` prepares the program's own surroundings.
+fn in_namespaces(test: &Context<'_>, adapt: &str) -> Verdict {
+    need_root()?;
+    let program = test.path("made_code");
+    fs::copy(test.workload("made_code"), &program)?;
+    // Of a shell without a `/proc` of its own, that of the machine tells the number that the machine has for it.
+    let script = format!(
+        "set -e; read -r outer rest < /proc/self/stat; echo '2000000000 1000 outer_code' > /tmp/perf-$outer.map; \
+         echo $outer > $1/outer; {adapt} mount -t proc proc /proc; exec $0 900 inner_code"
+    );
+    let folder = test.path("").display().to_string();
+    let unshare = ["unshare", "-m", "-p", "-f", "sh", "-c", &script, &program.display().to_string(), &folder];
+    let launched = test.record_command(&unshare).run_well();
+    let outer_map = || -> Result<PathBuf, Stop> {
+        let outer = fs::read_to_string(test.path("outer"))?;
+        Ok(PathBuf::from(format!("/tmp/perf-{}.map", outer.trim())))
+    };
+    let mut maps = vec![outer_map()?];
+    let ready = test.fresh("ready");
+    let call = test.program(unshare[0]).args(&unshare[1..]);
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    maps.push(outer_map()?);
+    let attached = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()]);
+    target.wait()?.succeeded()?;
+    if adapt.is_empty() {
+        maps.push(PathBuf::from("/tmp/perf-1.map"));
+    }
+    maps.iter().try_for_each(fs::remove_file)?;
+    expect_inner_names(&launched?.profile)?;
+    expect_inner_names(&attached?)
+}
+
+fn expect_inner_names(profile: &Profile) -> Verdict {
+    let functions = profile.functions();
+    expect(!functions.contains_key("outer_code"), "the map is that of another process")?;
+    let inner = profile.total_share("inner_code");
+    expect_measured(
+        inner > 0.5,
+        format_args!("the code that was made has a share of {inner:.3}: {functions:?}"),
+    )?;
+    let lib = profile.frame_of(|frame| frame.function == "inner_code").and_then(|frame| frame.lib);
+    expect_eq("the lib of what was made", lib.as_deref(), Some("perf-1.map"))
 }
 
 /// Stacks with a function reach the start of their thread.

@@ -99,7 +99,7 @@ pub(super) fn end(target: Running<'_>) -> Verdict {
 }
 
 /// Records what runs already.
-fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
+pub(super) fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
     let output = test.fresh("profile.json.gz");
     test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).run()?.succeeded()?;
     Profile::read(&output)
