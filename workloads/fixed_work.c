@@ -47,5 +47,6 @@ int main(int argc, char **argv) {
     for (long i = 1; i < threads && i < MOST_THREADS; i++) pthread_create(&others[i], NULL, work, &passes);
     work(&passes);
     for (long i = 1; i < threads && i < MOST_THREADS; i++) pthread_join(others[i], NULL);
+    truth_write("fixed_work");
     return 0;
 }

@@ -84,10 +84,19 @@ fn recorded_with_losses(recording: &Recording<'_>) -> Result<Recorded, Stop> {
 /// The reader gets a CPU at once, however many threads want it: its turn among them would come too late.
 fn many_threads(test: &Context<'_>) -> Verdict {
     need_root()?;
-    let recorded = test.record(&["fixed_work-fp", "1000", "200"]).options(&["-r", "10000"]).run_well()?;
+    let options = ["-v", "-r", "10000"];
+    let recorded = test.record(&["fixed_work-fp", "1000", "200"]).options(&options).run_well()?;
     let (samples, lost) = (recorded.profile.count(), in_all(&recorded.profile));
-    expect(samples > 10_000.0, format_args!("only {samples} samples"))?;
-    expect_measured(lost == 0.0, format_args!("{lost} were lost beside {samples} samples"))
+    let stderr = &recorded.finished.stderr;
+    expect_contains("stderr", stderr, "Copying 32 kB of each stack (up to 64 kB if need be) into")?;
+    expect_measured(lost == 0.0, format_args!("{lost} were lost beside {samples} samples"))?;
+    let gaps: Vec<String> = markers(&recorded.profile)?.into_iter().map(|marker| marker.name).collect();
+    let has_gap = gaps.iter().any(|name| name == "Lost samples" || name == "Sampling paused");
+    expect_measured(!has_gap, format_args!("there are markers of gaps: {gaps:?}"))?;
+    for word in ["dropped", "paused"] {
+        expect_measured(!stderr.contains(word), format_args!("something was {word}: {stderr}"))?;
+    }
+    expect_within("samples", samples, recorded.truth()?.cpu * RATE, 0.02)
 }
 
 /// Each loss has a record of the kernel, and at the end of the file perf says for each event how many there were.
