@@ -60,15 +60,38 @@ fn measured_with(
     let (measured, path) = (measured.display().to_string(), figures.display().to_string());
     let words: Vec<&str> = [measured.as_str(), &path].into_iter().chain(command.iter().copied()).collect();
     let recorded = test.record_command(&words).options(options).run_well()?;
-    let figures: serde_json::Value = serde_json::from_str(&fs::read_to_string(&figures)?)?;
-    Ok((recorded, figures["cpu_ns"].as_f64().unwrap_or_default() / 1e9))
+    Ok((recorded, cpu_seconds(&figures)?))
+}
+
+/// What a command has used, by the word of the program that measured it.
+fn cpu_seconds(figures: &Path) -> Result<f64, anyhow::Error> {
+    let figures: serde_json::Value = serde_json::from_str(&fs::read_to_string(figures)?)?;
+    Ok(figures["cpu_ns"].as_f64().unwrap_or_default() / 1e9)
+}
+
+/// How long a command works at least of which is asserted how much of its time is in the profile, in seconds of CPU time.
+const LONG: f64 = 5.0;
+
+/// How many times a part of some work is to be done so that all of it takes longer than [`LONG`] on this machine, by what the part takes
+/// when nobody records it.
+fn times_for_long(test: &Context<'_>, part: &[&str]) -> Result<usize, anyhow::Error> {
+    let figures = test.fresh("figures");
+    test.program(test.workload("measured")).path(&figures).args(part).run()?.succeeded()?;
+    Ok((1.2 * LONG / cpu_seconds(&figures)?).ceil() as usize)
+}
+
+/// That all the CPU time of a command that worked for long is in its profile.
+fn expect_all_of_long(profile: &Profile, used: f64) -> Verdict {
+    expect_measured(used >= LONG, format_args!("the command used only {used:.2} s of CPU time"))?;
+    expect_time(profile, used)
 }
 
 fn shell_loop(test: &Context<'_>) -> Verdict {
     need_root()?;
-    let script = "for i in $(seq 3000); do /bin/true; done";
-    let (recorded, used) = measured(test, &["bash", "-c", script])?;
-    expect_time(&recorded.profile, used)?;
+    let script = "for i in $(seq $0); do /bin/true; done";
+    let times = 200 * times_for_long(test, &["bash", "-c", script, "200"])?;
+    let (recorded, used) = measured(test, &["bash", "-c", script, &times.to_string()])?;
+    expect_all_of_long(&recorded.profile, used)?;
     let commands = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
     let weight: f64 = commands.map(Thread::total).sum();
     let all = recorded.profile.total();
@@ -90,42 +113,58 @@ fn parallel_make(test: &Context<'_>) -> Verdict {
     need_root()?;
     let folder = test.path("project");
     fs::create_dir_all(&folder)?;
-    let objects: Vec<String> = (0..16).map(|number| format!("f{number}.o")).collect();
-    for number in 0..16 {
-        fs::write(folder.join(format!("f{number}.c")), source(number))?;
-    }
+    let write = |number: usize| fs::write(folder.join(format!("f{number}.c")), source(number));
+    write(0)?;
+    let (first, trial) =
+        (folder.join("f0.c").display().to_string(), test.path("trial.o").display().to_string());
+    let files = times_for_long(test, &["gcc", "-O2", "-g", "-c", "-o", &trial, &first])?;
+    (1..files).try_for_each(write)?;
+    let objects: Vec<String> = (0..files).map(|number| format!("f{number}.o")).collect();
     let makefile = format!("all: {}\n\n%.o: %.c\n\tgcc -O2 -g -c -o $@ $<\n", objects.join(" "));
     fs::write(folder.join("Makefile"), makefile)?;
     let folder = folder.display().to_string();
     let (recorded, used) = measured(test, &["make", "-s", "-j2", "-C", &folder])?;
-    expect_time(&recorded.profile, used)?;
+    expect_all_of_long(&recorded.profile, used)?;
     let compilers = recorded.profile.threads.iter().filter(|thread| thread.process == "cc1");
-    expect_eq("compilers", compilers.count(), 16)
+    expect_eq("compilers", compilers.count(), files)
 }
 
 fn cargo_build(test: &Context<'_>) -> Verdict {
     need_root()?;
-    let folder = test.path("crate");
-    fs::create_dir_all(folder.join("src"))?;
-    fs::write(folder.join("Cargo.toml"), "[package]\nname = \"built\"\nedition = \"2021\"\n\n[workspace]\n")?;
-    let functions = (0..400).map(|number| {
-        format!(
-            "pub fn f{number}(words: &[String]) -> Vec<String> {{ let mut w: Vec<_> = words.iter().map(|w| \
-             format!(\"{{w}}{number}\")).collect(); w.sort_by_key(|w| w.len() * {number}); w }}\n"
-        )
-    });
-    fs::write(folder.join("src/lib.rs"), functions.collect::<String>())?;
+    let folder = test.path("crates");
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join("Cargo.toml"), "[workspace]\nmembers = [\"built*\"]\nresolver = \"2\"\n")?;
+    write_crate(&folder, 0)?;
     let manifest = folder.join("Cargo.toml").display().to_string();
     // As cargo itself says, for a proxy of it may look for its settings in the home folder.
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let rustc = Path::new(&cargo).with_file_name("rustc").display().to_string();
     let rustc = format!("RUSTC={rustc}");
     let build = ["env", &rustc, &cargo, "build", "-q", "--offline", "--manifest-path", &manifest];
+    let trial = test.path("trial").display().to_string();
+    let crates = times_for_long(test, &[&build[..], &["--target-dir", &trial]].concat())?;
+    (1..crates).try_for_each(|number| write_crate(&folder, number))?;
     let (recorded, used) = measured(test, &build)?;
-    expect_time(&recorded.profile, used)?;
+    expect_all_of_long(&recorded.profile, used)?;
     let names = recorded.profile.thread_names();
-    let compilers = recorded.profile.threads.iter().filter(|thread| thread.process == "rustc");
-    expect(compilers.count() > 0, format_args!("no rustc among {names:?}"))
+    let compilers =
+        recorded.profile.threads.iter().filter(|thread| thread.is_main && thread.process == "rustc");
+    expect(compilers.count() >= crates, format_args!("not {crates} of rustc among {names:?}"))
+}
+
+/// A crate that keeps the compiler busy for a second or so.
+fn write_crate(folder: &Path, number: usize) -> std::io::Result<()> {
+    let folder = folder.join(format!("built{number}"));
+    fs::create_dir_all(folder.join("src"))?;
+    let manifest = format!("[package]\nname = \"built{number}\"\nedition = \"2021\"\n");
+    fs::write(folder.join("Cargo.toml"), manifest)?;
+    let functions = (0..400).map(|number| {
+        format!(
+            "pub fn f{number}(words: &[String]) -> Vec<String> {{ let mut w: Vec<_> = words.iter().map(|w| \
+             format!(\"{{w}}{number}\")).collect(); w.sort_by_key(|w| w.len() * {number}); w }}\n"
+        )
+    });
+    fs::write(folder.join("src/lib.rs"), functions.collect::<String>())
 }
 
 /// Without the privilege a short process has no sample, but its time is known.
