@@ -1,6 +1,7 @@
-//! How long it takes to attach to a running program, and for how long the program is stopped meanwhile.
+//! How long it takes to attach to a running program, and for how long the program's threads are stopped meanwhile.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -18,18 +19,23 @@ const RATE: u32 = 1000;
 /// How long nothing may change until everything counts as open.
 const SETTLED: Duration = Duration::from_millis(700);
 
+/// How many threads are looked at in one look, one after the other: to look at hundreds each time would take a CPU.
+const LOOKED_AT: usize = 16;
+
 /// What attaching took, in milliseconds.
 struct Attached {
     /// From the recorder's start until its last event was open, or the last thread traced.
     ready: f64,
-    /// How much of that the program was seen stopped.
+    /// How much of that its threads were stopped, all together.
     stopped: f64,
 }
 
 /// Measures and prints the table.
 pub(crate) fn measure(rounds: u32, bench: &Bench<'_>, recorders: &[Recorder]) {
     println!("\n## Attaching\n");
-    println!("| recorder | mode | threads | attached after, ms | stopped meanwhile, ms |");
+    println!(
+        "| recorder | mode | threads | attached after, ms | its threads stopped meanwhile, ms together |"
+    );
     println!("|---|---|---|---|---|");
     let recorders: Vec<&Recorder> = recorders.iter().filter(|recorder| !recorder.presymbolicates).collect();
     for (words, threads) in [(&["endless", "2"][..], 2), (&["many_threads", "1000000", "200"], 201)] {
@@ -44,7 +50,7 @@ pub(crate) fn measure(rounds: u32, bench: &Bench<'_>, recorders: &[Recorder]) {
             let cells = match row.into_iter().collect::<Result<Vec<_>>>() {
                 Ok(row) => {
                     let ready = cell(0, row.iter().map(|attached| attached.ready));
-                    format!("{ready} | {}", cell(0, row.iter().map(|attached| attached.stopped)))
+                    format!("{ready} | {}", cell(1, row.iter().map(|attached| attached.stopped)))
                 }
                 Err(error) => format!("{error:#} | "),
             };
@@ -94,11 +100,10 @@ fn watch(recorder: u32, target: u32, began: Instant) -> Result<Attached> {
     let (mut had, mut changed) = (0, Instant::now());
     let mut attached = Attached { ready: 0.0, stopped: 0.0 };
     let (mut stopped, mut last) = (0.0, 0.0);
+    let mut tasks = Tasks::of(target)?;
     loop {
         let now = began.elapsed().as_secs_f64() * 1e3;
-        if is_stopped(target) {
-            stopped += now - last;
-        }
+        stopped += (now - last) * tasks.stopped();
         last = now;
         let has = events(recorder) + traced(target);
         if has != had {
@@ -131,7 +136,60 @@ fn traced(pid: u32) -> usize {
     tasks.filter(|task| is_traced(&read(task.path()))).count()
 }
 
-fn is_stopped(pid: u32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+/// The threads of a process, by their files that say whether they are stopped.
+struct Tasks {
+    stats: Vec<File>,
+    /// Which of them is looked at next.
+    next: usize,
+}
+
+impl Tasks {
+    fn of(pid: u32) -> Result<Self> {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task"))?;
+        let stats = tasks.map(|task| Ok(File::open(task?.path().join("stat"))?)).collect::<Result<_>>()?;
+        Ok(Self { stats, next: 0 })
+    }
+
+    /// How many threads are stopped, as far as those tell for all of them whose turn it is.
+    fn stopped(&mut self) -> f64 {
+        let (all, looked_at) = (self.stats.len(), self.stats.len().min(LOOKED_AT));
+        let turn = (0..looked_at).map(|at| &self.stats[(self.next + at) % all]);
+        let stopped = turn.filter(|stat| is_stopped(stat)).count();
+        self.next += looked_at;
+        (stopped * all) as f64 / looked_at.max(1) as f64
+    }
+}
+
+fn is_stopped(stat: &File) -> bool {
+    let mut text = [0; 64];
+    // A thread that has ended is not stopped.
+    let length = stat.read_at(&mut text, 0).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[..length]);
+    text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stopped_threads_are_seen_by_looks_at_some_of_them() {
+        let asleep = || Ended(Command::new("sleep").arg("1000").spawn().unwrap());
+        let (stopped, running) = (asleep(), asleep());
+        sys::signal_process(stopped.0.id(), libc::SIGSTOP).unwrap();
+        let mut stats: Vec<File> = Vec::new();
+        for at in 0..2 * LOOKED_AT {
+            // A quarter of all, which are half of those that are looked at first.
+            let process = if at < LOOKED_AT / 2 { &stopped } else { &running };
+            stats.push(File::open(format!("/proc/{}/stat", process.0.id())).unwrap());
+        }
+        while !is_stopped(&stats[0]) {
+            sleep(Duration::from_millis(1));
+        }
+        let mut tasks = Tasks { stats, next: 0 };
+        let looks = [(); 3].map(|()| tasks.stopped() as usize);
+        assert_eq!(looks, [LOOKED_AT, 0, LOOKED_AT]);
+        let few = [&stopped, &running].map(|process| Tasks::of(process.0.id()).unwrap().stopped() as usize);
+        assert_eq!(few, [1, 0]);
+    }
 }
