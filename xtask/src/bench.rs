@@ -6,6 +6,7 @@ mod builds;
 mod cargo;
 mod converting;
 mod cost;
+mod holds;
 mod measure;
 mod perf_data;
 mod program;

@@ -3,6 +3,7 @@
 mod bench;
 mod docs;
 mod fuzz;
+mod holds;
 mod instructions;
 mod live;
 mod oracle;

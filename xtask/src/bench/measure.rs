@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -89,6 +89,11 @@ impl Bench<'_> {
         Ok(Run { samples, naming, ..cost(&around, &inside)? })
     }
 
+    /// The file of what the last program said, a recorder or what names its recording.
+    pub(crate) fn said(&self) -> PathBuf {
+        self.folder.join("errors.log")
+    }
+
     fn name(&self, words: &[OsString]) -> Result<Step> {
         let figures = self.measure("naming", words)?;
         Ok(Step { wall: figures.wall(), cpu: figures.seconds("cpu_ns") })
@@ -101,12 +106,12 @@ impl Bench<'_> {
 
     fn measure(&self, name: &str, words: &[OsString]) -> Result<Figures> {
         let words = [&self.measuring(name), words].concat();
-        let log = fs::File::create(self.folder.join("errors.log"))?;
+        let log = fs::File::create(self.said())?;
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]).current_dir(self.folder);
         let status = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).status()?;
         if !status.success() {
-            let said = fs::read_to_string(self.folder.join("errors.log"))?;
+            let said = fs::read_to_string(self.said())?;
             let program = Path::new(&words[2]).file_name().unwrap_or_default().to_string_lossy();
             bail!("{program} ended with {status}: {}", said.lines().last().unwrap_or_default());
         }

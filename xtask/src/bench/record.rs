@@ -45,10 +45,13 @@ enum Table {
     Attach,
     /// Complete stacks of several languages
     Stacks,
+    /// For how long the ptrace backend holds threads
+    Holds,
 }
 
 impl Table {
-    const ALL: [Self; 5] = [Self::Slowdown, Self::Saving, Self::Builds, Self::Attach, Self::Stacks];
+    const ALL: [Self; 6] =
+        [Self::Slowdown, Self::Saving, Self::Builds, Self::Attach, Self::Stacks, Self::Holds];
 
     fn measure(self, options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
         match self {
@@ -60,6 +63,10 @@ impl Table {
                 Ok(())
             }
             Self::Stacks => super::roots::measure(bench, recorders),
+            Self::Holds => {
+                let nyquist = recorders.first().context("no recorder")?;
+                super::holds::measure(options.rounds, options.short, bench, &nyquist.saying_holds())
+            }
         }
     }
 }

@@ -49,6 +49,11 @@ impl Recorder {
         words
     }
 
+    /// nyquist, as it records by ptrace and says for how long it held threads.
+    pub(crate) fn saying_holds(&self) -> Self {
+        Self { arguments: &["record", "-v", "--save-only", "--backend", "ptrace"], ..self.clone() }
+    }
+
     fn words_to(&self, rate: u32, output: &Path) -> Vec<OsString> {
         let program = self.program.clone().unwrap_or_default().into_os_string();
         let mut words = vec![program];
