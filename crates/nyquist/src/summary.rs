@@ -17,6 +17,13 @@ use std::cmp::Reverse;
 use std::path::Path;
 use std::time::Duration;
 
+/// Says what the command will not have, as long as nothing has happened for want of it.
+pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
+    if let Some(notice) = outcome.loses_privileges() {
+        printer.warn(notice);
+    }
+}
+
 /// Says in one line what is sampled, in a second one what would give more, and in one each what is less than was asked for.
 pub(crate) fn print_outcome(printer: Printer, outcome: &Outcome) {
     match outcome {
@@ -145,7 +152,8 @@ pub(crate) fn outcome_lines(outcome: &Outcome) -> Vec<ExtraInfo> {
         Outcome::Perf(outcome) => perf_lines(outcome),
         Outcome::Ptrace(outcome) => ptrace_lines(outcome),
     };
-    lines.extend(outcome.notices().iter().map(|notice| line("Note", notice.to_string())));
+    let notices = outcome.loses_privileges().into_iter().chain(outcome.notices());
+    lines.extend(notices.map(|notice| line("Note", notice.to_string())));
     lines
 }
 
@@ -265,6 +273,9 @@ fn print_way(printer: Printer, summary: &Summary, duration: f64) {
             "More of each stack was copied from {:.2} s on: many were deeper",
             after.as_secs_f64()
         ));
+    }
+    for notice in &summary.lost_privileges {
+        printer.warn(notice);
     }
     if summary.left_running {
         printer.say("Processes that were started in the recording run on, and are no longer recorded");

@@ -30,6 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("another_users_process_is_an_error", foreign_pid).parallel(),
     Test::new("ones_own_process_can_be_attached_to_as_a_plain_user", own_as_plain_user),
     Test::new("a_low_limit_of_descriptors_that_can_be_raised_is_raised", raised_descriptors),
+    Test::new("attaching_interrupts_nobody", interrupts_nobody),
 ];
 
 /// Starts the endless workload and waits until it works.
@@ -412,6 +413,23 @@ fn raised_descriptors(test: &Context<'_>) -> Verdict {
         expect_contains("stderr", &finished.stderr, "Each thread has its own clock")?;
         let least = 3 * 201 * sys::cpu_count();
         expect(events >= least, format_args!("{events} events are open, not {least}"))?;
+    }
+    Ok(())
+}
+
+/// Whoever waits goes on waiting while it is attached to, and let go.
+fn interrupts_nobody(test: &Context<'_>) -> Verdict {
+    for options in [&[][..], &["--backend", "ptrace"]] {
+        let target = super::targets::working(test, &["interrupts", "1500"])?;
+        let pid = target.pid().to_string();
+        while is_alive(target.pid()) {
+            let output = test.fresh("profile.json.gz");
+            let call = test.nyquist(&["record", "-s", "-d", "0.05", "-p", &pid, "-o"]).path(&output);
+            // It may have ended when the next one comes.
+            call.args(options).run()?;
+        }
+        let told = target.wait()?.succeeded()?.stdout_text();
+        expect_contains("what the program says", &told, " 0 interrupted, 0 early")?;
     }
     Ok(())
 }

@@ -42,6 +42,7 @@ mod permissions;
 mod profile;
 mod profiler_cli;
 mod ptrace;
+mod ptrace_attach;
 mod query;
 mod recorded;
 mod recording;
@@ -49,6 +50,7 @@ mod report;
 mod rules;
 mod samply;
 mod server;
+mod setuid;
 mod signals;
 mod simpleperf;
 mod spare;
@@ -87,6 +89,8 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),
+    ("ptrace_attach", ptrace_attach::TESTS),
+    ("setuid", setuid::TESTS),
     ("doctor", doctor::TESTS),
     ("server", server::TESTS),
     ("report", report::TESTS),

@@ -173,9 +173,13 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
         let broken = rules::broken(&recorded.profile.json);
         expect(broken.is_empty(), broken.join("; "))?;
     }
-    let words = ["record", "-s", "-o", "traced.json.gz", "--backend", "ptrace", "--cswitch-markers", "true"];
-    let traced = test.nyquist(&words).run()?.succeeded()?;
-    expect_contains("stderr", &traced.stderr, "--cswitch-markers has no effect")
+    let options = ["--cswitch-markers", "--per-cpu-threads"];
+    let words = ["record", "-s", "-o", "traced.json.gz", "--backend", "ptrace"];
+    let traced = test.nyquist(&words).args(&options).args(&["true"]).run()?.succeeded()?;
+    for option in options {
+        expect_contains("stderr", &traced.stderr, &format!("{option} has no effect"))?;
+    }
+    Ok(())
 }
 
 fn jit_markers(test: &Context<'_>) -> Verdict {

@@ -1,26 +1,28 @@
 //! Where `perf_event_open` is refused, as in containers: recording by ptrace, and the program none the wiser.
 
 use std::fs;
-use std::path::Path;
 
 use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_share, expect_within,
-    need_root,
 };
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::rules;
-use super::targets::{process_cpu_ms, working};
+use super::targets::is_alive;
+use crate::holds::Holds;
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_refused_perf_event_open_is_no_error_and_shares_are_right", falls_back).quick(),
+    Test::new("a_running_thread_is_held_for_thirty_microseconds", short_holds),
     Test::new("a_plain_user_is_recorded_too", plain_user).quick(),
     Test::new("other_refusals_are_no_error_either", other_refusals),
     Test::new("the_chosen_backend_is_taken_or_the_reason_said", chosen_backend).parallel(),
+    Test::new("chosen_cpus_are_refused_before_the_command_starts", chosen_cpus).parallel(),
+    Test::new("what_the_command_leaves_running_is_said", left_running).parallel(),
     Test::new("threads_have_their_names_and_shares", threads).quick(),
     Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
     Test::new("weights_agree_with_the_cpu_time_used", weights),
@@ -31,7 +33,6 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("ignored_signals_end_no_call", ignored_signals).quick(),
     Test::new("a_thread_that_stops_for_another_reason_is_sampled_on", disturbed).quick(),
     Test::new("threads_that_stop_all_the_time_hide_no_others", stops),
-    Test::new("attaching_while_threads_come_and_go_succeeds", attach_to_churn),
     Test::new("exit_statuses_are_the_commands", exit_statuses).quick().parallel(),
     Test::new("a_command_that_cannot_be_run_is_an_error", cannot_run).parallel(),
     Test::new("ctrl_c_lets_the_command_save_its_work", ctrl_c).quick(),
@@ -39,19 +40,18 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_stopped_program_stays_stopped_until_it_is_continued", job_control).quick(),
     Test::new("exec_of_every_kind_keeps_the_count", exec_chain),
     Test::new("vfork_and_short_processes_are_counted", short_processes),
-    Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
-    Test::new("an_attached_process_may_end", attached_ends),
-    Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
-    Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
     Test::new("more_threads_than_cpus_have_stacks_and_their_shares", crowds),
-    Test::new("a_setuid_program_is_warned_about", setuid).parallel(),
 ];
 
-/// A recording under a filter that refuses `perf_event_open`.
+/// A call under a filter that refuses `perf_event_open`.
+pub(super) fn refused<'a>(test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
+    call.under(&[&test.workload("deny_perf").display().to_string()])
+}
+
+/// A recording under that filter.
 fn denied<'a>(recording: Recording<'a>, test: &'a Context<'a>) -> Recording<'a> {
-    let filter = test.workload("deny_perf").display().to_string();
-    recording.with(move |call| call.under(&[&filter]))
+    recording.with(move |call| refused(test, call))
 }
 
 fn record<'a>(test: &'a Context<'a>, words: &[&str]) -> Recording<'a> {
@@ -69,11 +69,11 @@ fn expect_shares(recorded: &Recorded) -> Verdict {
 fn falls_back(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["shares", "2000"]).options(&["-v"]).run_well()?;
     expect_shares(&recorded)?;
-    for part in
-        ["by ptrace", "perf_event_open is refused", "--cap-add=PERFMON", "Held running threads", "median"]
-    {
-        expect_contains("stderr", &recorded.finished.stderr, part)?;
+    let told = &recorded.finished.stderr;
+    for part in ["by ptrace", "perf_event_open is refused", "--cap-add=PERFMON"] {
+        expect_contains("stderr", told, part)?;
     }
+    expect(Holds::told(told)?.count > 0.0, "no thread was held")?;
     let broken = rules::broken(&recorded.profile.json);
     expect(broken.is_empty(), broken.join("; "))
 }
@@ -113,6 +113,56 @@ fn chosen_backend(test: &Context<'_>) -> Verdict {
     expect_contains("stderr", &unknown.stderr, "possible values: auto, perf, ptrace")
 }
 
+/// Whoever wants some CPUs alone is not given all of them.
+fn chosen_cpus(test: &Context<'_>) -> Verdict {
+    for (is_refused, cpu, says) in [
+        (false, "0", &["by ptrace, CPUs cannot be chosen", "hint: ", "taskset -c"][..]),
+        (true, "0", &["perf_event_open is refused", "CPUs cannot be chosen", "hint: ", "--cap-add=PERFMON"]),
+        (false, "4095", &["there is no CPU 4095"]),
+        (true, "4095", &["there is no CPU 4095"]),
+    ] {
+        let ran = test.fresh("it-ran");
+        let recording = test.record_command(&["touch", &ran.display().to_string()]).options(&["--cpu", cpu]);
+        let recording =
+            if is_refused { denied(recording, test) } else { recording.options(&["--backend", "ptrace"]) };
+        let finished = recording.prepare().call.run()?;
+        expect_eq("the status", finished.code(), 1)?;
+        for part in says {
+            expect_contains("stderr", &finished.stderr, part)?;
+        }
+        let errors = finished.stderr.lines().filter(|line| line.starts_with("error: ")).count();
+        expect_eq("sentences", errors, 1)?;
+        expect(!ran.exists(), "the command was started")?;
+    }
+    Ok(())
+}
+
+fn left_running(test: &Context<'_>) -> Verdict {
+    for (script, runs_on) in
+        [("sleep 1000 >/dev/null 2>&1 & echo $!", true), ("sleep 0.1 & wait; echo $$", false)]
+    {
+        let recorded = denied(test.record_command(&["sh", "-c", script]), test).run_well()?;
+        let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
+        expect_eq("whether it runs on", is_alive(pid), runs_on)?;
+        let told = &recorded.finished.stderr;
+        let is_said = told.contains("run on, and are no longer recorded");
+        expect(is_said == runs_on, format_args!("it is said, or not: {told}"))?;
+    }
+    Ok(())
+}
+
+/// Half of all looks take no longer than that.
+fn short_holds(test: &Context<'_>) -> Verdict {
+    const LONGEST_US: f64 = 30.0;
+    let recorded = record(test, &["shares", "2000"]).options(&["-v"]).run_well()?;
+    let holds = Holds::told(&recorded.finished.stderr)?;
+    expect_measured(holds.count > 1000.0, format_args!("only {} looks in two seconds", holds.count))?;
+    expect_measured(
+        holds.median_us <= LONGEST_US,
+        format_args!("threads were held for {} µs at the median", holds.median_us),
+    )
+}
+
 fn threads(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["threads", "2000"]).run_well()?;
     let profile = &recorded.profile;
@@ -149,7 +199,7 @@ fn weights(test: &Context<'_>) -> Verdict {
 
 /// What part of what was sampled has whole stacks with a function. A thread that waits for a CPU at the end leaves time for
 /// which it was not seen to run.
-fn whole_share(profile: &Profile, function: &str) -> f64 {
+pub(super) fn whole_share(profile: &Profile, function: &str) -> f64 {
     let whole = profile.share_of_stacks(|stack| {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         let root = names.first().is_some_and(|root| ["_start", "clone3"].contains(root));
@@ -265,23 +315,6 @@ fn stops(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// A thread that ends just then cannot be traced any more, and one that is born just then is traced already.
-fn attach_to_churn(test: &Context<'_>) -> Verdict {
-    for words in [&["churn", "1000000"][..], &["stops", "1000000", "2"]] {
-        let target = super::targets::working(test, words)?;
-        for _ in 0..15 {
-            let output = test.fresh("profile.json.gz");
-            attached(test, target.pid(), &output).args(&["-d", "0.05"]).run()?.succeeded()?;
-            expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
-        }
-        let used = || super::targets::process_cpu_ms(target.pid()).unwrap_or_default();
-        let before = used();
-        target.wait_until("the process to go on", || used() > before)?;
-        super::targets::end(target)?;
-    }
-    Ok(())
-}
-
 fn exit_statuses(test: &Context<'_>) -> Verdict {
     for code in [0, 1, 255] {
         let recorded = record(test, &["ending", "200", "exit", &code.to_string()]).run()?;
@@ -346,13 +379,13 @@ fn children(pid: u32) -> Vec<u32> {
     list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
 
-fn cpu_time(pid: u32) -> u64 {
+pub(super) fn cpu_time(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     text.split(' ').next().and_then(|time| time.parse().ok()).unwrap_or_default()
 }
 
 /// The CPU time of the thread of a process that has used least.
-fn least_cpu_time(pid: u32) -> u64 {
+pub(super) fn least_cpu_time(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let times = tasks.filter_map(|task| task.file_name().to_str()?.parse().ok()).map(cpu_time);
     times.min().unwrap_or_default()
@@ -425,129 +458,33 @@ fn short_processes(test: &Context<'_>) -> Verdict {
     expect_within("CPU seconds of 200 short processes", found, used, 0.15)
 }
 
-/// Starts the endless workload and waits until it works.
-fn endless<'a>(test: &'a Context<'a>) -> Result<super::invocation::Running<'a>, anyhow::Error> {
-    let ready = test.fresh("ready");
-    let call = test.program(test.workload("endless")).args(&["2"]);
-    let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
-    running.wait_for_file(&ready)?;
-    Ok(running)
-}
-
-fn attached<'a>(test: &'a Context<'a>, pid: u32, output: &Path) -> Invocation<'a> {
-    let filter = test.workload("deny_perf").display().to_string();
-    test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(output).under(&[&filter])
-}
-
-fn tracer(pid: u32) -> u32 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
-    line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
-}
-
-fn attach(test: &Context<'_>) -> Verdict {
-    let target = endless(test)?;
-    let output = test.path("attached.json.gz");
-    let recorder = attached(test, target.pid(), &output).start()?;
-    recorder.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
-    let before = least_cpu_time(target.pid());
-    recorder.wait_until("both threads to run", || least_cpu_time(target.pid()) > before + 300_000_000)?;
-    recorder.signal(libc::SIGINT)?;
-    recorder.wait()?.succeeded()?;
-    expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
-    let before = cpu_time(target.pid());
-    target.wait_until("the process to go on", || cpu_time(target.pid()) > before)?;
-    target.signal(libc::SIGKILL)?;
-    target.wait()?;
-    let profile = Profile::read(&output)?;
-    for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
-        let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
-        expect_measured(
-            weight > 20.0,
-            format_args!("{name} has {weight} samples: {:?}", profile.thread_names()),
-        )?;
-        expect_measured(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
-    }
-    let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
-    expect_measured(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
-}
-
-fn attached_ends(test: &Context<'_>) -> Verdict {
-    // It ends when it is traced, however late that begins.
-    let (ready, over) = (test.path("ready"), test.path("over"));
-    let call = test.program(test.workload("endless")).args(&["1"]).path(&over);
-    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
-    target.wait_for_file(&ready)?;
-    let output = test.path("attached.json.gz");
-    let recorder = attached(test, target.pid(), &output).start()?;
-    recorder.wait_until_recording()?;
-    let before = process_cpu_ms(target.pid())?;
-    recorder
-        .wait_until("some work", || process_cpu_ms(target.pid()).is_ok_and(|now| now > before + 300.0))?;
-    fs::write(&over, "")?;
-    expect_eq("the program's own status", target.wait()?.code(), 0)?;
-    expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
-    expect_measured(Profile::read(&output)?.total_share("main_loop") > 0.9, "main_loop is missing")?;
-    // A number that nobody has any more.
-    let child = test.program("true").start()?;
-    let pid = child.pid();
-    child.wait()?;
-    let finished = attached(test, pid, &test.path("nothing.json.gz")).run()?;
-    expect_eq("the status", finished.code(), 1)?;
-    expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
-}
-
-/// By ptrace and without, for the same is to come of it.
-fn leaderless(test: &Context<'_>) -> Verdict {
-    for by_ptrace in [true, false] {
-        let target = working(test, &["leaderless"])?;
-        let (output, pid) = (test.fresh("attached.json.gz"), target.pid());
-        let call = test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(&output);
-        let recorder = if by_ptrace { attached(test, pid, &output) } else { call }.start()?;
-        recorder.wait_until_recording()?;
-        let before = process_cpu_ms(pid)?;
-        recorder.wait_until("the last thread to run", || {
-            process_cpu_ms(pid).is_ok_and(|used| used > before + 300.0)
-        })?;
-        target.signal(libc::SIGKILL)?;
-        target.wait()?;
-        // With the last thread, the recording ends.
-        recorder.wait()?.succeeded()?;
-        let profile = Profile::read(&output)?;
-        let weight: f64 = profile.threads_named("survivor").map(Thread::total).sum();
-        let names = profile.thread_names();
-        expect_measured(weight > 250.0, format_args!("{weight} samples of 300 ms: {names:?}"))?;
-        let whole = whole_share(&profile, "survivor_loop");
-        let roots = profile.roots();
-        expect_measured(whole > 0.9, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
-        let named = profile.threads.iter().all(|thread| thread.process == "leaderless");
-        expect(named, format_args!("it has another name: {:?}", profile.thread_names()))?;
-    }
-    Ok(())
-}
-
-fn traced_already(test: &Context<'_>) -> Verdict {
-    let target = endless(test)?;
-    let first = attached(test, target.pid(), &test.path("first.json.gz")).start()?;
-    first.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
-    let second = attached(test, target.pid(), &test.path("second.json.gz")).run()?;
-    expect_eq("the status", second.code(), 1)?;
-    let told = format!("process {} is traced already, by process {}", target.pid(), first.pid());
-    expect_contains("stderr", &second.stderr, &told)?;
-    first.signal(libc::SIGINT)?;
-    first.wait()?.succeeded()?;
-    target.signal(libc::SIGKILL)?;
-    target.wait()?;
-    Ok(())
-}
-
 fn many_threads(test: &Context<'_>) -> Verdict {
     let recorded = record(test, &["many_threads", "2000", "200"]).options(&["-v"]).run_well()?;
     let profile = &recorded.profile;
     expect_within("all weight", profile.total(), recorded.truth()?.cpu * 1000.0, 0.03)?;
     let seen = profile.threads.iter().filter(|thread| thread.process == "many_threads").count();
     expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
-    expect_contains("stderr", &recorded.finished.stderr, "a second)")
+    expect_lower_rate(Holds::told(&recorded.finished.stderr)?, 200.0 * 1000.0)?;
+    // One thread, too, would be held for more of its time at that rate.
+    let recorded = record(test, &["shares", "2000"]).options(&["-v", "-r", "10000"]).run_well()?;
+    let holds = Holds::told(&recorded.finished.stderr)?;
+    expect_lower_rate(holds, 10_000.0)?;
+    expect_budget(holds, 1.0)
+}
+
+/// That threads were looked at less often than was asked for.
+fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
+    expect_measured(holds.a_second < asked, format_args!("{asked} looks a second were asked for: {holds:?}"))
+}
+
+/// That threads were held for a twentieth of the time of each CPU at most, and for a quarter of the time in all. Where no more
+/// threads run than there are CPUs, whoever waits to be looked at counts as held.
+fn expect_budget(holds: Holds, threads: f64) -> Verdict {
+    // What may be saved up, and what the last hold may take beyond it.
+    const SLACK_MS: f64 = 4.0;
+    let share = (0.05 * threads.min(sys::cpu_count() as f64)).min(0.25);
+    let budget_ms = share * holds.seconds() * 1000.0 + SLACK_MS;
+    expect_measured(holds.total_ms < budget_ms, format_args!("not within {budget_ms:.1} ms: {holds:?}"))
 }
 
 /// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its share. What they have
@@ -567,25 +504,4 @@ fn crowds(test: &Context<'_>) -> Verdict {
         }
     }
     Ok(())
-}
-
-fn setuid(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let program = test.path("setuid-shares");
-    // By another process: a child of a test beside this one, born just then, would hold the file for writing, and nobody could run it.
-    test.program("cp").path(&test.workload("shares")).path(&program).run()?.succeeded()?;
-    fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o4755))?;
-    let program = program.display().to_string();
-    // A filter that a plain user has installed takes away setuid as well: so the backend is chosen.
-    let recording = test.record_command(&[&program, "100"]).options(&["--backend", "ptrace"]).by_plain_user();
-    let recorded = recording.run_well()?;
-    expect_contains("stderr", &recorded.finished.stderr, "without the privileges that its file gives it")?;
-    expect_share(
-        "alpha",
-        recorded.profile.total_share("alpha"),
-        recorded.true_share("alpha")?,
-        recorded.profile.equal_count(),
-    )?;
-    let as_root = test.record_command(&[&program, "50"]).options(&["--backend", "ptrace"]).run_well()?;
-    expect(!as_root.finished.stderr.contains("privileges"), "root was warned, too")
 }

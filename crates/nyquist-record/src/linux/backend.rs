@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use nyquist_convert::event::Pid;
 use nyquist_convert::{CopyCounts, Filter};
 use thiserror::Error;
 
@@ -29,7 +30,7 @@ pub enum Backend {
     /// By `perf_event_open`.
     Perf(Box<perf::Perf>),
     /// By ptrace.
-    Ptrace(ptrace::Ptrace),
+    Ptrace(Box<ptrace::Ptrace>),
 }
 
 /// What is being recorded, and how.
@@ -67,7 +68,17 @@ impl Outcome {
         }
     }
 
-    /// What is less than was asked for.
+    /// What is to be known of the command before it starts: that it will not have the privileges which its file gives it.
+    pub fn loses_privileges(&self) -> Option<&dyn fmt::Display> {
+        match self {
+            Self::Perf(_) => None,
+            Self::Ptrace(outcome) => {
+                outcome.loses_privileges.as_ref().map(|notice| notice as &dyn fmt::Display)
+            }
+        }
+    }
+
+    /// What else is less than was asked for.
     pub fn notices(&self) -> Vec<&dyn fmt::Display> {
         fn displayed<T: fmt::Display>(notices: &[T]) -> Vec<&dyn fmt::Display> {
             notices.iter().map(|notice| notice as &dyn fmt::Display).collect()
@@ -89,7 +100,7 @@ pub enum OpenError {
     #[error(transparent)]
     Ptrace(#[from] ptrace::OpenError),
     /// ptrace was asked for, and it cannot do this.
-    #[error("ptrace records a command or one process, not several and not the whole machine")]
+    #[error("ptrace records a command or processes, not the whole machine and no control group")]
     TooMuchForPtrace,
     /// Without `perf_event_open`, callers are found in copies of stacks or not at all.
     #[error("by ptrace, callers are always found in copies of the stack: it knows no other call graph")]
@@ -105,6 +116,15 @@ pub enum OpenError {
 }
 
 impl OpenError {
+    /// The process that is not there, or has ended meanwhile, where that is why.
+    pub fn no_such_process(&self) -> Option<Pid> {
+        match self {
+            Self::Perf(perf::OpenError::NoSuchProcess { pid })
+            | Self::Ptrace(ptrace::OpenError::NoSuchProcess { pid }) => Some(*pid),
+            _ => None,
+        }
+    }
+
     /// What to do about it, a line each.
     pub fn advice(&self) -> Vec<String> {
         let advice = match self {
@@ -129,16 +149,10 @@ impl Backend {
     ) -> Result<Self, OpenError> {
         let circumstances = Circumstances { instead_of_perf: None, loses_privileges };
         let subject = Subject::of(&target);
-        match (choice, subject) {
-            (Choice::Ptrace, Some(_)) if !options.call_graph.copies_stacks() => {
-                Err(OpenError::CallGraphNeedsPerf)
-            }
-            (Choice::Ptrace, Some(subject)) => {
-                Ok(Self::Ptrace(ptrace::Ptrace::open(subject, options, circumstances)?))
-            }
-            (Choice::Ptrace, None) => Err(OpenError::TooMuchForPtrace),
-            (Choice::Perf, _) => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
-            (Choice::Auto, _) => match (perf::Perf::open(target, options), subject) {
+        match choice {
+            Choice::Perf => Ok(Self::Perf(Box::new(perf::Perf::open(target, options)?))),
+            Choice::Ptrace => Self::by_ptrace(subject, options, circumstances),
+            Choice::Auto => match (perf::Perf::open(target, options), subject) {
                 (Ok(perf), _) => Ok(Self::Perf(Box::new(perf))),
                 (Err(error), Some(subject))
                     if is_of_the_machine(&error) && options.call_graph.copies_stacks() =>
@@ -148,6 +162,20 @@ impl Backend {
                 (Err(error), _) => Err(error.into()),
             },
         }
+    }
+
+    fn by_ptrace(
+        subject: Option<Subject>,
+        options: &Options,
+        circumstances: Circumstances,
+    ) -> Result<Self, OpenError> {
+        let subject = subject.ok_or(OpenError::TooMuchForPtrace)?;
+        if !options.call_graph.copies_stacks() {
+            return Err(OpenError::CallGraphNeedsPerf);
+        }
+        // One that is not there is no choice, whatever samples.
+        perf::chosen_cpus(&options.cpus)?;
+        Ok(Self::Ptrace(Box::new(ptrace::Ptrace::open(subject, options, circumstances)?)))
     }
 
     fn instead_of_perf(
@@ -162,7 +190,7 @@ impl Backend {
         };
         let circumstances = Circumstances { instead_of_perf: Some(why), ..circumstances };
         match ptrace::Ptrace::open(subject, options, circumstances) {
-            Ok(ptrace) => Ok(Self::Ptrace(ptrace)),
+            Ok(ptrace) => Ok(Self::Ptrace(Box::new(ptrace))),
             Err(error @ ptrace::OpenError::NoSuchProcess { .. }) => Err(error.into()),
             Err(ptrace) => Err(OpenError::Both { perf, ptrace }),
         }
@@ -212,7 +240,7 @@ pub enum Recording {
 }
 
 /// What a recording came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
@@ -224,6 +252,8 @@ pub struct Summary {
     pub deepened_after: Option<Duration>,
     /// For how long threads were held, where they were.
     pub holds: Option<ptrace::HoldSummary>,
+    /// The programs that lost privileges because they were traced, but for the command.
+    pub lost_privileges: Vec<ptrace::Notice>,
 }
 
 impl Iterator for Recording {
@@ -277,16 +307,26 @@ impl Recording {
             Self::Perf(recording) => {
                 let perf::Summary { reason, total_cpu_time_ns, left_running, deepened_after } =
                     recording.finish();
-                Summary { reason, total_cpu_time_ns, left_running, deepened_after, holds: None }
+                let lost_privileges = Vec::new();
+                Summary {
+                    reason,
+                    total_cpu_time_ns,
+                    left_running,
+                    deepened_after,
+                    holds: None,
+                    lost_privileges,
+                }
             }
             Self::Ptrace(recording) => {
-                let ptrace::Summary { reason, total_cpu_time_ns, holds } = recording.finish();
+                let ptrace::Summary { reason, total_cpu_time_ns, holds, left_running, lost_privileges } =
+                    recording.finish();
                 Summary {
                     reason,
                     total_cpu_time_ns: Some(total_cpu_time_ns),
-                    left_running: false,
+                    left_running,
                     deepened_after: None,
                     holds: Some(holds),
+                    lost_privileges,
                 }
             }
         }

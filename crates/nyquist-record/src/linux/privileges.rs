@@ -4,20 +4,73 @@
 use std::ffi::{CStr, CString, OsStr};
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use super::limits::has_capability;
-use super::sys::files::has_capabilities;
+use super::sys::files::{has_capabilities, is_on_nosuid};
 
 const CAP_SYS_PTRACE: u32 = 19;
 
+/// Whether programs that this process traces get the privileges that their files give.
+pub(crate) fn are_kept_under_ptrace() -> bool {
+    has_capability(CAP_SYS_PTRACE)
+}
+
 /// The program that will be run, if it would gain privileges and this process could not trace it with them.
 pub(crate) fn lost_under_ptrace(candidates: &[CString]) -> Option<PathBuf> {
-    let path = |candidate: &CStr| PathBuf::from(OsStr::from_bytes(candidate.to_bytes()));
     let program = candidates.iter().find(|candidate| is_executable(&path(candidate)))?;
-    let gains = sets_user(&path(program)) || has_capabilities(program);
-    (gains && !has_capability(CAP_SYS_PTRACE)).then(|| path(program))
+    (gives_any(program) && !are_kept_under_ptrace()).then(|| path(program))
+}
+
+/// The program that a process has just become under a tracer which keeps privileges from it, if its file gives some that the
+/// process has not got.
+pub(crate) fn were_lost(pid: u32) -> Option<PathBuf> {
+    let exe = CString::new(format!("/proc/{pid}/exe")).ok()?;
+    if !gives_any(&exe) {
+        return None;
+    }
+    let file = fs::metadata(path(&exe)).ok()?;
+    let got = Credentials::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)?;
+    got.lacks(file.mode(), (file.uid(), file.gid()), has_capabilities(&exe)).then_some(())?;
+    fs::read_link(path(&exe)).ok()
+}
+
+/// What a process may do, by its `status` (proc_pid_status(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Credentials {
+    /// The effective user and group.
+    user: u32,
+    group: u32,
+    /// Its permitted capabilities, a bit each.
+    capabilities: u64,
+    /// Whether it has given up to gain any (`PR_SET_NO_NEW_PRIVS`), so that no tracer keeps them from it.
+    gains_none: bool,
+}
+
+impl Credentials {
+    fn parse(status: &str) -> Option<Self> {
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(":\t"));
+        let effective = |name: &str| value(name)?.split('\t').nth(1)?.parse().ok();
+        Some(Self {
+            user: effective("Uid")?,
+            group: effective("Gid")?,
+            capabilities: u64::from_str_radix(value("CapPrm")?, 16).ok()?,
+            gains_none: value("NoNewPrivs") == Some("1"),
+        })
+    }
+
+    /// Whether a program's file of that mode, user and group gives what is not there.
+    fn lacks(&self, mode: u32, (user, group): (u32, u32), has_capabilities: bool) -> bool {
+        let lacks_user = sets_user(mode) && user != self.user;
+        let lacks_group = sets_group(mode) && group != self.group;
+        let lacks_capabilities = has_capabilities && self.capabilities == 0;
+        !self.gains_none && (lacks_user || lacks_group || lacks_capabilities)
+    }
+}
+
+fn path(program: &CStr) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(program.to_bytes()))
 }
 
 fn mode(path: &Path) -> u32 {
@@ -28,10 +81,25 @@ fn is_executable(path: &Path) -> bool {
     mode(path) & 0o111 != 0
 }
 
-/// Whether it runs as its file's owner or group.
-fn sets_user(path: &Path) -> bool {
-    let mode = mode(path);
-    mode & libc::S_ISUID != 0 || mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
+/// Whether a program's file gives privileges to who runs it.
+fn gives_any(program: &CStr) -> bool {
+    is_marked(program) && !is_on_nosuid(program)
+}
+
+/// Whether its file is one that gives privileges, wherever it is mounted.
+fn is_marked(program: &CStr) -> bool {
+    let mode = mode(&path(program));
+    sets_user(mode) || sets_group(mode) || has_capabilities(program)
+}
+
+/// Whether a program of that mode runs as its file's owner.
+fn sets_user(mode: u32) -> bool {
+    mode & libc::S_ISUID != 0
+}
+
+/// Whether it runs as its file's group. Without the right to execute, the bit means mandatory locking.
+fn sets_group(mode: u32) -> bool {
+    mode & (libc::S_ISGID | libc::S_IXGRP) == libc::S_ISGID | libc::S_IXGRP
 }
 
 #[cfg(test)]
@@ -45,15 +113,43 @@ mod tests {
         let check = |mode, expected| {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
             let name = CString::new(file.as_os_str().as_bytes()).unwrap();
-            let found = (is_executable(&file), sets_user(&file) || has_capabilities(&name));
-            assert_eq!(found, expected, "{mode:o}");
+            assert_eq!((is_executable(&file), is_marked(&name)), expected, "{mode:o}");
         };
         check(0o644, (false, false));
         check(0o755, (true, false));
         check(0o4755, (true, true));
         check(0o2755, (true, true));
-        // Without the right to execute, the bit means mandatory locking.
         check(0o2745, (true, false));
         fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn mounts_without_privileges_are_told_apart() {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        for path in ["/", "/dev", "/dev/pts", "/dev/shm", "/proc", "/run", "/sys", "/tmp"] {
+            // The last mount at a place hides the others.
+            let mount = mounts.lines().rev().find(|line| line.split(' ').nth(1) == Some(path));
+            let Some(options) = mount.and_then(|line| line.split(' ').nth(3)) else { continue };
+            let found = is_on_nosuid(&CString::new(path).unwrap());
+            assert_eq!(found, options.split(',').any(|option| option == "nosuid"), "{path}: {options}");
+        }
+        assert!(!is_on_nosuid(c"/no/such/file"));
+    }
+
+    const STATUS: &str =
+        "Name:\tx\nUid:\t7\t8\t8\t8\nGid:\t5\t6\t6\t6\nCapPrm:\t0000000000000000\nNoNewPrivs:\t0\n";
+
+    #[test]
+    fn what_a_file_gives_and_a_process_has_not_got_is_lost() {
+        let got = Credentials::parse(STATUS).unwrap();
+        let lacks = |mode, user, group| got.lacks(mode, (user, group), false);
+        assert_eq!([lacks(0o4755, 0, 0), lacks(0o4755, 8, 0), lacks(0o755, 0, 0)], [true, false, false]);
+        assert_eq!([lacks(0o2755, 8, 0), lacks(0o2755, 8, 6)], [true, false]);
+        assert!(got.lacks(0o755, (8, 6), true));
+        let has_some = Credentials { capabilities: 1, ..Credentials::parse(STATUS).unwrap() };
+        assert!(!has_some.lacks(0o755, (8, 6), true));
+        let given_up = STATUS.replace("NoNewPrivs:\t0", "NoNewPrivs:\t1");
+        assert!(!Credentials::parse(&given_up).unwrap().lacks(0o4755, (0, 0), true));
+        assert_eq!(Credentials::parse("Uid:\t7\n"), None);
     }
 }

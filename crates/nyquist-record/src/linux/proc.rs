@@ -37,6 +37,15 @@ pub(crate) fn cpu_times(pid: Pid) -> Vec<(u32, u64)> {
 /// Processes and all that descend from them, each once and before those that descend from it. Takes a look at every
 /// process that there is.
 pub(crate) fn families(pids: &[Pid]) -> Vec<u32> {
+    families_without(pids, None)
+}
+
+/// The same without this process, if it is among them, and without what descends from it.
+pub(crate) fn other_families(pids: &[Pid]) -> Vec<u32> {
+    families_without(pids, Some(std::process::id()))
+}
+
+fn families_without(pids: &[Pid], left_out: Option<u32>) -> Vec<u32> {
     let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
     for other in all_processes() {
         if let Some(parent) = parent(other) {
@@ -44,7 +53,7 @@ pub(crate) fn families(pids: &[Pid]) -> Vec<u32> {
         }
     }
     let mut family: Vec<u32> = Vec::new();
-    let mut known = HashSet::new();
+    let mut known: HashSet<u32> = left_out.into_iter().collect();
     family.extend(pids.iter().map(|pid| pid.0).filter(|pid| known.insert(*pid)));
     let mut at = 0;
     while let Some(member) = family.get(at) {
@@ -252,6 +261,16 @@ mod tests {
         let line = b"1000-2000 r-xp 00000000 fe:1a 99 /x";
         let expected = MappedFile::Inode { major: 0xfe, minor: 0x1a, inode: 99, generation: 0 };
         assert_eq!(mapping(Pid(1), line).map(|mapping| mapping.identity), Some(expected));
+    }
+
+    #[test]
+    fn this_process_is_in_its_own_family_and_in_no_other() {
+        let own = Pid(std::process::id());
+        assert_eq!(families(&[own]).first(), Some(&own.0));
+        assert!(other_families(&[own]).is_empty());
+        let parent = Pid(parent(own.0).unwrap());
+        assert!(families(&[parent]).contains(&own.0));
+        assert!(!other_families(&[parent]).contains(&own.0));
     }
 
     #[test]

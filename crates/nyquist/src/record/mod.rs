@@ -104,11 +104,13 @@ fn record(
             break;
         }
         printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
-        let (former, used_before) = (summary, used);
+        let (mut former, used_before) = (summary, used);
         Run { converter, summary, status, used } = recorder.run(left, Some(converter))?;
         used = used.zip(used_before).map(|(a, b)| a + b);
         summary.total_cpu_time_ns =
             summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
+        former.lost_privileges.retain(|notice| !summary.lost_privileges.contains(notice));
+        summary.lost_privileges.append(&mut former.lost_privileges);
     }
     let leaves_out = args.cpu.is_some() || args.shape.rows.main_thread_only;
     let used = used.filter(|_| !leaves_out);

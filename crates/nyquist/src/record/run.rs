@@ -84,6 +84,9 @@ impl Recorder<'_> {
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
         let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording, wanted)).transpose()?;
+        if is_first {
+            summary::print_before_start(self.printer, &outcome);
+        }
         let began = nyquist_record::linux::now();
         let command = child.map(|child| child.start().map_err(|error| launch_failure(&error))).transpose()?;
         if is_first {
@@ -147,11 +150,21 @@ impl Recorder<'_> {
         })?;
         let loses_privileges = child.and_then(Suspended::loses_privileges);
         let backend = open_backend(args, target, &options, loses_privileges.as_ref())?;
-        if options.context_switches && matches!(backend, Backend::Ptrace(_)) {
-            let text = "--cswitch-markers has no effect under ptrace, which does not hear of them";
-            self.printer.warn(text);
+        if matches!(backend, Backend::Ptrace(_)) {
+            self.warn_of_rows_without_cpus();
         }
         Ok(backend)
+    }
+
+    /// Says which of the wanted rows and markers take to know on which CPU a thread ran.
+    fn warn_of_rows_without_cpus(&self) {
+        let rows = self.args.shape.rows;
+        let wanted =
+            [(rows.cswitch_markers, "--cswitch-markers"), (rows.per_cpu_threads, "--per-cpu-threads")];
+        for (_, option) in wanted.into_iter().filter(|(is_wanted, _)| *is_wanted) {
+            let text = "has no effect under ptrace, which does not say on which CPU a thread runs";
+            self.printer.warn(format_args!("{option} {text}"));
+        }
     }
 
     fn converter(&self, options: Options, wanted: Filter) -> Converter {

@@ -29,13 +29,12 @@ pub(super) fn open_backend(
         loop {
             let opened =
                 Backend::open(args.backend.into(), target.clone(), options, loses_privileges.cloned());
-            match (opened, &mut target) {
-                (Err(OpenError::Perf(perf::OpenError::NoSuchProcess { pid })), Target::Attach(pids))
-                    if was_found(pid) && pids.contains(&pid) =>
-                {
+            let ended = opened.as_ref().err().and_then(OpenError::no_such_process);
+            match (ended.filter(|pid| was_found(*pid)), &mut target) {
+                (Some(pid), Target::Attach(pids)) if pids.contains(&pid) => {
                     pids.retain(|other| *other != pid);
                 }
-                (opened, _) => return opened.map_err(|error| open_failure(&error)),
+                _ => return opened.map_err(|error| open_failure(&error)),
             }
             if target == Target::Attach(Vec::new()) {
                 break;

@@ -100,7 +100,8 @@ impl About {
     /// How it is sampled, and what is less than was asked for: a line each.
     fn notes(&self) -> Vec<String> {
         let rate = format!("{} samples a second of each running thread", self.outcome.rate_hz());
-        let notices = self.outcome.notices().into_iter().map(ToString::to_string);
+        let notices = self.outcome.loses_privileges().into_iter().chain(self.outcome.notices());
+        let notices = notices.map(ToString::to_string);
         std::iter::once(rate).chain(notices).collect()
     }
 }

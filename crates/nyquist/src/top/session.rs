@@ -6,7 +6,9 @@ use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
 use crate::finder;
+use crate::printer::Printer;
 use crate::record::{command_of, launch_failure, open_failure};
+use crate::summary;
 use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_profile::Meta;
@@ -121,6 +123,7 @@ impl Session {
         let decoder = Decoder::new(about.outcome.walkers());
         let live = Arc::new(Mutex::new(Live::new(converter, zero)));
         let recording = backend.record().map_err(|error| open_failure(&error))?;
+        summary::print_before_start(Printer::new(args.verbosity), &about.outcome);
         let running = child.map(Suspended::start).transpose().map_err(|error| launch_failure(&error))?;
         let (stop, command) = (recording.stop_handle(), running.as_ref().map(Running::signaller));
         let (orders, ordered) = mpsc::channel();

@@ -47,6 +47,7 @@ mod threads;
 mod totals;
 
 pub use attr::{CallGraph, Trigger};
+pub(crate) use open::chosen_cpus;
 pub use open::{Options, Perf, Target};
 pub use outcome::{Attached, Coverage, Notice, OpenError, Outcome};
 pub(crate) use pool::{Filling, Need, Pool};

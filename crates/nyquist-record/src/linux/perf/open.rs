@@ -376,12 +376,7 @@ struct Machine {
 
 impl Machine {
     fn new(options: &Options, rate_hz: u32) -> Result<Self, OpenError> {
-        let wanted = &options.cpus;
-        let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
-        if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
-            return Err(OpenError::NoSuchCpu { cpu: *cpu, online: cpus::format_list(&online) });
-        }
-        let cpus = if wanted.is_empty() { online } else { wanted.clone() };
+        let cpus = chosen_cpus(&options.cpus)?;
         let allowance = Allowance {
             cpus: cpus.len(),
             page: page_size(),
@@ -516,6 +511,15 @@ impl Machine {
             notices.push(Notice::StackLowered { asked, given: plan.stack_bytes });
         }
     }
+}
+
+/// The CPUs that are wanted, which have to be online, or all that are.
+pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
+    let online = cpus::online().map_err(system("the list of CPUs cannot be read"))?;
+    if let Some(cpu) = wanted.iter().find(|cpu| !online.contains(cpu)) {
+        return Err(OpenError::NoSuchCpu { cpu: *cpu, online: cpus::format_list(&online) });
+    }
+    Ok(if wanted.is_empty() { online } else { wanted.to_vec() })
 }
 
 /// The rate, as far as the kernel allows it.

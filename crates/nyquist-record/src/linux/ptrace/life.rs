@@ -1,6 +1,5 @@
 //! What happens to traced threads: births, exec, signals, stops and ends, each of which they wait to be let go from.
 
-use super::open::Subject;
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::registers::Stopped;
@@ -137,7 +136,7 @@ impl Tracer {
         if former != tid {
             self.forget(former, now);
         }
-        let is_launched = tid == self.target.pid().0 && std::mem::take(&mut self.awaits_exec);
+        let is_launched = self.target.is_child(tid) && std::mem::take(&mut self.awaits_exec);
         if let Some(task) = self.tasks.get_mut(tid) {
             if is_launched {
                 task.start_counting();
@@ -150,6 +149,7 @@ impl Tracer {
             task.waited_ns = 0;
             task.asked = None;
         }
+        self.privileges.note_exec(tid);
         self.tell_exec(tid, now);
         let _ = ptrace::resume(tid, 0);
     }
@@ -192,14 +192,14 @@ impl Tracer {
 
     /// A thread has ended. Its status is for its parent, and for us where we have launched it.
     fn end(&mut self, tid: u32) {
-        let target = self.target.pid().0;
-        let is_of_target = tid == target || self.tasks.get(tid).is_some_and(|task| task.pid == target);
+        let pid = self.tasks.get(tid).map_or(tid, |task| task.pid);
         self.forget(tid, monotonic_ns());
         // A main thread ends when all others have. One that had ended before it was attached to is not heard of.
-        if is_of_target && !self.tasks.any_of(target) {
-            self.has_ended = true;
+        if self.living.contains(&pid) && !self.tasks.any_of(pid) {
+            self.living.retain(|living| *living != pid);
+            self.has_ended = self.living.is_empty();
         }
-        if self.target != Subject::Child(Pid(tid)) {
+        if !self.target.is_child(tid) {
             ptrace::reap(tid);
         }
     }

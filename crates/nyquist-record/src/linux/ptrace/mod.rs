@@ -1,4 +1,4 @@
-//! Sampling with ptrace(2), where `perf_event_open` is refused: one thread traces all threads of a process and its
+//! Sampling with ptrace(2), where `perf_event_open` is refused: one thread traces all threads of processes and of their
 //! children, and looks at each of them by the wall clock.
 //!
 //! A thread that waits is never stopped, for that would end its system call: `/proc` says where it waits, and its stack
@@ -12,9 +12,11 @@ mod open;
 mod out;
 mod outcome;
 mod pace;
+mod privileges;
 mod recording;
 mod registers;
 mod restart;
+mod seize;
 mod stop;
 mod task;
 mod tracer;

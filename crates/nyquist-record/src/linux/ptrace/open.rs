@@ -28,7 +28,7 @@ pub struct Circumstances {
     pub loses_privileges: Option<PathBuf>,
 }
 
-/// A process that is traced, ready to be recorded. Dropping it lets the process go.
+/// Processes that are traced, ready to be recorded. Dropping it lets them go.
 #[derive(Debug)]
 pub struct Ptrace {
     outcome: Outcome,
@@ -36,38 +36,45 @@ pub struct Ptrace {
     recording: Recording,
 }
 
-/// What is traced: one process, with all that it starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What is traced, with all that it starts.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A child that waits to call exec: what it becomes.
     Child(Pid),
-    /// A process that runs.
-    Attach(Pid),
+    /// Processes that run, and all that descend from them.
+    Attach(Vec<Pid>),
 }
 
 impl Subject {
-    /// What a target is to ptrace; `None` where it is more than a command or a process.
+    /// What a target is to ptrace; `None` where it is more than a command or processes.
     pub fn of(target: &Target) -> Option<Self> {
         match target {
             Target::Child(pid) => Some(Self::Child(*pid)),
-            Target::Attach(pids) => match pids[..] {
-                [pid] => Some(Self::Attach(pid)),
-                _ => None,
-            },
+            Target::Attach(pids) => Some(Self::Attach(pids.clone())),
             Target::System | Target::Cgroup(_) => None,
         }
     }
 
-    pub(super) fn pid(self) -> Pid {
-        let (Self::Child(pid) | Self::Attach(pid)) = self;
-        pid
+    /// The processes with the last of which the recording ends.
+    pub(super) fn named(&self) -> &[Pid] {
+        match self {
+            Self::Child(pid) => std::slice::from_ref(pid),
+            Self::Attach(pids) => pids,
+        }
+    }
+
+    /// Whether this is the child, whose status is for whoever has launched it.
+    pub(super) fn is_child(&self, pid: u32) -> bool {
+        *self == Self::Child(Pid(pid))
     }
 }
 
 impl Ptrace {
-    /// Becomes the tracer of a process. It goes on running all the while.
-    ///
+    /// Becomes the tracer of all processes of the target. They go on running all the while.
     pub fn open(target: Subject, options: &Options, circumstances: Circumstances) -> Result<Self, OpenError> {
+        if !options.cpus.is_empty() {
+            return Err(OpenError::CpusChosen);
+        }
         check_machine()?;
         // Each thread that is traced takes two descriptors as long as there are enough.
         limits::raise_descriptor_limit();
@@ -76,7 +83,6 @@ impl Ptrace {
         if options.rate_hz > rate_hz {
             notices.push(Notice::RateLowered { asked_hz: options.rate_hz, allowed_hz: rate_hz });
         }
-        notices.extend(circumstances.loses_privileges.map(|program| Notice::LosesPrivileges { program }));
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let (chunk_sender, chunks) = channel();
         let waiting = Arc::default();
@@ -88,9 +94,11 @@ impl Ptrace {
             most_copied: options.stack_bytes.map_or(usize::MAX, |bytes| bytes as usize),
             stop: Arc::clone(&stop),
             waiting: Arc::clone(&waiting),
+            loses_privileges: circumstances.loses_privileges.clone(),
         };
         let (go, begin) = channel();
-        let tracer = start(plan, chunk_sender, begin)?;
+        let (tracer, left_out) = start(plan, chunk_sender, begin)?;
+        notices.extend(left_out);
         let recording = Recording {
             chunks,
             waiting,
@@ -98,8 +106,10 @@ impl Ptrace {
             stop: StopHandle { counter: stop },
             end: None,
         };
-        let instead_of_perf = circumstances.instead_of_perf;
-        Ok(Self { outcome: Outcome { rate_hz, instead_of_perf, notices }, go, recording })
+        let Circumstances { instead_of_perf, loses_privileges } = circumstances;
+        let loses_privileges = loses_privileges.map(|program| Notice::LosesPrivileges { program });
+        let outcome = Outcome { rate_hz, instead_of_perf, loses_privileges, notices };
+        Ok(Self { outcome, go, recording })
     }
 
     /// What is being recorded.
@@ -115,13 +125,17 @@ impl Ptrace {
     }
 }
 
-/// Starts the thread that traces, and waits until it does.
-fn start(plan: Plan, chunks: Sender<Chunk>, begin: Receiver<()>) -> Result<JoinHandle<End>, OpenError> {
+/// Starts the thread that traces, waits until it does, and says what it had to leave out.
+fn start(
+    plan: Plan,
+    chunks: Sender<Chunk>,
+    begin: Receiver<()>,
+) -> Result<(JoinHandle<End>, Option<Notice>), OpenError> {
     let (told, opened) = channel();
     let thread = std::thread::Builder::new().name("nyquist-tracer".into());
     let run = move || match Tracer::seize(plan, chunks) {
-        Ok(mut tracer) => {
-            let _ = told.send(Ok(()));
+        Ok((mut tracer, left_out)) => {
+            let _ = told.send(Ok(left_out));
             // When the thread ends, the kernel lets go of all that it traces.
             if tracer.wait_for(&begin) { tracer.run() } else { End::default() }
         }
@@ -132,7 +146,7 @@ fn start(plan: Plan, chunks: Sender<Chunk>, begin: Receiver<()>) -> Result<JoinH
     };
     let tracer = thread.spawn(run).map_err(system("no thread can be started"))?;
     let ended = |_| OpenError::Lacking { what: "the tracing thread has ended by itself" };
-    opened.recv().map_err(ended)?.map(|()| tracer)
+    opened.recv().map_err(ended)?.map(|left_out| (tracer, left_out))
 }
 
 /// Whether the kernel says of threads what has to be known of them.

@@ -17,7 +17,9 @@ pub struct Outcome {
     pub rate_hz: u32,
     /// Why the better way was not taken, and what would allow it.
     pub instead_of_perf: Option<String>,
-    /// What is less than was asked for.
+    /// That the command will not have the privileges which its file gives it.
+    pub loses_privileges: Option<Notice>,
+    /// What else is less than was asked for.
     pub notices: Vec<Notice>,
 }
 
@@ -30,6 +32,13 @@ pub enum Notice {
         asked_hz: u32,
         /// What is looked at.
         allowed_hz: u32,
+    },
+    /// Processes that descend from those attached to, and cannot be attached to themselves.
+    LeftOut {
+        /// The processes.
+        pids: Vec<Pid>,
+        /// Why the first of them cannot be.
+        reason: String,
     },
     /// The program would gain privileges, which the kernel does not give to a program that is traced.
     LosesPrivileges {
@@ -45,6 +54,14 @@ impl fmt::Display for Notice {
                 f,
                 "the rate is lowered from {asked_hz} to {allowed_hz} Hz, for a program that is stopped more often would not get to run"
             ),
+            Self::LeftOut { pids, reason } => match pids[..] {
+                [_] => write!(f, "a process that descends from what is recorded is left out: {reason}"),
+                _ => write!(
+                    f,
+                    "{} processes that descend from what is recorded are left out: {reason}, and likewise the others",
+                    pids.len()
+                ),
+            },
             Self::LosesPrivileges { program } => write!(
                 f,
                 "{} runs without the privileges that its file gives it (setuid or capabilities): the kernel does not give them to a program that is traced; root can record it",
@@ -85,6 +102,9 @@ pub enum OpenError {
         /// The process.
         pid: Pid,
     },
+    /// CPUs were named, which make no difference here.
+    #[error("by ptrace, CPUs cannot be chosen (--cpu): it looks at threads wherever they run")]
+    CpusChosen,
     /// The kernel, or a filter before it, refuses ptrace.
     #[error("ptrace is refused: {source}")]
     Refused {
@@ -113,6 +133,9 @@ impl OpenError {
         let advice = match self {
             Self::Lacking { .. } | Self::System { .. } => return None,
             Self::NoSuchProcess { .. } => FIND_PROCESSES,
+            Self::CpusChosen => {
+                "leave out --cpu; `taskset -c LIST COMMAND` has a command run on some CPUs alone"
+            }
             Self::TracedAlready { .. } => "a process has one tracer at a time: end the other one first",
             Self::Yama { scope: 1, .. } => {
                 "let nyquist launch it, or use sudo, or `sudo sysctl kernel.yama.ptrace_scope=0`"

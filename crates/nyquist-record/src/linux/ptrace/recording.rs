@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
+use super::outcome::Notice;
 use super::pace::HoldSummary;
 use super::tracer::End;
 use crate::linux::perf::{EndReason, StopHandle};
@@ -22,7 +23,7 @@ pub struct Recording {
 }
 
 /// What a recording came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Why it ended.
     pub reason: EndReason,
@@ -30,6 +31,10 @@ pub struct Summary {
     pub total_cpu_time_ns: u64,
     /// For how long threads were held.
     pub holds: HoldSummary,
+    /// Whether processes that descend from what was recorded live on.
+    pub left_running: bool,
+    /// The programs that lost privileges, but for the command.
+    pub lost_privileges: Vec<Notice>,
 }
 
 impl Iterator for Recording {
@@ -54,10 +59,14 @@ impl Recording {
     pub fn finish(mut self) -> Summary {
         self.join();
         let end = self.end.take().unwrap_or_default();
+        let reason = end.reason.unwrap_or(EndReason::Stopped);
+        let lost = end.lost_privileges.into_iter();
         Summary {
-            reason: end.reason.unwrap_or(EndReason::Stopped),
+            reason,
             total_cpu_time_ns: end.total_cpu_time_ns,
             holds: end.holds,
+            left_running: end.left_running && reason == EndReason::Exited,
+            lost_privileges: lost.map(|program| Notice::LosesPrivileges { program }).collect(),
         }
     }
 

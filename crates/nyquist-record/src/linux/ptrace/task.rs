@@ -231,8 +231,7 @@ impl Tasks {
         &self.list
     }
 
-    #[cfg(test)]
-    fn all_mut(&mut self) -> &mut [Task] {
+    pub(crate) fn all_mut(&mut self) -> &mut [Task] {
         &mut self.list
     }
 

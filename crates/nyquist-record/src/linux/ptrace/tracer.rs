@@ -3,8 +3,8 @@
 
 use super::open::Subject;
 use std::collections::HashMap;
-use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError};
@@ -14,9 +14,10 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 
 use super::maps::Maps;
 use super::out::Out;
-use super::outcome::OpenError;
+use super::outcome::{Notice, OpenError};
 use super::pace::{Budget, HoldSummary, Holds, Ticks};
-use super::task::{Activity, Task, Tasks};
+use super::privileges::Privileges;
+use super::task::{Task, Tasks};
 use crate::Chunk;
 use crate::linux::perf::EndReason;
 use crate::linux::proc;
@@ -37,11 +38,6 @@ const MOST_AT_ONCE: usize = 64;
 /// The largest copy of a stack of a thread that waits.
 pub(super) const LARGEST_COPY: usize = 512 << 10;
 
-/// Whether a thread was born from one that is traced, and its birth is only not heard of yet.
-fn is_traced_by_us(tid: u32) -> bool {
-    proc::tracer(tid) == Some(std::process::id())
-}
-
 /// What to trace, and how.
 pub(super) struct Plan {
     pub(super) target: Subject,
@@ -52,14 +48,20 @@ pub(super) struct Plan {
     pub(super) most_copied: usize,
     pub(super) stop: Arc<OwnedFd>,
     pub(super) waiting: Arc<AtomicUsize>,
+    /// The file of the command, where it is known to lose the privileges that it gives.
+    pub(super) loses_privileges: Option<PathBuf>,
 }
 
 /// What the tracer says when it has ended.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct End {
     pub(crate) reason: Option<EndReason>,
     pub(crate) total_cpu_time_ns: u64,
     pub(crate) holds: HoldSummary,
+    /// Whether processes that were traced live on.
+    pub(crate) left_running: bool,
+    /// The programs that lost privileges, but for the command.
+    pub(crate) lost_privileges: Vec<PathBuf>,
 }
 
 /// A traced process.
@@ -97,19 +99,23 @@ pub(super) struct Tracer {
     pub(super) scratch: Box<[u8]>,
     /// What threads had used that have ended.
     pub(super) ended_cpu_ns: u64,
+    pub(super) privileges: Privileges,
     /// Whether the process that is recorded has not become the command yet.
     pub(super) awaits_exec: bool,
-    /// Whether the process has ended that is recorded.
+    /// The processes with the last of which the recording ends, as far as they live.
+    pub(super) living: Vec<u32>,
+    /// Whether all of them have ended.
     pub(super) has_ended: bool,
     sent_at: u64,
 }
 
 impl Tracer {
-    /// Makes the calling thread the tracer of all threads of the target.
-    pub(super) fn seize(plan: Plan, chunks: Sender<Chunk>) -> Result<Self, OpenError> {
+    /// Makes the calling thread the tracer of all threads of the target, and says what had to be left out.
+    pub(super) fn seize(plan: Plan, chunks: Sender<Chunk>) -> Result<(Self, Option<Notice>), OpenError> {
         let now = monotonic_ns();
         let ticker =
             Ticker::new().map_err(|source| OpenError::System { what: "no timer can be made", source })?;
+        let awaits_exec = matches!(plan.target, Subject::Child(_));
         let mut tracer = Self {
             target: plan.target,
             interval_ns: plan.interval_ns,
@@ -127,57 +133,14 @@ impl Tracer {
             turn: None,
             scratch: vec![0; LARGEST_COPY].into(),
             ended_cpu_ns: 0,
-            awaits_exec: matches!(plan.target, Subject::Child(_)),
+            privileges: Privileges::new(plan.loses_privileges),
+            awaits_exec,
+            living: Vec::new(),
             has_ended: false,
             sent_at: now,
         };
-        tracer.seize_threads()?;
-        Ok(tracer)
-    }
-
-    /// Traces all threads, and those that are born meanwhile, until a look at the threads finds no new one.
-    fn seize_threads(&mut self) -> Result<(), OpenError> {
-        let pid = self.target.pid();
-        loop {
-            let threads = proc::threads(pid).map_err(|source| match source.kind() {
-                io::ErrorKind::NotFound => OpenError::NoSuchProcess { pid },
-                _ => OpenError::System { what: "the threads of the process cannot be listed", source },
-            })?;
-            let new: Vec<u32> = threads.into_iter().filter(|tid| self.tasks.get(*tid).is_none()).collect();
-            let mut found = false;
-            for tid in new {
-                match ptrace::seize(tid) {
-                    Ok(()) => {
-                        found = true;
-                        self.begin(pid.0, tid);
-                    }
-                    // A thread that has ended meanwhile, or a main thread before the others, is none to record; nor is one that is traced by now, for it
-                    // was born from one that is.
-                    Err(_) if proc::thread_has_ended(tid) && !proc::has_ended(pid.0) => {}
-                    Err(_) if is_traced_by_us(tid) => {}
-                    Err(error) => return Err(OpenError::of_seizing(pid, error)),
-                }
-            }
-            if !found {
-                break;
-            }
-            // Who is born meanwhile does not wait until all others are found.
-            self.handle_all();
-        }
-        if self.tasks.all().is_empty() {
-            return Err(OpenError::NoSuchProcess { pid });
-        }
-        self.processes.entry(pid.0).or_default();
-        if let Some(task) = self.tasks.get_mut(pid.0).filter(|_| self.awaits_exec) {
-            task.activity = Activity::Aside;
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, pid: u32, tid: u32) {
-        let mut task = Task::new(pid, tid, monotonic_ns());
-        task.start_counting();
-        self.tasks.add(task);
+        let left_out = tracer.seize_all()?;
+        Ok((tracer, left_out))
     }
 
     /// Lets go on whoever stops until the recording is to begin. Says whether it is.
@@ -212,7 +175,7 @@ impl Tracer {
 
     /// Lets go on all who have stopped by now: the kernel names the same one first again and again, so that one that stops
     /// often would keep the others waiting for more than their turn.
-    fn handle_all(&mut self) {
+    pub(super) fn handle_all(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match ptrace::wait(Patience::None) {
                 Ok(Some(waited)) if !self.has_ended => self.handle(waited),
@@ -226,8 +189,8 @@ impl Tracer {
         // A thread is held until this one has the CPU.
         let _preference = Preference::of_this_thread();
         let now = monotonic_ns();
-        if let Subject::Attach(pid) = self.target {
-            self.describe(pid, now);
+        if let Subject::Attach(_) = self.target {
+            self.describe_all(now);
         }
         let deadline = self.duration.map(|duration| now.saturating_add(duration.as_nanos() as u64));
         self.ticks = Ticks::new(self.interval_ns, now);
@@ -264,19 +227,21 @@ impl Tracer {
         (poll.wait(Some(0)).is_ok() && poll.ready(stop).readable).then_some(EndReason::Stopped)
     }
 
-    /// Says what is known of a process that runs already.
-    fn describe(&mut self, pid: Pid, now: u64) {
+    /// Says what is known of processes that run already.
+    fn describe_all(&mut self, now: u64) {
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
         for tid in tids {
             self.refresh_name(tid, now);
         }
-        if self.tasks.get(pid.0).is_none() {
-            // Its main thread has ended, by whose name it still goes.
-            if let Some(name) = proc::name(pid, Tid(pid.0)) {
+        let pids: Vec<u32> = self.processes.keys().copied().collect();
+        for pid in pids {
+            // Of one whose main thread has ended, it still goes by that one's name.
+            let is_untold = self.tasks.get(pid).is_none();
+            if let Some(name) = is_untold.then(|| proc::name(Pid(pid), Tid(pid))).flatten() {
                 self.out.push(now, name);
             }
+            self.refresh_maps(pid, true);
         }
-        self.refresh_maps(pid.0, true);
     }
 
     fn send_from_time_to_time(&mut self) {
@@ -343,7 +308,7 @@ impl Tracer {
         let deadline = monotonic_ns() + LAST_STOPS_NS;
         while self.tasks.all().iter().any(|task| task.asked.is_some()) && monotonic_ns() < deadline {
             match ptrace::wait(Patience::UntilSignal) {
-                Ok(Some(waited)) if !(waited.ended && waited.tid == self.target.pid().0) => {
+                Ok(Some(waited)) if !(waited.ended && self.target.is_child(waited.tid)) => {
                     self.handle(waited);
                 }
                 Ok(None) => {}
@@ -361,6 +326,8 @@ impl Tracer {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns + living,
             holds: self.holds.summary(),
+            left_running: self.tasks.all().iter().any(|task| !proc::has_ended(task.pid)),
+            lost_privileges: self.privileges.lost,
         }
     }
 }

@@ -1,0 +1,179 @@
+//! Attaching by ptrace, where `perf_event_open` is refused: to processes and to all that descends from them.
+
+use std::fs;
+use std::path::Path;
+
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
+use super::harness::Test;
+use super::invocation::Invocation;
+use super::profile::{Profile, Thread};
+use super::ptrace::{cpu_time, least_cpu_time, refused, whole_share};
+use super::targets::{end, process_cpu_ms, working};
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
+    Test::new("an_attached_process_may_end", attached_ends),
+    Test::new("attaching_while_threads_come_and_go_succeeds", attach_to_churn),
+    Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
+    Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
+    Test::new("a_child_that_cannot_be_traced_is_left_out_and_said", left_out),
+];
+
+fn attached<'a>(test: &'a Context<'a>, pid: u32, output: &Path) -> Invocation<'a> {
+    refused(test, test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(output))
+}
+
+fn tracer(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    line.and_then(|number| number.trim().parse().ok()).unwrap_or_default()
+}
+
+fn attach(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["endless", "2"])?;
+    let output = test.path("attached.json.gz");
+    let recorder = attached(test, target.pid(), &output).start()?;
+    recorder.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
+    let before = least_cpu_time(target.pid());
+    recorder.wait_until("both threads to run", || least_cpu_time(target.pid()) > before + 300_000_000)?;
+    recorder.signal(libc::SIGINT)?;
+    recorder.wait()?.succeeded()?;
+    expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
+    let before = cpu_time(target.pid());
+    target.wait_until("the process to go on", || cpu_time(target.pid()) > before)?;
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    let profile = Profile::read(&output)?;
+    for (name, function) in [("helper", "helper_loop"), ("endless", "main_loop")] {
+        let weight: f64 = profile.threads_named(name).map(Thread::total).sum();
+        expect_measured(
+            weight > 20.0,
+            format_args!("{name} has {weight} samples: {:?}", profile.thread_names()),
+        )?;
+        expect_measured(profile.total_share(function) > 0.1, format_args!("{function} is missing"))?;
+    }
+    let whole = whole_share(&profile, "main_loop") + whole_share(&profile, "helper_loop");
+    expect_measured(whole > 0.97, format_args!("{whole:.3} of the stacks are whole: {:?}", profile.roots()))
+}
+
+fn attached_ends(test: &Context<'_>) -> Verdict {
+    // It ends when it is traced, however late that begins.
+    let (ready, over) = (test.path("ready"), test.path("over"));
+    let call = test.program(test.workload("endless")).args(&["1"]).path(&over);
+    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    target.wait_for_file(&ready)?;
+    let output = test.path("attached.json.gz");
+    let recorder = attached(test, target.pid(), &output).start()?;
+    recorder.wait_until_recording()?;
+    let before = process_cpu_ms(target.pid())?;
+    recorder
+        .wait_until("some work", || process_cpu_ms(target.pid()).is_ok_and(|now| now > before + 300.0))?;
+    fs::write(&over, "")?;
+    expect_eq("the program's own status", target.wait()?.code(), 0)?;
+    expect_eq("the recorder's status", recorder.wait()?.code(), 0)?;
+    expect_measured(Profile::read(&output)?.total_share("main_loop") > 0.9, "main_loop is missing")?;
+    // A number that nobody has any more.
+    let child = test.program("true").start()?;
+    let pid = child.pid();
+    child.wait()?;
+    let finished = attached(test, pid, &test.path("nothing.json.gz")).run()?;
+    expect_eq("the status", finished.code(), 1)?;
+    expect_contains("stderr", &finished.stderr, &format!("there is no process {pid}"))
+}
+
+/// By ptrace and without, for the same is to come of it.
+fn leaderless(test: &Context<'_>) -> Verdict {
+    for by_ptrace in [true, false] {
+        let target = working(test, &["leaderless"])?;
+        let (output, pid) = (test.fresh("attached.json.gz"), target.pid());
+        let call = test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(&output);
+        let recorder = if by_ptrace { attached(test, pid, &output) } else { call }.start()?;
+        recorder.wait_until_recording()?;
+        let before = process_cpu_ms(pid)?;
+        recorder.wait_until("the last thread to run", || {
+            process_cpu_ms(pid).is_ok_and(|used| used > before + 300.0)
+        })?;
+        target.signal(libc::SIGKILL)?;
+        target.wait()?;
+        // With the last thread, the recording ends.
+        recorder.wait()?.succeeded()?;
+        let profile = Profile::read(&output)?;
+        let weight: f64 = profile.threads_named("survivor").map(Thread::total).sum();
+        let names = profile.thread_names();
+        expect_measured(weight > 250.0, format_args!("{weight} samples of 300 ms: {names:?}"))?;
+        let whole = whole_share(&profile, "survivor_loop");
+        let roots = profile.roots();
+        expect_measured(whole > 0.9, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))?;
+        let named = profile.threads.iter().all(|thread| thread.process == "leaderless");
+        expect(named, format_args!("it has another name: {:?}", profile.thread_names()))?;
+    }
+    Ok(())
+}
+
+fn traced_already(test: &Context<'_>) -> Verdict {
+    let target = working(test, &["endless", "2"])?;
+    let first = attached(test, target.pid(), &test.path("first.json.gz")).start()?;
+    first.wait_until("the recorder to trace", || tracer(target.pid()) != 0)?;
+    let second = attached(test, target.pid(), &test.path("second.json.gz")).run()?;
+    expect_eq("the status", second.code(), 1)?;
+    let told = format!("process {} is traced already, by process {}", target.pid(), first.pid());
+    expect_contains("stderr", &second.stderr, &told)?;
+    first.signal(libc::SIGINT)?;
+    first.wait()?.succeeded()?;
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+/// A thread that ends just then cannot be traced any more, and one that is born just then is traced already.
+fn attach_to_churn(test: &Context<'_>) -> Verdict {
+    for words in [&["churn", "1000000"][..], &["stops", "1000000", "2"]] {
+        let target = working(test, words)?;
+        for _ in 0..15 {
+            let output = test.fresh("profile.json.gz");
+            attached(test, target.pid(), &output).args(&["-d", "0.05"]).run()?.succeeded()?;
+            expect_eq("the tracer of the process", tracer(target.pid()), 0)?;
+        }
+        let used = || process_cpu_ms(target.pid()).unwrap_or_default();
+        let before = used();
+        target.wait_until("the process to go on", || used() > before)?;
+        end(target)?;
+    }
+    Ok(())
+}
+
+/// One of two children has a tracer already.
+fn left_out(test: &Context<'_>) -> Verdict {
+    let programs = ["traced", "free"].map(|name| test.path(name));
+    for program in &programs {
+        fs::copy(test.workload("endless"), program)?;
+    }
+    let [traced, free] = programs.each_ref().map(|program| program.display().to_string());
+    let shell = test.program("sh").args(&["-c", &format!("{traced} 1 & {free} 1 & wait")]).start()?;
+    let child = |program: &Path| super::targets::process_of(program);
+    shell.wait_until("both children to run", || programs.iter().all(|program| child(program).is_some()))?;
+    let [traced, free] = programs.each_ref().map(|program| child(program).unwrap_or_default());
+    let first = attached(test, traced, &test.path("first.json.gz")).start()?;
+    first.wait_until("the recorder to trace", || tracer(traced) != 0)?;
+    let output = test.path("second.json.gz");
+    let second = attached(test, shell.pid(), &output).start()?;
+    second.wait_until_recording()?;
+    let before = process_cpu_ms(free)?;
+    second.wait_until("the other to work", || process_cpu_ms(free).is_ok_and(|now| now > before + 300.0))?;
+    second.signal(libc::SIGINT)?;
+    let told = second.wait()?.succeeded()?.stderr;
+    let reason = format!("is left out: process {traced} is traced already, by process {}", first.pid());
+    expect_contains("stderr", &told, &reason)?;
+    first.signal(libc::SIGINT)?;
+    first.wait()?.succeeded()?;
+    for pid in [traced, free] {
+        crate::sys::signal_process(pid, libc::SIGKILL)?;
+    }
+    shell.wait()?;
+    let profile = Profile::read(&output)?;
+    let of = |pid: u32| profile.threads.iter().filter(move |thread| thread.pid == pid.to_string());
+    expect_eq("threads of the process that is left out", of(traced).count(), 0)?;
+    let weight: f64 = of(free).map(Thread::total).sum();
+    expect_measured(weight > 250.0, format_args!("the other child has {weight} samples of 300 ms"))
+}
