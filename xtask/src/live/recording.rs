@@ -125,18 +125,28 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
 
 /// A process and a thread have the last of their names, also for the time before.
 fn renamed(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["renamed", "300"]).run_well()?;
-    expect_true_shares(&recorded, &["work_under_new_name", "thread_before_rename", "thread_after_rename"])?;
-    let profile = &recorded.profile;
-    let names: Vec<_> =
-        profile.threads.iter().map(|thread| (thread.process.as_str(), thread.name.as_str())).collect();
-    expect_eq("processes and threads", names, vec![("new name", "new name"), ("new name", "new thread")])?;
-    let is_threads =
-        |frame: &&&Frame| ["thread_before_rename", "thread_after_rename"].contains(&&*frame.function);
-    let mut main = profile.threads[0].stacks();
-    let strange =
-        main.find_map(|(stack, _)| stack.iter().find(is_threads).map(|frame| frame.function.clone()));
-    expect_eq("what is the thread's and on the row of the main one", strange, None)
+    for backend in [&[][..], &["--backend", "ptrace"]] {
+        let recorded = test.record(&["renamed", "300"]).options(backend).run_well()?;
+        expect_true_shares(
+            &recorded,
+            &["work_under_new_name", "thread_before_rename", "thread_after_rename"],
+        )?;
+        let profile = &recorded.profile;
+        let names: Vec<_> =
+            profile.threads.iter().map(|thread| (thread.process.as_str(), thread.name.as_str())).collect();
+        expect_eq(
+            "processes and threads",
+            names,
+            vec![("new name", "new name"), ("new name", "new thread")],
+        )?;
+        let is_threads =
+            |frame: &&&Frame| ["thread_before_rename", "thread_after_rename"].contains(&&*frame.function);
+        let mut main = profile.threads[0].stacks();
+        let strange =
+            main.find_map(|(stack, _)| stack.iter().find(is_threads).map(|frame| frame.function.clone()));
+        expect_eq("what is the thread's and on the row of the main one", strange, None)?;
+    }
+    Ok(())
 }
 
 fn deleted_program(test: &Context<'_>) -> Verdict {

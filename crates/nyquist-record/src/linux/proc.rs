@@ -8,6 +8,10 @@ use std::{fs, io};
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
 use nyquist_object::{Avma, FileOffset};
 
+/// The place of the count of faults in a process's `stat`, counted from its state: those that took no reading from a disk,
+/// and two further on those that did (proc_pid_stat(5), `minflt` and `majflt`).
+const FAULTS_AT: usize = 7;
+
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
 const MAX_COMM: usize = 15;
 
@@ -104,6 +108,15 @@ fn parent(pid: u32) -> Option<u32> {
     let after_state = after_name(&stat)?.get(2..)?;
     let digits = after_state.split(|byte| *byte == b' ').next()?;
     std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// How many times the threads of a process have come to a page that was not in its memory yet.
+pub(crate) fn page_faults(pid: u32) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = after_name(&stat)?.split(|byte| *byte == b' ').skip(FAULTS_AT);
+    let mut next = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
+    let (minor, _, major) = (next()?, next()?, next()?);
+    Some(minor + major)
 }
 
 /// What follows a process's name in its `stat`: first its state. The name stands in parentheses and may hold any
@@ -261,6 +274,14 @@ mod tests {
         let line = b"1000-2000 r-xp 00000000 fe:1a 99 /x";
         let expected = MappedFile::Inode { major: 0xfe, minor: 0x1a, inode: 99, generation: 0 };
         assert_eq!(mapping(Pid(1), line).map(|mapping| mapping.identity), Some(expected));
+    }
+
+    #[test]
+    fn a_page_that_is_used_for_the_first_time_is_a_fault() {
+        let before = page_faults(std::process::id()).unwrap();
+        let pages = vec![1_u8; 1 << 24];
+        assert!(page_faults(std::process::id()).unwrap() > before, "{}", pages.len());
+        assert_eq!(page_faults(u32::MAX >> 1), None);
     }
 
     #[test]

@@ -258,6 +258,9 @@ impl Tracer {
         if let Some(process) = self.processes.get_mut(&pid) {
             process.has_samples = true;
             process.is_outdated |= address.is_some_and(|address| !process.maps.has_code(address));
+            if process.watched_until > monotonic_ns() {
+                self.refresh_maps(pid, false);
+            }
         }
     }
 }

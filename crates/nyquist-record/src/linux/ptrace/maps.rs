@@ -3,7 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
-use nyquist_convert::event::{EventKind, Mapping, Pid};
+use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid};
 use nyquist_object::Avma;
 
 use crate::linux::proc;
@@ -16,6 +16,23 @@ pub(crate) struct Changes {
     pub(crate) new: Vec<EventKind>,
     /// What is gone where nothing new is.
     pub(crate) gone: Vec<EventKind>,
+    /// Whether a file's code is no longer where it was: another file's may have taken its place, and may lose it again.
+    pub(crate) files_have_gone: bool,
+}
+
+/// What tells without a look at the mappings that they are the same. Where a library has taken the place of another one of
+/// its size, the address space is as large as before; but the first step into it is a fault.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Signs {
+    /// The pages of the address space.
+    size: Option<u64>,
+    faults: Option<u64>,
+}
+
+impl Signs {
+    fn of(pid: u32) -> Self {
+        Self { size: address_space_size(pid), faults: proc::page_faults(pid) }
+    }
 }
 
 /// What was mapped in a process at the last look.
@@ -25,8 +42,8 @@ pub(crate) struct Maps {
     code: Vec<Mapping>,
     /// Memory that can be written to, by address: stacks among it.
     data: Vec<Range<u64>>,
-    /// The size of the address space in pages at the last look.
-    size: Option<u64>,
+    /// What was the case at the last look.
+    signs: Signs,
     /// The thread that all this was seen by, where that is not the main one.
     shown_by: Option<u32>,
 }
@@ -45,10 +62,10 @@ impl Maps {
         self.data.get(after.checked_sub(1)?).filter(|range| range.contains(&pointer))
     }
 
-    /// Looks again where the size of the address space has changed; says what has changed in executable memory.
-    pub(crate) fn refresh_if_resized(&mut self, pid: u32) -> Changes {
-        let size = address_space_size(self.shown_by.unwrap_or(pid));
-        if size == self.size { Changes::default() } else { self.refresh(pid) }
+    /// Looks again where anything may have changed; says what has changed in executable memory.
+    pub(crate) fn refresh_if_touched(&mut self, pid: u32) -> Changes {
+        let signs = Signs::of(self.shown_by.unwrap_or(pid));
+        if signs == self.signs { Changes::default() } else { self.refresh(pid) }
     }
 
     /// Looks again, and says what has changed in executable memory. A main thread that has ended has none, although other
@@ -57,14 +74,14 @@ impl Maps {
         let has_memory = |tid: &u32| address_space_size(*tid).is_some_and(|size| size > 0);
         let shown_by = self.shown_by.filter(has_memory).unwrap_or_else(|| proc::living_thread(Pid(pid)));
         self.shown_by = (shown_by != pid).then_some(shown_by);
-        // The size first: what is mapped in between is found at the next look.
-        let size = address_space_size(shown_by);
+        // The signs first: what is mapped in between is found at the next look.
+        let signs = Signs::of(shown_by);
         let Ok(text) = fs::read(format!("/proc/{shown_by}/maps")) else { return Changes::default() };
         if text.is_empty() {
             // Its address space is gone.
             return Changes::default();
         }
-        self.size = size;
+        self.signs = signs;
         self.update(Pid(pid), &text)
     }
 
@@ -74,7 +91,7 @@ impl Maps {
         let code: Vec<Mapping> = lines().filter_map(|line| proc::mapping(pid, line)).collect();
         let former = Self { code: std::mem::replace(&mut self.code, code), ..Self::default() };
         let new = self.code.iter().filter(|mapping| !former.holds(mapping));
-        let gone = former.code.iter().filter(|mapping| !self.holds(mapping));
+        let gone = || former.code.iter().filter(|mapping| !self.holds(mapping));
         let unmap = |range: Range<u64>| EventKind::Unmap {
             pid,
             start: Avma(range.start),
@@ -82,7 +99,8 @@ impl Maps {
         };
         Changes {
             new: new.cloned().map(EventKind::Map).collect(),
-            gone: gone.flat_map(|mapping| self.free_parts(mapping)).map(unmap).collect(),
+            gone: gone().flat_map(|mapping| self.free_parts(mapping)).map(unmap).collect(),
+            files_have_gone: gone().any(|mapping| mapping.identity != MappedFile::Unknown),
         }
     }
 
@@ -143,6 +161,8 @@ mod tests {
         let next = maps.update(Pid(1), AFTER.as_bytes());
         assert_eq!(told(&next.new), ["+5000 /lib/other.so"]);
         assert_eq!(told(&next.gone), ["-5800 800"]);
+        let files_have_gone = [first, same, next].map(|changes| changes.files_have_gone);
+        assert_eq!(files_have_gone, [false, false, true]);
         assert_eq!([0x1fff, 0x2000, 0x57ff, 0x5800].map(|at| maps.has_code(at)), [true, false, true, false]);
     }
 
@@ -164,6 +184,14 @@ mod tests {
         maps.update(Pid(1), AFTER.as_bytes());
         assert_eq!(maps.stack(0x8ff8), Some(&(0x6000..0x9000)));
         assert_eq!([0x5fff, 0x9000, 0x1000].map(|at| maps.stack(at)), [None; 3]);
+    }
+
+    #[test]
+    fn code_that_is_made_while_a_program_runs_is_no_file() {
+        let mut maps = Maps::default();
+        maps.update(Pid(1), b"1000-2000 rwxp 00000000 00:00 0 \n");
+        let changes = maps.update(Pid(1), b"1000-3000 rwxp 00000000 00:00 0 \n");
+        assert_eq!((told(&changes.new), changes.files_have_gone), (vec!["+1000 //anon".to_owned()], false));
     }
 
     #[test]
