@@ -173,9 +173,13 @@ impl Tracer {
             return Answer::NotAsked;
         }
         task.asked = Some(Asked { at, turn: self.turn, schedule });
+        let mut patience = self.alertness.begin();
         while self.tasks.get(tid).is_some_and(|task| task.asked.is_some()) && !self.has_ended {
-            match ptrace::wait(Patience::UntilSignal) {
+            match ptrace::wait(patience) {
                 Ok(Some(waited)) => self.handle(waited),
+                Ok(None) if patience == Patience::None => {
+                    patience = self.alertness.go_on(monotonic_ns().saturating_sub(at));
+                }
                 Ok(None) | Err(_) => return Answer::None,
             }
         }

@@ -1,6 +1,7 @@
 //! How often threads are looked at, and how long they may be held for it together.
 
 use crate::linux::random::Random;
+use crate::linux::sys::ptrace::Patience;
 
 /// The share of its time that a running thread may be held.
 const SHARE_OF_A_THREAD: f64 = 0.05;
@@ -47,6 +48,39 @@ impl Budget {
         let spent = if self.is_crowded { looked_ns.min(held_ns) } else { held_ns };
         // One thread that took long to stop, as on a machine that was busy, is no reason to stop looking.
         self.left_ns = (self.left_ns - spent as f64).max(-SAVED_UP_NS);
+    }
+}
+
+/// For how long to ask again and again whether a thread has stopped that runs on another CPU, which takes it some microseconds.
+const ALERT_NS: u64 = 20_000;
+/// How many threads are waited for in sleep after one that did not answer: it may wait for the very CPU on which it was asked after.
+const ASLEEP: u32 = 16;
+
+/// How the answer of a thread is waited for that was asked to stop. To sleep on a CPU that has nothing else to do, and to be woken
+/// there, takes several times as long as the thread takes to answer; but where it has no CPU, staying awake may keep it from one.
+#[derive(Debug, Default)]
+pub(crate) struct Alertness {
+    /// How many more threads are waited for in sleep.
+    asleep: u32,
+}
+
+impl Alertness {
+    /// How to wait for the next thread at first.
+    pub(crate) fn begin(&mut self) -> Patience {
+        if self.asleep == 0 {
+            return Patience::None;
+        }
+        self.asleep -= 1;
+        Patience::UntilSignal
+    }
+
+    /// How to go on after it has not answered for some time.
+    pub(crate) fn go_on(&mut self, waited_ns: u64) -> Patience {
+        if waited_ns < ALERT_NS {
+            return Patience::None;
+        }
+        self.asleep = ASLEEP;
+        Patience::UntilSignal
     }
 }
 
@@ -179,6 +213,20 @@ mod tests {
             budget.spend(5 * MS, 30_000);
             assert_eq!(budget.allows(), may_go_on, "{running}");
         }
+    }
+
+    #[test]
+    fn who_does_not_answer_is_waited_for_in_sleep_and_so_are_some_after() {
+        let mut alertness = Alertness::default();
+        for _ in 0..3 {
+            assert_eq!(alertness.begin(), Patience::None);
+            assert_eq!(alertness.go_on(ALERT_NS - 1), Patience::None);
+        }
+        assert_eq!(alertness.go_on(ALERT_NS), Patience::UntilSignal);
+        let begun: Vec<_> = (0..=ASLEEP).map(|_| alertness.begin()).collect();
+        let (last, before) = begun.split_last().unwrap();
+        assert!(before.iter().all(|patience| *patience == Patience::UntilSignal), "{begun:?}");
+        assert_eq!(*last, Patience::None);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use nyquist_convert::event::{EventKind, Pid, Tid};
 use super::maps::Maps;
 use super::out::Out;
 use super::outcome::{Notice, OpenError};
-use super::pace::{Budget, HoldSummary, Holds, Ticks};
+use super::pace::{Alertness, Budget, HoldSummary, Holds, Ticks};
 use super::privileges::Privileges;
 use super::task::{Task, Tasks};
 use crate::Chunk;
@@ -94,6 +94,7 @@ pub(super) struct Tracer {
     pub(super) out: Out,
     pub(super) budget: Budget,
     pub(super) holds: Holds,
+    pub(super) alertness: Alertness,
     pub(super) ticks: Ticks,
     pub(super) ticker: Ticker,
     /// The threads of a turn; kept to save its memory.
@@ -132,6 +133,7 @@ impl Tracer {
             out: Out::new(chunks, plan.waiting),
             budget: Budget::new(plan.cpus, now),
             holds: Holds::new(),
+            alertness: Alertness::default(),
             ticks: Ticks::new(plan.interval_ns, now),
             ticker,
             tids: Vec::new(),
