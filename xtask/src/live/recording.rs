@@ -179,6 +179,10 @@ fn short_lived(test: &Context<'_>) -> Verdict {
     )
 }
 
+/// By how much a program may lack samples that timers switch on a thousand times a second: 4 to 6 % were measured, whoever samples by
+/// the kernel's clocks. Who sees a rhythm always or never is far outside.
+const LACKED_BY_TIMERS: f64 = 0.08;
+
 /// By the clocks of the command's control group, and by those of its threads.
 fn ticks(test: &Context<'_>) -> Verdict {
     // Where kernel code may not be sampled there are fewer samples, which stand for more.
@@ -186,8 +190,8 @@ fn ticks(test: &Context<'_>) -> Verdict {
     for (adapt, whose) in [|call| call, Invocation::by_plain_user].into_iter().zip(["root", "a plain user"]) {
         let recorded = test.record(&["ticks", "600"]).with(adapt).run_well()?;
         let due = recorded.truth()?.cpu * 1000.0;
-        expect_within(&format!("samples taken by {whose}"), recorded.profile.count(), due, 0.05)?;
-        expect_within(&format!("their weight by {whose}"), recorded.profile.total(), due, 0.05)?;
+        expect_within(&format!("samples taken by {whose}"), recorded.profile.count(), due, LACKED_BY_TIMERS)?;
+        expect_within(&format!("their weight by {whose}"), recorded.profile.total(), due, LACKED_BY_TIMERS)?;
     }
     Ok(())
 }
