@@ -209,6 +209,7 @@ mod tests {
     use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile};
     use nyquist_symbols::{Finder, KernelSymbols};
     use std::num::NonZeroUsize;
+    use std::process::{Command, Stdio};
     use std::{fs, io};
 
     fn converter() -> Converter {
@@ -317,15 +318,19 @@ mod tests {
 
     #[test]
     fn a_perf_map_names_what_no_file_holds() {
-        let own = std::process::id();
-        let path = format!("/tmp/perf-{own}.map");
+        // Not this process: other tests have samples of it at the same time.
+        let mut program = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let pid = program.id();
+        let path = format!("/tmp/perf-{pid}.map");
         fs::write(&path, "7f0012340000 100 py::work:/srv/app.py\n").unwrap();
         let mut converter = converter();
         for (time, address) in [(1, 0x7f00_1234_0010), (2, 0x7f00_1234_0100), (3, 0x1000)] {
-            converter.push(event(time, sample(own, address)));
+            converter.push(event(time, sample(pid, address)));
         }
         let names = names(converter);
         fs::remove_file(path).unwrap();
+        // It ends with its input.
+        program.wait().unwrap();
         assert_eq!(names, ["work Python /srv/app.py:0", "0x7f0012340100 User :0", "0x1000 User :0"]);
     }
 }
