@@ -35,6 +35,7 @@ mod markers;
 mod names;
 mod options;
 mod output_files;
+mod own_files;
 pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
@@ -81,6 +82,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
     ("targets", targets::TESTS),
+    ("own_files", own_files::TESTS),
     ("storms", storms::TESTS),
     ("idle", idle::TESTS),
     ("leaks", leaks::TESTS),

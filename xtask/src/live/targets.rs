@@ -29,12 +29,6 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_command_says_how_long_a_process_is_recorded", beside_command),
     Test::new("the_whole_system_is_recorded_while_a_command_runs", system_beside_command),
     Test::new("only_the_chosen_cpus_are_sampled", chosen_cpus),
-    Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", namespaces),
-    Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
-    Test::new("a_program_that_deletes_its_own_files_keeps_its_names", |test| deleted(test, |call| call)),
-    Test::new("a_plain_users_program_that_deletes_its_own_files_keeps_its_names", |test| {
-        deleted(test, Invocation::by_plain_user)
-    }),
     Test::new("what_cannot_be_recorded_is_said_in_one_sentence", refusals).parallel(),
     Test::new("few_descriptors_are_no_obstacle", few_descriptors),
     Test::new("a_plain_user_cannot_record_the_machine", not_permitted),
@@ -105,14 +99,14 @@ pub(super) fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Pro
 }
 
 /// A recording of processes that ran before and go on.
-struct OfRunning {
-    profile: Profile,
+pub(super) struct OfRunning {
+    pub(super) profile: Profile,
     /// What each of the processes used at most while it was recorded, in milliseconds.
     used: Vec<f64>,
 }
 
 /// What each process is to work while it is recorded, in milliseconds of CPU time.
-const WORK: f64 = 300.0;
+pub(super) const WORK: f64 = 300.0;
 
 /// How what runs already is recorded: as well as it can be, or where `perf_event_open` is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +119,7 @@ const BOTH: [By; 2] = [By::Best, By::Ptrace];
 
 /// Records what runs already until each of some processes has worked for [`WORK`], however long this machine needs for
 /// that.
-fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
+pub(super) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
     record_working_by(By::Best, test, options, pids)
 }
 
@@ -536,111 +530,6 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
         )?;
     }
     Ok(())
-}
-
-/// The same path holds one library for the process, and another for the recorder; its number is another one, too.
-fn namespaces(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let (host, library) = (test.path("plugin_host"), test.path("library.so"));
-    fs::copy(test.workload("plugin_host"), &host)?;
-    fs::copy(test.workload("libplugin.so"), &library)?;
-    let (inner, outer) = (test.workload("libother.so"), library.display().to_string());
-    let script = format!("mount --bind {} {outer} && exec {} 900 {outer}", inner.display(), host.display());
-    let unshare = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", &script];
-    let launched = test.record_command(&unshare).run_well()?;
-    expect_inner(&launched.profile)?;
-    let ready = test.fresh("ready");
-    let call = test.program(unshare[0]).args(&unshare[1..]);
-    let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
-    target.wait_for_file(&ready)?;
-    let profile = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()])?;
-    target.wait()?;
-    expect_inner(&profile)
-}
-
-fn expect_inner(profile: &Profile) -> Verdict {
-    let (inner, outer) = (profile.total_share("other_inner"), profile.total_share("plugin_inner"));
-    expect_measured(inner > 0.5, format_args!("the library's function has a share of {inner:.3}"))?;
-    expect_measured(outer == 0.0, format_args!("a function of the other library has a share of {outer:.3}"))
-}
-
-/// A rebuild while the program runs: another program has its path.
-fn replaced(test: &Context<'_>) -> Verdict {
-    let (program, other) = (test.path("program"), test.path("rebuilt"));
-    fs::copy(test.workload("endless"), &program)?;
-    fs::copy(test.workload("shares-O0"), &other)?;
-    let ready = test.fresh("ready");
-    let call = test.program(&program).args(&["1"]).env("WORKLOAD_READY", ready.display().to_string());
-    let target = call.start()?;
-    target.wait_for_file(&ready)?;
-    fs::rename(&other, &program)?;
-    let pid = target.pid();
-    let OfRunning { profile, .. } = record_working(test, &["-p", &pid.to_string()], &[pid])?;
-    end(target)?;
-    let share = profile.total_share("main_loop");
-    let functions = profile.functions();
-    expect_measured(
-        share > 0.9 || !crate::sys::is_root(),
-        format_args!("main_loop has a share of {share:.3}"),
-    )?;
-    expect(!functions.contains_key("alpha"), "names are those of the program that took its place")
-}
-
-/// Neither its own file nor its library's is anywhere any more, but in the memory of who runs them.
-fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a>) -> Verdict {
-    let _held = super::permissions::at_paranoid(2)?;
-    for options in [&[][..], &["--backend", "ptrace"]] {
-        let [program, library] = fresh_files(test)?;
-        let words = [program.as_str(), "400", &library];
-        let recorded = test.record_command(&words).options(options).with(adapt).run_well()?;
-        expect_own_names(&recorded.profile)?;
-        let [program, library] = fresh_files(test)?;
-        let ready = test.fresh("ready");
-        let call = test.program(&program).args(&["1000000", &library]);
-        let call = adapt(call.env("WORKLOAD_READY", ready.display().to_string()));
-        let target = call.start()?;
-        target.wait_for_file(&ready)?;
-        let output = test.fresh("profile.json.gz");
-        let pid = target.pid().to_string();
-        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).args(options);
-        let recorder = adapt(call).start()?;
-        recorder.wait_until_recording()?;
-        let begun = process_cpu_ms(target.pid())?;
-        let works = || process_cpu_ms(target.pid()).is_ok_and(|now| now - begun > WORK);
-        recorder.wait_until("the process to work", works)?;
-        recorder.signal(libc::SIGINT)?;
-        recorder.wait()?.succeeded()?;
-        end(target)?;
-        expect_own_names(&Profile::read(&output)?)?;
-    }
-    Ok(())
-}
-
-/// A program and its library, in a folder where any user may delete them.
-fn fresh_files(test: &Context<'_>) -> Result<[String; 2], anyhow::Error> {
-    let copy = |workload: &str, name: &str| {
-        let path = test.fresh(name);
-        fs::copy(test.workload(workload), &path).map(|_| path.display().to_string())
-    };
-    Ok([copy("vanishes", "program")?, copy("libplugin.so", "library.so")?])
-}
-
-/// That what was sampled has the names of the program's and its library's functions, on whole stacks.
-fn expect_own_names(profile: &Profile) -> Verdict {
-    let roots = profile.roots();
-    let sampled = 1.0 - profile.total_share("[not sampled]");
-    for (function, file) in [("own_work", "program"), ("plugin_inner", "library.so")] {
-        let share = profile.total_share(function);
-        expect_measured(
-            share > 0.3 * sampled,
-            format_args!("{function} has a share of {share:.3}: {roots:?}"),
-        )?;
-        let frame = profile.frame_of(|frame| frame.function == function);
-        let lib = frame.and_then(|frame| frame.lib).unwrap_or_default();
-        expect(lib.ends_with(file), format_args!("{function} is in {lib:?}, not in {file}"))?;
-    }
-    let whole = profile.share_of_stacks(|stack| stack.first().is_some_and(|root| root.function == "_start"));
-    expect_measured(whole > 0.9 * sampled, format_args!("{whole:.3} of the stacks are whole: {roots:?}"))
 }
 
 /// One sentence, a hint or two, and no profile.
