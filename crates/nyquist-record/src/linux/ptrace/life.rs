@@ -135,6 +135,7 @@ impl Tracer {
             self.tasks.get(former).filter(|_| former != tid).map(|task| task.schedule.cpu_ns);
         if former != tid {
             self.forget(former, now);
+            self.count_last_hold(tid);
         }
         let is_launched = self.target.is_child(tid) && std::mem::take(&mut self.awaits_exec);
         if let Some(task) = self.tasks.get_mut(tid) {
@@ -207,11 +208,19 @@ impl Tracer {
     /// Says what a thread has used in the end, and that it is no more.
     fn forget(&mut self, tid: u32, now: u64) {
         self.tell_total(tid, now);
+        self.count_last_hold(tid);
         let Some(task) = self.tasks.remove(tid) else { return };
         self.ended_cpu_ns += task.used_ns();
         self.out.push(now, EventKind::Exit { pid: Pid(task.pid), tid: Tid(tid) });
         if !self.tasks.any_of(task.pid) {
             self.processes.remove(&task.pid);
+        }
+    }
+
+    /// Counts a hold after which the thread was not held again.
+    pub(super) fn count_last_hold(&mut self, tid: u32) {
+        if let Some(held) = self.tasks.get_mut(tid).and_then(|task| task.held.take()) {
+            self.holds.add(held.at_most_ns);
         }
     }
 

@@ -5,7 +5,7 @@ use nyquist_convert::event::{EventKind, Pid, Registers, Sample, SampleState, Tid
 
 use super::look::{Place, Schedule, Waiting};
 use super::registers::Stopped;
-use super::task::{Activity, Asked, Waited};
+use super::task::{Activity, Asked, Held, Waited};
 use super::tracer::Tracer;
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
@@ -13,6 +13,8 @@ use crate::linux::sys::ptrace::{self, Patience};
 
 /// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;
+/// What is read of a stack before its thread is asked to stop.
+const REHEARSED_COPY: usize = 16 << 10;
 /// A copy where the stack lies in memory that is much larger than stacks are, or in none that is known.
 const COPY_OF_UNKNOWN: usize = 32 << 10;
 /// Memory larger than that is no stack alone.
@@ -167,6 +169,7 @@ impl Tracer {
     /// Asks a thread to stop, and looks at it when it has: at once where it runs, else when it gets a CPU.
     fn hold(&mut self, tid: u32, schedule: Schedule) -> Answer {
         self.prepare_room();
+        self.rehearse(tid);
         let at = monotonic_ns();
         let Some(task) = self.tasks.get_mut(tid) else { return Answer::NotAsked };
         if ptrace::interrupt(tid).is_err() {
@@ -184,6 +187,17 @@ impl Tracer {
             }
         }
         Answer::Stopped
+    }
+
+    /// Reads the stack of a thread that runs where it was when it was held the last time. That takes twice as long as to read it
+    /// again at once: what the kernel needs for it and most of the words are in this processor's caches then.
+    fn rehearse(&mut self, tid: u32) {
+        let Some((pid, held)) = self.tasks.get(tid).and_then(|task| Some((task.pid, task.held?))) else {
+            return;
+        };
+        let (window, _) = self.window(pid, held.stack_pointer, REHEARSED_COPY);
+        let room = self.out.room().get_mut(..window).unwrap_or_default();
+        ptrace::read_memory(tid, held.stack_pointer, room);
     }
 
     /// Copies the registers and the stack of a stopped thread, and lets it go on with the signal that it stopped for.
@@ -212,15 +226,17 @@ impl Tracer {
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
         let now = monotonic_ns();
         let schedule = schedule.unwrap_or(asked.schedule);
-        let held = asked.held_ns(schedule, noticed, now);
-        self.holds.add(held);
-        self.budget.spend(held, now.saturating_sub(noticed));
+        let stack_pointer = stopped.stack_pointer();
+        let at_most_ns = asked.held_at_most_ns(schedule, noticed, now);
+        self.budget.spend(at_most_ns, now.saturating_sub(noticed));
+        let Some(task) = self.tasks.get_mut(tid) else { return };
+        if let Some(before) = task.held.replace(Held { noticed, schedule, at_most_ns, stack_pointer }) {
+            self.holds.add(before.length_ns(noticed, schedule));
+        }
         if stopped.len == 0 {
             return;
         }
-        let Some(task) = self.tasks.get_mut(tid) else { return };
         task.account(schedule, now);
-        task.turns_when_held = Some(schedule.turns);
         task.activity = Activity::Running;
         let waited_ns = std::mem::take(&mut task.waited_ns);
         let is_due = !stopped.is_in_call() && task.unseen_ns() > self.interval_ns.max(SLICE_NS);

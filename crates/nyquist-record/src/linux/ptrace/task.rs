@@ -15,8 +15,8 @@ pub(crate) struct Task {
     pub(crate) activity: Activity,
     /// What the scheduler said at the last look.
     pub(crate) schedule: Schedule,
-    /// How many times it had got a CPU when it was last held.
-    pub(crate) turns_when_held: Option<u64>,
+    /// When it was last held.
+    pub(crate) held: Option<Held>,
     /// The scheduler's count of CPU time when the thread was first traced, and what it had used as another thread.
     base_ns: u64,
     carried_ns: u64,
@@ -63,9 +63,9 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// For how long the thread was kept from running until `now`, given what the scheduler said while it was stopped:
+    /// For how long the thread was kept from running at most until `now`, given what the scheduler said while it was stopped:
     /// what it has waited for a CPU meanwhile was not our doing.
-    pub(crate) fn held_ns(&self, stopped: Schedule, noticed: u64, now: u64) -> u64 {
+    pub(crate) fn held_at_most_ns(&self, stopped: Schedule, noticed: u64, now: u64) -> u64 {
         let until_noticed = noticed.saturating_sub(self.at);
         let queued = stopped.waited_for_cpu_since(&self.schedule).min(until_noticed);
         now.saturating_sub(self.at) - queued
@@ -77,6 +77,32 @@ impl Asked {
         let queued = stopped.waited_for_cpu_since(&self.schedule);
         let lost_cpu_to_turn = |turn: u64| noticed.saturating_sub(queued) + WAKING_NS >= turn;
         queued == 0 || self.turn.is_some_and(lost_cpu_to_turn)
+    }
+}
+
+/// A thread was held for a look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// When it was seen to have stopped.
+    pub(crate) noticed: u64,
+    /// What the scheduler said while it was stopped.
+    pub(crate) schedule: Schedule,
+    /// From the request to stop until it had been let go on: it has run for a part of that.
+    pub(crate) at_most_ns: u64,
+    /// Where its stack ended.
+    pub(crate) stack_pointer: u64,
+}
+
+impl Held {
+    /// For how long the thread was kept from running, given the time when it was next seen to have stopped and what the scheduler
+    /// said then. If it has got a CPU once meanwhile, it was nowhere else while it neither ran nor waited for a CPU.
+    pub(crate) fn length_ns(&self, noticed: u64, stopped: Schedule) -> u64 {
+        let Schedule { cpu_ns, delay_ns, turns } = self.schedule;
+        if stopped.turns != turns + 1 {
+            return self.at_most_ns;
+        }
+        let elsewhere = stopped.cpu_ns.saturating_sub(cpu_ns) + stopped.delay_ns.saturating_sub(delay_ns);
+        noticed.saturating_sub(self.noticed).saturating_sub(elsewhere)
     }
 }
 
@@ -109,7 +135,7 @@ impl Task {
             files: Files::open(pid, tid),
             activity: Activity::Running,
             schedule: Schedule::default(),
-            turns_when_held: None,
+            held: None,
             base_ns: 0,
             carried_ns: 0,
             seen_ns: 0,
@@ -133,12 +159,12 @@ impl Task {
         self.carried_ns = self.used_ns();
         self.base_ns = cpu_ns;
         self.schedule.cpu_ns = cpu_ns;
-        self.turns_when_held = None;
+        self.held = None;
     }
 
     /// Whether it has waited for a CPU ever since it was held, given what the scheduler says now.
     pub(crate) fn awaits_cpu(&self, schedule: Schedule) -> bool {
-        self.turns_when_held == Some(schedule.turns)
+        self.held.is_some_and(|held| held.schedule.turns == schedule.turns)
     }
 
     /// The CPU time in nanoseconds since it was first traced.
@@ -320,10 +346,20 @@ mod tests {
     #[test]
     fn waiting_for_a_cpu_is_not_being_held() {
         let asked = Asked { at: 1_000, turn: None, schedule: of(10, 500, 3) };
-        assert_eq!(asked.held_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
-        assert_eq!(asked.held_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
+        assert_eq!(asked.held_at_most_ns(of(20, 500, 3), 9_000, 9_500), 8_500);
+        assert_eq!(asked.held_at_most_ns(of(20, 6_500, 4), 9_000, 9_500), 2_500);
         // It has waited since before it was asked.
-        assert_eq!(asked.held_ns(of(20, 99_999, 4), 9_000, 9_500), 500);
+        assert_eq!(asked.held_at_most_ns(of(20, 99_999, 4), 9_000, 9_500), 500);
+    }
+
+    #[test]
+    fn of_a_thread_that_only_ran_what_it_has_not_used_was_a_hold() {
+        let held = Held { noticed: 10_000, schedule: of(500, 70, 3), at_most_ns: 900, stack_pointer: 0 };
+        assert_eq!(held.length_ns(50_000, of(40_200, 70, 4)), 300);
+        assert_eq!(held.length_ns(50_000, of(40_200, 90, 4)), 280, "it has waited for a CPU, too");
+        assert_eq!(held.length_ns(50_000, of(40_200, 70, 5)), 900, "something else stopped it as well");
+        assert_eq!(held.length_ns(50_000, of(40_200, 70, 3)), 900, "nothing is known");
+        assert_eq!(held.length_ns(50_000, of(90_000, 70, 4)), 0, "the scheduler takes note late");
     }
 
     #[test]
@@ -361,7 +397,7 @@ mod tests {
     fn a_thread_that_was_held_waits_for_a_cpu_until_it_has_got_one() {
         let mut task = Task::new(0, 1, 0);
         assert!(!task.awaits_cpu(of(10, 500, 0)), "it was never held");
-        task.turns_when_held = Some(3);
+        task.held = Some(Held { noticed: 0, schedule: of(10, 500, 3), at_most_ns: 0, stack_pointer: 0 });
         assert!(task.awaits_cpu(of(10, 500, 3)) && !task.awaits_cpu(of(10, 900, 4)));
         task.become_thread(5_000);
         assert!(!task.awaits_cpu(of(10, 500, 3)), "that was another thread");

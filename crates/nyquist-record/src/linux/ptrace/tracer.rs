@@ -329,6 +329,7 @@ impl Tracer {
         let tids: Vec<u32> = self.tasks.all().iter().map(|task| task.tid).collect();
         for tid in tids {
             self.tell_total(tid, now);
+            self.count_last_hold(tid);
         }
         self.send(now);
         let living: u64 = self.tasks.all().iter().map(Task::used_ns).sum();
