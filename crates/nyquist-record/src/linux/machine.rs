@@ -77,12 +77,14 @@ pub enum Capability {
     SysPtrace,
     /// `CAP_SYS_ADMIN`: all that `CAP_PERFMON` allows, and control groups.
     SysAdmin,
+    /// `CAP_SYSLOG`: the names of kernel functions, which need their addresses.
+    Syslog,
     /// `CAP_IPC_LOCK`: rings of any size.
     IpcLock,
 }
 
 impl Capability {
-    const ALL: [Self; 4] = [Self::Perfmon, Self::SysPtrace, Self::SysAdmin, Self::IpcLock];
+    const ALL: [Self; 5] = [Self::Perfmon, Self::SysPtrace, Self::SysAdmin, Self::Syslog, Self::IpcLock];
 
     /// The number of the capability's bit (`include/uapi/linux/capability.h`).
     fn number(self) -> u32 {
@@ -90,6 +92,7 @@ impl Capability {
             Self::IpcLock => 14,
             Self::SysPtrace => 19,
             Self::SysAdmin => 21,
+            Self::Syslog => 34,
             Self::Perfmon => 38,
         }
     }
@@ -100,6 +103,7 @@ impl Capability {
             Self::IpcLock => "CAP_IPC_LOCK",
             Self::SysPtrace => "CAP_SYS_PTRACE",
             Self::SysAdmin => "CAP_SYS_ADMIN",
+            Self::Syslog => "CAP_SYSLOG",
             Self::Perfmon => "CAP_PERFMON",
         }
     }

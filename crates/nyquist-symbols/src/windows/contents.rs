@@ -64,8 +64,13 @@ impl ImageContents {
     fn of(pe: &Pe<Source>) -> Result<Self, ObjectError> {
         let id = pe.id()?;
         let code_view = pe.code_view().ok().flatten();
-        let described =
-            pe.directory(Directory::Exceptions).filter(|_| pe.architecture() == Architecture::X86_64);
+        // The sizes of `RUNTIME_FUNCTION` (Microsoft: x64 exception handling, ARM64 exception handling).
+        let entry = match pe.architecture() {
+            Architecture::X86_64 => Some(12),
+            Architecture::Aarch64 => Some(8),
+            _ => None,
+        };
+        let table = pe.directory(Directory::Exceptions).zip(entry);
         Ok(Self {
             architecture: pe.architecture(),
             code_id: id.code,
@@ -76,7 +81,7 @@ impl ImageContents {
             debug_info: pe.section(".debug_info").is_some_and(|section| section.size() > 0),
             symbol_table: !image_symbols::symbols(pe).is_empty(),
             exports: image_symbols::exports(pe).len(),
-            described_functions: described.map_or(0, |(_, size)| size as usize / 12),
+            described_functions: table.map_or(0, |((_, size), entry)| size as usize / entry),
         })
     }
 }

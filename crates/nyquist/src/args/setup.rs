@@ -14,7 +14,7 @@ pub(crate) struct SetupArgs {
     /// Keep the settings across reboots, in /etc/sysctl.d/60-nyquist.conf
     #[arg(long, conflicts_with = "capabilities")]
     pub(crate) lasting: bool,
-    /// Give this program cap_perfmon and cap_sys_ptrace instead of changing settings
+    /// Give this program cap_perfmon, cap_sys_ptrace and cap_syslog instead of changing settings
     #[arg(long)]
     pub(crate) capabilities: bool,
     /// Do not ask

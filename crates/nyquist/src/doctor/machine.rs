@@ -194,15 +194,20 @@ fn short_processes(perf: &Perf) -> Finding {
 /// Only of interest where kernel code is sampled.
 fn kernel_symbols(machine: &Machine) -> Option<Finding> {
     const TOPIC: &str = "kernel_symbols";
-    let restricted = machine.settings.kptr_restrict;
     if machine.shows_kernel_addresses {
         return Some(Finding::ok(TOPIC, "kernel functions have names (/proc/kallsyms)"));
     }
     machine.perf.as_ref().ok().filter(|perf| perf.kernel)?;
-    let why = restricted.filter(|level| *level > 0).map(|level| format!("kernel.kptr_restrict is {level}"));
-    let why = why.unwrap_or_else(|| "/proc/kallsyms shows no addresses".to_owned());
+    let settings = &machine.settings;
+    // Where it restricts nothing, the other setting counts (`kallsyms_show_value` in `kernel/ksyms_common.c`).
+    let (name, level, wanted) = match (settings.kptr_restrict, settings.perf_event_paranoid) {
+        (Some(0), Some(level)) if level > 1 => ("perf_event_paranoid", Some(level), 1),
+        (level, _) => ("kptr_restrict", level.filter(|level| *level > 0), 0),
+    };
+    let why = level
+        .map_or("/proc/kallsyms shows no addresses".to_owned(), |level| format!("kernel.{name} is {level}"));
     let finding = Finding::better(TOPIC, format!("kernel functions have no names: {why}"));
-    Some(finding.hint("sudo sysctl kernel.kptr_restrict=0, or record as root"))
+    Some(finding.hint(format!("sudo sysctl kernel.{name}={wanted}, or record as root")))
 }
 
 fn locked_memory(machine: &Machine) -> Option<Finding> {
@@ -423,7 +428,11 @@ mod tests {
         let machine = Machine { perf: Ok(perf), ..plain() };
         let hidden = Settings { kptr_restrict: Some(1), ..machine.settings };
         let parts = ["kptr_restrict is 1", "kptr_restrict=0"];
-        check(&Machine { settings: hidden, ..machine }, "kernel_symbols", Level::Better, &parts);
+        check(&Machine { settings: hidden, ..machine.clone() }, "kernel_symbols", Level::Better, &parts);
+        let privileged =
+            Settings { kptr_restrict: Some(0), perf_event_paranoid: Some(2), ..machine.settings };
+        let parts = ["perf_event_paranoid is 2", "perf_event_paranoid=1"];
+        check(&Machine { settings: privileged, ..machine }, "kernel_symbols", Level::Better, &parts);
         assert!(section(&plain()).findings.iter().all(|finding| finding.topic != "kernel_symbols"));
     }
 

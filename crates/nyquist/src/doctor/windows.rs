@@ -75,17 +75,18 @@ fn hint(image: &ImageContents) -> String {
 fn unwinding(image: &ImageContents) -> Finding {
     const TOPIC: &str = "unwinding";
     match (image.architecture, image.described_functions) {
-        (Architecture::X86_64, 0) => {
+        (Architecture::X86_64 | Architecture::Aarch64, 0) => {
             Finding::better(TOPIC, "no table of functions (.pdata): stacks by frame pointers alone")
                 .hint("bring the image as it was linked: linkers for 64-bit Windows write one")
         }
-        (Architecture::X86_64, functions) => {
+        (Architecture::X86_64 | Architecture::Aarch64, functions) => {
             Finding::ok(TOPIC, format!("stacks by its table of functions (.pdata, {functions} entries)"))
         }
-        (other, _) => {
-            Finding::problem(TOPIC, format!("this is code for {other:?}: only 64-bit x86 is unwound"))
-                .hint("build it for x86_64")
-        }
+        (other, _) => Finding::problem(
+            TOPIC,
+            format!("this is code for {other:?}: only that for 64-bit x86 and ARM is unwound"),
+        )
+        .hint("build it for x86_64 or arm64"),
     }
 }
 
@@ -139,6 +140,8 @@ mod tests {
         of(unwinding(&image()), Level::Ok, "7 entries");
         of(unwinding(&ImageContents { described_functions: 0, ..image() }), Level::Better, "no table");
         let arm = ImageContents { architecture: Architecture::Aarch64, ..image() };
-        of(unwinding(&arm), Level::Problem, "Aarch64");
+        of(unwinding(&arm), Level::Ok, "7 entries");
+        let x86 = ImageContents { architecture: Architecture::X86, ..image() };
+        of(unwinding(&x86), Level::Problem, "64-bit x86 and ARM");
     }
 }

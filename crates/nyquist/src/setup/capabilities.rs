@@ -6,8 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What the file is given: to sample everything, and to attach to and read any process.
-pub(crate) const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace+ep";
+/// What the file is given: to sample everything, to attach to and read any process, and to see where the kernel's functions are, as
+/// the kernel's documentation has it for perf (`admin-guide/perf-security.rst`).
+pub(crate) const CAPABILITIES: &str = "cap_perfmon,cap_sys_ptrace,cap_syslog+ep";
 
 /// The file of this program.
 pub(crate) fn own_program() -> Result<PathBuf, Failure> {

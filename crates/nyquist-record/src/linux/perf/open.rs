@@ -152,7 +152,9 @@ impl Perf {
         machine.notice_rings(opened.plan, &mut notices);
         let (features, plan) = (opened.common.features, opened.plan);
         if features.kernel && kernel::addresses_are_hidden() {
-            notices.push(Notice::KernelAddressesHidden);
+            notices.push(Notice::KernelAddressesHidden {
+                kptr_restrict: limits::kernel_setting("kptr_restrict"),
+            });
         }
         if !features.kernel {
             notices.push(Notice::KernelNotPermitted {

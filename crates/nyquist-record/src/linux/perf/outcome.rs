@@ -119,8 +119,11 @@ pub enum Notice {
         /// The events that they would need.
         events: u64,
     },
-    /// Kernel addresses are hidden (`kernel.kptr_restrict`), so kernel code cannot be named.
-    KernelAddressesHidden,
+    /// The kernel hides its addresses (`kallsyms_show_value` in `kernel/ksyms_common.c`), so kernel code cannot be named.
+    KernelAddressesHidden {
+        /// `kernel.kptr_restrict`: at 0 they are shown from a `perf_event_paranoid` of 1 on, and else to CAP_SYSLOG.
+        kptr_restrict: Option<i64>,
+    },
 }
 
 impl fmt::Display for Notice {
@@ -166,9 +169,14 @@ impl fmt::Display for Notice {
                 f,
                 "{threads} threads would need {events} events, so whole CPUs are sampled and what is not theirs is left out"
             ),
-            Self::KernelAddressesHidden => {
-                write!(f, "kernel functions have no names: kernel.kptr_restrict hides their addresses")
-            }
+            Self::KernelAddressesHidden { kptr_restrict: Some(0) } => write!(
+                f,
+                "kernel functions have no names, as kernel.perf_event_paranoid is above 1: `sudo sysctl kernel.perf_event_paranoid=1` shows their addresses, or record with sudo"
+            ),
+            Self::KernelAddressesHidden { .. } => write!(
+                f,
+                "kernel functions have no names: kernel.kptr_restrict hides their addresses; `sudo sysctl kernel.kptr_restrict=0` shows them, or record with sudo"
+            ),
         }
     }
 }
