@@ -44,7 +44,7 @@ pub struct Statistics {
     pub completed: u64,
     /// Samples whose stack was cut and could not be completed, by the reason.
     pub incomplete: IncompleteCounts,
-    /// Samples whose stack was walked when it was read, and again in its turn: by then other code was known to be mapped.
+    /// Samples whose stack was walked before their turn, and again in it: by then other code was known to be mapped, or more of it.
     pub walked_again: u64,
     /// Events that came too late to be put in order.
     pub late: u64,
