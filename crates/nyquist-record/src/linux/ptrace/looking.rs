@@ -13,8 +13,8 @@ use crate::linux::sys::ptrace::{self, Patience};
 
 /// The largest copy of a stack while its thread is held: 128 kB take some 20 µs.
 const LARGEST_HELD_COPY: usize = 128 << 10;
-/// What is read of a stack before its thread is asked to stop.
-const REHEARSED_COPY: usize = 16 << 10;
+/// What is read of a stack before its thread is asked to stop: most is gained by the first page.
+const REHEARSED_COPY: usize = 4 << 10;
 /// A copy where the stack lies in memory that is much larger than stacks are, or in none that is known.
 const COPY_OF_UNKNOWN: usize = 32 << 10;
 /// Memory larger than that is no stack alone.
