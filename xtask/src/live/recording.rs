@@ -132,8 +132,11 @@ fn renamed(test: &Context<'_>) -> Verdict {
             &["work_under_new_name", "thread_before_rename", "thread_after_rename"],
         )?;
         let profile = &recorded.profile;
+        // The first row is that of the first sample, which may be of either thread.
+        let mut threads: Vec<_> = profile.threads.iter().collect();
+        threads.sort_by_key(|thread| !thread.is_main);
         let names: Vec<_> =
-            profile.threads.iter().map(|thread| (thread.process.as_str(), thread.name.as_str())).collect();
+            threads.iter().map(|thread| (thread.process.as_str(), thread.name.as_str())).collect();
         expect_eq(
             "processes and threads",
             names,
@@ -141,7 +144,7 @@ fn renamed(test: &Context<'_>) -> Verdict {
         )?;
         let is_threads =
             |frame: &&&Frame| ["thread_before_rename", "thread_after_rename"].contains(&&*frame.function);
-        let mut main = profile.threads[0].stacks();
+        let mut main = threads[0].stacks();
         let strange =
             main.find_map(|(stack, _)| stack.iter().find(is_threads).map(|frame| frame.function.clone()));
         expect_eq("what is the thread's and on the row of the main one", strange, None)?;

@@ -12,9 +12,6 @@ use nyquist_object::{Avma, FileOffset};
 /// and two further on those that did (proc_pid_stat(5), `minflt` and `majflt`).
 const FAULTS_AT: usize = 7;
 
-/// The place of the address where the main thread's stack begins, counted in the same way (`startstack`).
-const STACK_START_AT: usize = 25;
-
 /// The longest name that the kernel keeps of a thread (`TASK_COMM_LEN` less the final zero).
 const MAX_COMM: usize = 15;
 
@@ -115,22 +112,11 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// How many times the threads of a process have come to a page that was not in its memory yet.
 pub(crate) fn page_faults(pid: u32) -> Option<u64> {
-    let [minor, _, major] = numbers_of_stat(pid, FAULTS_AT)?;
-    Some(minor + major)
-}
-
-/// Where the stack of a process's main thread begins: from there on up are the program's arguments and its environment.
-pub(crate) fn stack_start(pid: u32) -> Option<u64> {
-    let [start] = numbers_of_stat(pid, STACK_START_AT)?;
-    Some(start)
-}
-
-/// Some of the numbers of a process's `stat`, from a place on that is counted from its state.
-fn numbers_of_stat<const COUNT: usize>(pid: u32, place: usize) -> Option<[u64; COUNT]> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let fields = after_name(&stat)?.split(|byte| *byte == b' ').skip(place).take(COUNT);
-    let numbers = fields.map(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-    numbers.collect::<Option<Vec<u64>>>()?.try_into().ok()
+    let mut fields = after_name(&stat)?.split(|byte| *byte == b' ').skip(FAULTS_AT);
+    let mut next = || std::str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
+    let (minor, _, major) = (next()?, next()?, next()?);
+    Some(minor + major)
 }
 
 /// What follows a process's name in its `stat`: first its state. The name stands in parentheses and may hold any
@@ -296,16 +282,6 @@ mod tests {
         let pages = vec![1_u8; 1 << 24];
         assert!(page_faults(std::process::id()).unwrap() > before, "{}", pages.len());
         assert_eq!(page_faults(u32::MAX >> 1), None);
-    }
-
-    #[test]
-    fn the_main_threads_stack_begins_below_the_environment() {
-        let pid = std::process::id();
-        let start = stack_start(pid).unwrap();
-        let maps = fs::read_to_string("/proc/self/maps").unwrap();
-        let stack = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
-        assert!(writable_range(stack.as_bytes()).unwrap().contains(&start), "{start:#x}: {stack}");
-        assert_eq!(stack_start(u32::MAX >> 1), None);
     }
 
     #[test]

@@ -35,9 +35,6 @@ impl Signs {
     }
 }
 
-/// What is copied of the words above the main thread's stack: a walk may have a look at the first of them.
-const BEYOND_STACK: u64 = 128;
-
 /// What was mapped in a process at the last look.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Maps {
@@ -45,8 +42,6 @@ pub(crate) struct Maps {
     code: Vec<Mapping>,
     /// Memory that can be written to, by address: stacks among it.
     data: Vec<Range<u64>>,
-    /// Where the main thread's stack begins.
-    stack_start: Option<u64>,
     /// What was the case at the last look.
     signs: Signs,
     /// The thread that all this was seen by, where that is not the main one.
@@ -61,14 +56,10 @@ impl Maps {
         before.is_some_and(|mapping| address - mapping.start.0 < mapping.len)
     }
 
-    /// The memory that holds a stack pointer; the main thread's without the program's arguments and its environment, which are
-    /// mostly larger than the stack.
-    pub(crate) fn stack(&self, pointer: u64) -> Option<Range<u64>> {
+    /// The memory that holds a stack pointer.
+    pub(crate) fn stack(&self, pointer: u64) -> Option<&Range<u64>> {
         let after = self.data.partition_point(|range| range.start <= pointer);
-        let range = self.data.get(after.checked_sub(1)?).filter(|range| range.contains(&pointer))?;
-        let begins = self.stack_start.filter(|start| range.contains(start) && pointer < *start);
-        let end = begins.map_or(range.end, |start| range.end.min(start + BEYOND_STACK));
-        Some(range.start..end)
+        self.data.get(after.checked_sub(1)?).filter(|range| range.contains(&pointer))
     }
 
     /// Looks again where anything may have changed; says what has changed in executable memory.
@@ -91,7 +82,6 @@ impl Maps {
             return Changes::default();
         }
         self.signs = signs;
-        self.stack_start = proc::stack_start(shown_by);
         self.update(Pid(pid), &text)
     }
 
@@ -192,19 +182,8 @@ mod tests {
     fn a_stack_is_found_by_its_pointer() {
         let mut maps = Maps::default();
         maps.update(Pid(1), AFTER.as_bytes());
-        assert_eq!(maps.stack(0x8ff8), Some(0x6000..0x9000));
-        assert_eq!([0x5fff, 0x9000, 0x1000].map(|at| maps.stack(at)), [None, None, None]);
-    }
-
-    #[test]
-    fn the_main_threads_stack_ends_with_the_arguments() {
-        let mut maps = Maps { stack_start: Some(0x8800), ..Maps::default() };
-        maps.update(Pid(1), b"6000-9000 rw-p 00000000 00:00 0 [stack]\na000-b000 rw-p 00000000 00:00 0\n");
-        assert_eq!(maps.stack(0x8000), Some(0x6000..0x8880));
-        assert_eq!(maps.stack(0x8800), Some(0x6000..0x9000), "it is no longer in its stack");
-        assert_eq!(maps.stack(0xa800), Some(0xa000..0xb000), "another thread's");
-        maps.stack_start = Some(0x8fff);
-        assert_eq!(maps.stack(0x8000), Some(0x6000..0x9000));
+        assert_eq!(maps.stack(0x8ff8), Some(&(0x6000..0x9000)));
+        assert_eq!([0x5fff, 0x9000, 0x1000].map(|at| maps.stack(at)), [None; 3]);
     }
 
     #[test]
