@@ -19,7 +19,7 @@ pub(crate) fn own_program() -> Result<PathBuf, Failure> {
 pub(crate) fn shown(program: &Path) -> String {
     let program = program.display();
     format!(
-        "  {program}: {CAPABILITIES}\n      every user who may run this file can record every process, and so see into its memory;\n      \
+        "  {program}: {CAPABILITIES}\n      every user who may run this file can record every process, and so see into its memory, and see the kernel's addresses;\n      \
          to allow it to a group alone: chgrp GROUP {program} && chmod 750 {program}\n      \
          a new version of the file has to be given them again\n"
     )

@@ -322,3 +322,22 @@ impl fmt::Display for Hint {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Notice;
+
+    #[test]
+    fn the_setting_that_hides_the_kernels_addresses_is_named() {
+        let check = |kptr_restrict, setting: &str, other: &str| {
+            let told = Notice::KernelAddressesHidden { kptr_restrict }.to_string();
+            assert!(
+                told.contains(&format!("sudo sysctl kernel.{setting}`")) && !told.contains(other),
+                "{told}"
+            );
+        };
+        check(Some(0), "perf_event_paranoid=1", "kptr_restrict");
+        check(Some(1), "kptr_restrict=0", "perf_event_paranoid");
+        check(None, "kptr_restrict=0", "perf_event_paranoid");
+    }
+}
