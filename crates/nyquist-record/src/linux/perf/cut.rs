@@ -1,16 +1,11 @@
-//! Samples whose stack may go on behind its copy, as the reader comes by them: told to whoever looks after the rest.
+//! Samples whose stack may go on behind its copy: told by the reader to whoever looks after the rest.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 
-use super::skim::{SampleLayout, THREAD_AT, stack, stack_pointer};
+use super::skim::{SampleLayout, Stack, THREAD_AT, stack, stack_pointer};
 
 /// Where a sample says whose it is (`PERF_SAMPLE_TID`).
 const PROCESS_AT: usize = THREAD_AT - 4;
-
-/// How often the rings are looked at while there are such samples: what is read later is younger than they are.
-const LOOK_EVERY_MS: u32 = 3;
 
 /// A copy behind which the stack may go on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,44 +19,40 @@ pub(crate) struct Cut {
     pub(crate) end: u64,
 }
 
+impl Cut {
+    /// The copy in the sample at `position`, of which `len` bytes are the stack's. `read` copies bytes from a position on.
+    pub(super) fn at(
+        read: &impl Fn(u64, &mut [u8]),
+        position: u64,
+        stack: &Stack,
+        len: usize,
+        layout: &SampleLayout,
+    ) -> Option<Self> {
+        let (mut pid, mut tid, mut time) = ([0; 4], [0; 4], [0; 8]);
+        let start = stack_pointer(read, position, stack, layout)?;
+        read(position + PROCESS_AT as u64, &mut pid);
+        read(position + THREAD_AT as u64, &mut tid);
+        read(position + layout.time_at as u64, &mut time);
+        let (pid, tid) = (u32::from_ne_bytes(pid), u32::from_ne_bytes(tid));
+        let end = start.checked_add(len as u64)?;
+        Some(Self { pid, tid, time_ns: u64::from_ne_bytes(time), start, end })
+    }
+}
+
 /// Finds the copy in a sample that was copied out of a ring.
 fn cut_of(sample: &[u8], layout: &SampleLayout) -> Option<Cut> {
-    let word = |at: usize| Some(u64::from_ne_bytes(*sample.get(at..)?.first_chunk()?));
-    let number = |at: usize| Some(u32::from_ne_bytes(*sample.get(at..)?.first_chunk()?));
     let read = |position: u64, out: &mut [u8]| {
         let from = sample.get(position as usize..).and_then(|from| from.get(..out.len()));
-        out.copy_from_slice(from.unwrap_or(&[0; 8]));
+        out.copy_from_slice(from.unwrap_or(&[0; 8][..out.len()]));
     };
     let stack = stack(&read, 0, sample.len(), layout)?;
-    let pointer = stack_pointer(&read, 0, &stack, layout)?;
-    let (pid, tid) = (number(PROCESS_AT)?, number(THREAD_AT)?);
-    let end = pointer.checked_add(stack.len as u64)?;
-    Some(Cut { pid, tid, time_ns: word(layout.time_at)?, start: pointer, end })
-}
-
-/// What the reader and the one who looks after outer stacks tell each other without waiting.
-#[derive(Debug, Default)]
-pub(crate) struct Attention {
-    /// Until when the rings are to be looked at often, in nanoseconds of the monotonic clock.
-    until_ns: AtomicU64,
-}
-
-impl Attention {
-    pub(crate) fn ask_until(&self, ns: u64) {
-        self.until_ns.fetch_max(ns, Ordering::AcqRel);
-    }
-
-    /// How long the rings may stay without a look, in ms; `None` where nobody has asked.
-    pub(crate) fn look_every_ms(&self, now_ns: u64) -> Option<u32> {
-        (now_ns < self.until_ns.load(Ordering::Acquire)).then_some(LOOK_EVERY_MS)
-    }
+    Cut::at(&read, 0, &stack, stack.len, layout)
 }
 
 /// The reader's end: tells of cut copies.
 #[derive(Clone, Debug)]
 pub(crate) struct CutTeller {
     pub(crate) out: SyncSender<Cut>,
-    pub(crate) attention: Arc<Attention>,
 }
 
 impl CutTeller {
@@ -114,14 +105,5 @@ mod tests {
         for len in [0, 7, 40, 100, 300] {
             assert_eq!(cut_of(&sample(2, 4096, 4096)[..len], &layout()), None);
         }
-    }
-
-    #[test]
-    fn attention_ends_by_itself() {
-        let attention = Attention::default();
-        assert_eq!(attention.look_every_ms(5), None);
-        attention.ask_until(10);
-        attention.ask_until(8);
-        assert_eq!([9, 10].map(|now| attention.look_every_ms(now)), [Some(LOOK_EVERY_MS), None]);
     }
 }

@@ -87,10 +87,6 @@ struct Copier {
 /// What one round has found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Whether anything must not be kept back.
-    pub(crate) is_urgent: bool,
-    /// Whether something was handed over already: whoever takes it is awake.
-    pub(crate) has_handed_over: bool,
     /// The most bytes that a ring for samples has given.
     pub(crate) most_sampled: u64,
     /// The time of the oldest record that had to stay, as there was no memory to copy into.
@@ -101,8 +97,6 @@ impl Found {
     /// What both have found.
     pub(crate) fn and(self, other: Self) -> Self {
         Self {
-            is_urgent: self.is_urgent || other.is_urgent,
-            has_handed_over: self.has_handed_over || other.has_handed_over,
             most_sampled: self.most_sampled.max(other.most_sampled),
             oldest_left: self.oldest_left.into_iter().chain(other.oldest_left).min(),
         }
@@ -226,7 +220,6 @@ impl Copier {
                 ring.release(head);
                 return Some(());
             };
-            self.found.is_urgent |= header.kind != record::SAMPLE;
             self.make_room(need);
             let filling = self.filling.as_mut()?;
             fetch_next(ring, at, header, head);
@@ -283,7 +276,6 @@ impl Copier {
     /// Hands over what is filled, all at once: who takes it is woken once and not for every buffer.
     fn hand_over(&mut self) {
         if !self.filled.is_empty() {
-            self.found.has_handed_over = true;
             let next = Vec::with_capacity(HANDED_OVER_AT_ONCE);
             // The channel has room for every buffer that there is. Where nobody listens any more, the buffers go
             // back to the pool.

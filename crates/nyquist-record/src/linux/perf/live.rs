@@ -11,9 +11,10 @@ use nyquist_convert::CopyCounts;
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
 use nyquist_object::Avma;
 
-use super::cut::{Attention, Cut};
+use super::cut::Cut;
 use super::looked_at::LookedAt;
 use super::pages::{Memory, Pages};
+use super::peek::Peeks;
 use super::roots::Roots;
 use crate::linux::proc;
 use crate::linux::random::Random;
@@ -25,7 +26,7 @@ const PAGE: u64 = LiveStack::PAGE as u64;
 const FRESH_NS: u64 = 8_000_000;
 /// How much of what was copied is read once more, so that both can be compared where they join, also where the stack of the
 /// next sample is somewhat deeper.
-const OVERLAP: u64 = 24 << 10;
+const OVERLAP: u64 = 8 << 10;
 /// For how long after such a copy a thread's stack is read without further ones: many are deep for moments only, and what was
 /// read before such a moment is as good as what was read in it.
 const WARM_NS: u64 = 100_000_000;
@@ -37,20 +38,20 @@ const TOLD_BACK_NS: u64 = 10_000_000;
 /// compared with what was read for those before it.
 const INNERMOST_FOR: u64 = 20_000_000;
 /// But no more than this is read for that.
-const MOST_INNER: u64 = 64 << 10;
+const MOST_INNER: u64 = 32 << 10;
 /// So much behind the outermost copy is read at least, also where walks are known to look at no page of it: the next copies may
 /// end there.
-const BEHIND: u64 = 16 << 10;
+const BEHIND: u64 = 8 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
 const MOST_READ: u64 = 2 << 20;
 /// No more than this before anybody has said where it begins, or that its copies do not hold it: behind the stack of a thread that
 /// has just begun there may be other memory, megabytes of it.
 const MOST_READ_UNHEARD: u64 = 256 << 10;
-/// How long the rings are looked at often after a deep stack was seen.
-const ATTENTION_NS: u64 = 300_000_000;
+/// For how long it looks into the rings itself after a deep stack was seen.
+const ATTENTIVE_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
 const REST: u64 = 20;
-/// While stacks are deep, it is looked after so long at the earliest who has told of what.
+/// While stacks are deep, it looks into the rings after so long at the earliest.
 const LEAST_WAIT_NS: u64 = 2_000_000;
 /// A reading waits for up to so much longer, at random: a program that calls now this, now that, in step with the readings
 /// would be found at the same place again and again.
@@ -69,7 +70,11 @@ pub(crate) struct LiveReader {
     /// What came of the copies.
     pub(crate) copies: Receiver<CopyCounts>,
     pub(crate) out: Sender<Event>,
-    pub(crate) attention: Arc<Attention>,
+    /// The rings, while stacks are deep.
+    peeks: Peeks,
+    attentive_until: u64,
+    /// How long the last look took, of the CPU's time.
+    peeked_for: u64,
     roots: Arc<Roots>,
     threads: HashMap<u32, Thread>,
     /// What is to be read when it has rested.
@@ -96,6 +101,8 @@ struct Thread {
     leave_alone_until: u64,
     /// When it was last heard that a copy did not hold the whole stack.
     cut_at: u64,
+    /// The time of the last sample of it that was told of.
+    told_at: u64,
     /// When it was last read.
     read_at: u64,
     heard_of: u64,
@@ -122,14 +129,16 @@ impl LiveReader {
         cuts: Receiver<Cut>,
         copies: Receiver<CopyCounts>,
         out: Sender<Event>,
-        attention: Arc<Attention>,
+        peeks: Peeks,
         roots: Arc<Roots>,
     ) -> Self {
         Self {
             cuts,
             copies,
             out,
-            attention,
+            peeks,
+            attentive_until: 0,
+            peeked_for: 0,
             roots,
             threads: HashMap::new(),
             wanted: HashMap::new(),
@@ -153,29 +162,44 @@ impl LiveReader {
         }
     }
 
-    /// Waits until somebody tells of a copy, or until it is time to read. While stacks are deep, it looks by the clock alone
-    /// who has told of what: being woken for each copy costs more than all reading. Says whether anybody is left who could tell.
+    /// Waits until somebody tells of a copy, or until it is time to read. While stacks are deep, it looks into the rings by the
+    /// clock: being woken for each copy costs more than all reading, and the reader comes too late. Says whether anybody is left
+    /// who could tell.
     fn hear(&mut self) -> bool {
         let now = monotonic_ns();
-        let is_warm = || self.threads.values().any(|thread| thread.warm_until > now);
         let rest = self.rest_until.saturating_sub(now).min(LONGEST_REST_NS);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
-        } else if is_warm() {
+        } else if now < self.attentive_until {
             let wait = LEAST_WAIT_NS + self.random.below(MOST_WAIT_NS);
             std::thread::sleep(Duration::from_nanos(rest.max(wait)));
         } else if let Ok(cut) = self.cuts.recv() {
-            add(&mut self.wanted, cut);
+            self.note_cut(cut);
             self.rest_until = self.rest_until.max(monotonic_ns() + self.random.below(MOST_WAIT_NS));
         } else {
             return false;
         }
-        loop {
+        // What the reader has told of is older than what is in the rings.
+        let can_go_on = loop {
             match self.cuts.try_recv() {
-                Ok(cut) => add(&mut self.wanted, cut),
-                Err(end) => return end == TryRecvError::Empty,
+                Ok(cut) => self.note_cut(cut),
+                Err(end) => break end == TryRecvError::Empty,
             }
-        }
+        };
+        self.peek();
+        can_go_on
+    }
+
+    /// Looks into the rings, from which it rests as from reading: of many CPUs there may be much to look at.
+    fn peek(&mut self) {
+        let Self { peeks, threads, wanted, .. } = self;
+        let used = thread_cpu_ns();
+        peeks.look(|cut| note_cut(threads, wanted, cut));
+        self.peeked_for = thread_cpu_ns().saturating_sub(used);
+    }
+
+    fn note_cut(&mut self, cut: Cut) {
+        note_cut(&mut self.threads, &mut self.wanted, cut);
     }
 
     fn heed_copies(&mut self, now: u64) {
@@ -203,7 +227,7 @@ impl LiveReader {
         }
     }
 
-    /// Forgets what is not to be read after all, and asks for the rings to be looked at often where anything is.
+    /// Forgets what is not to be read after all, and looks into the rings for a while where anything is.
     fn note_wanted(&mut self, now: u64) {
         let (threads, roots) = (&mut self.threads, &self.roots);
         self.wanted.retain(|tid, wanted| {
@@ -229,7 +253,7 @@ impl LiveReader {
         });
         if self.wanted.values().any(|wanted| wanted.is_told) {
             // Also where all samples are too old: the next ones will not be.
-            self.attention.ask_until(now + ATTENTION_NS);
+            self.attentive_until = now + ATTENTIVE_NS;
         }
         let is_due = |thread: &Thread| {
             thread.warm_until > now && now.saturating_sub(thread.read_at) >= BETWEEN_READINGS_NS
@@ -261,8 +285,20 @@ impl LiveReader {
                 None => thread.warm_until = 0,
             }
         }
-        self.rest_until = monotonic_ns() + REST * thread_cpu_ns().saturating_sub(used);
+        let used = thread_cpu_ns().saturating_sub(used) + std::mem::take(&mut self.peeked_for);
+        self.rest_until = monotonic_ns() + REST * used;
     }
+}
+
+/// Takes note of a copy, unless it was told of before.
+fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
+    if let Some(thread) = threads.get_mut(&cut.tid) {
+        if cut.time_ns <= thread.told_at {
+            return;
+        }
+        thread.told_at = cut.time_ns;
+    }
+    add(wanted, cut);
 }
 
 /// Adds a copy to what is to be read for its thread. Of old samples only the thread counts.
@@ -352,6 +388,8 @@ impl Thread {
 
 #[cfg(test)]
 mod tests {
+    use nyquist_perf::RecordFormat;
+
     use super::*;
 
     fn cut(time_ns: u64, end: u64) -> Cut {
@@ -536,7 +574,8 @@ mod tests {
         let (tell, cuts) = std::sync::mpsc::sync_channel(8);
         let (counts, heard) = std::sync::mpsc::channel();
         let (out, events) = std::sync::mpsc::channel();
-        (LiveReader::new(cuts, heard, out, Arc::default(), Arc::default()), tell, counts, events)
+        let peeks = Peeks::new([].iter(), &RecordFormat::default(), Arc::default());
+        (LiveReader::new(cuts, heard, out, peeks, Arc::default()), tell, counts, events)
     }
 
     #[test]
@@ -560,6 +599,17 @@ mod tests {
         }
         drop(tell);
         assert!(!reader.hear());
+    }
+
+    #[test]
+    fn a_copy_that_was_told_of_is_not_told_of_again() {
+        let (mut threads, mut wanted) = (HashMap::new(), HashMap::new());
+        threads.insert(2, Thread::default());
+        let mut is_news = |time_ns: u64| {
+            note_cut(&mut threads, &mut wanted, cut(time_ns, 0x5000));
+            wanted.remove(&2).is_some()
+        };
+        assert_eq!([10, 12, 10, 12, 13].map(&mut is_news), [true, true, false, false, true]);
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod opener;
 mod outcome;
 mod pace;
 mod pages;
+mod peek;
 mod pool;
 mod reader;
 mod recording;

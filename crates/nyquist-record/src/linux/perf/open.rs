@@ -13,10 +13,11 @@ use nyquist_convert::Filter;
 use nyquist_convert::event::{EventKind, Pid, Timestamp};
 use nyquist_convert::perf::{CounterMeaning, PerfEvents, Period};
 use nyquist_object::elf::Architecture;
+use nyquist_perf::RecordFormat;
 
 use super::attr::{CallGraph, Common, Features, Reach, Trigger, period_ns};
 use super::batch::Batching;
-use super::cut::{Attention, CutTeller};
+use super::cut::CutTeller;
 use super::deepen::Deepening;
 use super::described::Described;
 use super::drain::{Drainer, Draining, RingSource};
@@ -27,6 +28,7 @@ use super::live::LiveReader;
 use super::opener::{Opened, Opener, Scope, cpus_may_be_watched, open_error};
 use super::outcome::{Coverage, Notice, OpenError, Outcome};
 use super::pace::{Flow, Pace};
+use super::peek::Peeks;
 use super::reader::Reader;
 use super::recording::{Initial, LiveStacks, Recording, StopHandle};
 use super::roots::Roots;
@@ -216,8 +218,7 @@ impl Perf {
         let readers = self.outcome.threads.readers;
         let (out, chunks) = sync_channel(handed_over_at_most(readers));
         let roots = Arc::new(Roots::default());
-        let (cuts, live): (Option<CutTeller>, _) = self.live_stacks(&roots)?.unzip();
-        let attention = cuts.as_ref().map(|cuts| Arc::clone(&cuts.attention));
+        let (cuts, live): (Option<CutTeller>, _) = self.live_stacks(&format.format, &roots)?.unzip();
         let draining = Draining { format: format.format, out, cuts, roots: Arc::clone(&roots) };
         let rounds = drain_with(self.opened.rings, draining, lineage, readers);
         let pairs = self.opened.sidebands;
@@ -244,7 +245,6 @@ impl Perf {
             jitter,
             batching,
             pace,
-            attention,
         };
         let thread = std::thread::Builder::new().name("nyquist-reader".into());
         let reader = thread.spawn(move || reader.run()).map_err(system("no thread can be started"))?;
@@ -303,18 +303,22 @@ impl Perf {
     }
 
     /// Starts the thread that reads what copies of stacks do not hold, where that is wanted.
-    fn live_stacks(&self, roots: &Arc<Roots>) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
+    fn live_stacks(
+        &self,
+        format: &RecordFormat,
+        roots: &Arc<Roots>,
+    ) -> Result<Option<(CutTeller, LiveStacks)>, OpenError> {
         if self.options.call_graph != CallGraph::Auto {
             return Ok(None);
         }
         let (tell, cuts) = sync_channel(MOST_CUTS);
         let (copies, copies_heard) = channel();
         let (out, read) = channel();
-        let attention = Arc::new(Attention::default());
-        let live = LiveReader::new(cuts, copies_heard, out, Arc::clone(&attention), Arc::clone(roots));
+        let peeks = Peeks::new(self.opened.rings.iter(), format, Arc::clone(roots));
+        let live = LiveReader::new(cuts, copies_heard, out, peeks, Arc::clone(roots));
         let thread = std::thread::Builder::new().name("nyquist-stacks".into());
         let reader = thread.spawn(move || live.run()).map_err(system("no thread can be started"))?;
-        Ok(Some((CutTeller { out: tell, attention }, LiveStacks { read, copies, reader })))
+        Ok(Some((CutTeller { out: tell }, LiveStacks { read, copies, reader })))
     }
 
     fn lineage(&self) -> Result<Option<Lineage>, OpenError> {

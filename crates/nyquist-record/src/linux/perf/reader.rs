@@ -7,7 +7,6 @@ use std::time::Duration;
 use nyquist_convert::event::{Event, Timestamp};
 
 use super::batch::Batching;
-use super::cut::Attention;
 use super::drain::RingSource;
 use super::events::Events;
 use super::jitter::Jitter;
@@ -61,8 +60,6 @@ pub(crate) struct Reader {
     pub(crate) batching: Option<Batching>,
     /// Where rings for samples can be left alone for a while.
     pub(crate) pace: Option<Pace>,
-    /// Whether somebody looks after copies that do not hold the whole stack.
-    pub(crate) attention: Option<Arc<Attention>>,
 }
 
 /// The places of what the reader waits for.
@@ -97,7 +94,7 @@ impl Living {
 
 impl Waiting {
     /// How long to wait at most, up to some moments in ns, and no longer than some times in ms; `None` for ever.
-    fn timeout_ms(&self, until: [Option<u64>; 4], at_most: [Option<u32>; 3]) -> Option<u32> {
+    fn timeout_ms(&self, until: [Option<u64>; 3], at_most: [Option<u32>; 2]) -> Option<u32> {
         let left = until.into_iter().flatten().min();
         let left = left.map(|until| until.saturating_sub(monotonic_ns()).div_ceil(1_000_000) as u32);
         let check = self.living.iter().any(|process| process.descriptor.is_none()).then_some(EXIT_CHECK_MS);
@@ -128,13 +125,12 @@ impl Reader {
             self.duration.map(|duration| monotonic_ns().saturating_add(duration.as_nanos() as u64));
         let reason = loop {
             let change = self.jitter.as_ref().and_then(Jitter::next_ns);
-            let often = self.attention.as_ref().and_then(|attention| attention.look_every_ms(monotonic_ns()));
             let pause = self.pace.as_ref().and_then(|pace| pace.pauses_until(monotonic_ns()));
             self.wait_for_samples(&mut waiting, pause.is_none());
-            let until = [deadline, change, self.rounds.keep_until(), pause];
+            let until = [deadline, change, pause];
             let batch = self.batching.as_ref().and_then(Batching::look_every_ms);
             let retry = self.rounds.are_blocked().then_some(POOL_RETRY_MS);
-            let timeout = waiting.timeout_ms(until, [often, batch, retry]);
+            let timeout = waiting.timeout_ms(until, [batch, retry]);
             // A wait that fails would fail again at once, so the rings are then looked at from time to time.
             if waiting.poll.wait(timeout).is_err() {
                 std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
@@ -147,7 +143,7 @@ impl Reader {
             if let Some(batching) = &mut self.batching {
                 batching.note_round(batching.is_in(self.rounds.rings()), monotonic_ns(), &self.events);
             }
-            self.rounds.round(monotonic_ns(), often.is_none() || ended.is_some());
+            self.rounds.round(monotonic_ns());
             if let Some(pace) = &mut self.pace {
                 pace.note_round(self.rounds.most_sampled(), monotonic_ns());
             }
@@ -164,7 +160,7 @@ impl Reader {
         let living = self.totals.of_living(&self.events);
         let threads_live = !self.events.all_have_ended();
         self.events.disable();
-        while !self.rounds.round(monotonic_ns(), true) {
+        while !self.rounds.round(monotonic_ns()) {
             std::thread::sleep(Duration::from_millis(u64::from(POOL_RETRY_MS)));
         }
         let now = Timestamp(monotonic_ns());

@@ -21,9 +21,6 @@ use crate::linux::sys::process::Preference;
 const SETTLING_NS: u64 = 20_000_000;
 /// How long there is at least from one round to the next.
 const BETWEEN_ROUNDS_NS: u64 = 1_000_000;
-/// For how long samples are kept back while the rings are looked at often. Whoever is woken for a few of them takes more of
-/// the CPU by waking up than by what he does.
-const KEPT_BACK_NS: u64 = 25_000_000;
 /// The bytes in the rings of one drainer from which on copying them takes far longer than waking another thread for it.
 const WORTH_HELP: u64 = 2 << 20;
 
@@ -57,8 +54,6 @@ pub(crate) struct Rounds {
     drainers: Vec<Option<Drainer>>,
     /// The threads of all drainers but the first, as far as they could be started.
     helpers: Vec<Helper>,
-    /// When the last round began in which all was handed over.
-    handed_over_at: u64,
     /// When the last round began in which every ring was drained.
     started: u64,
     complete_before: u64,
@@ -72,7 +67,6 @@ impl Rounds {
         Self {
             drainers: drainers.into_iter().map(Some).collect(),
             helpers,
-            handed_over_at: 0,
             started: 0,
             complete_before: 0,
             found: Found::default(),
@@ -102,12 +96,6 @@ impl Rounds {
         }
     }
 
-    /// Until when there is something that is kept back.
-    pub(crate) fn keep_until(&self) -> Option<u64> {
-        let keep_any = self.drainers().any(Drainer::keeps_any);
-        keep_any.then_some(self.handed_over_at + KEPT_BACK_NS)
-    }
-
     /// Whether there was no memory to copy into in the last round.
     pub(crate) fn are_blocked(&self) -> bool {
         self.found.oldest_left.is_some()
@@ -118,9 +106,9 @@ impl Rounds {
         self.found.most_sampled
     }
 
-    /// Copies out what the rings held when the round began, at `started`, and hands it over, if it is urgent or it is time to.
-    /// Returns whether all of it found room.
-    pub(crate) fn round(&mut self, started: u64, is_urgent: bool) -> bool {
+    /// Copies out what the rings held when the round began, at `started`, and hands it over. Returns whether all of it found
+    /// room.
+    pub(crate) fn round(&mut self, started: u64) -> bool {
         self.found = self.drain();
         let settled = started.saturating_sub(SETTLING_NS);
         let complete = match self.found.oldest_left {
@@ -132,13 +120,7 @@ impl Rounds {
         if !self.are_blocked() {
             self.started = started;
         }
-        // Where a part was handed over meanwhile, the rest tells how far the past is complete, so that memory comes back.
-        let is_due =
-            self.found.has_handed_over || started >= self.handed_over_at.saturating_add(KEPT_BACK_NS);
-        if is_urgent || self.found.is_urgent || self.are_blocked() || is_due {
-            self.handed_over_at = started;
-            self.hand_over(is_news && self.are_blocked());
-        }
+        self.hand_over(is_news && self.are_blocked());
         !self.are_blocked()
     }
 
@@ -348,31 +330,13 @@ mod tests {
         check(&[3], 4, &[3..=3]);
     }
 
-    #[test]
-    fn samples_are_kept_back_for_a_while_and_nothing_else() {
-        const LAST: u64 = 1_000_000_000;
-        let check = |kind, is_urgent, later: u64, is_handed_over: bool| {
-            let (mut rounds, filled) = rounds(vec![ring_of(kind, 1..4)], 1);
-            rounds.handed_over_at = LAST;
-            assert!(rounds.round(LAST + later, is_urgent));
-            let bytes: usize =
-                filled.try_iter().flatten().map(|filled| filled.buffer.unwrap().into_bytes().len()).sum();
-            assert_eq!(bytes, if is_handed_over { 3 * RECORD } else { 0 }, "{kind} {is_urgent} {later}");
-            assert_eq!(rounds.keep_until(), (!is_handed_over).then_some(LAST + KEPT_BACK_NS));
-        };
-        check(record::SAMPLE, false, 1, false);
-        check(record::SAMPLE, false, KEPT_BACK_NS, true);
-        check(record::SAMPLE, true, 1, true);
-        check(record::EXIT, false, 1, true);
-    }
-
     /// Drains rings that hold more than the pool of their reader, until all records have come out.
     fn expect_drained(rings: Vec<RingSource>, readers: usize) {
         let held: u64 = rings.iter().map(|source| source.ring.head()).sum();
         let (mut rounds, filled) = rounds(rings, readers);
         let (mut taker, mut all_found_room) = (Taker::default(), false);
         for _ in 0..ROUNDS {
-            all_found_room = rounds.round(u64::MAX, false);
+            all_found_room = rounds.round(u64::MAX);
             taker.take(&filled, SampleLayout::new(&format()).time_at());
             if all_found_room {
                 break;
@@ -422,7 +386,7 @@ mod tests {
         for round in 1..10 {
             // More than is kept until a round ends, in rounds that follow each other closely.
             kernel.write(record::SAMPLE, (0..150).map(|tick| 1_000_000_000 * round + tick));
-            assert!(rounds.round(1_000_000_000 * round + 1000, false));
+            assert!(rounds.round(1_000_000_000 * round + 1000));
             taker.take(&filled, SampleLayout::new(&format()).time_at());
             assert_eq!(taker.taken as u64, 150 * round);
         }
@@ -444,10 +408,10 @@ mod tests {
                 kernel.write(record::SAMPLE, now - count..now);
                 written += count;
             }
-            assert!(rounds.round(now, false), "round {round}");
+            assert!(rounds.round(now), "round {round}");
             taker.take(&filled, SampleLayout::new(&format()).time_at());
         }
-        assert!(rounds.round(2000 * MS, true));
+        assert!(rounds.round(2000 * MS));
         taker.take(&filled, SampleLayout::new(&format()).time_at());
         assert_eq!(taker.taken as u64, written);
         assert!(taker.released_up_to > 1400 * MS, "{} ms", taker.released_up_to / MS);

@@ -118,10 +118,8 @@ pub(crate) fn skim(
         read(position, &mut out[..whole]);
         return Skimmed { len: whole, may_go_on: false };
     };
-    let up_to_root = up_to_root(&read, position, &stack, layout, roots);
-    let lacks_root = up_to_root.is_some_and(|up_to_root| lacks_root(&stack, up_to_root));
-    let Stack { size_at, len, room } = stack;
-    let len = up_to_root.map_or(len, |up_to_root| len.min(up_to_root));
+    let (len, may_go_on) = stack_bytes(&read, position, &stack, (layout, roots));
+    let Stack { size_at, room, .. } = stack;
     // The room is what the stack fills, and one word more where it did not fill all that there was: so that it
     // can still be told whether the copy ends because the stack does.
     let kept = room.min((len / 8 + 1) * 8);
@@ -131,7 +129,20 @@ pub(crate) fn skim(
     out[6..8].copy_from_slice(&(shorter as u16).to_le_bytes());
     out[size_at..data_at].copy_from_slice(&(kept as u64).to_le_bytes());
     out[data_at + kept..shorter].copy_from_slice(&(len as u64).to_le_bytes());
-    Skimmed { len: shorter, may_go_on: len == room || lacks_root }
+    Skimmed { len: shorter, may_go_on }
+}
+
+/// How many bytes of a copy are the stack's, and whether the stack may go on behind them.
+pub(super) fn stack_bytes(
+    read: &impl Fn(u64, &mut [u8]),
+    position: u64,
+    stack: &Stack,
+    (layout, roots): (&SampleLayout, &Roots),
+) -> (usize, bool) {
+    let up_to_root = up_to_root(read, position, stack, layout, roots);
+    let lacks_root = up_to_root.is_some_and(|up_to_root| lacks_root(stack, up_to_root));
+    let len = up_to_root.map_or(stack.len, |up_to_root| stack.len.min(up_to_root));
+    (len, len == stack.room || lacks_root)
 }
 
 /// The stack copy in a sample.

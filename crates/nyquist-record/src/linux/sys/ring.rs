@@ -4,7 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use nyquist_convert::sys::fetch;
 use perf_event_open_sys::bindings::perf_event_mmap_page;
@@ -19,11 +20,24 @@ pub(crate) struct Ring {
     data: NonNull<u8>,
     /// A power of two.
     len: usize,
-    mapped: usize,
+    mapping: Arc<Mapping>,
 }
 
-// SAFETY: the memory belongs to this value alone; nothing in it is bound to the thread that mapped it.
+// SAFETY: nothing in the memory is bound to the thread that mapped it, and what others do with it while this one gives bytes
+// back to the kernel is to read single words.
 unsafe impl Send for Ring {}
+
+/// The memory of a ring, which is unmapped when nobody reads it any more.
+#[derive(Debug)]
+struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: nothing is done with the address before the mapping is dropped, and memory may be unmapped by any thread.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
 
 impl Ring {
     /// Maps the ring of an event, with `pages` pages for records (a power of two).
@@ -40,21 +54,25 @@ impl Ring {
         let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::InvalidData)?;
         // SAFETY: the mapping is `pages + 1` pages long, and the records follow its first page.
         let data = unsafe { base.add(page_size()) };
-        Ok(Self { control: base.cast(), data, len: pages * page_size(), mapped })
+        let mapping = Arc::new(Mapping { base, len: mapped });
+        Ok(Self { control: base.cast(), data, len: pages * page_size(), mapping })
+    }
+
+    /// A look at the same records that gives none of them back.
+    pub(crate) fn view(&self) -> RingView {
+        let mapping = Arc::clone(&self.mapping);
+        RingView { control: self.control, data: self.data, len: self.len, _mapping: mapping }
     }
 
     /// Where the kernel will write the next record. What is before it can be read.
     pub(crate) fn head(&self) -> u64 {
-        // SAFETY: `data_head` is an aligned u64 in the control page, which is mapped for as long as `self` lives,
-        // and which this process and the kernel access atomically only.
-        let head = unsafe { AtomicU64::from_ptr(&raw mut (*self.control.as_ptr()).data_head) };
-        head.load(Ordering::Acquire)
+        // SAFETY: the control page is mapped for as long as `self` lives.
+        unsafe { head_field(self.control) }.load(Ordering::Acquire)
     }
 
     fn tail_field(&self) -> &AtomicU64 {
-        // SAFETY: `data_tail` is an aligned u64 in the control page, which is mapped for as long as `self` lives,
-        // and which this process and the kernel access atomically only.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.control.as_ptr()).data_tail) }
+        // SAFETY: the control page is mapped for as long as `self` lives.
+        unsafe { tail_field(self.control) }
     }
 
     /// Where the oldest record that was not released begins.
@@ -100,9 +118,66 @@ impl Ring {
     }
 }
 
-impl Drop for Ring {
+/// A look at a ring by another thread than the one that drains it. What is read may be given back to the kernel at the same time,
+/// and be overwritten.
+#[derive(Debug)]
+pub(crate) struct RingView {
+    control: NonNull<perf_event_mmap_page>,
+    data: NonNull<u8>,
+    len: usize,
+    _mapping: Arc<Mapping>,
+}
+
+// SAFETY: nothing in the memory is bound to a thread, and it is read word by word, atomically.
+unsafe impl Send for RingView {}
+
+impl RingView {
+    /// Where the kernel will write the next record.
+    pub(crate) fn head(&self) -> u64 {
+        // SAFETY: the control page is mapped for as long as `self` lives.
+        unsafe { head_field(self.control) }.load(Ordering::Acquire)
+    }
+
+    /// Where the oldest record that was not released begins, as it is after all that was read before.
+    pub(crate) fn tail(&self) -> u64 {
+        fence(Ordering::Acquire);
+        // SAFETY: the control page is mapped for as long as `self` lives.
+        unsafe { tail_field(self.control) }.load(Ordering::Relaxed)
+    }
+
+    /// The aligned word that `position` is in: what the kernel wrote there, if the tail is not behind it afterwards.
+    pub(crate) fn word(&self, position: u64) -> u64 {
+        let at = position as usize & (self.len - 1) & !7;
+        // SAFETY: the word is aligned and within the ring, which is mapped for as long as `self` lives. The kernel may write to it
+        // at the same time, but nobody in this process does.
+        let word = unsafe { AtomicU64::from_ptr(self.data.as_ptr().add(at).cast()) };
+        word.load(Ordering::Relaxed)
+    }
+}
+
+/// The kernel's end of a ring.
+///
+/// # Safety
+///
+/// The control page must be mapped for as long as the field is used.
+unsafe fn head_field<'a>(control: NonNull<perf_event_mmap_page>) -> &'a AtomicU64 {
+    // SAFETY: `data_head` is an aligned u64 that this process and the kernel access atomically only.
+    unsafe { AtomicU64::from_ptr(&raw mut (*control.as_ptr()).data_head) }
+}
+
+/// The reader's end of a ring.
+///
+/// # Safety
+///
+/// The control page must be mapped for as long as the field is used.
+unsafe fn tail_field<'a>(control: NonNull<perf_event_mmap_page>) -> &'a AtomicU64 {
+    // SAFETY: `data_tail` is an aligned u64 that this process and the kernel access atomically only.
+    unsafe { AtomicU64::from_ptr(&raw mut (*control.as_ptr()).data_tail) }
+}
+
+impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the mapping was made with this address and length, and nothing borrows from it any more.
-        unsafe { libc::munmap(self.control.as_ptr().cast(), self.mapped) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }

@@ -1,0 +1,201 @@
+//! Peeking into rings: for samples that the reader will come to later, whose stacks are to be read as long as they are as they were.
+//!
+//! Being woken costs the reader far more than the few samples that there are after a moment. Whoever looks after deep stacks is awake
+//! anyway then, and finds in the rings what it needs, and leaves all of it there.
+
+use std::sync::Arc;
+
+use nyquist_perf::abi::record;
+use nyquist_perf::{Header, RecordFormat};
+
+use super::cut::Cut;
+use super::drain::RingSource;
+use super::roots::Roots;
+use super::skim::{SampleLayout, stack, stack_bytes};
+use crate::linux::sys::ring::RingView;
+
+/// All rings that samples may come to.
+#[derive(Debug)]
+pub(crate) struct Peeks {
+    rings: Vec<Peek>,
+    layout: SampleLayout,
+    roots: Arc<Roots>,
+}
+
+/// One ring, and how far it has been looked at.
+#[derive(Debug)]
+struct Peek {
+    ring: RingView,
+    seen: u64,
+}
+
+impl Peeks {
+    pub(crate) fn new<'a>(
+        rings: impl Iterator<Item = &'a RingSource>,
+        format: &RecordFormat,
+        roots: Arc<Roots>,
+    ) -> Self {
+        let rings = rings.map(|source| Peek { ring: source.ring.view(), seen: 0 }).collect();
+        Self { rings, layout: SampleLayout::new(format), roots }
+    }
+
+    /// Tells of the copies behind which the stack may go on, of all samples since the last look that are still in the rings.
+    pub(crate) fn look(&mut self, mut tell: impl FnMut(Cut)) {
+        let Self { rings, layout, roots } = self;
+        for peek in rings {
+            let head = peek.ring.head();
+            peek.seen = peek.seen.max(peek.ring.tail());
+            while peek.seen < head {
+                let Some((size, cut)) = peek.record(layout, roots).filter(|_| peek.is_held()) else { break };
+                cut.into_iter().for_each(&mut tell);
+                peek.seen += size;
+            }
+        }
+    }
+}
+
+impl Peek {
+    /// The size of the next record, and its copy, if it has one behind which the stack may go on. Both are nonsense where the record
+    /// was given back meanwhile.
+    fn record(&self, layout: &SampleLayout, roots: &Roots) -> Option<(u64, Option<Cut>)> {
+        let header = Header::parse(&self.ring.word(self.seen).to_ne_bytes()).ok()?;
+        let size = usize::from(header.size);
+        if size < Header::LEN {
+            return None;
+        }
+        let is_sample = header.kind == record::SAMPLE;
+        Some((size as u64, if is_sample { self.cut(size, layout, roots) } else { None }))
+    }
+
+    fn cut(&self, size: usize, layout: &SampleLayout, roots: &Roots) -> Option<Cut> {
+        let read = |position: u64, out: &mut [u8]| self.read(position, out);
+        let stack = stack(&read, self.seen, size, layout)?;
+        let (len, may_go_on) = stack_bytes(&read, self.seen, &stack, (layout, roots));
+        if may_go_on { Cut::at(&read, self.seen, &stack, len, layout) } else { None }
+    }
+
+    /// Reads a field, which is no longer than a word and lies within one.
+    fn read(&self, position: u64, out: &mut [u8]) {
+        let word = self.ring.word(position).to_ne_bytes();
+        let field = word.get(position as usize % 8..).and_then(|rest| rest.get(..out.len()));
+        out.copy_from_slice(field.unwrap_or(&[0; 8][..out.len()]));
+    }
+
+    /// Whether the next record had not been given back yet when it was read.
+    fn is_held(&self) -> bool {
+        self.ring.tail() <= self.seen
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileExt as _;
+
+    use super::*;
+    use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
+    use crate::linux::perf::pool::Need;
+    use crate::linux::sys::limits::page_size;
+    use crate::linux::sys::ring::Ring;
+
+    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
+    const DATA_HEAD: u64 = 1024;
+
+    fn format() -> RecordFormat {
+        let (features, reach) = (Features::ALL, Reach::Cpu);
+        Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
+    }
+
+    /// A ring of one page, and the file that it is in.
+    fn ring(name: &str) -> (RingSource, File) {
+        let path = std::env::temp_dir().join(format!("nyquist-peek-{}-{name}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file.set_len(2 * page_size() as u64).unwrap();
+        let ring = Ring::map(file.as_fd(), 1).unwrap();
+        (RingSource { ring, cpu: 0, need: Need::Samples, wakers: Vec::new() }, file)
+    }
+
+    fn write(file: &File, head: &mut u64, record: &[u8]) {
+        for word in record.chunks(8) {
+            file.write_all_at(word, page_size() as u64 + *head % page_size() as u64).unwrap();
+            *head += 8;
+        }
+        file.write_all_at(&head.to_ne_bytes(), DATA_HEAD).unwrap();
+    }
+
+    /// A sample of process 7, thread 9, its stack pointer at 0x5000, with room for 512 bytes of its stack, of which there are `len`.
+    fn sample(time: u64, len: u64) -> Vec<u8> {
+        let mut words = vec![100, 0x1234, 9 << 32 | 7, time, 0, 1, 0, 2];
+        words.extend((0..20).map(|register| if register == 7 { 0x5000 } else { register }));
+        words.push(512);
+        words.extend((0..512 / 8).chain([len]));
+        let size = (8 + 8 * words.len()) as u16;
+        let header = [&record::SAMPLE.to_ne_bytes()[..], &2_u16.to_ne_bytes(), &size.to_ne_bytes()].concat();
+        header.into_iter().chain(words.into_iter().flat_map(u64::to_ne_bytes)).collect()
+    }
+
+    fn found(peeks: &mut Peeks) -> Vec<Cut> {
+        let mut cuts = Vec::new();
+        peeks.look(|cut| cuts.push(cut));
+        cuts
+    }
+
+    fn cut(time_ns: u64) -> Cut {
+        Cut { pid: 7, tid: 9, time_ns, start: 0x5000, end: 0x5200 }
+    }
+
+    #[test]
+    fn copies_that_may_end_too_early_are_found_once_and_nothing_is_taken() {
+        let (source, file) = ring("once");
+        let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
+        let mut head = 0;
+        assert_eq!(found(&mut peeks), []);
+        write(&file, &mut head, &sample(1, 512));
+        write(&file, &mut head, &[&record::LOST.to_ne_bytes()[..], &[0, 0, 16, 0], &[0xff; 8]].concat());
+        write(&file, &mut head, &sample(2, 504));
+        write(&file, &mut head, &sample(3, 512));
+        assert_eq!(found(&mut peeks), [cut(1), cut(3)]);
+        assert_eq!(found(&mut peeks), []);
+        write(&file, &mut head, &sample(4, 512));
+        assert_eq!(found(&mut peeks), [cut(4)]);
+        assert_eq!((source.ring.tail(), source.ring.head()), (0, head));
+    }
+
+    #[test]
+    fn what_was_given_back_is_passed_over_and_a_record_may_go_on_at_the_rings_start() {
+        let (mut source, file) = ring("released");
+        let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
+        let mut head = 0;
+        for time in 1..50 {
+            write(&file, &mut head, &sample(time, 512));
+            write(&file, &mut head, &sample(100 + time, 512));
+            source.ring.release(head - sample(0, 0).len() as u64);
+            assert_eq!(found(&mut peeks), [cut(100 + time)]);
+            source.ring.release(head);
+        }
+        assert!(head > 4 * page_size() as u64);
+    }
+
+    #[test]
+    fn a_record_that_was_given_back_while_it_was_looked_at_counts_for_nothing() {
+        let (mut source, file) = ring("meanwhile");
+        let mut head = 0;
+        write(&file, &mut head, &sample(1, 512));
+        let peek = Peek { ring: source.ring.view(), seen: 0 };
+        assert!(peek.is_held());
+        source.ring.release(head);
+        assert!(!peek.is_held());
+    }
+
+    #[test]
+    fn a_record_without_a_size_ends_the_look() {
+        let (source, file) = ring("nonsense");
+        let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
+        let mut head = 0;
+        write(&file, &mut head, &[0; 64]);
+        write(&file, &mut head, &sample(1, 512));
+        assert_eq!(found(&mut peeks), []);
+    }
+}
