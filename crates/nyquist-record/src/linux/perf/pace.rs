@@ -4,7 +4,7 @@
 //! several busy CPUs would wake it one after the other, although it empties all of them each time. So while samples come as fast as they
 //! can, these rings are left alone and looked at by the clock: a reader is woken no more often on sixteen CPUs than on two.
 //!
-//! Where something else has the rings looked at far more often (stacks that are deeper than their copies, mappings in batches), no round finds
+//! Where something else has the rings looked at far more often (mappings in batches), no round finds
 //! much, and none of this happens.
 
 use super::pool::{BUFFER_BYTES, BUFFERS};
