@@ -290,7 +290,8 @@ impl LiveReader {
     }
 }
 
-/// Takes note of a copy, unless it was told of before.
+/// Takes note of a copy, unless it is of a thread that is known and was told of before: found in a ring, and then by the reader,
+/// who comes later.
 fn note_cut(threads: &mut HashMap<u32, Thread>, wanted: &mut HashMap<u32, Wanted>, cut: Cut) {
     if let Some(thread) = threads.get_mut(&cut.tid) {
         if cut.time_ns <= thread.told_at {
