@@ -89,40 +89,28 @@ impl Peek {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::os::fd::AsFd as _;
-    use std::os::unix::fs::FileExt as _;
-
     use super::*;
     use crate::linux::perf::attr::{CallGraph, Common, Features, Reach};
     use crate::linux::perf::pool::Need;
     use crate::linux::sys::limits::page_size;
-    use crate::linux::sys::ring::Ring;
-
-    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
-    const DATA_HEAD: u64 = 1024;
+    use crate::linux::sys::ring::tests::{Kernel, empty_ring};
 
     fn format() -> RecordFormat {
         let (features, reach) = (Features::ALL, Reach::Cpu);
         Common { features, reach, switches: false, call_graph: CallGraph::Auto }.format()
     }
 
-    /// A ring of one page, and the file that it is in.
-    fn ring(name: &str) -> (RingSource, File) {
-        let path = std::env::temp_dir().join(format!("nyquist-peek-{}-{name}", std::process::id()));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
-        file.set_len(2 * page_size() as u64).unwrap();
-        let ring = Ring::map(file.as_fd(), 1).unwrap();
-        (RingSource { ring, cpu: 0, need: Need::Samples, wakers: Vec::new() }, file)
+    /// A ring of one page, and who writes to it.
+    fn ring() -> (RingSource, Kernel) {
+        let (ring, kernel) = empty_ring(page_size());
+        (RingSource { ring, cpu: 0, need: Need::Samples, wakers: Vec::new() }, kernel)
     }
 
-    fn write(file: &File, head: &mut u64, record: &[u8]) {
-        for word in record.chunks(8) {
-            file.write_all_at(word, page_size() as u64 + *head % page_size() as u64).unwrap();
-            *head += 8;
+    fn write(kernel: &mut Kernel, record: &[u8]) {
+        for (word, offset) in record.chunks(8).zip((0..).step_by(8)) {
+            kernel.write_at(offset, word);
         }
-        file.write_all_at(&head.to_ne_bytes(), DATA_HEAD).unwrap();
+        kernel.advance(record.len() as u64);
     }
 
     /// A sample of process 7, thread 9, its stack pointer at 0x5000, with room for 512 bytes of its stack, of which there are `len`.
@@ -148,54 +136,50 @@ mod tests {
 
     #[test]
     fn copies_that_may_end_too_early_are_found_once_and_nothing_is_taken() {
-        let (source, file) = ring("once");
+        let (source, mut kernel) = ring();
         let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
-        let mut head = 0;
         assert_eq!(found(&mut peeks), []);
-        write(&file, &mut head, &sample(1, 512));
-        write(&file, &mut head, &[&record::LOST.to_ne_bytes()[..], &[0, 0, 16, 0], &[0xff; 8]].concat());
-        write(&file, &mut head, &sample(2, 504));
-        write(&file, &mut head, &sample(3, 512));
+        write(&mut kernel, &sample(1, 512));
+        write(&mut kernel, &[&record::LOST.to_ne_bytes()[..], &[0, 0, 16, 0], &[0xff; 8]].concat());
+        write(&mut kernel, &sample(2, 504));
+        write(&mut kernel, &sample(3, 512));
         assert_eq!(found(&mut peeks), [cut(1), cut(3)]);
         assert_eq!(found(&mut peeks), []);
-        write(&file, &mut head, &sample(4, 512));
+        write(&mut kernel, &sample(4, 512));
         assert_eq!(found(&mut peeks), [cut(4)]);
-        assert_eq!((source.ring.tail(), source.ring.head()), (0, head));
+        assert_eq!((source.ring.tail(), source.ring.head()), (0, kernel.head));
     }
 
     #[test]
     fn what_was_given_back_is_passed_over_and_a_record_may_go_on_at_the_rings_start() {
-        let (mut source, file) = ring("released");
+        let (mut source, mut kernel) = ring();
         let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
-        let mut head = 0;
         for time in 1..50 {
-            write(&file, &mut head, &sample(time, 512));
-            write(&file, &mut head, &sample(100 + time, 512));
-            source.ring.release(head - sample(0, 0).len() as u64);
+            write(&mut kernel, &sample(time, 512));
+            write(&mut kernel, &sample(100 + time, 512));
+            source.ring.release(kernel.head - sample(0, 0).len() as u64);
             assert_eq!(found(&mut peeks), [cut(100 + time)]);
-            source.ring.release(head);
+            source.ring.release(kernel.head);
         }
-        assert!(head > 4 * page_size() as u64);
+        assert!(kernel.head > 4 * page_size() as u64);
     }
 
     #[test]
     fn a_record_that_was_given_back_while_it_was_looked_at_counts_for_nothing() {
-        let (mut source, file) = ring("meanwhile");
-        let mut head = 0;
-        write(&file, &mut head, &sample(1, 512));
+        let (mut source, mut kernel) = ring();
+        write(&mut kernel, &sample(1, 512));
         let peek = Peek { ring: source.ring.view(), seen: 0 };
         assert!(peek.is_held());
-        source.ring.release(head);
+        source.ring.release(kernel.head);
         assert!(!peek.is_held());
     }
 
     #[test]
     fn a_record_without_a_size_ends_the_look() {
-        let (source, file) = ring("nonsense");
+        let (source, mut kernel) = ring();
         let mut peeks = Peeks::new([&source].into_iter(), &format(), Arc::default());
-        let mut head = 0;
-        write(&file, &mut head, &[0; 64]);
-        write(&file, &mut head, &sample(1, 512));
+        write(&mut kernel, &[0; 64]);
+        write(&mut kernel, &sample(1, 512));
         assert_eq!(found(&mut peeks), []);
     }
 }

@@ -200,11 +200,7 @@ impl Helper {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
-    use std::os::fd::AsFd as _;
-    use std::os::unix::fs::FileExt as _;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     use bytes::Bytes;
     use nyquist_perf::RecordFormat;
@@ -215,11 +211,8 @@ mod tests {
     use crate::linux::perf::drain::{Draining, Filled};
     use crate::linux::perf::pool::{BUFFER_BYTES, Filling, Need};
     use crate::linux::perf::skim::SampleLayout;
-    use crate::linux::sys::limits::page_size;
-    use crate::linux::sys::ring::Ring;
+    use crate::linux::sys::ring;
 
-    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
-    const DATA_HEAD: u64 = 1024;
     const RECORD: usize = 32 << 10;
     /// A ring that holds twice what the pool does.
     const RING: usize = 2 * BUFFERS * BUFFER_BYTES;
@@ -239,21 +232,11 @@ mod tests {
     }
 
     /// Writes records to a ring.
-    struct Kernel {
-        file: File,
-        head: u64,
-    }
+    struct Kernel(ring::tests::Kernel);
 
     fn empty_ring(cpu: u32) -> (RingSource, Kernel) {
-        static RINGS: AtomicU32 = AtomicU32::new(0);
-        let number = RINGS.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("nyquist-ring-{}-{number}", std::process::id()));
-        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
-        std::fs::remove_file(path).unwrap();
-        file.set_len((page_size() + RING) as u64).unwrap();
-        let ring = Ring::map(file.as_fd(), RING / page_size()).unwrap();
-        let source = RingSource { ring, cpu, need: Need::Samples, wakers: Vec::new() };
-        (source, Kernel { file, head: 0 })
+        let (ring, kernel) = ring::tests::empty_ring(RING);
+        (RingSource { ring, cpu, need: Need::Samples, wakers: Vec::new() }, Kernel(kernel))
     }
 
     impl Kernel {
@@ -262,12 +245,10 @@ mod tests {
             let time_at = SampleLayout::new(&format()).time_at() as u64;
             let header = [&kind.to_le_bytes()[..], &[0; 2], &(RECORD as u16).to_le_bytes()].concat();
             for time in times {
-                let at = page_size() as u64 + self.head % RING as u64;
-                self.file.write_all_at(&header, at).unwrap();
-                self.file.write_all_at(&time.to_le_bytes(), at + time_at).unwrap();
-                self.head += RECORD as u64;
+                self.0.write_at(0, &header);
+                self.0.write_at(time_at, &time.to_le_bytes());
+                self.0.advance(RECORD as u64);
             }
-            self.file.write_all_at(&self.head.to_le_bytes(), DATA_HEAD).unwrap();
         }
     }
 

@@ -181,3 +181,49 @@ impl Drop for Mapping {
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+    use std::os::unix::fs::FileExt as _;
+    use std::sync::atomic::AtomicU32;
+
+    use super::*;
+
+    /// The place of `data_head` in the control page (`struct perf_event_mmap_page`).
+    const DATA_HEAD: u64 = 1024;
+
+    /// The kernel's side of a ring that is a file.
+    pub(crate) struct Kernel {
+        file: File,
+        bytes: usize,
+        pub(crate) head: u64,
+    }
+
+    /// An empty ring with so many bytes for records, whole pages of them, and who writes to it.
+    pub(crate) fn empty_ring(bytes: usize) -> (Ring, Kernel) {
+        static RINGS: AtomicU32 = AtomicU32::new(0);
+        let number = RINGS.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("nyquist-ring-{}-{number}", std::process::id()));
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        file.set_len((page_size() + bytes) as u64).unwrap();
+        let ring = Ring::map(file.as_fd(), bytes / page_size()).unwrap();
+        (ring, Kernel { file, bytes, head: 0 })
+    }
+
+    impl Kernel {
+        /// Writes bytes that do not go on at the ring's start, so far behind the head.
+        pub(crate) fn write_at(&self, offset: u64, bytes: &[u8]) {
+            let at = page_size() as u64 + (self.head + offset) % self.bytes as u64;
+            self.file.write_all_at(bytes, at).unwrap();
+        }
+
+        /// Says that so many bytes more are written.
+        pub(crate) fn advance(&mut self, len: u64) {
+            self.head += len;
+            self.file.write_all_at(&self.head.to_ne_bytes(), DATA_HEAD).unwrap();
+        }
+    }
+}
