@@ -22,6 +22,11 @@ pub trait ByteSource {
     /// Fills `buffer` with the bytes from `offset` on. Bytes that are not there are an error.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
 
+    /// The file that all these bytes are, where they are one.
+    fn as_file(&self) -> Option<&FileSource> {
+        None
+    }
+
     /// The `len` bytes from `offset` on. Memory is taken only for bytes that are really there.
     fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
         let failed = |source| ObjectError::Read { offset, len, source };
@@ -75,6 +80,10 @@ impl<S: ByteSource + ?Sized> ByteSource for &S {
         (**self).len()
     }
 
+    fn as_file(&self) -> Option<&FileSource> {
+        (**self).as_file()
+    }
+
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_exact_at(offset, buffer)
     }
@@ -87,6 +96,10 @@ impl<S: ByteSource + ?Sized> ByteSource for &S {
 impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
     fn len(&self) -> u64 {
         (**self).len()
+    }
+
+    fn as_file(&self) -> Option<&FileSource> {
+        (**self).as_file()
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -119,6 +132,10 @@ impl FileSource {
 impl ByteSource for FileSource {
     fn len(&self) -> u64 {
         self.file.metadata().map_or(0, |metadata| metadata.len())
+    }
+
+    fn as_file(&self) -> Option<&FileSource> {
+        Some(self)
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {

@@ -58,7 +58,7 @@ mod windows;
 
 pub use answer::{AddressInfo, EarlyAnswer, Frame, Origin, Reason, Symbol};
 pub use batch::{Batch, symbolicate};
-pub use cache::{AnswerCache, CachedModule, read_answers, sealed_block};
+pub use cache::{AnswerCache, CachedModule, read_answers, read_inflated, sealed_block, sealed_list};
 pub use contents::{Contents, Language};
 pub use demangle::demangle;
 pub use disassemble::{Disassembly, DisassemblyError, Instruction};

@@ -123,11 +123,13 @@ impl ModuleSymbols {
     /// Opens the debug info of ELF files: of the first that has any.
     fn open_debug_info(&self) -> Option<DebugInfo> {
         let DwarfBeside { supplementary, package, split_folders } = &self.beside;
-        let Some(main) = self.files.iter().find_map(DwarfFile::open) else {
+        let cache = self.kept.as_ref().map(KeptAnswers::cache);
+        let open = |file: &Elf<Source>| DwarfFile::open(file, cache);
+        let Some(main) = self.files.iter().find_map(open) else {
             let binary = self.binary.and_then(|binary| self.files.get(binary));
             return Some(DebugInfo::Go(Box::new(GoTables::open(binary?)?)));
         };
-        let supplementary = supplementary.as_ref().and_then(DwarfFile::open);
+        let supplementary = supplementary.as_ref().and_then(open);
         let split = SplitFiles::new(package.as_ref(), split_folders.clone());
         let first_code = self.files.last().map_or(0, first_code);
         Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, supplementary, split, first_code))))

@@ -90,6 +90,14 @@ impl Section {
         Self::File { source: source.clone(), offset, len, blocks, singles: AtomicUsize::new(0) }
     }
 
+    /// The bytes of a section that is in memory, unless it is empty.
+    pub(crate) fn memory(&self) -> Option<&[u8]> {
+        match self {
+            Self::Memory(bytes) if !bytes.is_empty() => Some(bytes),
+            _ => None,
+        }
+    }
+
     /// The same bytes, of which nothing has been read yet.
     pub(crate) fn unread(&self) -> Self {
         match self {

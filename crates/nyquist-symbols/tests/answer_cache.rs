@@ -283,3 +283,85 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
     assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
     assert!(cache.problem().is_some());
 }
+
+/// A library of compressed debug info, with an address in each of two functions.
+fn compressed(folder: &Folder) -> (PathBuf, [RelativeAddress; 2]) {
+    let (source, path) = (folder.0.join("two.c"), folder.0.join("two.so"));
+    let body = "(volatile int *at) { for (int i = 0; i < 9; i++) *at += i * *at; }";
+    fs::write(&source, format!("void one{body}\nvoid other{body}\n")).unwrap();
+    let flags = ["-shared", "-fPIC", "-g", "-gz=zlib", "-o"];
+    assert!(Command::new("cc").args(flags).args([&path, &source]).status().unwrap().success());
+    let elf = Elf::open(FileSource::new(File::open(&path).unwrap())).unwrap();
+    assert!(elf.section(".debug_info").is_some_and(|info| elf.is_compressed(info)), "it is compressed");
+    let text = elf.section(".text").unwrap();
+    let start = text.address.offset_from(elf.image_base()).unwrap() as u32;
+    let all: Vec<_> = (start..start + text.size as u32).map(RelativeAddress).collect();
+    let all = answers(&path, &all, None);
+    let start_of = |name| {
+        let symbols = all.iter().flat_map(|info| &info.symbol);
+        symbols.into_iter().find(|symbol| &*symbol.name == name).unwrap().address
+    };
+    (path, ["one", "other"].map(start_of))
+}
+
+/// The files of inflated sections in the cache.
+fn inflated(folder: &Folder) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|extension| extension == "sections")).collect()
+}
+
+fn line_of(info: &AddressInfo) -> Option<u32> {
+    info.frames.last().and_then(|frame| frame.line)
+}
+
+#[test]
+fn what_was_inflated_once_is_read_as_it_was_then() {
+    let folder = Folder::new("inflated");
+    let (path, [one, other]) = compressed(&folder);
+    let expected = answers(&path, &[one, other], None);
+    assert_eq!([&expected[0], &expected[1]].map(line_of), [Some(1), Some(2)]);
+    assert_eq!(answers(&path, &[one], Some(folder.cache())), expected[..1]);
+    let [file] = &inflated(&folder)[..] else { panic!("{:?}", inflated(&folder)) };
+    let whole = fs::read(file).unwrap();
+    assert_eq!(folder.cache().inflated_files().unwrap(), (1, whole.len() as u64));
+    assert_eq!(folder.cache().modules().unwrap().len(), 1, "it is no module of its own");
+
+    // What is in it is what is read: the only way to see that it is, is to put something else there.
+    let ask = |address| answers(&path, &[address], Some(folder.cache())).pop().unwrap();
+    let name = b"two.c\0";
+    let mut other_name = whole.clone();
+    let places: Vec<_> = (0..whole.len() - name.len()).filter(|at| whole[*at..].starts_with(name)).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        other_name[at] = b'T';
+    }
+    fs::write(file, &other_name).unwrap();
+    let read = ask(RelativeAddress(other.0 + 1));
+    assert!(read.frames[0].file.as_deref().is_some_and(|file| file.ends_with("Two.c")), "{read:?}");
+
+    // And what is not whole is made anew.
+    fs::write(file, &whole[..whole.len() - 1]).unwrap();
+    assert_eq!(ask(other), expected[1]);
+    assert_eq!(fs::read(file).unwrap(), whole);
+}
+
+#[test]
+fn inflated_sections_of_a_file_that_was_written_to_are_not_read() {
+    let folder = Folder::new("inflated-other");
+    let (path, [one, other]) = compressed(&folder);
+    answers(&path, &[one], Some(folder.cache()));
+    File::open(&path).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    assert_eq!(answers(&path, &[other], Some(folder.cache())), answers(&path, &[other], None));
+    assert_eq!(inflated(&folder).len(), 2);
+    folder.cache().clear().unwrap();
+    assert!(inflated(&folder).is_empty());
+}
+
+#[test]
+fn inflated_sections_that_leave_no_room_for_answers_are_not_kept() {
+    let folder = Folder::new("inflated-large");
+    let (path, [one, _]) = compressed(&folder);
+    let small = Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(400));
+    assert_eq!(answers(&path, &[one], Some(small)), answers(&path, &[one], None));
+    assert!(inflated(&folder).is_empty());
+}

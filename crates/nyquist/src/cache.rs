@@ -52,6 +52,8 @@ struct Caches {
 /// What there is.
 struct Contents {
     modules: Vec<CachedModule>,
+    /// Debug info that stood compressed in files.
+    inflated: Usage,
     downloads: Usage,
     archives: Usage,
     debuginfod: Usage,
@@ -60,8 +62,11 @@ struct Contents {
 impl Caches {
     fn contents(&self) -> Result<Contents, Failure> {
         let debuginfod = self.debuginfod.as_deref();
+        let unreadable_answers = |error: io::Error| unreadable(self.answers.folder(), &error);
+        let (files, bytes) = self.answers.inflated_files().map_err(unreadable_answers)?;
         Ok(Contents {
-            modules: self.answers.modules().map_err(|error| unreadable(self.answers.folder(), &error))?,
+            modules: self.answers.modules().map_err(unreadable_answers)?,
+            inflated: Usage { files: files as u64, bytes },
             downloads: usage(&self.downloads).map_err(|error| unreadable(&self.downloads, &error))?,
             archives: usage(&self.archives).map_err(|error| unreadable(&self.archives, &error))?,
             // What other programs have made there is theirs.
@@ -100,7 +105,7 @@ fn unreadable(folder: &Path, error: &io::Error) -> Failure {
 
 impl Contents {
     fn bytes(&self) -> u64 {
-        self.modules.iter().map(|module| module.bytes).sum()
+        self.modules.iter().map(|module| module.bytes).sum::<u64>() + self.inflated.bytes
     }
 
     fn answers(&self) -> u64 {
@@ -124,6 +129,15 @@ impl Contents {
         }
         if let Some(more) = self.modules.len().checked_sub(listed).filter(|more| *more > 0) {
             let _ = writeln!(text, "  and {more} more (-v lists them)");
+        }
+        if self.inflated.files > 0 {
+            let Usage { files, bytes } = self.inflated;
+            let files = counted(files, "file");
+            let _ = writeln!(
+                text,
+                "  {:>10}  debug info of {files} that had to be inflated",
+                DecimalBytes(bytes).to_string()
+            );
         }
         let _ = writeln!(text, "{}", downloaded("From symbol servers", self.downloads, &caches.downloads));
         let _ = writeln!(text, "{}", downloaded("Archives of recordings", self.archives, &caches.archives));
@@ -151,6 +165,7 @@ impl Contents {
                 "bytes": self.bytes(),
                 "quota_bytes": caches.answers.quota(),
                 "answers": self.answers(),
+                "inflated": { "files": self.inflated.files, "bytes": self.inflated.bytes },
                 "modules": self.modules.iter().map(module).collect::<Vec<_>>(),
             },
             "downloads": downloads_json(self.downloads, Some(&caches.downloads)),
@@ -183,6 +198,7 @@ mod tests {
         };
         let contents = Contents {
             modules: (0..modules).map(module).collect(),
+            inflated: Usage { files: 2, bytes: 9_500_000 },
             downloads: Usage { files: 1, bytes: 2_000_000_000 },
             archives: Usage::default(),
             debuginfod: Usage::default(),
@@ -203,10 +219,11 @@ mod tests {
     fn what_is_kept_is_counted_and_the_rest_of_a_long_list_too() {
         let (contents, caches) = contents(12);
         let text = contents.text(&caches, false);
-        assert!(text.contains("18.00 MB of at most 268.44 MB in /c/nyquist/answers"), "{text}");
+        assert!(text.contains("27.50 MB of at most 268.44 MB in /c/nyquist/answers"), "{text}");
         assert!(text.contains("12,000 answers of 12 modules"), "{text}");
         assert!(text.contains("1.50 MB  (damaged)") && text.contains("1.50 MB  /lib/9.so"), "{text}");
         assert!(text.contains("and 2 more"), "{text}");
+        assert!(text.contains("9.50 MB  debug info of 2 files that had to be inflated"), "{text}");
         assert!(text.contains("From symbol servers: 1 file, 2.00 GB in /c/nyquist/downloads"), "{text}");
         assert!(contents.text(&caches, true).contains("/lib/11.so"));
     }

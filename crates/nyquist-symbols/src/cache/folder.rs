@@ -10,6 +10,9 @@ use std::time::{Duration, SystemTime};
 /// What a file's name ends in.
 const EXTENSION: &str = "answers";
 
+/// What the name of a file with inflated sections ends in.
+pub(super) const INFLATED: &str = "sections";
+
 /// The file with the symbols of the kernel that runs.
 pub(crate) const KERNEL: &str = "running.kernel";
 
@@ -40,7 +43,7 @@ pub(super) fn create(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()>
     }
 }
 
-/// The files of answers and of the kernel's symbols, in no order. None where there is no folder.
+/// The files of answers, of the kernel's symbols and of inflated sections, in no order. None where there is no folder.
 pub(super) fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(files(folder)?.into_iter().filter(|entry| !has_extension(&entry.path, "tmp")).collect())
 }
@@ -98,9 +101,9 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        let is_own = has_extension(&path, EXTENSION) || has_extension(&path, "tmp") || is_kernel(&path);
+        let is_own = [EXTENSION, INFLATED, "tmp"].iter().any(|own| has_extension(&path, own));
         // A file that goes away meanwhile is none.
-        if let (true, Ok(metadata)) = (is_own, entry.metadata())
+        if let (true, Ok(metadata)) = (is_own || is_kernel(&path), entry.metadata())
             && metadata.is_file()
         {
             files.push(Entry { path, bytes: metadata.len(), used: metadata.modified().ok() });
@@ -109,7 +112,7 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(files)
 }
 
-fn has_extension(path: &Path, extension: &str) -> bool {
+pub(super) fn has_extension(path: &Path, extension: &str) -> bool {
     path.extension() == Some(OsStr::new(extension))
 }
 

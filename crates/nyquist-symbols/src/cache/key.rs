@@ -2,7 +2,7 @@
 
 use super::checksum::checksum;
 use crate::{Found, OpenFile};
-use nyquist_object::{ByteSource, Elf, FileSource};
+use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
 use std::fmt::Write as _;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -26,7 +26,7 @@ pub(crate) struct Key {
 
 /// What changes when a file is written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(super) struct Stamp {
     size: u64,
     seconds: i64,
     nanoseconds: i64,
@@ -49,18 +49,10 @@ impl Key {
         (!key.files.is_empty()).then_some(key)
     }
 
-    /// Of a file with a build id, its place on the disk does not matter: images of containers have other ones.
     fn add(&mut self, name: &str, file: &OpenFile) -> Option<()> {
         let stamp = Stamp::of(&file.source).ok()?;
-        let identity = match Elf::open(&*file.source).ok().and_then(|elf| elf.build_id()) {
-            Some(id) => id.to_string(),
-            None => {
-                let metadata = file.source.file().metadata().ok()?;
-                format!("file {} {}", metadata.dev(), metadata.ino())
-            }
-        };
-        let Stamp { size, seconds, nanoseconds } = stamp;
-        writeln!(self.text, "{name} {identity} {size} {seconds}.{nanoseconds}").ok()?;
+        let build_id = Elf::open(&*file.source).ok().and_then(|elf| elf.build_id());
+        writeln!(self.text, "{name} {}", identity(&file.source, build_id, stamp)?).ok()?;
         self.files.push((file.source.clone(), stamp));
         Some(())
     }
@@ -81,8 +73,22 @@ impl Key {
     }
 }
 
+/// A file's identity as text, with what it looked like when it was opened. Of a file with a build id, its place on the disk does not
+/// matter: images of containers have other ones.
+pub(super) fn identity(source: &FileSource, build_id: Option<BuildId>, stamp: Stamp) -> Option<String> {
+    let identity = match build_id {
+        Some(id) => id.to_string(),
+        None => {
+            let metadata = source.file().metadata().ok()?;
+            format!("file {} {}", metadata.dev(), metadata.ino())
+        }
+    };
+    let Stamp { size, seconds, nanoseconds } = stamp;
+    Some(format!("{identity} {size} {seconds}.{nanoseconds}"))
+}
+
 impl Stamp {
-    fn of(source: &FileSource) -> io::Result<Self> {
+    pub(super) fn of(source: &FileSource) -> io::Result<Self> {
         let metadata = source.file().metadata()?;
         Ok(Self { size: source.len(), seconds: metadata.mtime(), nanoseconds: metadata.mtime_nsec() })
     }

@@ -1,4 +1,5 @@
-//! Answers that were found once, kept for the next time: a folder with a file a module.
+//! Answers that were found once, kept for the next time: a folder with a file a module. With them the debug info that had to be
+//! inflated for them.
 //!
 //! Readers take no lock: blocks carry checksums, and a file that is written anew replaces the old one at once. Who
 //! adds a block locks the file. The cache is a help and no more: where it cannot be read or written, everything goes
@@ -9,19 +10,23 @@ mod checksum;
 mod extent;
 mod file;
 mod folder;
+mod inflated;
 mod key;
 
 pub use block::sealed_block;
 pub(crate) use checksum::checksum;
 pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
+pub(crate) use inflated::InflatedSections;
+pub use inflated::{read_inflated, sealed_list};
 pub(crate) use key::MAKER;
 
 use crate::kernel::{KALLSYMS, count_functions};
+use crate::section::Source;
 use crate::{AddressInfo, Found};
 use file::{AnswerFile, MAX_FILE, block};
 use key::Key;
-use nyquist_object::RelativeAddress;
+use nyquist_object::{Elf, RelativeAddress};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
@@ -111,6 +116,9 @@ impl AnswerCache {
                 modules.push(CachedModule { path, bytes: entry.bytes, answers, used: entry.used });
                 continue;
             }
+            if inflated::is_one(&entry.path) {
+                continue;
+            }
             let seed = folder::seed(&entry.path).unwrap_or(0);
             let file = AnswerFile::parse(read(&entry.path).unwrap_or_default(), seed);
             let path = file.path().map(Path::to_owned);
@@ -125,7 +133,15 @@ impl AnswerCache {
         Ok(modules)
     }
 
-    /// Removes all answers. Gives back how many bytes they had.
+    /// How many files there are with debug info that stood compressed in files, and how many bytes they have.
+    pub fn inflated_files(&self) -> io::Result<(usize, u64)> {
+        let entries = folder::entries(&self.folder)?.into_iter();
+        let sizes: Vec<u64> =
+            entries.filter(|entry| inflated::is_one(&entry.path)).map(|entry| entry.bytes).collect();
+        Ok((sizes.len(), sizes.iter().sum()))
+    }
+
+    /// Removes all answers, and all else that was kept. Gives back how many bytes they had.
     pub fn clear(&self) -> io::Result<u64> {
         folder::clear(&self.folder)
     }
@@ -145,6 +161,11 @@ impl AnswerCache {
         Some(KeptAnswers { cache: self.clone(), path, key, file, inode })
     }
 
+    /// The sections of a file with debug info, as they are inflated; `None` where it has none that are compressed, or is no file.
+    pub(crate) fn inflated<'a>(&'a self, elf: &'a Elf<Source>) -> Option<InflatedSections<'a>> {
+        InflatedSections::of(self, elf)
+    }
+
     /// The symbols of the kernel that are kept, with what they were kept with.
     pub(crate) fn kernel(&self) -> Option<Vec<u8>> {
         let path = self.folder.join(folder::KERNEL);
@@ -156,20 +177,20 @@ impl AnswerCache {
     /// Keeps symbols of the kernel, in the place of those that were kept before.
     pub(crate) fn keep_kernel(&self, bytes: &[u8]) {
         let path = self.folder.join(folder::KERNEL);
-        let kept = folder::create(&self.folder, self.owner).and_then(|()| self.replace(&path, bytes));
+        let kept = folder::create(&self.folder, self.owner).and_then(|()| self.replace(&path, &[bytes]));
         match kept {
             Ok(()) => self.written(bytes.len()),
             Err(error) => self.note("cannot keep the kernel's symbols in", &path, &error),
         }
     }
 
-    /// Puts a whole file in the place of another.
-    fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    /// Puts a whole file, of several parts, in the place of another.
+    fn replace(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
         let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
         let write = || {
             let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
             self.give(&file)?;
-            file.write_all(bytes)?;
+            parts.iter().try_for_each(|part| file.write_all(part))?;
             fs::rename(&temporary, path)
         };
         write().inspect_err(|_| drop(fs::remove_file(&temporary)))
@@ -206,6 +227,11 @@ pub(crate) struct KeptAnswers {
 }
 
 impl KeptAnswers {
+    /// The cache that they are in.
+    pub(crate) fn cache(&self) -> &AnswerCache {
+        &self.cache
+    }
+
     /// The answers to `wanted`, which are sorted.
     pub(crate) fn find(&self, wanted: &[RelativeAddress]) -> Vec<Option<Arc<AddressInfo>>> {
         self.file.find(wanted)
@@ -247,7 +273,7 @@ impl KeptAnswers {
             None => {
                 let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
                 // The file that is locked goes with this.
-                self.cache.replace(&self.path, &bytes)?;
+                self.cache.replace(&self.path, &[&bytes])?;
                 Ok(bytes.len())
             }
         }

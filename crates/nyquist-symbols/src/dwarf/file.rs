@@ -5,6 +5,7 @@ use super::attribute::{Encoding, StringRef, Value};
 use super::names::FunctionName;
 use super::shared_map::SharedMap;
 use super::unit::{Unit, UnitHeader};
+use crate::AnswerCache;
 use crate::cursor::Cursor;
 use crate::demangle::readable;
 use crate::section::{Section, Source, Window};
@@ -64,19 +65,25 @@ pub(crate) struct DwarfFile {
 
 impl DwarfFile {
     /// Opens the sections of a binary, a debug file or a supplementary file. `None` where there is no
-    /// `.debug_info`; a section that is damaged is taken for empty.
-    pub(crate) fn open(elf: &Elf<Source>) -> Option<Self> {
-        Self::open_with(elf, "")
+    /// `.debug_info`; a section that is damaged is taken for empty. What has to be inflated is kept in the cache, or has been.
+    pub(crate) fn open(elf: &Elf<Source>, cache: Option<&AnswerCache>) -> Option<Self> {
+        let Some(inflated) = cache.and_then(|cache| cache.inflated(elf)) else {
+            return Self::open_with(elf, "", |_| None);
+        };
+        let file = Self::open_with(elf, "", |name| inflated.section(name))?;
+        inflated.keep(&file.inflated_sections());
+        Some(file)
     }
 
     /// Opens the sections of a split file or a package, whose names end in `.dwo`.
     pub(crate) fn open_split(elf: &Elf<Source>) -> Option<Self> {
-        Self::open_with(elf, ".dwo")
+        Self::open_with(elf, ".dwo", |_| None)
     }
 
-    fn open_with(elf: &Elf<Source>, suffix: &str) -> Option<Self> {
+    /// Opens the sections whose names end in `suffix`, those of which something is `known` without the file.
+    fn open_with(elf: &Elf<Source>, suffix: &str, known: impl Fn(&str) -> Option<Section>) -> Option<Self> {
         let open = |name: &str| -> Result<Section, ObjectError> {
-            Section::open(elf, &format!(".debug_{name}{suffix}"))
+            known(name).map_or_else(|| Section::open(elf, &format!(".debug_{name}{suffix}")), Ok)
         };
         let info = open("info").ok().filter(|info| info.len() > 0)?;
         Some(Self::with_sections(elf.is_little_endian(), !suffix.is_empty(), info, |name| {
@@ -119,6 +126,23 @@ impl DwarfFile {
             is_split,
             ..Self::default()
         }
+    }
+
+    /// The sections that were compressed in the file, by their names.
+    fn inflated_sections(&self) -> Vec<(&'static str, &[u8])> {
+        let all = [
+            ("info", &self.info),
+            ("line", &self.line),
+            ("aranges", &self.aranges),
+            ("abbrev", &self.abbrev),
+            ("str", &self.str),
+            ("line_str", &self.line_str),
+            ("str_offsets", &self.str_offsets),
+            ("addr", &self.addr),
+            ("ranges", &self.ranges),
+            ("rnglists", &self.rnglists),
+        ];
+        all.into_iter().filter_map(|(name, section)| Some((name, section.memory()?))).collect()
     }
 
     /// The headers of all units, by offset. Reads them at the first call: one small read a unit, or a few units.

@@ -1,0 +1,181 @@
+//! Sections of debug info that stand compressed in their file, kept as they are when inflated: of a compressed section nothing can be
+//! read without all of it, and a few addresses need little of it.
+//!
+//! ```text
+//! file    = magic (8 bytes)  length of list (u32)  checksum of list (u64)  list  sections
+//! list    = for each section: length of its name (u8), its name, its length (u64)
+//! ```
+//!
+//! All is little-endian. The sections follow each other, and nothing follows them. Their bytes have no checksum, for whoever reads a
+//! few of them would have to read all: a file gets its name when all of it has been written, and is never written to again.
+
+use super::checksum::checksum;
+use super::folder::{self, INFLATED};
+use super::key::{Stamp, identity};
+use super::{AnswerCache, renew};
+use crate::section::{Section, Source};
+use nyquist_object::{ByteSource, Elf, FileSource};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What every file begins with.
+const MAGIC: [u8; 8] = *b"\x00nyqsec\x01";
+
+/// The bytes before the list.
+const HEADER: usize = MAGIC.len() + 4 + 8;
+
+/// The longest list that is believed.
+const MAX_LIST: u32 = 4 << 10;
+
+/// The part of a cache that one file's sections may take, as a divisor.
+const LARGEST_PART: u64 = 4;
+
+/// The inflated sections of one file with debug info, if they are kept, and the way to keep them.
+pub(crate) struct InflatedSections<'a> {
+    cache: &'a AnswerCache,
+    /// The file that they are of, with what it looked like when it was opened.
+    file: &'a FileSource,
+    stamp: Stamp,
+    path: PathBuf,
+    seed: u64,
+    kept: Option<(Source, List)>,
+}
+
+/// Where each section is, by its name.
+type List = Vec<(String, Range<u64>)>;
+
+impl<'a> InflatedSections<'a> {
+    pub(super) fn of(cache: &'a AnswerCache, elf: &'a Elf<Source>) -> Option<Self> {
+        let is_compressed = elf.sections().iter().any(|section| elf.is_compressed(section));
+        let file = elf.source().as_file().filter(|_| is_compressed)?;
+        let stamp = Stamp::of(file).ok()?;
+        let identity = identity(file, elf.build_id(), stamp)?;
+        let seed = checksum(0, identity.as_bytes());
+        let name = format!("{seed:016x}{:016x}.{INFLATED}", checksum(1, identity.as_bytes()));
+        let path = cache.folder.join(name);
+        let kept = open(&path, seed);
+        if kept.is_some() {
+            renew(&path);
+        }
+        Some(Self { cache, file, stamp, path, seed, kept })
+    }
+
+    /// The section of that name, if it is kept.
+    pub(crate) fn section(&self, name: &str) -> Option<Section> {
+        let (source, list) = self.kept.as_ref()?;
+        let (_, range) = list.iter().find(|(known, _)| known == name)?;
+        Some(Section::at(source, range.start, range.end - range.start))
+    }
+
+    /// Keeps sections, each with its name, unless they are kept already, the file was written to since, or they are so large that
+    /// little else would find room.
+    pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
+        let size: u64 = sections.iter().map(|(_, bytes)| bytes.len()).sum();
+        let is_unchanged = || Stamp::of(self.file).is_ok_and(|now| now == self.stamp);
+        if self.kept.is_some() || size == 0 || size > self.cache.quota / LARGEST_PART || !is_unchanged() {
+            return;
+        }
+        let head = head(sections, self.seed);
+        let parts: Vec<&[u8]> =
+            std::iter::once(head.as_slice()).chain(sections.iter().map(|(_, bytes)| *bytes)).collect();
+        let made = folder::create(&self.cache.folder, self.cache.owner);
+        match made.and_then(|()| self.cache.replace(&self.path, &parts)) {
+            Ok(()) => self.cache.written(head.len() + size as usize),
+            Err(error) => self.cache.note("cannot keep debug info in", &self.path, &error),
+        }
+    }
+}
+
+/// Whether this is a file of inflated sections.
+pub(super) fn is_one(path: &Path) -> bool {
+    folder::has_extension(path, INFLATED)
+}
+
+fn open(path: &Path, seed: u64) -> Option<(Source, List)> {
+    let source = Arc::new(FileSource::new(crate::find::open_regular(path).ok()?));
+    let list = read_list(&*source, seed)?;
+    Some((source, list))
+}
+
+/// All before the sections.
+fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
+    let mut list = Vec::new();
+    for (name, bytes) in sections {
+        list.push(name.len() as u8);
+        list.extend(name.as_bytes());
+        list.extend(bytes.len().to_le_bytes());
+    }
+    sealed_list(&list, seed)
+}
+
+/// A file up to its sections with this list, whatever it is, as [`read_inflated`] takes it for whole.
+pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
+    let sum = checksum(seed, list);
+    [&MAGIC[..], &(list.len() as u32).to_le_bytes(), &sum.to_le_bytes(), list].concat()
+}
+
+/// Where the sections are; `None` where anything is not as it was written.
+fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
+    let header = source.read_range(0, HEADER as u64).ok()?;
+    let (magic, rest) = header.split_first_chunk::<8>()?;
+    let (len, sum) = rest.split_first_chunk::<4>()?;
+    let len = u32::from_le_bytes(*len);
+    (*magic == MAGIC && len <= MAX_LIST).then_some(())?;
+    let bytes = source.read_range(HEADER as u64, len.into()).ok()?;
+    (checksum(seed, &bytes) == u64::from_le_bytes(sum.try_into().ok()?)).then_some(())?;
+    let (mut list, mut rest) = (Vec::new(), bytes.as_slice());
+    let mut start = HEADER as u64 + u64::from(len);
+    while let Some((&name_len, after)) = rest.split_first() {
+        let (name, after) = after.split_at_checked(name_len.into())?;
+        let (section_len, after) = after.split_first_chunk::<8>()?;
+        let end = start.checked_add(u64::from_le_bytes(*section_len))?;
+        list.push((str::from_utf8(name).ok()?.to_owned(), start..end));
+        (start, rest) = (end, after);
+    }
+    (start == source.len()).then_some(list)
+}
+
+/// The sections in the bytes of a file of a cache whose list's checksum was made with `seed`, by their names: none where anything in
+/// it is damaged. O(sections).
+pub fn read_inflated(bytes: &[u8], seed: u64) -> Vec<(String, Range<u64>)> {
+    read_list(&bytes, seed).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SEED: u64 = 9;
+
+    fn file() -> Vec<u8> {
+        let sections: [(&str, &[u8]); 3] = [("info", &[1; 300]), ("str", &[]), ("abbrev", &[2; 5])];
+        [head(&sections, SEED), vec![1; 300], vec![2; 5]].concat()
+    }
+
+    #[test]
+    fn sections_are_found_where_they_were_written() {
+        let bytes = file();
+        let read = read_inflated(&bytes, SEED);
+        let named: Vec<_> = read
+            .iter()
+            .map(|(name, range)| (name.as_str(), &bytes[range.start as usize..range.end as usize]))
+            .collect();
+        assert_eq!(named, [("info", &[1; 300][..]), ("str", &[][..]), ("abbrev", &[2; 5][..])]);
+    }
+
+    #[test]
+    fn a_file_that_is_another_or_not_whole_holds_nothing() {
+        let bytes = file();
+        assert!(read_inflated(&bytes, SEED + 1).is_empty());
+        for len in 0..bytes.len() {
+            assert!(read_inflated(&bytes[..len], SEED).is_empty(), "{len}");
+        }
+        assert!(read_inflated(&[bytes.as_slice(), &[0]].concat(), SEED).is_empty());
+        for damaged in 0..bytes.len() - 305 {
+            let mut other = bytes.clone();
+            other[damaged] ^= 0x10;
+            assert!(read_inflated(&other, SEED).is_empty(), "{damaged}");
+        }
+    }
+}
