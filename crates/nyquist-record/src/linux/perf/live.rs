@@ -44,9 +44,12 @@ const MOST_INNER: u64 = 32 << 10;
 const BEHIND: u64 = 8 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
 const MOST_READ: u64 = 2 << 20;
-/// No more than this before anybody has said where it begins, or that its copies do not hold it: behind the stack of a thread that
-/// has just begun there may be other memory, megabytes of it.
-const MOST_READ_UNHEARD: u64 = 256 << 10;
+/// Before anybody has said where it begins, or that its copies do not hold it, it is read up to the end of its memory where that is no
+/// further than this,
+const NEAR_END: u64 = 256 << 10;
+/// and else no more than this: behind the stack of a thread that has just begun there may be other memory, megabytes of it. To read 256 kB
+/// of it was a third of all that was read of a compiler, and led to no more roots.
+const MOST_READ_UNHEARD: u64 = 64 << 10;
 /// For how long it looks into the rings itself after a deep stack was seen.
 const ATTENTIVE_NS: u64 = 300_000_000;
 /// After using the CPU for a while, rest so many times as long.
@@ -73,8 +76,8 @@ pub(crate) struct LiveReader {
     /// The rings, while stacks are deep.
     peeks: Peeks,
     attentive_until: u64,
-    /// How long the last look took, of the CPU's time.
-    peeked_for: u64,
+    /// How much of the CPU's time it had used when it last began to rest.
+    used: u64,
     roots: Arc<Roots>,
     threads: HashMap<u32, Thread>,
     /// What is to be read when it has rested.
@@ -138,7 +141,7 @@ impl LiveReader {
             out,
             peeks,
             attentive_until: 0,
-            peeked_for: 0,
+            used: 0,
             roots,
             threads: HashMap::new(),
             wanted: HashMap::new(),
@@ -190,12 +193,10 @@ impl LiveReader {
         can_go_on
     }
 
-    /// Looks into the rings, from which it rests as from reading: of many CPUs there may be much to look at.
+    /// Looks into the rings.
     fn peek(&mut self) {
         let Self { peeks, threads, wanted, .. } = self;
-        let used = thread_cpu_ns();
         peeks.look(|cut| note_cut(threads, wanted, cut));
-        self.peeked_for = thread_cpu_ns().saturating_sub(used);
     }
 
     fn note_cut(&mut self, cut: Cut) {
@@ -266,10 +267,10 @@ impl LiveReader {
         }
     }
 
-    /// Reads what is wanted of all threads, and rests. None is left out: of a sample that was not read for, the outer part
-    /// is lost. The thread whose turn is longest ago comes first.
+    /// Reads what is wanted of all threads, and rests from all that it has done since it did so last: of many CPUs there may be much to
+    /// look at. No thread is left out: of a sample that was not read for, the outer part is lost. The one whose turn is longest ago comes
+    /// first.
     fn read_wanted(&mut self) {
-        let used = thread_cpu_ns();
         let read_at = |tid: &u32| self.threads.get(tid).map_or(0, |thread| thread.read_at);
         let mut turn: Vec<_> =
             self.wanted.drain().map(|(tid, wanted)| (read_at(&tid), tid, wanted)).collect();
@@ -285,8 +286,8 @@ impl LiveReader {
                 None => thread.warm_until = 0,
             }
         }
-        let used = thread_cpu_ns().saturating_sub(used) + std::mem::take(&mut self.peeked_for);
-        self.rest_until = monotonic_ns() + REST * used;
+        let before = std::mem::replace(&mut self.used, thread_cpu_ns());
+        self.rest_until = monotonic_ns() + REST * self.used.saturating_sub(before);
     }
 }
 
@@ -354,9 +355,11 @@ impl Thread {
     fn outer_part(&mut self, wanted: Wanted) -> Range<u64> {
         let innermost = self.innermost_end(wanted);
         let start = innermost.saturating_sub(OVERLAP).max(self.stack.start) & !(PAGE - 1);
+        let end = self.outer_end(wanted).next_multiple_of(PAGE);
         let was_heard_of = self.root != 0 || self.cut_at != 0;
-        let most = if was_heard_of { MOST_READ } else { MOST_READ_UNHEARD };
-        start..self.outer_end(wanted).next_multiple_of(PAGE).clamp(start, start + most)
+        let is_near_end = end.saturating_sub(start) <= NEAR_END;
+        let most = if was_heard_of || is_near_end { MOST_READ } else { MOST_READ_UNHEARD };
+        start..end.clamp(start, start + most)
     }
 
     /// Reads the pages of the outer part that may be of use, or all of it where these are not known.
@@ -409,6 +412,22 @@ mod tests {
             newest_ns: 1000,
             is_told: true,
         }
+    }
+
+    #[test]
+    fn of_a_thread_that_nobody_has_said_anything_of_all_is_read_up_to_a_near_end() {
+        let copy = 0x10_0000..0x11_0000;
+        let read = |rest: u64, cut_at: u64| {
+            let mut thread = Thread { stack: 0x1000..copy.end + rest, cut_at, ..Thread::default() };
+            let wanted = Wanted { start: copy.start, ..wanted_up_to(copy.end) };
+            let part = thread.outer_part(wanted);
+            assert_eq!(part.start, copy.end - OVERLAP);
+            part.end - part.start
+        };
+        assert_eq!(read(0x3_0000, 0), OVERLAP + 0x3_0000);
+        assert_eq!(read(NEAR_END - OVERLAP, 0), NEAR_END);
+        assert_eq!(read(NEAR_END, 0), MOST_READ_UNHEARD);
+        assert_eq!(read(NEAR_END, 1), OVERLAP + NEAR_END);
     }
 
     #[test]

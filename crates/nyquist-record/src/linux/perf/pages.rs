@@ -73,7 +73,9 @@ impl Pages {
     /// What was read now. Pages that have not changed take no new memory.
     pub(crate) fn next(&self, memory: &Memory) -> Self {
         let start = memory.pages().next().map_or(0, |(start, _)| start);
-        let (mut pages, mut changed) = (Vec::new(), Vec::new());
+        let end = memory.parts.last().map_or(start, |part| part.end);
+        let mut pages = Vec::with_capacity(end.saturating_sub(start) as usize / PAGE);
+        let mut changed = Vec::new();
         for (address, page) in memory.pages() {
             let index = (address - start) as usize / PAGE;
             pages.resize(index + 1, Bytes::new());
