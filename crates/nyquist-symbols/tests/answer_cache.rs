@@ -365,3 +365,22 @@ fn inflated_sections_that_leave_no_room_for_answers_are_not_kept() {
     assert_eq!(answers(&path, &[one], Some(small)), answers(&path, &[one], None));
     assert!(inflated(&folder).is_empty());
 }
+
+/// As modules that share a supplementary file do.
+#[test]
+fn many_that_inflate_one_file_at_once_keep_it_whole() {
+    let folder = Folder::new("inflated-at-once");
+    let (path, [one, other]) = compressed(&folder);
+    let expected = answers(&path, &[one, other], None);
+    for round in 0..20 {
+        let cache = folder.cache();
+        thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| assert_eq!(answers(&path, &[one, other], Some(cache.clone())), expected));
+            }
+        });
+        assert_eq!(cache.problem(), None, "round {round}");
+        assert_eq!(inflated(&folder).len(), 1, "round {round}");
+        cache.clear().unwrap();
+    }
+}

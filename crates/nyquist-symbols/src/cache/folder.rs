@@ -101,9 +101,10 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        let is_own = [EXTENSION, INFLATED, "tmp"].iter().any(|own| has_extension(&path, own));
+        let is_own =
+            is_kernel(&path) || [EXTENSION, INFLATED, "tmp"].iter().any(|own| has_extension(&path, own));
         // A file that goes away meanwhile is none.
-        if let (true, Ok(metadata)) = (is_own || is_kernel(&path), entry.metadata())
+        if let (true, Ok(metadata)) = (is_own, entry.metadata())
             && metadata.is_file()
         {
             files.push(Entry { path, bytes: metadata.len(), used: metadata.modified().ok() });

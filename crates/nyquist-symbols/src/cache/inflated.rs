@@ -71,7 +71,7 @@ impl<'a> InflatedSections<'a> {
     /// Keeps sections, each with its name, unless they are kept already, the file was written to since, or they are so large that
     /// little else would find room.
     pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
-        let size: u64 = sections.iter().map(|(_, bytes)| bytes.len()).sum();
+        let size: u64 = sections.iter().map(|(_, bytes)| ByteSource::len(*bytes)).sum();
         let is_unchanged = || Stamp::of(self.file).is_ok_and(|now| now == self.stamp);
         if self.kept.is_some() || size == 0 || size > self.cache.quota / LARGEST_PART || !is_unchanged() {
             return;
@@ -104,7 +104,7 @@ fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
     for (name, bytes) in sections {
         list.push(name.len() as u8);
         list.extend(name.as_bytes());
-        list.extend(bytes.len().to_le_bytes());
+        list.extend(ByteSource::len(*bytes).to_le_bytes());
     }
     sealed_list(&list, seed)
 }

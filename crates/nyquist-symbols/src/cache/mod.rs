@@ -184,9 +184,11 @@ impl AnswerCache {
         }
     }
 
-    /// Puts a whole file, of several parts, in the place of another.
+    /// Puts a whole file, of several parts, in the place of another. Several threads may do so at once.
     fn replace(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-        let temporary = path.with_extension(format!("{}.tmp", std::process::id()));
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let temporary = path.with_extension(format!("{}.{number}.tmp", std::process::id()));
         let write = || {
             let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
             self.give(&file)?;
