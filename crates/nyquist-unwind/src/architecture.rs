@@ -71,6 +71,10 @@ pub(crate) trait Architecture: Copy + Debug + 'static {
     /// The rule for the instruction at `offset` of `code`, where a thread was interrupted.
     fn rule_at(code: &[u8], offset: usize) -> Option<Rule>;
 
+    /// The rule at `offset` of `code`, by what the first instruction of it leads to. `None` where that does not lead there, or nothing
+    /// is followed.
+    fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule>;
+
     /// Whether the instruction that ends at `offset` of `code` can be a call.
     fn follows_call(code: &[u8], offset: usize) -> bool;
 

@@ -3,6 +3,7 @@
 use crate::x86_64::instructions;
 use nyquist_object::elf::{Section, Segment};
 use nyquist_object::{ByteSource, Elf, FileOffset, Pe, Svma};
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// A call, as its instruction says it.
@@ -176,6 +177,36 @@ impl<S: ByteSource> ReadAhead<'_, S> {
         }
         let range = inside(self)?;
         self.bytes.get(range)
+    }
+}
+
+/// The bytes of a gap, unless it is padding or does nothing. Code that cannot be read is code whose instructions are not known.
+pub(crate) fn read_gap<S: ByteSource>(source: &S, gap: &CodeRange) -> Option<Vec<u8>> {
+    let read = || source.read_range(gap.offset.0, gap.range.len() as u64).ok();
+    let code = if is_padding(&gap.range) { None } else { read() };
+    code.filter(|code| !instructions::is_filling(code))
+}
+
+/// The part of code, in order, that a relative address is in.
+pub(crate) fn part_at(code: &[CodeRange], address: u32) -> Option<&CodeRange> {
+    let after = code.partition_point(|part| part.range.start <= address);
+    code.get(after.checked_sub(1)?).filter(|part| part.range.contains(&address))
+}
+
+/// Uncovered code around an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CodeAround<'a> {
+    pub(crate) code: Cow<'a, [u8]>,
+    /// Where in it the address is.
+    pub(crate) at: usize,
+    /// Whether it is what linkers and start files leave between the functions of a large module.
+    pub(crate) is_small_gap: bool,
+}
+
+impl<'a> CodeAround<'a> {
+    /// Of code that was read with other code.
+    pub(crate) fn of_many((code, at): (&'a [u8], usize)) -> Self {
+        Self { code: code.into(), at, is_small_gap: false }
     }
 }
 

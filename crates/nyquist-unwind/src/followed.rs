@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Less uncovered code than this is what linkers and start files add.
-const LEAST_CODE: usize = 512;
+pub(crate) const LEAST_CODE: usize = 512;
 
 /// More than this is data between code, or has frame pointers.
 const MOST_CODE: usize = 1 << 20;

@@ -5,6 +5,7 @@ use crate::Damage;
 use crate::cfi::{FrameSection, HeaderTable, SectionKind};
 use crate::code::code_ranges;
 use crate::compile::{Compiler, Piece};
+use crate::uncovered::TakesAll;
 use nyquist_object::{ByteSource, Elf};
 use std::fmt;
 use std::io;
@@ -68,7 +69,8 @@ impl Indexed {
         if is_alone && is_large { Self::open(elf) } else { None }
     }
 
-    fn open<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
+    /// The same of a section of any size, whatever else describes code.
+    pub(crate) fn open<S: ByteSource + Send + Sync + 'static>(elf: &Arc<Elf<S>>) -> Option<Self> {
         let section = elf.section(".eh_frame").filter(|section| section.has_bytes())?;
         let is_there = section.offset.0.checked_add(section.size)? <= elf.source().len();
         if elf.is_compressed(section) || !is_there {
@@ -130,6 +132,20 @@ impl Indexed {
             },
             |pieces| pieces.last().copied(),
         )
+    }
+
+    /// The gap between pieces that a relative address is in, from 0 on or up to the last address where there is no piece on that side;
+    /// none where the address is described.
+    pub(crate) fn gap_around(&self, address: u32) -> Result<Option<Range<u32>>, TakesAll> {
+        let after = self.entries.partition_point(|entry| entry.start <= address);
+        let places = after.saturating_sub(1)..self.entries.len().min(after + 1);
+        let (mut excerpt, count) = (self.excerpt(), places.len());
+        let pieces = self.pieces(places, &mut excerpt, &mut Damage::default());
+        let pieces = pieces.filter(|pieces| pieces.len() == count).ok_or(TakesAll)?;
+        let (before, behind) = pieces.split_at(after.min(1));
+        let start = before.first().map_or(0, |piece| piece.end);
+        let end = behind.first().map_or(u32::MAX, |piece| piece.start);
+        Ok((start <= address).then_some(start..end))
     }
 
     /// Hands over the section and the offset of an entry in it, one of a piece.

@@ -2,15 +2,16 @@
 
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
-use crate::code::{AllCode, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
+use crate::code::{AllCode, CodeAround, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, Function, Piece, merge};
+use crate::followed::LEAST_CODE;
 use crate::frames::{Frames, ReadFrames};
 use crate::indexed::Indexed;
 use crate::macho;
 use crate::parts::{Parts, Tables};
 use crate::rule::Rule;
 use crate::table::Table;
-use crate::uncovered::{Known, Uncovered};
+use crate::uncovered::{Known, TakesAll, Uncovered};
 use crate::x86_64::X86_64;
 use crate::{Damage, UnwindError, go, pe};
 use nyquist_object::{Architecture, ByteSource, Elf, MachO, Pe, RelativeAddress, Svma};
@@ -294,8 +295,8 @@ impl Module {
         self.may_change
     }
 
-    /// The instructions of uncovered code around an address, and where in them the address is. The end of such code counts.
-    pub(crate) fn uncovered_around(&self, address: u32) -> Option<(&[u8], usize)> {
+    /// The instructions of uncovered code around an address. The end of such code counts.
+    pub(crate) fn uncovered_around(&self, address: u32) -> Option<CodeAround<'_>> {
         let is_covered = |address| self.frames.piece_before(address).is_some_and(|piece| address < piece.end);
         // Nothing is read for what is known to be covered.
         let (is_unread, is_linkage) = (self.uncovered.known().is_none(), self.uncovered.is_linkage(address));
@@ -304,12 +305,43 @@ impl Module {
             return None;
         }
         if is_linkage {
-            return self.uncovered.linkage_code().around(address);
+            return self.uncovered.linkage_code().around(address).map(CodeAround::of_many);
         }
         if self.uncovered.is_elsewhere(address) {
             return None;
         }
-        self.known_of_uncovered().code.around(address)
+        if is_unread && let Ok(found) = self.small_gap_around(address) {
+            return found;
+        }
+        let (code, at) = self.known_of_uncovered().code.around(address)?;
+        let is_small = self.is_small_gap(&(address - at as u32..address - at as u32 + code.len() as u32));
+        Some(CodeAround { is_small_gap: is_small, ..CodeAround::of_many((code, at)) })
+    }
+
+    /// The same of a small gap between functions whose unwind information is read where walks come by, of which no more is read.
+    fn small_gap_around(&self, address: u32) -> Result<Option<CodeAround<'_>>, TakesAll> {
+        let Frames::Indexed(frames) = &self.frames else { return Err(TakesAll) };
+        for inside in address.saturating_sub(1)..=address {
+            let Some(stretch) = self.uncovered.stretch_at(inside) else { continue };
+            let Some(gap) = frames.gap_around(inside)? else { continue };
+            let gap = gap.start.max(stretch.start)..gap.end.min(stretch.end);
+            if !self.is_small_gap(&gap) {
+                return Err(TakesAll);
+            }
+            if let Some(code) = self.uncovered.small_gap(&gap)? {
+                let (code, at) = (code.into(), (address - gap.start) as usize);
+                return Ok(Some(CodeAround { code, at, is_small_gap: true }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a gap is one of those that linkers and start files leave between the described functions of a large module, each of
+    /// which says by itself how it is left.
+    fn is_small_gap(&self, gap: &Range<u32>) -> bool {
+        matches!(self.frames, Frames::Indexed(_))
+            && gap.len() < LEAST_CODE
+            && !self.uncovered.entry().is_some_and(|entry| gap.contains(&entry))
     }
 
     fn known_of_uncovered(&self) -> &Known {
@@ -392,27 +424,94 @@ mod tests {
     use std::fs::File;
     use std::sync::Arc;
 
+    fn this_program() -> Elf<Arc<FileSource>> {
+        let file = File::open(std::env::current_exe().unwrap()).unwrap();
+        Elf::open(Arc::new(FileSource::new(file))).unwrap()
+    }
+
+    /// As of a program that is large enough.
+    fn indexed() -> Module {
+        let elf = Arc::new(this_program());
+        let frames = Frames::Indexed(Indexed::open(&elf).unwrap());
+        let module = Module::of_frames(&elf, frames, Damage::default());
+        Module { uncovered: Uncovered::later(elf), ..module }
+    }
+
     #[test]
     fn uncovered_code_is_read_when_it_is_asked_for_and_is_what_it_is() {
-        let file = || {
-            let file = File::open(std::env::current_exe().unwrap()).unwrap();
-            Elf::open(Arc::new(FileSource::new(file))).unwrap()
-        };
-        let [at_once, later] =
-            [Module::from_elf(&file()), Module::from_shared_elf(file())].map(Result::unwrap);
+        let at_once = Module::from_elf(&this_program()).unwrap();
         let Frames::Read(ReadFrames { pieces, .. }) = &at_once.frames else { panic!("it is read at once") };
-        for piece in pieces.iter().filter(|piece| piece.end - piece.start > 1) {
-            assert_eq!(later.uncovered_around(piece.start + 1), at_once.uncovered_around(piece.start + 1));
-        }
-        assert!(later.uncovered.known().is_none(), "nobody has asked for uncovered code");
         let parts: Vec<_> = at_once.known_of_uncovered().code.parts().map(|(range, _)| range).collect();
         assert!(!parts.is_empty());
-        for address in parts.iter().flat_map(|range| [range.start.saturating_sub(1), range.start, range.end])
-        {
-            assert_eq!(later.uncovered_around(address), at_once.uncovered_around(address), "{address:#x}");
-            let rules = [&later, &at_once].map(|module| module.followed_rule(RelativeAddress(address)));
-            assert_eq!(rules[0], rules[1], "{address:#x}");
+        for later in [Module::from_shared_elf(this_program()).unwrap(), indexed()] {
+            let same = |address: u32| {
+                let code = [&later, &at_once].map(|module| {
+                    module.uncovered_around(address).map(|around| (around.code.to_vec(), around.at))
+                });
+                assert_eq!(code[0], code[1], "{address:#x}");
+            };
+            for piece in pieces.iter().filter(|piece| piece.end - piece.start > 1) {
+                same(piece.start + 1);
+            }
+            assert!(later.uncovered.known().is_none(), "nobody has asked for uncovered code");
+            for range in &parts {
+                for address in [range.start.saturating_sub(1), range.start, range.start + 1, range.end] {
+                    same(address);
+                    let rules =
+                        [&later, &at_once].map(|module| module.followed_rule(RelativeAddress(address)));
+                    assert_eq!(rules[0], rules[1], "{address:#x}");
+                }
+            }
+            assert!(later.uncovered.known().is_some());
         }
-        assert!(later.uncovered.known().is_some());
+    }
+
+    #[test]
+    fn a_small_gap_of_a_large_program_is_read_and_followed_alone() {
+        let at_once = Module::from_elf(&this_program()).unwrap();
+        let later = indexed();
+        let is_small = |gap: &Range<u32>| later.is_small_gap(gap);
+        let parts = at_once.known_of_uncovered().code.parts();
+        let gaps: Vec<_> = parts.map(|(gap, _)| gap).filter(is_small).collect();
+        assert!(!gaps.is_empty());
+        for gap in &gaps {
+            for address in [gap.start, gap.start + 1, gap.end] {
+                let [alone, among_others] = [&later, &at_once].map(|module| {
+                    module.uncovered_around(address).map(|around| (around.code.to_vec(), around.at))
+                });
+                assert_eq!(alone, among_others, "{address:#x}");
+            }
+        }
+        assert!(later.uncovered.known().is_none(), "small gaps alone are asked for");
+        for around in gaps.iter().filter_map(|gap| later.uncovered_around(gap.start + 1)) {
+            assert!(around.is_small_gap);
+        }
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_frame_in_a_small_gap_takes_no_more_than_that_to_be_left() {
+        use crate::{AddressSpace, FrameAddress, Registers, StackCopy, Unwinder};
+        use nyquist_object::Avma;
+
+        let elf = this_program();
+        let module = Arc::new(indexed());
+        let base = elf.image_base();
+        let Frames::Indexed(frames) = &module.frames else { panic!("it was made so") };
+        let caller = base.0 + u64::from(frames.starts().next().unwrap()) + 1;
+        let mut space = AddressSpace::new();
+        space.map(Avma(base.0), 1 << 30, Avma(base.0), module.clone());
+        let stack = caller.to_le_bytes();
+        // What the C library's start files have in these sections is described by nobody.
+        for name in [".init", ".fini"] {
+            let mut values = [0; 17];
+            (values[7], values[16]) = (0x1000, elf.section(name).unwrap().address.0);
+            let memory = StackCopy { start: Avma(0x1000), bytes: &stack };
+            let mut found = Vec::new();
+            let mut push = |frame| found.push(frame);
+            Unwinder::new().walk(&space, &Registers::X86_64(values), &memory, &mut push);
+            assert_eq!(found.get(1), Some(&FrameAddress::ReturnAddress(Avma(caller))), "{name}");
+        }
+        assert!(module.uncovered.known().is_none(), "all uncovered code was read for one gap");
     }
 }

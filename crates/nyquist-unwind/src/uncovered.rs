@@ -2,12 +2,16 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use nyquist_object::{ByteSource, Elf};
+use nyquist_object::{ByteSource, Elf, FileOffset};
 
-use crate::code::{CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code};
+use crate::code::{CodeRange, UncoveredCode, code_ranges, linkage_tables, live_code, part_at, read_gap};
 use crate::followed::Followed;
+
+/// How many small gaps are read one by one before all uncovered code is read, which takes about as long as some thousands of them.
+const MOST_SMALL_GAPS: u32 = 1000;
 
 /// Uncovered code, which may be read when a walk first comes by some: gaps are all over a large library, and mostly nobody asks for them.
 #[derive(Default)]
@@ -15,12 +19,20 @@ pub(crate) struct Uncovered {
     known: OnceLock<Known>,
     later: Option<Box<dyn Later + Send + Sync>>,
     /// Where code is that is read later, by address.
-    code: Vec<Range<u32>>,
+    code: Vec<CodeRange>,
+    /// Where the program begins, of one that is read later.
+    entry: Option<u32>,
+    /// How many small gaps were read one by one.
+    small_gaps: AtomicU32,
     /// Where tables of jumps to other modules are, by address. Each of these is a function of its own, known by the
     /// instructions at hand, and every recording comes by some.
     linkage: Vec<Range<u32>>,
     linkage_code: OnceLock<UncoveredCode>,
 }
+
+/// Nothing can be said of a gap alone, or it takes less time by now to read all uncovered code.
+#[derive(Debug)]
+pub(crate) struct TakesAll;
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -36,6 +48,9 @@ trait Later {
 
     /// Reads the tables of jumps to other modules.
     fn linkage_code(&self) -> UncoveredCode;
+
+    /// Reads a gap, if there are any instructions.
+    fn gap(&self, gap: &CodeRange) -> Option<Vec<u8>>;
 }
 
 impl<S: ByteSource> Later for Arc<Elf<S>> {
@@ -45,6 +60,10 @@ impl<S: ByteSource> Later for Arc<Elf<S>> {
 
     fn linkage_code(&self) -> UncoveredCode {
         read_linkage(self)
+    }
+
+    fn gap(&self, gap: &CodeRange) -> Option<Vec<u8>> {
+        read_gap(self.source(), gap)
     }
 }
 
@@ -89,9 +108,11 @@ impl Uncovered {
 
     /// A file's, which is read when a walk comes by it.
     pub(crate) fn later<S: ByteSource + Send + Sync + 'static>(elf: Arc<Elf<S>>) -> Self {
-        let code = ranges_of(&live_code(&elf, &code_ranges(&elf)));
+        let code = live_code(&elf, &code_ranges(&elf));
         let linkage = ranges_of(&linkage_tables(&elf));
-        Self { code, linkage, later: Some(Box::new(elf)), ..Self::default() }
+        let base = elf.image_base().0;
+        let entry = elf.entry_point().and_then(|entry| u32::try_from(entry.0.checked_sub(base)?).ok());
+        Self { code, entry, linkage, later: Some(Box::new(elf)), ..Self::default() }
     }
 
     /// What is known; where nothing was read so far, `covered` says what not to read.
@@ -108,8 +129,29 @@ impl Uncovered {
     /// Whether nothing was read so far, and there is no code at a relative address or up to it. Walks that guess ask about any number
     /// on the stack.
     pub(crate) fn is_elsewhere(&self, address: u32) -> bool {
-        let is_code = || self.code.iter().any(|code| code.start <= address && address <= code.end);
-        self.known().is_none() && !is_code()
+        let holds = |Range { start, end }: &Range<u32>| *start <= address && address <= *end;
+        self.known().is_none() && !self.code.iter().any(|code| holds(&code.range))
+    }
+
+    /// The stretch of code that a relative address is in, of what is read later.
+    pub(crate) fn stretch_at(&self, address: u32) -> Option<&Range<u32>> {
+        part_at(&self.code, address).map(|stretch| &stretch.range)
+    }
+
+    /// Where the program begins, of one that is read later.
+    pub(crate) fn entry(&self) -> Option<u32> {
+        self.entry
+    }
+
+    /// Reads a small gap in one stretch of code, if there are any instructions.
+    pub(crate) fn small_gap(&self, gap: &Range<u32>) -> Result<Option<Vec<u8>>, TakesAll> {
+        if self.small_gaps.fetch_add(1, Ordering::Relaxed) >= MOST_SMALL_GAPS {
+            return Err(TakesAll);
+        }
+        let later = self.later.as_ref().ok_or(TakesAll)?;
+        let CodeRange { range, offset } = part_at(&self.code, gap.start).ok_or(TakesAll)?;
+        let offset = FileOffset(offset.0 + u64::from(gap.start - range.start));
+        Ok(later.gap(&CodeRange { range: gap.clone(), offset }))
     }
 
     /// Whether a relative address is in a table of jumps to other modules.

@@ -3,6 +3,7 @@
 use crate::aarch64::Aarch64;
 use crate::architecture::{Architecture, Frame, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
+use crate::code::CodeAround;
 use crate::registers::FullRegisters;
 use crate::rule::{Kind, Rule};
 use crate::slow::Evaluator;
@@ -198,20 +199,31 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     #[cold]
     fn guess(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
         let code = self.uncovered_code(frame.ip);
-        let is_signal_frame = match code {
-            Some((code, at)) => A::is_signal_return(code, at),
+        let is_signal_frame = match &code {
+            Some(CodeAround { code, at, .. }) => A::is_signal_return(code, *at),
             None => !frame.interrupted && A::is_signal_frame(frame, self.memory),
         };
         if is_signal_frame {
             return Ok(Rule::SIGNAL_FRAME);
         }
-        let known = match code {
+        let known = match &code {
             // What a caller's return address is in, where not in memory, is not known.
-            Some((code, at)) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(code, at),
+            Some(CodeAround { code, at, .. }) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => {
+                A::rule_at(code, *at)
+            }
             // A call to where no code is has done nothing yet but push its return address.
             None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
             _ => None,
         };
+        // Nothing more is read for a gap whose own instructions are enough.
+        if let Some(gap) = code.filter(|code| code.is_small_gap) {
+            let lookup = gap.at.checked_sub((frame.ip - frame.lookup()) as usize);
+            let followed = lookup.and_then(|at| A::followed_rule_at(&gap.code, at));
+            let mut rules = [followed, known].into_iter().flatten();
+            if let Some(rule) = rules.find(|&rule| self.leads_to_call(rule, frame)) {
+                return Ok(rule);
+            }
+        }
         let followed = self.followed_rule(frame.lookup());
         if followed == Rule::END {
             return Ok(followed);
@@ -265,13 +277,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return true;
         };
         match module.uncovered_around(lookup.0.wrapping_add(1)) {
-            Some((code, at)) => module.may_change() || A::follows_call(code, at),
+            Some(CodeAround { code, at, .. }) => module.may_change() || A::follows_call(&code, at),
             None => true,
         }
     }
 
     /// The bytes of uncovered code around an address.
-    fn uncovered_code(&self, address: u64) -> Option<(&'a [u8], usize)> {
+    fn uncovered_code(&self, address: u64) -> Option<CodeAround<'a>> {
         let mapping = find(self.mappings, address)?;
         let relative = mapping.relative(address)?;
         mapping.module()?.uncovered_around(relative.0)

@@ -100,6 +100,10 @@ impl Architecture for Aarch64 {
         instructions::rule_at(code, offset)
     }
 
+    fn followed_rule_at(_code: &[u8], _offset: usize) -> Option<Rule> {
+        None
+    }
+
     fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
         compact::rows(encoding, code, emit);
     }

@@ -105,6 +105,16 @@ type Places = Vec<(usize, State)>;
 /// Places outside of code, as offsets, and how the stack is there.
 type Outside = Vec<(i64, State)>;
 
+/// The rule at an offset in code that begins with a function or the padding before one, by all that this leads to.
+pub(super) fn rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+    let mut flow = Flow::new(code, true);
+    flow.add(0, State::ENTRY);
+    flow.follow();
+    flow.add_rest();
+    flow.follow();
+    flow.rules.get(offset).copied().flatten()
+}
+
 /// Code whose functions are being followed.
 pub(crate) struct Flow<'a> {
     code: &'a [u8],
@@ -449,6 +459,22 @@ mod tests {
     const CALL: &[u8] = &[0xe8, 0, 1, 0, 0];
     const RET: &[u8] = &[0xc3];
     const NOPS: &[u8] = &[0x0f, 0x1f, 0x00];
+
+    #[test]
+    fn what_start_files_leave_is_followed_alone() {
+        // As GCC's start files end a library: nop; cmpb $0, [rip]; jne to the ret; push rbp; mov rbp, rsp; call __cxa_finalize;
+        // call the function behind; movb $1, [rip]; pop rbp; ret; and there: lea rdi, [rip]; ret.
+        let first: &[u8] =
+            &[0x90, 0x80, 0x3d, 0, 0, 0, 0, 0, 0x75, 22, 0x55, 0x48, 0x89, 0xe5, 0xe8, 0, 1, 0, 0];
+        let second: &[u8] =
+            &[0xe8, 9, 0, 0, 0, 0xc6, 5, 0, 0, 0, 0, 1, 0x5d, 0xc3, 0x48, 0x8d, 0x3d, 0, 0, 0, 0, 0xc3];
+        let code = [first, second].concat();
+        let cfa = |offset| rule_at(&code, offset).map(Rule::operand);
+        assert_eq!([1, 10, 11, 14, 18, 23, 31, 32].map(cfa), [8, 8, 16, 16, 16, 16, 16, 8].map(Some));
+        assert_eq!([33, 40].map(cfa), [Some(8); 2]);
+        assert_eq!(cfa(41), None);
+        assert_eq!(rule_at(&[0xcc, 0xc3], 1), None, "nothing leads there");
+    }
 
     #[test]
     fn frames_without_frame_pointers_are_followed_along_branches() {

@@ -88,6 +88,10 @@ impl Architecture for X86_64 {
         instructions::rule_at(code, offset)
     }
 
+    fn followed_rule_at(code: &[u8], offset: usize) -> Option<Rule> {
+        flow::rule_at(code, offset)
+    }
+
     fn compact_rows(encoding: u32, code: &[u8], emit: &mut impl FnMut(u32, Rule)) {
         compact::rows(encoding, code, emit);
     }
