@@ -8,7 +8,7 @@ use std::borrow::Cow;
 ///
 /// `None` for what is only an address (`0x12ab`, `fun_1f40`): it means nothing in another build.
 pub fn comparable_name(name: &str) -> Option<Cow<'_, str>> {
-    if is_address(name) {
+    if is_only_address(name) {
         return None;
     }
     let mut rest = name;
@@ -18,7 +18,8 @@ pub fn comparable_name(name: &str) -> Option<Cow<'_, str>> {
     Some(without_crate_hashes(rest))
 }
 
-fn is_address(name: &str) -> bool {
+/// Whether a function has no name but its address (`0x12ab`, `fun_1f40`).
+pub fn is_only_address(name: &str) -> bool {
     let digits = name.strip_prefix("0x").or_else(|| name.strip_prefix("fun_"));
     digits.is_some_and(is_hex)
 }

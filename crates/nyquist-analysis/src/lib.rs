@@ -61,7 +61,7 @@ mod tree;
 mod view;
 
 pub use amount::Amount;
-pub use comparable_name::comparable_name;
+pub use comparable_name::{comparable_name, is_only_address};
 pub use diff::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, diff};
 pub use find::{find_categories, find_functions, find_libs, find_processes, find_threads};
 pub use flame_chart::{FlameChartBox, FlameChartOptions};

@@ -99,7 +99,8 @@ impl Table {
 #[derive(Debug)]
 struct RuleSet {
     rules: Vec<Rule>,
-    /// Hashed with a key, for a file could choose its rules so that others collide.
+    /// The numbers of the rules, once there are more than a few. Hashed with a key, for a file could choose its rules so that others
+    /// collide.
     numbers: HashMap<Rule, u16>,
     /// Numbers given before, by a hash of the rule: nearly all rows use the same few rules.
     recent: Box<[(Rule, u16); RECENT]>,
@@ -109,12 +110,14 @@ struct RuleSet {
 const UNCOVERED: u16 = 0;
 const SLOW: u16 = 1;
 const RECENT: usize = 512;
+/// So many rules are looked through one by one: the table of a part of a module has no more, and each part would make a map of its own.
+const FEW: usize = 64;
 
 impl RuleSet {
     fn new() -> Self {
         let rules = vec![Rule::UNCOVERED, Rule::SLOW];
-        let numbers = HashMap::from([(Rule::UNCOVERED, UNCOVERED), (Rule::SLOW, SLOW)]);
-        Self { rules, numbers, recent: Box::new([(Rule::UNCOVERED, UNCOVERED); RECENT]) }
+        let recent = Box::new([(Rule::UNCOVERED, UNCOVERED); RECENT]);
+        Self { rules, numbers: HashMap::new(), recent }
     }
 
     fn slot(rule: Rule) -> usize {
@@ -140,13 +143,24 @@ impl RuleSet {
 
     /// The number of the rule. Where there are more rules than numbers, further ones are evaluated in full.
     fn lookup(&mut self, rule: Rule) -> u16 {
-        if let Some(&number) = self.numbers.get(&rule) {
+        if let Some(number) = self.known_number(rule) {
             return number;
         }
         let Ok(number) = u16::try_from(self.rules.len()) else { return SLOW };
         self.rules.push(rule);
-        self.numbers.insert(rule, number);
+        if self.rules.len() > FEW {
+            // The first time, all that there are so far.
+            let known = self.numbers.len();
+            self.numbers.extend(self.rules.iter().copied().skip(known).zip(known as u16..=number));
+        }
         number
+    }
+
+    fn known_number(&self, rule: Rule) -> Option<u16> {
+        if self.rules.len() > FEW {
+            return self.numbers.get(&rule).copied();
+        }
+        self.rules.iter().position(|known| *known == rule).map(|number| number as u16)
     }
 }
 
@@ -315,6 +329,18 @@ mod tests {
         check(&[(0x1000, 0x1010, &[(0x1000, 8)]), (0x1011, 0x1030, &[(0x1011, 16)])]);
         check(&[(0x1000, 0x1300, &[(0x1000, 8)]), (0x1300, 0x2100, &[(0x1300, 8), (0x2000, 16)])]);
         check(&[(0xffff_f000, u32::MAX, &[(0xffff_f000, 8), (0xffff_fffe, 16)])]);
+    }
+
+    #[test]
+    fn each_rule_has_one_number_however_many_there_are() {
+        let mut rules = RuleSet::new();
+        let operands = || (0..u16::MAX).map(|number| 8 * (i32::from(number) + 1));
+        let numbers: Vec<u16> = operands().map(|operand| rules.number(rule(operand))).collect();
+        // Two numbers are taken, and for two rules there is none left.
+        let expected: Vec<u16> = (2..u16::MAX).chain([u16::MAX, SLOW]).collect();
+        assert_eq!(numbers, expected);
+        assert_eq!(operands().map(|operand| rules.number(rule(operand))).collect::<Vec<_>>(), numbers);
+        assert_eq!([Rule::UNCOVERED, Rule::SLOW].map(|rule| rules.number(rule)), [UNCOVERED, SLOW]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Code of a recording that has no names, and what would give it some.
 
 use crate::scale::Scale;
-use nyquist_analysis::{Function, comparable_name};
+use nyquist_analysis::{Function, is_only_address};
 use nyquist_profile::{Lib, LibId, Profile};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ const PYTHON: (&str, &str) = ("_PyEval_EvalFrameDefault", "Python");
 pub(crate) fn hints(profile: &Profile, functions: &[Function<'_>], scale: Scale) -> Vec<String> {
     let mut of_libs = BTreeMap::<LibId, u64>::new();
     let mut of_made_code = 0;
-    for function in functions.iter().filter(|function| comparable_name(function.name).is_none()) {
+    for function in functions.iter().filter(|function| is_only_address(function.name)) {
         let weight = function.self_amount.weight;
         match profile.funcs().get(function.func.index()).and_then(|func| func.lib) {
             Some(lib) if !is_perf_map(profile.lib(lib)) => *of_libs.entry(lib).or_default() += weight,

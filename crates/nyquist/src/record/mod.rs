@@ -24,6 +24,7 @@ use nyquist_record::linux::signals::Requests;
 use nyquist_record::linux::{Credentials, invoking_user};
 use run::{Recorder, Run};
 use std::io::{self, IsTerminal as _};
+use std::mem;
 use std::time::{Duration, Instant};
 
 /// Runs the subcommand and gives back the exit status.
@@ -39,7 +40,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let Recorded { finished, summary, status, used } = record(args, printer, &control, user.as_ref(), owner)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
-    drop(libs);
+    let goes_on = wants_server(args);
+    let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, args.profile_version, owner, printer)?;
     summary::print(printer, &profile, &summary, &statistics, used, saved.path.as_deref());
@@ -47,11 +49,21 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         flamegraph::save(&profile, picture, owner)?;
         printer.say(format_args!("Wrote {}", picture.display()));
     }
-    if let (Some(path), true) = (saved.path, wants_server(args)) {
+    if let (Some(path), true) = (saved.path, goes_on) {
         serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
+    let_go(profile, goes_on);
     // A script that finds no file where it asked for one must hear of it.
     Ok(if saved.as_asked { status } else { status.max(FAILED) })
+}
+
+/// Gives memory back where the program goes on. Else the system soon takes all of it, in less time than its pieces take.
+fn let_go<T>(memory: T, goes_on: bool) {
+    if goes_on {
+        drop(memory);
+    } else {
+        mem::forget(memory);
+    }
 }
 
 /// Opens the output, and keeps standard output for it alone where it is that.
