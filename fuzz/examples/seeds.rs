@@ -434,9 +434,16 @@ fn write_markers() -> io::Result<()> {
     fs::write(folder.join("text"), "1500 2000 a step\n1500 1500 now\n")
 }
 
-/// The payload of a block of the answer cache: one answer, of one string, behind the byte that says that it is one.
+/// The payload of a block of the answer cache, one answer of one string, and the head and the block of two kept functions of the
+/// kernel; each behind the byte that says which it is.
 fn write_answers() -> io::Result<()> {
     let numbers = [1_u32, 1, 4, 0x1000, 9, 4].map(u32::to_le_bytes).concat();
     let answer = [0, 1, 0x10, 0, 1, 1, 0, 3, 0];
-    write("answer_cache", 0, &[&[1], numbers.as_slice(), b"main", &answer].concat())
+    write("answer_cache", 0, &[&[1], numbers.as_slice(), b"main", &answer].concat())?;
+    let counts = [0_u32, 1, 2].map(u32::to_le_bytes).concat();
+    let module = [&[0; 8][..], &0x2000_u64.to_le_bytes(), &[7, 0], b"vmlinux"].concat();
+    let index = [0, 0, 0, 0, 0, 0, 8 + 26, 0, 0, 0];
+    let head = [counts, module, index.to_vec()].concat();
+    let block = [&[0, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 6, 0, 0, 0][..], b"idlesecond"].concat();
+    write("answer_cache", 1, &[&[5, head.len() as u8, 0], head.as_slice(), &block].concat())
 }

@@ -1,14 +1,15 @@
-//! Files of the answer cache: arbitrary bytes, and arbitrary payloads in blocks and lists whose checksums are right.
+//! Files of the answer cache: arbitrary bytes, and arbitrary payloads in blocks, lists and heads whose checksums are right.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use nyquist_symbols::{read_answers, read_inflated, sealed_block, sealed_list};
+use nyquist_object::Avma;
+use nyquist_symbols::{read_answers, read_inflated, read_kernel, sealed_block, sealed_kernel, sealed_list};
 
 const SEED: u64 = 7;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, rest)) = bytes.split_first() else { return };
-    let file = match choice % 4 {
+    let file = match choice % 6 {
         0 => rest.to_vec(),
         3 => {
             let (list, sections) = rest.split_at(rest.len() / 2);
@@ -17,6 +18,12 @@ fuzz_target!(|bytes: &[u8]| {
                 assert!(range.start <= range.end && range.end <= file.len() as u64, "{range:?}");
             }
             return;
+        }
+        4 => return look_at_kernel(rest.to_vec()),
+        5 => {
+            let Some((len, rest)) = rest.split_first_chunk::<2>() else { return };
+            let (head, block) = rest.split_at(rest.len().min(u16::from_le_bytes(*len).into()));
+            return look_at_kernel(sealed_kernel(head, &[block.to_vec()]));
         }
         1 => sealed_block(rest, SEED).expect("it is short"),
         _ => {
@@ -30,3 +37,13 @@ fuzz_target!(|bytes: &[u8]| {
     let frames: usize = answers.iter().map(|(_, info)| info.frames.len()).sum();
     assert!(answers.len() <= len / 8 && frames <= len / 4, "no more than there are bytes for");
 });
+
+fn look_at_kernel(file: Vec<u8>) {
+    let len = file.len();
+    let Some(symbols) = read_kernel(file) else { return };
+    assert!(symbols.modules().len() <= len / 18, "no more than there are bytes for");
+    let ends = symbols.modules().iter().flat_map(|module| [module.range.start.0, module.range.end.0]);
+    for address in ends.chain([0, 1, 0x1000, u64::MAX]) {
+        let _ = symbols.lookup(Avma(address));
+    }
+}

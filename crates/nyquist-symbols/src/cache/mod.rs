@@ -21,6 +21,7 @@ pub(crate) use inflated::InflatedSections;
 pub use inflated::{read_inflated, sealed_list};
 pub(crate) use key::MAKER;
 
+use crate::find::open_source;
 use crate::kernel::{KALLSYMS, count_functions};
 use crate::section::Source;
 use crate::{AddressInfo, Found};
@@ -105,12 +106,12 @@ impl AnswerCache {
         self.problem.get().map(String::as_str)
     }
 
-    /// All modules with answers, the one that was used last first. Reads all files.
+    /// All modules with answers, the one that was used last first. Reads all files, of the kernel's symbols the head.
     pub fn modules(&self) -> io::Result<Vec<CachedModule>> {
         let mut modules = Vec::new();
         for entry in folder::entries(&self.folder)? {
             if folder::is_kernel(&entry.path) {
-                let answers = count_functions(&read(&entry.path).unwrap_or_default());
+                let answers = open_source(&entry.path).ok().and_then(|file| count_functions(&file));
                 let path = answers.map(|_| KALLSYMS.into());
                 let answers = answers.unwrap_or_default();
                 modules.push(CachedModule { path, bytes: entry.bytes, answers, used: entry.used });
@@ -166,12 +167,12 @@ impl AnswerCache {
         InflatedSections::of(self, elf)
     }
 
-    /// The symbols of the kernel that are kept, with what they were kept with.
-    pub(crate) fn kernel(&self) -> Option<Vec<u8>> {
+    /// The file with the symbols of the kernel that are kept. It stays as it is, also when others come in its place.
+    pub(crate) fn kernel(&self) -> Option<Source> {
         let path = self.folder.join(folder::KERNEL);
-        let bytes = read(&path).ok()?;
+        let file = open_source(&path).ok()?;
         renew(&path);
-        Some(bytes)
+        Some(file)
     }
 
     /// Keeps symbols of the kernel, in the place of those that were kept before.

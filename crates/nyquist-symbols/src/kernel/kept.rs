@@ -1,56 +1,62 @@
 //! The kernel's functions as they are kept for the next time: where each is from the start of its module, so that the
 //! file does not tell where the kernel is in memory.
 //!
-//! A checksum of all that follows; how long the identity is, and how many modules and functions there are; the identity;
-//! of each module where it begins and ends and its name; of each function where it is, how long its name is and its module;
-//! the names.
+//! ```text
+//! file     = magic (8 bytes)  length of head (u32)  checksum of head (u64)  head  blocks
+//! head     = length of identity, number of modules, number of functions (u32)  identity  modules  index
+//! module   = where it begins and ends (u64)  length of its name (u16)  name, none where it had no place
+//! index    = for each block: where its first function is (u32), that one's module (u16), length of the block (u32)
+//! block    = checksum (u64)  functions  names
+//! function = where it is from the start of its module (u32)  length of its name (u16)  module (u16)
+//! ```
+//!
+//! All is little-endian. A few hundred of a hundred thousand functions are asked for, so only the head is read at once. The
+//! checksums of blocks begin with that of the head, so that no block counts in another file. A file is never written to again.
 
-use super::{Function, KERNEL, KernelModule, KernelSymbols};
+use super::blocks::{self, Index, KeptFunctions, PER_BLOCK, Placed};
+use super::functions::{FunctionTable, Functions};
+use super::{KERNEL, KernelModule, KernelSymbols};
 use crate::cache::checksum;
 use crate::cursor::Cursor;
-use nyquist_object::Avma;
+use crate::section::Source;
+use nyquist_object::{Avma, ByteSource};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Where these functions come from, for people.
 pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
 
-const CHECKSUM_LEN: usize = 8;
-/// The checksum and the three numbers behind it.
-const HEADER_LEN: usize = CHECKSUM_LEN + 12;
-const FUNCTION_LEN: usize = 8;
+/// What every file begins with. The last byte is the number of the layout.
+const MAGIC: [u8; 8] = *b"\x00nyqker\x01";
+
+/// The bytes before the head.
+const HEADER: usize = MAGIC.len() + 4 + 8;
+
+/// The longest head that is written, and believed. That of 120,000 functions has 10 kB.
+const MAX_HEAD: u32 = 1 << 20;
 
 /// Where modules are in memory: `vmlinux` begins at its first code.
 pub(crate) type Places = FxHashMap<String, Range<Avma>>;
 
-/// The functions of the modules that have a place.
+/// A file of the functions of the modules that have a place.
 pub(crate) fn encode(symbols: &KernelSymbols, places: &Places, identity: &str) -> Option<Vec<u8>> {
+    let Functions::Read(table) = &symbols.functions else { return None };
     let mut modules = Vec::new();
     let bases: Vec<_> =
         symbols.module_names.iter().map(|name| add_module(&mut modules, symbols, places, name)).collect();
-    let mut functions = Vec::with_capacity(symbols.functions.len() * FUNCTION_LEN);
-    let (mut names, mut count) = (Vec::with_capacity(symbols.names.len()), 0_u32);
-    for function in &symbols.functions {
-        let base = bases.get(usize::from(function.module)).copied().flatten();
-        let Some(offset) = base.and_then(|base| function.start.checked_sub(base.0)) else { continue };
-        let name = symbols.name_bytes(function);
-        functions.extend_from_slice(&u32::try_from(offset).ok()?.to_le_bytes());
-        functions.extend_from_slice(&u16::try_from(name.len()).ok()?.to_le_bytes());
-        functions.extend_from_slice(&function.module.to_le_bytes());
-        names.extend_from_slice(name);
-        count += 1;
+    let functions = placed(table, &bases)?;
+    let mut index = Vec::new();
+    let blocks = functions.chunks(PER_BLOCK).map(|functions| blocks::contents(functions, &mut index));
+    let blocks = blocks.collect::<Option<Vec<_>>>()?;
+    let mut head = Vec::new();
+    for count in [identity.len(), bases.len(), functions.len()] {
+        head.extend(u32::try_from(count).ok()?.to_le_bytes());
     }
-    let lens = [identity.len(), bases.len()].map(|len| u32::try_from(len).unwrap_or(u32::MAX));
-    let mut bytes =
-        Vec::with_capacity(HEADER_LEN + identity.len() + modules.len() + functions.len() + names.len());
-    bytes.extend([0; CHECKSUM_LEN]);
-    bytes.extend(lens.into_iter().chain([count]).flat_map(u32::to_le_bytes));
-    for part in [identity.as_bytes(), &modules, &functions, &names] {
-        bytes.extend_from_slice(part);
+    for part in [identity.as_bytes(), &modules, &index] {
+        head.extend_from_slice(part);
     }
-    let sum = checksum(0, &bytes[CHECKSUM_LEN..]);
-    bytes[..CHECKSUM_LEN].copy_from_slice(&sum.to_le_bytes());
-    Some(bytes)
+    (head.len() <= MAX_HEAD as usize).then(|| sealed_kernel(&head, &blocks))
 }
 
 /// Adds a module, empty where it has no place. Gives back where it begins.
@@ -67,84 +73,312 @@ fn add_module(bytes: &mut Vec<u8>, symbols: &KernelSymbols, places: &Places, nam
     offsets.and(range).map(|range| range.start)
 }
 
-/// How many functions are kept; `None` of damaged bytes.
-pub(crate) fn count_functions(bytes: &[u8]) -> Option<usize> {
-    Some(Kept::open(bytes)?.functions)
+/// The functions of the modules that begin at `bases`; `None` where one is too far from its module's start.
+fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Placed<'a>>> {
+    let mut placed = Vec::with_capacity(table.functions.len());
+    for function in &table.functions {
+        let base = bases.get(usize::from(function.module)).copied().flatten();
+        let Some(offset) = base.and_then(|base| function.start.checked_sub(base.0)) else { continue };
+        let offset = u32::try_from(offset).ok()?;
+        placed.push(Placed { offset, module: function.module, name: table.name(function) });
+    }
+    Some(placed)
+}
+
+/// A file with this head and these blocks, whatever they are, with the checksums that make [`read_kernel`] take them for whole.
+pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
+    let seed = checksum(0, head);
+    let mut file = [&MAGIC[..], &(head.len() as u32).to_le_bytes(), &seed.to_le_bytes(), head].concat();
+    for (number, contents) in blocks.iter().enumerate() {
+        blocks::add_sealed(&mut file, seed, number, contents);
+    }
+    file
+}
+
+/// How many functions are kept, as the head says; `None` of a file that is another or whose head is damaged.
+pub(crate) fn count_functions(source: &impl ByteSource) -> Option<usize> {
+    let (head, seed) = read_head(source)?;
+    Some(Head::parse(&head, seed, source.len())?.index.functions())
 }
 
 /// The functions that were kept with this identity, at the places where their modules are now; without the build id.
-pub(crate) fn decode(mut bytes: Vec<u8>, places: &Places, identity: &str) -> Option<KernelSymbols> {
-    let mut kept = Kept::open(&bytes)?;
-    if kept.text(kept.identity)? != identity {
+pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<KernelSymbols> {
+    let (head, seed) = read_head(source)?;
+    let head = Head::parse(&head, seed, source.len())?;
+    if head.identity != identity {
         return None;
     }
-    let in_order = (0..kept.modules).map(|_| kept.module(places)).collect::<Option<Vec<_>>>()?;
-    let names_at = kept.at.checked_add(kept.functions.checked_mul(FUNCTION_LEN)?)?;
-    let table = bytes.get(kept.at..names_at)?;
-    let mut name_at = 0_usize;
-    let mut functions = Vec::with_capacity(kept.functions);
-    for bytes in table.as_chunks::<FUNCTION_LEN>().0 {
-        let word = u64::from_le_bytes(*bytes);
-        let (offset, len, module) = (word & 0xffff_ffff, (word >> 32) as u16, (word >> 48) as u16);
-        let start = in_order.get(usize::from(module))?.range.start.0.checked_add(offset)?;
-        functions.push(Function { start, name: (u32::try_from(name_at).ok()?, len), module });
-        name_at += usize::from(len);
-    }
-    let module_names = in_order.iter().map(|module| module.name.clone()).collect();
-    let mut modules = in_order;
-    modules.retain(|module| !module.name.is_empty());
-    modules.sort_by_key(|module| module.range.start);
-    let mut symbols = KernelSymbols { functions, module_names, modules, ..KernelSymbols::default() };
-    let first_code = places.get(KERNEL)?.start.0;
-    symbols.anchors.note(b"_stext", first_code);
-    // Nothing else of the bytes is asked for again.
-    bytes.drain(..names_at);
-    bytes.shrink_to_fit();
-    symbols.names = bytes;
-    symbols.functions.is_sorted_by_key(|function| function.start).then_some(symbols)
+    head.at(places, source)
 }
 
-/// What is kept, as far as it was read.
-struct Kept<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    identity: usize,
-    modules: usize,
-    functions: usize,
+/// The kernel's functions in the bytes of a file of a cache, as if each module were at address zero; `None` where it is another file
+/// or its head is damaged. What is in damaged blocks is not found.
+pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
+    let source: Source = Arc::new(bytes);
+    let (head, seed) = read_head(&source)?;
+    let head = Head::parse(&head, seed, source.len())?;
+    let names = head.modules.iter().map(|module| module.name).chain([KERNEL]);
+    let places = names.map(|name| (name.to_owned(), Avma(0)..Avma(0))).collect();
+    head.at(&places, &source)
 }
 
-impl<'a> Kept<'a> {
-    fn open(bytes: &'a [u8]) -> Option<Self> {
+/// The head's bytes and their checksum; `None` where it is not as it was written.
+fn read_head(source: &impl ByteSource) -> Option<(Vec<u8>, u64)> {
+    let header = source.read_range(0, HEADER as u64).ok()?;
+    let mut cursor = Cursor::new(header.strip_prefix(&MAGIC)?, 0, true);
+    let (len, sum) = (cursor.u32()?, cursor.u64()?);
+    (len <= MAX_HEAD).then_some(())?;
+    let head = source.read_range(HEADER as u64, len.into()).ok()?;
+    (checksum(0, &head) == sum).then_some((head, sum))
+}
+
+/// What the head says.
+struct Head<'a> {
+    identity: &'a str,
+    modules: Vec<Module<'a>>,
+    index: Index<'a>,
+    /// What the blocks' checksums begin with.
+    seed: u64,
+}
+
+/// A module, from the place where it is; one without a name where it had no place.
+struct Module<'a> {
+    name: &'a str,
+    offsets: [u64; 2],
+}
+
+impl<'a> Head<'a> {
+    /// Parses the head of a file of so many bytes, all of which are the head's or a block's.
+    fn parse(bytes: &'a [u8], seed: u64, file_len: u64) -> Option<Self> {
         let mut cursor = Cursor::new(bytes, 0, true);
-        if cursor.u64()? != checksum(0, bytes.get(CHECKSUM_LEN..)?) {
-            return None;
+        let [identity_len, modules, functions] = [cursor.u32()?, cursor.u32()?, cursor.u32()?];
+        let identity = text(bytes, &mut cursor, identity_len)?;
+        let modules = (0..modules).map(|_| Module::parse(bytes, &mut cursor)).collect::<Option<_>>()?;
+        let index = bytes.get(cursor.position()..)?;
+        let blocks = (HEADER + bytes.len()) as u64..file_len;
+        Some(Self { identity, modules, index: Index::new(index, functions as usize, blocks)?, seed })
+    }
+
+    /// The functions, in the file that this is the head of, at the places where their modules are now.
+    fn at(&self, places: &Places, source: &Source) -> Option<KernelSymbols> {
+        let mut modules = self.modules.iter().map(|module| module.at(places)).collect::<Option<Vec<_>>>()?;
+        let bases = modules.iter().map(|module| module.range.start.0).collect();
+        let functions = Functions::Kept(KeptFunctions::open(source, self.seed, &self.index, bases)?);
+        modules.retain(|module| !module.name.is_empty());
+        modules.sort_by_key(|module| module.range.start);
+        let mut symbols = KernelSymbols { functions, modules, ..KernelSymbols::default() };
+        symbols.anchors.note(b"_stext", places.get(KERNEL)?.start.0);
+        Some(symbols)
+    }
+}
+
+impl<'a> Module<'a> {
+    fn parse(bytes: &'a [u8], cursor: &mut Cursor<'a>) -> Option<Self> {
+        let offsets = [cursor.u64()?, cursor.u64()?];
+        let len = cursor.u16()?;
+        Some(Self { name: text(bytes, cursor, len.into())?, offsets })
+    }
+
+    fn at(&self, places: &Places) -> Option<KernelModule> {
+        let place = if self.name.is_empty() { 0 } else { places.get(self.name)?.start.0 };
+        let [start, end] = self.offsets.map(|offset| Avma(place.wrapping_add(offset)));
+        Some(KernelModule { name: self.name.into(), range: start..end })
+    }
+}
+
+/// The next `len` bytes, which are text.
+fn text<'a>(bytes: &'a [u8], cursor: &mut Cursor<'a>, len: u32) -> Option<&'a str> {
+    let start = cursor.position();
+    cursor.skip(len.into())?;
+    std::str::from_utf8(bytes.get(start..cursor.position())?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write as _;
+    use std::io;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const TEXT: u64 = 0xffff_ffff_8100_0000;
+    const MODULES: &str = "ext4 8192 1 - Live 0xffffffffc0100000\nlate 8192 1 - Live 0xffffffffc0300000\n";
+
+    /// So many functions of the image, mostly some of two modules behind it, and a compiled BPF program between these.
+    fn listed(functions: usize) -> KernelSymbols {
+        let mut text = format!("{TEXT:x} T _stext\n");
+        for n in 1..functions {
+            writeln!(text, "{:x} t image_{n}", TEXT + 0x11 * n as u64).unwrap();
         }
-        let [identity, modules, functions] =
-            [cursor.u32()?, cursor.u32()?, cursor.u32()?].map(|n| n as usize);
-        // Not more than there can be, whatever is claimed.
-        (functions <= bytes.len() / FUNCTION_LEN && modules <= bytes.len()).then_some(Self {
-            bytes,
-            at: cursor.position(),
-            identity,
-            modules,
-            functions,
-        })
+        for n in 0..functions as u64 % 3 * 60 {
+            writeln!(text, "{:x} t ext4_{n}\t[ext4]", 0xffff_ffff_c010_0010_u64 + 8 * n).unwrap();
+            writeln!(text, "{:x} t late_{n}\t[late]", 0xffff_ffff_c030_0000_u64 + 8 * n).unwrap();
+        }
+        text.push_str("ffffffffc0200000 t bpf_prog\t[bpf]\n");
+        KernelSymbols::parse(text.as_bytes(), MODULES.as_bytes(), &[]).unwrap()
     }
 
-    fn text(&mut self, len: usize) -> Option<&'a str> {
-        let text = self.bytes.get(self.at..self.at.checked_add(len)?)?;
-        self.at += len;
-        std::str::from_utf8(text).ok()
+    fn places(symbols: &KernelSymbols) -> Places {
+        let lasting = symbols.modules.iter().filter(|module| *module.name != *"bpf");
+        lasting.map(|module| (module.name.to_string(), module.range.clone())).collect()
     }
 
-    /// The next module; one without a name where it had no place.
-    fn module(&mut self, places: &Places) -> Option<KernelModule> {
-        let mut cursor = Cursor::new(self.bytes, self.at, true);
-        let (start, end, len) = (cursor.u64()?, cursor.u64()?, cursor.u16()?);
-        self.at = cursor.position();
-        let name = self.text(usize::from(len))?;
-        let place = if name.is_empty() { 0 } else { places.get(name)?.start.0 };
-        let [start, end] = [start, end].map(|offset| Avma(place.wrapping_add(offset)));
-        Some(KernelModule { name: name.into(), range: start..end })
+    fn file(symbols: &KernelSymbols) -> Vec<u8> {
+        encode(symbols, &places(symbols), "this kernel").unwrap()
+    }
+
+    fn opened(bytes: Vec<u8>, like: &KernelSymbols) -> Option<KernelSymbols> {
+        open(&(Arc::new(bytes) as Source), &places(like), "this kernel")
+    }
+
+    fn head_len(file: &[u8]) -> usize {
+        HEADER + u32::from_le_bytes(file[8..12].try_into().unwrap()) as usize
+    }
+
+    /// Where the blocks are in a file, as its index says.
+    fn blocks_of(file: &[u8]) -> Vec<Range<usize>> {
+        let count = count_functions(&file).unwrap().div_ceil(PER_BLOCK);
+        let mut at = head_len(file);
+        let entries = file[at - 10 * count..at].as_chunks::<10>().0;
+        let place = |entry: &[u8; 10]| {
+            let start = at;
+            at += u32::from_le_bytes(*entry.last_chunk().unwrap()) as usize;
+            start..at
+        };
+        entries.iter().map(place).collect()
+    }
+
+    /// The addresses of all functions, those beside them, and some that are in none.
+    fn addresses(symbols: &KernelSymbols) -> Vec<u64> {
+        let Functions::Read(table) = &symbols.functions else { panic!("they were listed") };
+        let beside = |function: &u64| [function - 1, *function, function + 1, function + 0x900];
+        let starts: Vec<_> = table.functions.iter().map(|function| function.start).collect();
+        starts.iter().flat_map(beside).chain([0, u64::MAX]).collect()
+    }
+
+    #[test]
+    fn kept_functions_are_those_that_were_listed() {
+        for functions in [1, 2, 127, 128, 129, 256, 257, 1000] {
+            let listed = listed(functions);
+            let Functions::Read(mut table) = self::listed(functions).functions else {
+                panic!("they were listed");
+            };
+            table.functions.retain(|function| table.names[function.name.0 as usize..][..4] != *b"bpf_");
+            let kept = opened(file(&listed), &listed).unwrap();
+            for address in addresses(&listed) {
+                assert_eq!(kept.functions.around(address), table.around(address), "{functions} {address:#x}");
+            }
+            let count = count_functions(&file(&listed).as_slice());
+            assert_eq!(count, Some(table.functions.len()));
+            assert_eq!(kept.modules.len() + 1, listed.modules.len());
+        }
+    }
+
+    #[derive(Default)]
+    struct Counted {
+        bytes: Vec<u8>,
+        read: AtomicU64,
+    }
+
+    impl ByteSource for Counted {
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            self.bytes.read_exact_at(offset, buffer)
+        }
+    }
+
+    #[test]
+    fn opening_reads_the_head_and_a_lookup_one_block_once() {
+        let listed = listed(1000);
+        let bytes = file(&listed);
+        let head = head_len(&bytes) as u64;
+        let counted = Arc::new(Counted { bytes, ..Counted::default() });
+        let read = || counted.read.swap(0, Ordering::Relaxed);
+        let kept = open(&(counted.clone() as Source), &places(&listed), "this kernel").unwrap();
+        assert_eq!(read(), head);
+        let lookup = |n: u64| kept.lookup(Avma(TEXT + 0x11 * n + 2)).symbol.map(|symbol| symbol.name);
+        // The last of a block, of which the next is in another one, and the others of its block.
+        for n in (0..128).rev() {
+            assert!(lookup(n).is_some_and(|name| n == 0 || *name == *format!("image_{n}")));
+        }
+        let block = read();
+        assert!(block > 0 && block < counted.len() / 7, "{block} of {}", counted.len());
+        assert_eq!(kept.lookup(Avma(TEXT - 1)).symbol, None);
+        assert_eq!(read(), 0);
+    }
+
+    #[test]
+    fn damage_costs_the_functions_of_its_block_alone() {
+        let listed = listed(300);
+        let whole = file(&listed);
+        let other = encode(&listed, &places(&listed), "that kernel").unwrap();
+        let Functions::Read(table) = &listed.functions else { panic!("they were listed") };
+        let second = blocks_of(&whole)[1].clone();
+        let check = |bytes: Vec<u8>| {
+            let kept = opened(bytes, &listed).unwrap();
+            for (n, function) in table.functions[..300].iter().enumerate() {
+                let around = kept.functions.around(function.start);
+                let expected = table.around(function.start).filter(|_| !(128..256).contains(&n));
+                assert_eq!(around.map(|around| around.name), expected.map(|around| around.name), "{n}");
+            }
+        };
+        for damaged in second.clone().step_by(37) {
+            let mut bytes = whole.clone();
+            bytes[damaged] ^= 0x10;
+            check(bytes);
+        }
+        let mut of_other = whole.clone();
+        of_other[second].copy_from_slice(&other[blocks_of(&other)[1].clone()]);
+        check(of_other);
+    }
+
+    #[test]
+    fn a_file_that_is_another_or_not_whole_is_not_opened() {
+        let listed = listed(300);
+        let whole = file(&listed);
+        assert!(opened(whole.clone(), &listed).is_some());
+        assert!(open(&(Arc::new(whole.clone()) as Source), &places(&listed), "another").is_none());
+        for len in 0..whole.len() {
+            assert!(opened(whole[..len].to_vec(), &listed).is_none(), "{len}");
+        }
+        assert!(opened([whole.as_slice(), &[0]].concat(), &listed).is_none());
+        for damaged in 0..head_len(&whole) {
+            let mut bytes = whole.clone();
+            bytes[damaged] ^= 0x10;
+            assert_eq!(count_functions(&bytes), None, "{damaged}");
+            assert!(opened(bytes, &listed).is_none(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_sealed_panics() {
+        let whole = file(&listed(131));
+        let head = &whole[HEADER..head_len(&whole)];
+        let blocks: Vec<_> = blocks_of(&whole).into_iter().map(|at| whole[at][8..].to_vec()).collect();
+        assert!(sealed_kernel(head, &blocks) == whole);
+        let all = (0..200_u64).map(|n| TEXT + 0x11 * n).chain([0, 0x11, 0x1000, u64::MAX]);
+        let all: Vec<_> = all.collect();
+        let look = |file: Vec<u8>| {
+            let Some(kept) = read_kernel(file) else { return };
+            let around = kept.modules.iter().flat_map(|module| [module.range.start.0, module.range.end.0]);
+            for address in around.chain(all.iter().copied()) {
+                let _ = kept.lookup(Avma(address));
+            }
+        };
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            for at in 0..head.len() {
+                let mut damaged = head.to_vec();
+                damaged[at] = value;
+                look(sealed_kernel(&damaged, &blocks));
+            }
+            for at in 0..blocks[0].len() {
+                let mut damaged = blocks.clone();
+                damaged[0][at] = value;
+                look(sealed_kernel(head, &damaged));
+            }
+        }
     }
 }

@@ -1,20 +1,23 @@
 //! The kernel's own symbols: `/proc/kallsyms`, `/proc/modules` and the notes in `/sys/kernel/notes`, and the lines and
 //! inlined calls of its debug info where that is here.
 
+mod blocks;
+mod functions;
 mod image;
 mod kept;
 mod modules;
 mod running;
 
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
+use functions::{Around, Function, FunctionTable, Functions};
 use image::{Anchors, KernelImage};
 pub(crate) use kept::{KALLSYMS, count_functions};
+pub use kept::{read_kernel, sealed_kernel};
 use modules::{ModuleFiles, PlacedModule};
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{Avma, BuildId, RelativeAddress};
 use running::Unkept;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::io::{self, BufRead};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -30,11 +33,8 @@ const MAX_LINE: u64 = 64 << 10;
 /// The functions of the running kernel and its modules.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
-    /// By address.
-    pub(crate) functions: Vec<Function>,
-    /// Bytes with all names in them.
-    pub(crate) names: Vec<u8>,
-    /// The names of the functions' modules, by their numbers.
+    pub(crate) functions: Functions,
+    /// The names of the functions' modules, by their numbers; none of functions that were kept.
     pub(crate) module_names: Vec<Arc<str>>,
     /// By the start of their code.
     pub(crate) modules: Vec<KernelModule>,
@@ -70,15 +70,6 @@ pub enum KernelError {
     /// Reading failed.
     #[error("cannot read the kernel's symbols")]
     Read(#[from] io::Error),
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Function {
-    pub(crate) start: u64,
-    /// Where its name begins in all names, and its length.
-    pub(crate) name: (u32, u16),
-    /// Its module's number.
-    pub(crate) module: u16,
 }
 
 /// One line of `/proc/kallsyms`: an address, a type as nm prints it, a name, and a module in brackets.
@@ -184,17 +175,22 @@ impl KernelSymbols {
 
     /// What is known of an address in the kernel. The symbol's address is relative to its module's start.
     pub fn lookup(&self, address: Avma) -> AddressInfo {
-        match self.unkept.as_ref().filter(|_| !self.is_inside_module(address)) {
+        let around = self.functions.around(address.0);
+        match self.unkept.as_ref().filter(|_| !around.is_some_and(|around| around.is_inside_module())) {
             Some(unkept) => unkept.lookup(address),
-            None => self.lookup_here(address),
+            None => self.lookup_here(around, address),
         }
     }
 
-    fn lookup_here(&self, address: Avma) -> AddressInfo {
-        let Some((module, function, end)) = self.find(address) else {
+    fn lookup_here(&self, around: Option<Around<'_>>, address: Avma) -> AddressInfo {
+        let found = self.module_of(address).zip(around);
+        let Some((module, function)) = found.filter(|(module, found)| found.start >= module.range.start.0)
+        else {
             return AddressInfo::unknown(Reason::NotCovered);
         };
-        let name: Arc<str> = demangle(&self.name(function)).into();
+        // It ends at the next function, or with its module.
+        let end = function.next.map_or(u64::MAX, |(next, _)| next).min(module.range.end.0);
+        let name: Arc<str> = demangle(&String::from_utf8_lossy(function.name)).into();
         let relative = RelativeAddress::from_avma(Avma(function.start), module.range.start);
         let symbol = relative.map(|address| Symbol {
             name: name.clone(),
@@ -223,34 +219,6 @@ impl KernelSymbols {
     /// The build id of the kernel itself.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
-    }
-
-    /// The function around an address, its module, and where it ends: at the next function, or with its module.
-    fn find(&self, address: Avma) -> Option<(&KernelModule, &Function, u64)> {
-        let module = self.module_of(address)?;
-        let after = self.functions.partition_point(|function| function.start <= address.0);
-        let function = self.functions.get(after.checked_sub(1)?)?;
-        if function.start < module.range.start.0 {
-            return None;
-        }
-        let next = self.functions.get(after).map_or(u64::MAX, |next| next.start);
-        Some((module, function, next.min(module.range.end.0)))
-    }
-
-    /// Whether functions of one module are on both sides of an address, so that nothing else can be there.
-    fn is_inside_module(&self, address: Avma) -> bool {
-        let after = self.functions.partition_point(|function| function.start <= address.0);
-        let before = after.checked_sub(1).and_then(|before| self.functions.get(before));
-        before.zip(self.functions.get(after)).is_some_and(|(before, after)| before.module == after.module)
-    }
-
-    fn name(&self, function: &Function) -> Cow<'_, str> {
-        String::from_utf8_lossy(self.name_bytes(function))
-    }
-
-    pub(crate) fn name_bytes(&self, function: &Function) -> &[u8] {
-        let start = function.name.0 as usize;
-        self.names.get(start..start + usize::from(function.name.1)).unwrap_or_default()
     }
 }
 
@@ -325,8 +293,7 @@ impl Reading {
         modules.sort_by_key(|module| module.range.start);
         let Self { functions, names, module_names, anchors, .. } = self;
         KernelSymbols {
-            functions,
-            names,
+            functions: Functions::Read(FunctionTable { functions, names }),
             module_names,
             modules,
             build_id,

@@ -1,7 +1,7 @@
 //! The symbols of the kernel that runs. Printing the hundred thousand lines of `/proc/kallsyms` costs it 30 ms, so they
 //! are kept for as long as it runs with the same modules.
 
-use super::kept::{Places, decode, encode};
+use super::kept::{Places, encode, open};
 use super::{KERNEL, KernelError, KernelSymbols, for_each_line, parse_module};
 use crate::cache::{AnswerCache, MAKER};
 use crate::{AddressInfo, Finder, Reason};
@@ -19,7 +19,7 @@ use std::sync::OnceLock;
 const HEAD: u64 = 64 << 10;
 
 /// The way to all symbols, where those that are kept do not tell: of what comes and goes while the kernel runs, such as
-/// compiled BPF programs and trampolines.
+/// compiled BPF programs and trampolines, and of what is damaged in the file.
 #[derive(Debug)]
 pub(crate) struct Unkept {
     kernel: RunningKernel,
@@ -61,7 +61,7 @@ struct State {
 impl RunningKernel {
     fn symbols(self, cache: Option<&AnswerCache>) -> Result<KernelSymbols, KernelError> {
         let Some((cache, state)) = cache.zip(self.state()) else { return self.read() };
-        let kept = cache.kernel().and_then(|bytes| decode(bytes, &state.places, &state.identity));
+        let kept = cache.kernel().and_then(|file| open(&file, &state.places, &state.identity));
         if let Some(kept) = kept {
             let build_id = build_id_in_notes(&self.notes(), cfg!(target_endian = "little"));
             let unkept = Some(Unkept { kernel: self, all: OnceLock::new() });
@@ -129,6 +129,7 @@ impl RunningKernel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cache::checksum;
     use std::os::unix::fs::PermissionsExt as _;
 
     const BOOT: &str = "proc/sys/kernel/random/boot_id";
@@ -224,6 +225,57 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
             *bytes.last_mut().unwrap() ^= 1;
             fs::write(machine.kept(), bytes).unwrap();
         });
+    }
+
+    #[test]
+    fn a_damaged_part_is_looked_up_anew() {
+        let machine = Machine::new("part");
+        let list = |prefix: &str| {
+            let functions =
+                (0_u64..1000).map(|n| format!("{:x} t {prefix}_{n}\n", 0xffff_ffff_8100_0010 + 16 * n));
+            format!("ffffffff81000000 T _stext\n{}", functions.collect::<String>())
+        };
+        machine.write("proc/kallsyms", &list("old"));
+        let in_function = |n: u64| 0xffff_ffff_8100_0014 + 16 * n;
+        assert_eq!(machine.name(in_function(0)), "old_0");
+        machine.write("proc/kallsyms", &list("new"));
+        let mut bytes = fs::read(machine.kept()).unwrap();
+        let end = bytes.len();
+        bytes[end - 100] ^= 1;
+        fs::write(machine.kept(), &bytes).unwrap();
+        let names = [0, 894, 895, 900, 998].map(|n| machine.name(in_function(n)));
+        assert_eq!(names, ["old_0", "old_894", "new_895", "new_900", "new_998"]);
+        assert_eq!(fs::read(machine.kept()).unwrap(), bytes, "it is used as it is");
+    }
+
+    #[test]
+    fn a_file_of_another_form_is_replaced() {
+        let machine = Machine::new("form");
+        machine.name(0xffff_ffff_8100_0104);
+        let new = fs::read(machine.kept()).unwrap();
+        // As it was before functions were in blocks: a checksum of all that follows, numbers, and the identity.
+        let identity = RunningKernel { root: machine.0.clone() }.state().unwrap().identity;
+        let numbers = [identity.len() as u32, 0, 0].map(u32::to_le_bytes).concat();
+        let rest = [numbers.as_slice(), identity.as_bytes()].concat();
+        let old = [&checksum(0, &rest).to_le_bytes(), rest.as_slice()].concat();
+        for other in [old.as_slice(), b"", b"something else"] {
+            fs::write(machine.kept(), other).unwrap();
+            assert_eq!(machine.name(0xffff_ffff_8100_0104), "do_syscall_64");
+            assert_eq!(fs::read(machine.kept()).unwrap(), new);
+        }
+    }
+
+    #[test]
+    fn who_has_the_file_open_does_not_see_another_in_its_place() {
+        let machine = Machine::new("replaced");
+        machine.name(0xffff_ffff_8100_0104);
+        let cache = AnswerCache::new(machine.0.join("cache"));
+        let symbols = RunningKernel { root: machine.0.clone() }.symbols(Some(&cache)).unwrap();
+        machine.rename_functions();
+        machine.write(BOOT, "00c0ffee\n");
+        assert_eq!(machine.name(0xffff_ffff_8100_0104), "new_syscall_64");
+        let symbol = symbols.lookup(Avma(0xffff_ffff_8100_0104)).symbol.unwrap();
+        assert_eq!(&*symbol.name, "do_syscall_64");
     }
 
     #[test]

@@ -1,0 +1,178 @@
+//! The blocks of a file of kept functions: each is read, and its checksum looked at, when one of its functions is first asked for.
+
+use super::functions::{Around, Function, FunctionTable};
+use crate::cache::checksum;
+use crate::cursor::Cursor;
+use crate::section::Source;
+use std::fmt;
+use std::ops::Range;
+use std::sync::OnceLock;
+
+/// How many functions all blocks but the last have.
+pub(crate) const PER_BLOCK: usize = 128;
+
+/// The bytes of one block in the index.
+const ENTRY_LEN: usize = 10;
+
+const CHECKSUM_LEN: usize = 8;
+const FUNCTION_LEN: usize = 8;
+
+/// The longest block that there can be.
+const MAX_BLOCK: usize = CHECKSUM_LEN + PER_BLOCK * (FUNCTION_LEN + u16::MAX as usize);
+
+/// A function whose place is from the start of its module.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed<'a> {
+    pub(crate) offset: u32,
+    pub(crate) module: u16,
+    pub(crate) name: &'a [u8],
+}
+
+/// What a file's head says of its blocks.
+pub(crate) struct Index<'a> {
+    entries: &'a [[u8; ENTRY_LEN]],
+    functions: usize,
+    /// Where the first block begins.
+    start: u64,
+}
+
+/// The functions of a file, of which those are read that were asked for.
+pub(crate) struct KeptFunctions {
+    source: Source,
+    /// What the blocks' checksums begin with.
+    seed: u64,
+    /// Where each module begins in memory.
+    bases: Vec<u64>,
+    /// By address.
+    blocks: Vec<Block>,
+}
+
+/// A block, as the index tells of it.
+struct Block {
+    /// Where its first function begins in memory, and the number of that one's module.
+    first: (u64, u16),
+    /// Where it is in the file, and its length.
+    place: (u64, usize),
+    functions: usize,
+    /// What is in it, once that has been asked for; `None` where it is damaged.
+    table: OnceLock<Option<Box<FunctionTable>>>,
+}
+
+impl<'a> Index<'a> {
+    /// The index of so many functions, whose blocks fill that part of a file. `None` where they do not.
+    pub(crate) fn new(bytes: &'a [u8], functions: usize, blocks: Range<u64>) -> Option<Self> {
+        let (entries, rest) = bytes.as_chunks::<ENTRY_LEN>();
+        let mut end = blocks.start;
+        for entry in entries {
+            let (_, _, len) = entry_parts(entry)?;
+            end = end.checked_add(len as u64)?;
+        }
+        let is_right = rest.is_empty() && entries.len() == functions.div_ceil(PER_BLOCK) && end == blocks.end;
+        is_right.then_some(Self { entries, functions, start: blocks.start })
+    }
+
+    pub(crate) fn functions(&self) -> usize {
+        self.functions
+    }
+}
+
+/// Where the first function of a block is and its module's number, and the block's length.
+fn entry_parts(entry: &[u8; ENTRY_LEN]) -> Option<(u32, u16, usize)> {
+    let mut cursor = Cursor::new(entry, 0, true);
+    let (offset, module, len) = (cursor.u32()?, cursor.u16()?, cursor.u32()? as usize);
+    (len <= MAX_BLOCK).then_some((offset, module, len))
+}
+
+impl KeptFunctions {
+    /// Takes the blocks of an index. `None` where they do not follow each other.
+    pub(crate) fn open(source: &Source, seed: u64, index: &Index<'_>, bases: Vec<u64>) -> Option<Self> {
+        let (mut at, mut unseen) = (index.start, index.functions);
+        let mut blocks = Vec::with_capacity(index.entries.len());
+        for entry in index.entries {
+            let (offset, module, len) = entry_parts(entry)?;
+            let first = (bases.get(usize::from(module))?.checked_add(offset.into())?, module);
+            let functions = unseen.min(PER_BLOCK);
+            blocks.push(Block { first, place: (at, len), functions, table: OnceLock::new() });
+            at += len as u64;
+            unseen -= functions;
+        }
+        let is_right = blocks.is_sorted_by(|one, next| one.first.0 < next.first.0);
+        is_right.then(|| Self { source: source.clone(), seed, bases, blocks })
+    }
+
+    /// The function at or before an address; `None` before the first, and where its block is damaged.
+    pub(crate) fn around(&self, address: u64) -> Option<Around<'_>> {
+        let after = self.blocks.partition_point(|block| block.first.0 <= address);
+        let around = self.table(after.checked_sub(1)?)?.around(address)?;
+        let next = around.next.or_else(|| self.blocks.get(after).map(|block| block.first));
+        Some(Around { next, ..around })
+    }
+
+    /// The functions of a block.
+    fn table(&self, number: usize) -> Option<&FunctionTable> {
+        let block = self.blocks.get(number)?;
+        block.table.get_or_init(|| self.read(number, block).map(Box::new)).as_deref()
+    }
+
+    fn read(&self, number: usize, block: &Block) -> Option<FunctionTable> {
+        let (at, len) = block.place;
+        // As many bytes as were there when the file was opened.
+        let mut bytes = vec![0; len];
+        self.source.read_exact_at(at, &mut bytes).ok()?;
+        let (sum, contents) = bytes.split_first_chunk::<CHECKSUM_LEN>()?;
+        (block_checksum(self.seed, number, contents) == u64::from_le_bytes(*sum)).then_some(())?;
+        let table = self.decode(bytes, block.functions)?;
+        let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first.0);
+        let (first, last) = (table.functions.first()?, table.functions.last()?);
+        ((first.start, first.module) == block.first && last.start < end).then_some(table)
+    }
+
+    fn decode(&self, block: Vec<u8>, count: usize) -> Option<FunctionTable> {
+        let mut name_at = CHECKSUM_LEN + count * FUNCTION_LEN;
+        let mut functions = Vec::with_capacity(count);
+        for bytes in block.get(CHECKSUM_LEN..name_at)?.as_chunks::<FUNCTION_LEN>().0 {
+            let mut cursor = Cursor::new(bytes, 0, true);
+            let (offset, len, module) = (cursor.u32()?, cursor.u16()?, cursor.u16()?);
+            let start = self.bases.get(usize::from(module))?.checked_add(offset.into())?;
+            functions.push(Function { start, name: (name_at as u32, len), module });
+            name_at += usize::from(len);
+        }
+        let is_right = name_at == block.len() && functions.is_sorted_by(|one, next| one.start < next.start);
+        is_right.then_some(FunctionTable { functions, names: block })
+    }
+}
+
+impl fmt::Debug for KeptFunctions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeptFunctions({} blocks)", self.blocks.len())
+    }
+}
+
+/// What a block has behind its checksum; `None` where a name is too long. Adds the block to the index.
+pub(crate) fn contents(functions: &[Placed<'_>], index: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let mut contents = Vec::new();
+    for function in functions {
+        contents.extend(function.offset.to_le_bytes());
+        contents.extend(u16::try_from(function.name.len()).ok()?.to_le_bytes());
+        contents.extend(function.module.to_le_bytes());
+    }
+    for function in functions {
+        contents.extend(function.name);
+    }
+    let first = functions.first()?;
+    index.extend(first.offset.to_le_bytes());
+    index.extend(first.module.to_le_bytes());
+    index.extend(u32::try_from(CHECKSUM_LEN + contents.len()).ok()?.to_le_bytes());
+    Some(contents)
+}
+
+/// Adds a block with its checksum to a file.
+pub(crate) fn add_sealed(file: &mut Vec<u8>, seed: u64, number: usize, contents: &[u8]) {
+    file.extend(block_checksum(seed, number, contents).to_le_bytes());
+    file.extend(contents);
+}
+
+/// A block in the place of another has another checksum, too.
+fn block_checksum(seed: u64, number: usize, contents: &[u8]) -> u64 {
+    checksum(seed.wrapping_add(number as u64), contents)
+}
