@@ -53,8 +53,33 @@ pub(crate) struct Interner {
     /// The roots of stacks that could not be finished, by the reason.
     truncated: FxHashMap<Truncation, FrameId>,
     libs: FxHashMap<ModuleIndex, LibId>,
+    categories: Categories,
+}
+
+/// The categories of code.
+#[derive(Clone, Copy, Debug)]
+struct Categories {
     user: CategoryId,
     kernel: CategoryId,
+}
+
+impl Categories {
+    fn of(self, mode: Mode) -> CategoryId {
+        match mode {
+            Mode::User | Mode::Completed => self.user,
+            Mode::Kernel => self.kernel,
+        }
+    }
+
+    /// The same with its subcategory, which is added where it is not there.
+    fn pair(self, builder: &mut ProfileBuilder, mode: Mode) -> CategoryPair {
+        let category = self.of(mode);
+        let subcategory = match mode {
+            Mode::User | Mode::Kernel => 0,
+            Mode::Completed => builder.add_subcategory(category, well_known::COMPLETED),
+        };
+        CategoryPair { category, subcategory }
+    }
 }
 
 impl Interner {
@@ -66,8 +91,10 @@ impl Interner {
             has_forgotten: false,
             truncated: FxHashMap::default(),
             libs: FxHashMap::default(),
-            user: builder.add_category(well_known::USER, CategoryColor::Yellow),
-            kernel: builder.add_category(well_known::KERNEL, CategoryColor::Orange),
+            categories: Categories {
+                user: builder.add_category(well_known::USER, CategoryColor::Yellow),
+                kernel: builder.add_category(well_known::KERNEL, CategoryColor::Orange),
+            },
         }
     }
 
@@ -81,20 +108,7 @@ impl Interner {
 
     /// The category of a mode.
     pub(crate) fn category(&self, mode: Mode) -> CategoryId {
-        match mode {
-            Mode::User | Mode::Completed => self.user,
-            Mode::Kernel => self.kernel,
-        }
-    }
-
-    /// The same with its subcategory, which is added where it is not there.
-    fn category_pair(&self, builder: &mut ProfileBuilder, mode: Mode) -> CategoryPair {
-        let category = self.category(mode);
-        let subcategory = match mode {
-            Mode::User | Mode::Kernel => 0,
-            Mode::Completed => builder.add_subcategory(category, well_known::COMPLETED),
-        };
-        CategoryPair { category, subcategory }
+        self.categories.of(mode)
     }
 
     /// The libs that have a frame, and their modules.
@@ -110,20 +124,18 @@ impl Interner {
         place: CodePlace,
         mode: Mode,
     ) -> FrameId {
+        let new = New { builder, may_be_there: self.has_forgotten, categories: self.categories, mode };
         match place {
             CodePlace::InModule(module, address) => {
-                let new_lib = || builder.add_lib(modules.get(module).lib());
+                let new_lib = || new.builder.add_lib(modules.get(module).lib());
                 let place = (*self.libs.entry(module).or_insert_with(new_lib), address);
-                match self.in_libs.get(&place).and_then(|frames| frames[mode as usize]) {
-                    Some(frame) => frame,
-                    None => self.add_in_lib(builder, place, mode),
-                }
+                // One search for both: most addresses that are searched for are new ones.
+                let frames = self.in_libs.entry(place).or_default();
+                new.known_or(frames, |new, others| new.in_lib(place, others))
             }
             CodePlace::Elsewhere(address) => {
-                match self.elsewhere.get(&address).and_then(|frames| frames[mode as usize]) {
-                    Some(frame) => frame,
-                    None => self.add_elsewhere(builder, address, mode),
-                }
+                let frames = self.elsewhere.entry(address).or_default();
+                new.known_or(frames, |new, others| new.elsewhere(address, others))
             }
         }
     }
@@ -140,42 +152,6 @@ impl Interner {
     pub(crate) fn named(&self, builder: &mut ProfileBuilder, name: &str) -> FrameId {
         builder.intern_label_frame(name, Some(self.category(Mode::User)))
     }
-
-    fn add_in_lib(
-        &mut self,
-        builder: &mut ProfileBuilder,
-        (lib, address): (LibId, RelativeAddress),
-        mode: Mode,
-    ) -> FrameId {
-        let category = Some(self.category_pair(builder, mode));
-        let frames = self.in_libs.entry((lib, address)).or_default();
-        let mut new = New { builder, may_be_there: self.has_forgotten };
-        let func = new.func_of(*frames).unwrap_or_else(|| {
-            let name = |name: &str| new.builder.intern_string(name);
-            let name = hexadecimal(address.0.into(), &mut [0; 18], name);
-            new.func(Func { name, lib: Some(lib), source: None, line: None, column: None })
-        });
-        let frame = new.frame(Frame { address: Some(address.0), category, ..Frame::label(func) });
-        frames[mode as usize] = Some(frame);
-        frame
-    }
-
-    fn add_elsewhere(&mut self, builder: &mut ProfileBuilder, address: Avma, mode: Mode) -> FrameId {
-        let category = Some(self.category_pair(builder, mode));
-        let frames = self.elsewhere.entry(address).or_default();
-        let mut new = New { builder, may_be_there: self.has_forgotten };
-        // Names of lower addresses may be those of addresses in modules.
-        let may_have_name = self.has_forgotten || u32::try_from(address.0).is_ok();
-        let func = new.func_of(*frames).unwrap_or_else(|| {
-            let name = hexadecimal(address.0, &mut [0; 18], |name| {
-                if may_have_name { new.builder.intern_string(name) } else { new.builder.append_string(name) }
-            });
-            new.func(Func { name, lib: None, source: None, line: None, column: None })
-        });
-        let frame = new.frame(Frame { category, ..Frame::label(func) });
-        frames[mode as usize] = Some(frame);
-        frame
-    }
 }
 
 /// Adds what nobody had yet: nothing is searched for that is known not to be there. Of large programs, and where walks go astray,
@@ -184,9 +160,44 @@ struct New<'a> {
     builder: &'a mut ProfileBuilder,
     /// Whether the profile may have it all the same.
     may_be_there: bool,
+    categories: Categories,
+    mode: Mode,
 }
 
 impl New<'_> {
+    /// The frame of the mode, of those at one address; one that is made, where there is none.
+    fn known_or(self, frames: &mut ByMode, make: impl FnOnce(Self, ByMode) -> FrameId) -> FrameId {
+        let (mode, others) = (self.mode as usize, *frames);
+        *frames[mode].get_or_insert_with(|| make(self, others))
+    }
+
+    fn in_lib(mut self, (lib, address): (LibId, RelativeAddress), others: ByMode) -> FrameId {
+        let func = self.func_of(others).unwrap_or_else(|| {
+            let name = |name: &str| self.builder.intern_string(name);
+            let name = hexadecimal(address.0.into(), &mut [0; 18], name);
+            self.func(Func { name, lib: Some(lib), source: None, line: None, column: None })
+        });
+        let category = Some(self.categories.pair(self.builder, self.mode));
+        self.frame(Frame { address: Some(address.0), category, ..Frame::label(func) })
+    }
+
+    fn elsewhere(mut self, address: Avma, others: ByMode) -> FrameId {
+        // Names of lower addresses may be those of addresses in modules.
+        let may_have_name = self.may_be_there || u32::try_from(address.0).is_ok();
+        let func = self.func_of(others).unwrap_or_else(|| {
+            let name = hexadecimal(address.0, &mut [0; 18], |name| {
+                if may_have_name {
+                    self.builder.intern_string(name)
+                } else {
+                    self.builder.append_string(name)
+                }
+            });
+            self.func(Func { name, lib: None, source: None, line: None, column: None })
+        });
+        let category = Some(self.categories.pair(self.builder, self.mode));
+        self.frame(Frame { category, ..Frame::label(func) })
+    }
+
     /// The function at an address that somebody else has run.
     fn func_of(&self, frames: ByMode) -> Option<FuncId> {
         let other = frames.into_iter().flatten().next()?;

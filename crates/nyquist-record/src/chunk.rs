@@ -4,6 +4,7 @@ use bytes::Bytes;
 use nyquist_convert::Crew;
 use nyquist_convert::event::{Event, Timestamp};
 use nyquist_convert::perf::PerfEvents;
+use nyquist_convert::sys::{CACHE_LINE, fetch};
 use nyquist_perf::Header;
 
 /// A backend that records: an iterator over chunks that waits for the next one, and ends when the recording has
@@ -73,6 +74,8 @@ pub struct Decoder {
 const CHUNKS_EACH: usize = 8;
 /// How many chunks are decoded at once at most: their memory comes back when all of them are converted.
 const MOST_AT_ONCE: usize = 64;
+/// The bytes of a sample before its stack: its fields, and the registers.
+const FIELDS: usize = 384;
 
 impl Decoder {
     /// With so many threads beside the one that calls.
@@ -106,6 +109,7 @@ fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -
     let mut not_understood = 0;
     let mut at = 0;
     while let Some(len) = record_len(&bytes[at..]) {
+        fetch_next(&bytes[at + len..], len);
         match format.event(bytes, &bytes[at..at + len]) {
             Ok(event) => events.extend(event),
             Err(_) => not_understood += 1,
@@ -113,6 +117,13 @@ fn decode_records(bytes: &Bytes, format: &PerfEvents, events: &mut Vec<Event>) -
         at += len;
     }
     not_understood + u64::from(at < bytes.len())
+}
+
+/// Has the processor fetch what will be looked at of the record that `bytes` begin with: another CPU has written it. As long as the one
+/// before, it says in its last word how much of the stack was copied.
+fn fetch_next(bytes: &[u8], len: usize) {
+    let fields = bytes.iter().take(FIELDS).step_by(CACHE_LINE);
+    fields.chain(bytes.get(len.saturating_sub(1))).for_each(|byte| fetch(byte));
 }
 
 /// The length of the record at the start of `bytes`, if it is whole.

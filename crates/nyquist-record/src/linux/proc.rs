@@ -1,12 +1,15 @@
 //! What `/proc` says of a process that runs already: its threads, their names, its mappings (proc_pid_maps(5)).
 
 use std::collections::{HashMap, HashSet};
+use std::fs::File;
 use std::io::Read as _;
 use std::ops::Range;
 use std::{fs, io};
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid, Tid};
 use nyquist_object::{Avma, FileOffset};
+
+use super::sys;
 
 /// The place of the count of faults in a process's `stat`, counted from its state: those that took no reading from a disk,
 /// and two further on those that did (proc_pid_stat(5), `minflt` and `majflt`).
@@ -202,7 +205,17 @@ pub(crate) fn mapping(pid: Pid, line: &[u8]) -> Option<Mapping> {
 /// The memory that can be written to around an address of a process, as far as it is of one kind: a thread's stack, if it is
 /// its stack pointer.
 pub(crate) fn writable_memory_at(pid: u32, address: u64) -> Option<Range<u64>> {
-    let text = fs::read(format!("/proc/{pid}/maps")).ok()?;
+    let mut maps = File::open(format!("/proc/{pid}/maps")).ok()?;
+    match sys::maps::writable_at(&maps, address) {
+        Ok(range) => range,
+        Err(_) => writable_line_at(&mut maps, address),
+    }
+}
+
+/// The same by the text, which takes the kernel as long to print as there are mappings.
+fn writable_line_at(maps: &mut File, address: u64) -> Option<Range<u64>> {
+    let mut text = Vec::new();
+    maps.read_to_end(&mut text).ok()?;
     text.split(|byte| *byte == b'\n').filter_map(writable_range).find(|range| range.contains(&address))
 }
 
@@ -236,6 +249,21 @@ mod tests {
         let found = mapping(Pid(7), line.as_bytes());
         let found = found.as_ref().map(|m| (m.start.0, m.len, m.offset.0, m.path.as_str()));
         assert_eq!(found, expected, "{line}");
+    }
+
+    #[test]
+    fn writable_memory_is_what_the_list_of_mappings_says() {
+        let (pid, on_stack) = (std::process::id(), 0_u64);
+        let on_heap = Box::new(0_u64);
+        let writable = [&raw const on_stack, &raw const *on_heap].map(|address| address as u64);
+        let others = [check as *const () as u64, 8, u64::MAX];
+        for address in writable.into_iter().chain(others) {
+            let mut maps = File::open("/proc/self/maps").unwrap();
+            let expected = writable_line_at(&mut maps, address);
+            assert_eq!(expected.is_some(), writable.contains(&address), "{address:#x}");
+            assert_eq!(writable_memory_at(pid, address), expected, "{address:#x}");
+        }
+        assert_eq!(writable_memory_at(u32::MAX >> 1, writable[0]), None, "there is no such process");
     }
 
     #[test]

@@ -6,6 +6,7 @@ pub(crate) mod control_page;
 pub(crate) mod event;
 pub(crate) mod files;
 pub(crate) mod limits;
+pub(crate) mod maps;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ptrace;
