@@ -4,6 +4,7 @@ use crate::aarch64::Aarch64;
 use crate::architecture::{Architecture, Frame, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
 use crate::code::CodeAround;
+use crate::followed::LEAST_CODE;
 use crate::registers::FullRegisters;
 use crate::rule::{Kind, Rule};
 use crate::slow::Evaluator;
@@ -206,35 +207,42 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         if is_signal_frame {
             return Ok(Rule::SIGNAL_FRAME);
         }
-        let known = match &code {
-            // What a caller's return address is in, where not in memory, is not known.
-            Some(CodeAround { code, at, .. }) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => {
-                A::rule_at(code, *at)
-            }
-            // A call to where no code is has done nothing yet but push its return address.
-            None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
-            _ => None,
-        };
+        let leads = |rule: &Rule| self.leads_to_call(*rule, frame);
+        let known = self.rule_at_hand(code.as_ref(), frame);
+        let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
         // Nothing more is read for a gap whose own instructions are enough.
-        if let Some(gap) = code.filter(|code| code.is_small_gap) {
-            let lookup = gap.at.checked_sub((frame.ip - frame.lookup()) as usize);
-            let followed = lookup.and_then(|at| A::followed_rule_at(&gap.code, at));
-            let mut rules = [followed, known].into_iter().flatten();
-            if let Some(rule) = rules.find(|&rule| self.leads_to_call(rule, frame)) {
-                return Ok(rule);
-            }
+        if code.as_ref().is_some_and(|code| code.is_small_gap)
+            && let Some(rule) = alone().filter(leads).or_else(|| known.filter(leads))
+        {
+            return Ok(rule);
         }
         let followed = self.followed_rule(frame.lookup());
         if followed == Rule::END {
             return Ok(followed);
         }
-        let mut rules = [Some(followed), known].into_iter().flatten();
-        if let Some(rule) = rules.find(|&rule| self.leads_to_call(rule, frame)) {
+        let rule = Some(followed).filter(leads).or_else(|| known.filter(leads));
+        if let Some(rule) = rule.or_else(|| alone().filter(leads)) {
             return Ok(rule);
         }
         if A::apply(followed, frame, self.memory, self.address_bits).err() == Some(Reason::StackCopyEnded) {
             return Err(Reason::StackCopyEnded);
         }
+        self.guess_by_convention(frame)
+    }
+
+    /// The rule for uncovered code by the instructions that a thread comes to next.
+    fn rule_at_hand(&self, code: Option<&CodeAround<'_>>, frame: &Frame<A>) -> Option<Rule> {
+        match code {
+            // What a caller's return address is in, where not in memory, is not known.
+            Some(code) if frame.interrupted || !A::KEEPS_RETURN_ADDRESS => A::rule_at(&code.code, code.at),
+            // A call to where no code is has done nothing yet but push its return address.
+            None if frame.interrupted && find(self.mappings, frame.ip).is_none() => Some(A::CALLED),
+            _ => None,
+        }
+    }
+
+    /// The rule of a frame of which no instructions tell: by what compilers agree on.
+    fn guess_by_convention(&self, frame: &Frame<A>) -> Result<Rule, Reason> {
         if frame.interrupted {
             if self.is_leaf_by_convention(frame.ip) && self.leads_to_call(A::CALLED, frame) {
                 return Ok(A::CALLED);
@@ -248,6 +256,13 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Ok(A::FRAME_RECORD);
         }
         Err(Reason::NoUnwindInfo)
+    }
+
+    /// The rule for a little uncovered code, by all of it that its beginning leads to: what start files and linkers leave begins with
+    /// a function, of which nobody says so.
+    fn rule_alone(code: &CodeAround<'_>, frame: &Frame<A>) -> Option<Rule> {
+        let lookup = code.at.checked_sub((frame.ip - frame.lookup()) as usize)?;
+        if code.code.len() < LEAST_CODE { A::followed_rule_at(&code.code, lookup) } else { None }
     }
 
     /// The rule for uncovered code by the instructions of its function.
