@@ -28,10 +28,15 @@ impl Folder {
 
     /// The one file of answers.
     fn file(&self) -> PathBuf {
-        let mut files = fs::read_dir(self.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
-        let file = files.next().unwrap();
-        assert_eq!(files.next(), None);
-        file
+        let files = self.files("answers");
+        let [file] = &files[..] else { panic!("{files:?}") };
+        file.clone()
+    }
+
+    /// The files of the cache whose names end so.
+    fn files(&self, extension: &str) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|of_path| of_path == extension)).collect()
     }
 }
 
@@ -138,7 +143,8 @@ fn known_addresses_touch_no_debug_info_and_new_ones_are_added() {
     distinct.dedup();
     assert_eq!(modules[0].path.as_deref(), Some(&*path));
     assert_eq!(modules[0].answers, distinct.len());
-    assert_eq!(folder.cache().clear().unwrap(), modules[0].bytes);
+    let (_, of_tables) = folder.cache().table_files().unwrap();
+    assert_eq!(folder.cache().clear().unwrap(), modules[0].bytes + of_tables);
     assert!(folder.cache().modules().unwrap().is_empty());
     assert!(!rest.is_empty());
 }
@@ -307,8 +313,7 @@ fn compressed(folder: &Folder) -> (PathBuf, [RelativeAddress; 2]) {
 
 /// The files of inflated sections in the cache.
 fn inflated(folder: &Folder) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "sections")).collect()
+    folder.files("sections")
 }
 
 fn line_of(info: &AddressInfo) -> Option<u32> {
@@ -392,18 +397,12 @@ fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
     let (source, path) = (folder.0.join("large.s"), folder.0.join("large.so"));
     let mut text = String::from(".text\n");
     for n in 0..20_000 {
+        let label = if n % 100 == 0 { format!("label{n}:\n") } else { String::new() };
         let names = [Some(format!("f{n}")), (n % 10 == 0).then(|| format!("_f{n}"))];
-        for name in names.iter().flatten() {
-            text += &format!(".type {name}, @function\n{name}:\n");
-        }
-        text += ".skip 4, 0x90\n";
-        if n % 100 == 0 {
-            text += &format!("label{n}:\n");
-        }
-        text += ".skip 4, 0x90\n";
-        for name in names.iter().flatten() {
-            text += &format!(".size {name}, 8\n");
-        }
+        let lines = |form: &dyn Fn(&str) -> String| names.iter().flatten().map(|name| form(name)).collect();
+        let starts: String = lines(&|name| format!(".type {name}, @function\n{name}:\n"));
+        let ends: String = lines(&|name| format!(".size {name}, 8\n"));
+        text.extend([&starts, ".skip 4, 0x90\n", &label, ".skip 4, 0x90\n", &ends]);
     }
     fs::write(&source, text).unwrap();
     let flags = ["-shared", "-nostdlib", "-o"];
@@ -415,8 +414,7 @@ fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
 
 /// The files of function tables in the cache.
 fn tables(folder: &Folder) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "functions")).collect()
+    folder.files("functions")
 }
 
 /// Fills a file's symbol table with zeros, without a trace in its time.
@@ -451,14 +449,11 @@ fn a_large_symbol_table_is_kept_the_second_time_and_not_read_the_third() {
     assert_eq!(folder.cache().modules().unwrap().len(), 1, "it is no module of its own");
 
     // Damage costs no answer, and is mended by who next needs the table.
-    let damages: [&dyn Fn(&mut Vec<u8>); 3] =
-        [&|bytes| bytes[30] ^= 1, &|bytes| bytes.truncate(5000), &|bytes| {
-            bytes[20_000..].iter_mut().for_each(|byte| *byte ^= 1);
-        }];
-    for (n, damage) in damages.into_iter().enumerate() {
-        let mut bytes = whole.clone();
-        damage(&mut bytes);
-        fs::write(file, &bytes).unwrap();
+    let [mut of_head, mut of_block] = [whole.clone(), whole.clone()];
+    of_head[30] ^= 1;
+    of_block[20_000..].iter_mut().for_each(|byte| *byte ^= 1);
+    for (n, damaged) in [&of_head[..], &of_block, &whole[..5000]].into_iter().enumerate() {
+        fs::write(file, damaged).unwrap();
         ask(2 + 2 * n);
         ask(3 + 2 * n);
         assert!(fs::read(file).unwrap() == whole, "{n}");
@@ -529,4 +524,18 @@ fn many_that_keep_one_function_table_at_once_keep_it_whole() {
     }
     let files = fs::read_dir(folder.0.join("a/b")).unwrap();
     assert_eq!(files.count(), 1, "nothing half written is left");
+}
+
+#[test]
+fn a_function_table_that_was_not_used_for_longest_makes_room() {
+    let folder = Folder::new("table-oldest");
+    let (path, all) = large(&folder);
+    answers(&path, &all[..10], Some(folder.cache()));
+    answers(&path, &all[10..20], Some(folder.cache()));
+    let [file] = &tables(&folder)[..] else { panic!("{:?}", tables(&folder)) };
+    File::open(file).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let small = AnswerCache::new(folder.0.join("a/b")).with_quota(100_000);
+    answers(&path, &all[20..30], Some(Arc::new(small)));
+    assert!(!file.exists());
+    assert_eq!(folder.cache().modules().unwrap().len(), 1, "the answers stay");
 }

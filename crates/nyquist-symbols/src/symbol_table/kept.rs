@@ -31,7 +31,7 @@ const PER_BLOCK: usize = 128;
 const CHECKSUM_LEN: usize = 8;
 const ROW_LEN: usize = 20;
 
-/// The longest head that is written, and believed. That of 165,000 rows has 10 kB.
+/// The longest head that is written, and believed. That of 105,000 rows has 7 kB.
 const MAX_HEAD: u32 = 4 << 20;
 
 /// The most rows that a file has.
