@@ -435,7 +435,7 @@ fn write_markers() -> io::Result<()> {
 }
 
 /// The payload of a block of the answer cache, one answer of one string, and the head and the block of two kept functions of the
-/// kernel; each behind the byte that says which it is.
+/// kernel, and of two of a symbol table; each behind the byte that says which it is.
 fn write_answers() -> io::Result<()> {
     let numbers = [1_u32, 1, 4, 0x1000, 9, 4].map(u32::to_le_bytes).concat();
     let answer = [0, 1, 0x10, 0, 1, 1, 0, 3, 0];
@@ -445,5 +445,11 @@ fn write_answers() -> io::Result<()> {
     let index = [0, 0, 0, 0, 0, 0, 8 + 26, 0, 0, 0];
     let head = [counts, module, index.to_vec()].concat();
     let block = [&[0, 0, 0, 0, 4, 0, 0, 0, 0, 8, 0, 0, 6, 0, 0, 0][..], b"idlesecond"].concat();
-    write("answer_cache", 1, &[&[5, head.len() as u8, 0], head.as_slice(), &block].concat())
+    write("answer_cache", 1, &[&[5, head.len() as u8, 0], head.as_slice(), &block].concat())?;
+    let head = [2_u64, 0x1000].map(u64::to_le_bytes).concat();
+    let row = |start: u64, numbers: [u32; 3]| {
+        [start.to_le_bytes().as_slice(), &numbers.map(u32::to_le_bytes).concat()].concat()
+    };
+    let rows = [row(0x1000, [16, 6, 16]), row(0x1000, [16, 1, 16])].concat();
+    write("answer_cache", 2, &[&[7, head.len() as u8, 0], head.as_slice(), &rows].concat())
 }

@@ -3,13 +3,16 @@
 
 use libfuzzer_sys::fuzz_target;
 use nyquist_object::Avma;
-use nyquist_symbols::{read_answers, read_inflated, read_kernel, sealed_block, sealed_kernel, sealed_list};
+use nyquist_symbols::{
+    read_answers, read_inflated, read_kernel, read_table, sealed_block, sealed_kernel, sealed_list,
+    sealed_table,
+};
 
 const SEED: u64 = 7;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, rest)) = bytes.split_first() else { return };
-    let file = match choice % 6 {
+    let file = match choice % 8 {
         0 => rest.to_vec(),
         3 => {
             let (list, sections) = rest.split_at(rest.len() / 2);
@@ -25,6 +28,12 @@ fuzz_target!(|bytes: &[u8]| {
             let (head, block) = rest.split_at(rest.len().min(u16::from_le_bytes(*len).into()));
             return look_at_kernel(sealed_kernel(head, &[block.to_vec()]));
         }
+        6 => return look_at_table(rest.to_vec()),
+        7 => {
+            let Some((len, rest)) = rest.split_first_chunk::<2>() else { return };
+            let (head, block) = rest.split_at(rest.len().min(u16::from_le_bytes(*len).into()));
+            return look_at_table(sealed_table(head, std::iter::once(block.to_vec()), SEED));
+        }
         1 => sealed_block(rest, SEED).expect("it is short"),
         _ => {
             let (first, second) = rest.split_at(rest.len() / 2);
@@ -37,6 +46,12 @@ fuzz_target!(|bytes: &[u8]| {
     let frames: usize = answers.iter().map(|(_, info)| info.frames.len()).sum();
     assert!(answers.len() <= len / 8 && frames <= len / 4, "no more than there are bytes for");
 });
+
+fn look_at_table(file: Vec<u8>) {
+    let addresses = [0, 1, 0x1000, 0x1004, 0x2000, u64::MAX];
+    let names = read_table(file, SEED, b"\0main\0_main\0".to_vec(), &addresses);
+    assert!(names.is_none_or(|names| names.len() == addresses.len()));
+}
 
 fn look_at_kernel(file: Vec<u8>) {
     let len = file.len();

@@ -69,4 +69,5 @@ pub use frame_pointers::FramePointers;
 pub use kernel::{KernelError, KernelModule, KernelSymbols, read_kernel, sealed_kernel};
 pub use macho::MachoContents;
 pub use module::ModuleSymbols;
+pub use symbol_table::{read_table, sealed_table};
 pub use windows::{ImageContents, WindowsContents};

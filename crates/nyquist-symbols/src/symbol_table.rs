@@ -1,30 +1,25 @@
 //! Symbol tables: which function an address is in, whether or not there is debug info.
 
+mod elf_symbols;
+mod kept;
 mod near;
+mod rows;
 
 use crate::Origin;
-use crate::cursor::Cursor;
+use crate::cache::{KeptAnswers, TableFile};
 use crate::demangle::readable;
 use crate::go::GoTables;
 use crate::guess::unnamed_functions;
 use crate::plt::plt_entries;
-use crate::section::{Section, Source, Window};
-use near::Near;
-use nyquist_object::elf::Section as Header;
+use crate::section::{Section, Source};
+use elf_symbols::ElfSymbols;
+use kept::KeptRows;
+pub use kept::{read_table, sealed_table};
 use nyquist_object::{Elf, Svma};
+use rows::{KeptTable, Row, RowTable, Rows};
 use std::borrow::Cow;
-use std::cell::Cell;
-use std::cmp::Reverse;
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Symbol types and bindings (System V gABI, "Symbol Table").
-const STT_NOTYPE: u8 = 0;
-const STT_FUNC: u8 = 2;
-const STT_GNU_IFUNC: u8 = 10;
-const STB_GLOBAL: u8 = 1;
-const STB_WEAK: u8 = 2;
-const STB_GNU_UNIQUE: u8 = 10;
 
 /// How many functions before an address are asked whether they reach it, past those that end earlier.
 const MAX_STEPS: usize = 1024;
@@ -44,15 +39,6 @@ struct Entry {
     rank: u8,
     /// Whether the symbol states its size.
     is_sized: bool,
-}
-
-/// A function symbol as it is kept: tables have hundreds of thousands of them.
-#[derive(Clone, Copy, Debug)]
-struct Kept {
-    start: u64,
-    /// How many bytes on it ends. Addresses that are asked for are less than this can tell apart.
-    len: u32,
-    name: u32,
 }
 
 /// A piece of code whose name is not in a symbol table.
@@ -79,11 +65,9 @@ pub(crate) struct UnsizedSymbol {
 /// The function symbols of one table, by address.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {
-    entries: Vec<Kept>,
+    rows: Rows,
     /// Whether names have an underscore in front, as compilers for macOS write it.
     has_underscores: bool,
-    /// For each entry, how many bytes from its start on the furthest end of it and all before it is.
-    reach: Vec<u32>,
     strings: Section,
     /// What the table was.
     pub(crate) origin: Origin,
@@ -103,42 +87,20 @@ pub(crate) struct Function {
 
 impl SymbolTable {
     /// Reads the functions of the symbol table in the section of that name; `None` where there are none. Of a large table, where
-    /// it is asked for a few addresses only, which ascend: those that tell of these.
+    /// it is asked for a few addresses only, which ascend: those that tell of these. Of one that was kept beside a module's
+    /// answers: what is asked for, when it is.
     pub(crate) fn read(
         elf: &Elf<Source>,
-        name: &str,
+        name: &'static str,
         origin: Origin,
         wanted: Option<&[u64]>,
+        answers: Option<&KeptAnswers>,
     ) -> Option<Self> {
         let header = elf.section(name)?;
         let strings = elf.sections().get(header.link as usize)?;
         let strings = Section::open(elf, &strings.name).ok()?;
-        let symbols = Section::open(elf, name).ok()?;
-        let count = symbols.len() / symbol_size(elf);
-        match wanted.filter(|wanted| near::pays_off(count, wanted.len())) {
-            Some(wanted) => {
-                Some(Self::of_entries(Self::entries_near(elf, &symbols, wanted)?, strings, origin))
-            }
-            None => {
-                let mut entries = Vec::with_capacity(usize::try_from(count).ok()?);
-                each_entry(elf, &symbols, |entry| entries.push(entry));
-                Self::new(entries, strings, origin)
-            }
-        }
-    }
-
-    /// The entries of a table that tell of some addresses; `None` where it has none at all.
-    fn entries_near(elf: &Elf<Source>, symbols: &Section, wanted: &[u64]) -> Option<Vec<Entry>> {
-        let is_empty = Cell::new(true);
-        let near = Near::find(wanted, |visit| {
-            each_entry(elf, symbols, |entry| {
-                is_empty.set(false);
-                visit(&entry);
-            });
-        });
-        let mut entries = Vec::new();
-        each_entry(elf, symbols, |entry| entries.extend(near.has(&entry).then_some(entry)));
-        (!is_empty.get()).then_some(entries)
+        let rows = read_rows(elf, name, wanted, answers)?;
+        Some(Self { rows, has_underscores: false, strings, origin })
     }
 
     /// The entries of the procedure linkage table, named after the functions that they jump to.
@@ -187,48 +149,33 @@ impl SymbolTable {
         (!entries.is_empty()).then(|| Self::of_entries(entries, strings, origin))
     }
 
-    fn of_entries(mut entries: Vec<Entry>, strings: Section, origin: Origin) -> Self {
-        // Numbers are sorted faster than what is compared part by part, and few functions have more than one name.
-        entries.sort_unstable_by_key(|entry| entry.start);
-        for same in entries.chunk_by_mut(|one, other| one.start == other.start).filter(|same| same.len() > 1)
-        {
-            same.sort_unstable_by_key(|entry| (Reverse(entry.rank), entry.name));
-        }
-        entries.dedup_by(|next, kept| next.start == kept.start && next.rank < kept.rank);
-        drop_labels(&mut entries);
-        end_at_next(&mut entries);
-        let reach = entries.iter().scan(0, |reach: &mut u64, entry| {
-            *reach = (*reach).max(entry.end);
-            Some(len(entry.start, *reach))
-        });
-        let reach = reach.collect();
-        let entries = entries.iter().map(Kept::of).collect();
-        Self { entries, has_underscores: false, reach, strings, origin }
+    fn of_entries(entries: Vec<Entry>, strings: Section, origin: Origin) -> Self {
+        Self { rows: Rows::Read(RowTable::of(entries)), has_underscores: false, strings, origin }
     }
 
     /// The number of the function that contains the address: of nested ones, the innermost.
     pub(crate) fn find(&self, address: Svma) -> Option<usize> {
-        let after = self.entries.partition_point(|entry| entry.start <= address.0);
-        let reachable = (0..after)
-            .rev()
-            .take_while(|&index| address.0 - self.entries[index].start < self.reach[index].into())
+        let before = (0..self.rows.after(address.0)).rev();
+        let mut reachable = before
+            .map_while(|index| Some((index, self.rows.row(index)?)))
+            .take_while(|(_, row)| address.0 < row.furthest_end())
             .take(MAX_STEPS);
-        reachable.into_iter().find(|&index| address.0 < self.entries[index].end())
+        reachable.find(|(_, row)| address.0 < row.end()).map(|(index, _)| index)
     }
 
     /// The addresses around one for which [`SymbolTable::find`] gives the same number, `index`: from the function's start or, where others
     /// begin before the address, from there, and up to the next one.
     pub(crate) fn extent(&self, index: usize, address: Svma) -> Range<Svma> {
-        let after = self.entries.partition_point(|entry| entry.start <= address.0);
-        let entry = self.entries.get(index);
-        let start = entry.filter(|_| index + 1 == after).map_or(address.0, |entry| entry.start);
-        let next = self.entries.get(after).map_or(u64::MAX, |entry| entry.start);
-        Svma(start)..Svma(entry.map_or(start, |entry| entry.end().min(next)))
+        let after = self.rows.after(address.0);
+        let row = self.rows.row(index);
+        let start = row.filter(|_| index + 1 == after).map_or(address.0, |row| row.start);
+        let next = self.rows.row(after).map_or(u64::MAX, |next| next.start);
+        Svma(start)..Svma(row.map_or(start, |row| row.end().min(next)))
     }
 
     /// Function number `index` of those that [`SymbolTable::find`] finds.
     pub(crate) fn function(&self, index: usize) -> Option<Function> {
-        let entry = self.entries.get(index)?;
+        let row = self.rows.row(index)?;
         let raw = self.best_name(index)?;
         let raw = String::from_utf8_lossy(&raw);
         let plain = match raw.strip_prefix('_').filter(|_| self.has_underscores) {
@@ -240,7 +187,7 @@ impl SymbolTable {
         let name = readable(plain);
         let was_mangled = !plain.ends_with(&*name);
         let name = if self.origin == Origin::Plt { Cow::Owned(format!("{name}@plt")) } else { name };
-        let range = Svma(entry.start)..Svma(entry.end());
+        let range = Svma(row.start)..Svma(row.end());
         Some(Function { name: name.into(), was_mangled, range, origin: self.origin })
     }
 }
@@ -249,32 +196,17 @@ impl SymbolTable {
     /// Of the names of one function that are equally good, the one with the fewest underscores in front, then the
     /// first in the strings. Names are read only here: a library may have more of them than of anything else.
     fn best_name(&self, index: usize) -> Option<Cow<'_, [u8]>> {
-        let start = self.entries.get(index)?.start;
-        let same = |entry: &&Kept| entry.start == start;
-        let before = self.entries[..index].iter().rev().take_while(same).take(MAX_ALIASES);
-        let after = self.entries[index..].iter().take_while(same).take(MAX_ALIASES);
-        let names = before.chain(after).filter_map(|entry| {
-            let name = self.strings.string(u64::from(entry.name))?;
+        let start = self.rows.row(index)?.start;
+        let same = |index| self.rows.row(index).filter(|row: &Row| row.start == start);
+        let before = (0..index).rev().map_while(same).take(MAX_ALIASES);
+        let after = (index..).map_while(same).take(MAX_ALIASES);
+        let names = before.chain(after).filter_map(|row| {
+            let name = self.strings.string(u64::from(row.name))?;
             let underscores = name.iter().take_while(|&&byte| byte == b'_').count();
-            Some((underscores, entry.name, name))
+            Some((underscores, row.name, name))
         });
         names.min_by_key(|&(underscores, at, _)| (underscores, at)).map(|(_, _, name)| name)
     }
-}
-
-impl Kept {
-    fn of(entry: &Entry) -> Self {
-        Self { start: entry.start, len: len(entry.start, entry.end), name: entry.name }
-    }
-
-    fn end(&self) -> u64 {
-        self.start.saturating_add(self.len.into())
-    }
-}
-
-/// How many bytes it is from a start to an end, as far as that can be told.
-fn len(start: u64, end: u64) -> u32 {
-    u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX)
 }
 
 /// The name without the version that the linker appends: `memcpy@@GLIBC_2.14`.
@@ -285,86 +217,49 @@ fn without_version(name: &str) -> &str {
     }
 }
 
-/// How many bytes a symbol takes in a file.
-fn symbol_size(elf: &Elf<Source>) -> u64 {
-    if elf.is_64_bit() { 24 } else { 16 }
-}
-
-/// Calls `visit` with all symbols that name code, as far as they can be read.
-fn each_entry(elf: &Elf<Source>, symbols: &Section, mut visit: impl FnMut(Entry)) {
-    const AT_ONCE: u64 = 4096;
-    let (size, sections) = (symbol_size(elf), elf.sections());
-    let little_endian = elf.is_little_endian();
-    let mut buffer = Vec::new();
-    let (mut window, mut at) = (Window::new(&mut buffer, 0), 0);
-    while let Some(bytes) = window.read(symbols, at, AT_ONCE * size).filter(|bytes| !bytes.is_empty()) {
-        at += bytes.len() as u64;
-        let symbols = bytes.chunks_exact(size as usize).filter_map(|symbol| {
-            let mut cursor = Cursor::new(symbol, 0, little_endian);
-            if size == 24 { read_64(&mut cursor, sections) } else { read_32(&mut cursor, sections) }
-        });
-        symbols.for_each(&mut visit);
+/// The functions of a section's symbols, as [`SymbolTable::read`] reads them.
+fn read_rows(
+    elf: &Elf<Source>,
+    name: &'static str,
+    wanted: Option<&[u64]>,
+    answers: Option<&KeptAnswers>,
+) -> Option<Rows> {
+    let symbols = ElfSymbols::open(elf, name)?;
+    let largest = kept::largest_file(symbols.count());
+    let file = largest.zip(answers).and_then(|(largest, answers)| answers.table_file(elf, name, largest));
+    if let Some(kept) = file.as_ref().and_then(|file| open_kept(elf, name, file)) {
+        return Some(Rows::Kept(kept));
     }
-}
-
-fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
-    let (name, info, _, section) = (cursor.u32()?, cursor.u8()?, cursor.u8()?, cursor.u16()?);
-    entry(name, info, section, cursor.u64()?, cursor.u64()?, sections)
-}
-
-fn read_32(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
-    let (name, start, size) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
-    let (info, _, section) = (cursor.u8()?, cursor.u8()?, cursor.u16()?);
-    entry(name, info, section, start.into(), size.into(), sections)
-}
-
-/// An entry for a symbol that names code.
-fn entry(name: u32, info: u8, section: u16, start: u64, size: u64, sections: &[Header]) -> Option<Entry> {
-    let kind = info & 0xf;
-    let section = sections.get(usize::from(section)).filter(|_| section != 0)?;
-    let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
-    let is_code = section.is_code() && (is_function || kind == STT_NOTYPE);
-    if !is_code || name == 0 {
-        return None;
-    }
-    let section_end = section.address.0.saturating_add(section.size);
-    let end = if size > 0 { start.saturating_add(size) } else { section_end };
-    let binding = match info >> 4 {
-        STB_GLOBAL | STB_GNU_UNIQUE => 2,
-        STB_WEAK => 1,
-        _ => 0,
+    // A table that is read for the second time will be read for a third: then it has paid off to put it in order.
+    let keeper = answers.filter(|answers| answers.is_known()).zip(file);
+    let few = wanted.filter(|wanted| keeper.is_none() && near::pays_off(symbols.count(), wanted.len()));
+    let table = match few {
+        Some(wanted) => return Some(Rows::Read(RowTable::of(symbols.near(wanted)?))),
+        None => RowTable::of(symbols.all()),
     };
-    let rank = u8::from(size > 0) << 3 | u8::from(is_function) << 2 | binding;
-    (start < end).then_some(Entry { start, end, name, rank, is_sized: size > 0 })
-}
-
-/// Drops labels: symbols without a size within a function that has one.
-fn drop_labels(entries: &mut Vec<Entry>) {
-    let mut end = 0;
-    entries.retain(|entry| {
-        let is_label = !entry.is_sized && entry.start < end;
-        if entry.is_sized {
-            end = end.max(entry.end);
-        }
-        !is_label
-    });
-}
-
-/// A symbol without a size reaches up to the next one.
-fn end_at_next(entries: &mut [Entry]) {
-    let (mut start, mut next) = (u64::MAX, u64::MAX);
-    for entry in entries.iter_mut().rev() {
-        if entry.start != start {
-            (start, next) = (entry.start, start);
-        }
-        if !entry.is_sized {
-            entry.end = entry.end.min(next);
-        }
+    (table.len() > 0).then_some(())?;
+    if let Some((answers, file)) = keeper {
+        answers.keep_table(&file, &kept::encode(&table, file.seed));
     }
+    Some(Rows::Read(table))
+}
+
+/// The functions of a section's symbols as they were kept, if they were. Where a block of them is damaged, the symbols are read.
+fn open_kept(elf: &Elf<Source>, name: &'static str, file: &TableFile) -> Option<KeptTable> {
+    let kept = KeptRows::open(file.open()?, file.seed)?;
+    let (file, source) = (file.clone(), elf.source().clone());
+    let remake = move || {
+        file.remove();
+        let elf = Elf::open(source.clone()).ok();
+        let symbols = elf.as_ref().and_then(|elf| ElfSymbols::open(elf, name));
+        symbols.map(|symbols| RowTable::of(symbols.all())).unwrap_or_default()
+    };
+    Some(KeptTable::new(kept, Box::new(remake)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::near::Near;
     use super::*;
 
     fn table(symbols: &[(u64, u64, &str, u8)]) -> SymbolTable {
@@ -432,27 +327,27 @@ mod tests {
         check(&table, 0x200, Some(("memcpy", 0x200, 0x210)));
     }
 
-    /// Entries that overlap, nest, have several names and labels, all near each other; the same for the same seed.
-    fn crowded(seed: u64) -> Vec<Entry> {
+    /// So many entries that overlap, nest, have several names and labels, all near each other; the same for the same seed.
+    pub(super) fn crowded(seed: u64, count: u32, span: u64) -> Vec<Entry> {
         let mut state = seed;
         let mut below = |limit: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % limit
         };
         let entry = |name| {
-            let (start, is_sized) = (below(60), below(3) > 0);
+            let (start, is_sized) = (below(span), below(3) > 0);
             let longest = if below(4) == 0 { 60 } else { 8 };
-            let end = if is_sized { start + 1 + below(longest) } else { 100 };
+            let end = if is_sized { start + 1 + below(longest) } else { span + 40 };
             Entry { start, end, name, rank: u8::from(is_sized) << 3 | below(3) as u8, is_sized }
         };
-        (1..4 + seed as u32 % 12).map(entry).collect()
+        (1..=count).map(entry).collect()
     }
 
     #[test]
     fn what_tells_of_a_few_addresses_says_the_same_of_them_as_all() {
         let strings = || Section::Memory((0..100).map(|byte| byte % 2 * b'f').collect());
         for seed in 0..20_000 {
-            let entries = crowded(seed);
+            let entries = crowded(seed, 3 + seed as u32 % 12, 60);
             let all = SymbolTable::of_entries(entries.clone(), strings(), Origin::SymbolTable);
             let wanted: Vec<u64> =
                 (0..110).filter(|address| (address * 7 + seed) % (1 + seed % 9) == 0).collect();
@@ -463,7 +358,7 @@ mod tests {
                 let of = |table: &SymbolTable| {
                     let index = table.find(Svma(address))?;
                     let extent = table.extent(index, Svma(address));
-                    Some((table.function(index)?, table.entries[index].name, extent))
+                    Some((table.function(index)?, table.rows.row(index)?.name, extent))
                 };
                 assert_eq!(of(&some), of(&all), "{address} of table {seed}");
                 let extent = of(&some).map_or(Svma(address)..Svma(address), |(.., extent)| extent);

@@ -4,6 +4,7 @@ use nyquist_object::{Elf, FileSource, RelativeAddress};
 use nyquist_symbols::{AddressInfo, AnswerCache, Finder, ModuleRequest, SearchPaths, Symbol};
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -27,10 +28,15 @@ impl Folder {
 
     /// The one file of answers.
     fn file(&self) -> PathBuf {
-        let mut files = fs::read_dir(self.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
-        let file = files.next().unwrap();
-        assert_eq!(files.next(), None);
-        file
+        let files = self.files("answers");
+        let [file] = &files[..] else { panic!("{files:?}") };
+        file.clone()
+    }
+
+    /// The files of the cache whose names end so.
+    fn files(&self, extension: &str) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
+        files.filter(|path| path.extension().is_some_and(|of_path| of_path == extension)).collect()
     }
 }
 
@@ -137,7 +143,8 @@ fn known_addresses_touch_no_debug_info_and_new_ones_are_added() {
     distinct.dedup();
     assert_eq!(modules[0].path.as_deref(), Some(&*path));
     assert_eq!(modules[0].answers, distinct.len());
-    assert_eq!(folder.cache().clear().unwrap(), modules[0].bytes);
+    let (_, of_tables) = folder.cache().table_files().unwrap();
+    assert_eq!(folder.cache().clear().unwrap(), modules[0].bytes + of_tables);
     assert!(folder.cache().modules().unwrap().is_empty());
     assert!(!rest.is_empty());
 }
@@ -306,8 +313,7 @@ fn compressed(folder: &Folder) -> (PathBuf, [RelativeAddress; 2]) {
 
 /// The files of inflated sections in the cache.
 fn inflated(folder: &Folder) -> Vec<PathBuf> {
-    let files = fs::read_dir(folder.0.join("a/b")).unwrap().map(|entry| entry.unwrap().path());
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "sections")).collect()
+    folder.files("sections")
 }
 
 fn line_of(info: &AddressInfo) -> Option<u32> {
@@ -383,4 +389,153 @@ fn many_that_inflate_one_file_at_once_keep_it_whole() {
         assert_eq!(inflated(&folder).len(), 1, "round {round}");
         cache.clear().unwrap();
     }
+}
+
+/// A library of so many symbols that their table is kept, without debug info: functions of 8 bytes each, every tenth with a second name,
+/// every hundredth with a label in it.
+fn large(folder: &Folder) -> (PathBuf, Vec<RelativeAddress>) {
+    let (source, path) = (folder.0.join("large.s"), folder.0.join("large.so"));
+    let mut text = String::from(".text\n");
+    for n in 0..20_000 {
+        let label = if n % 100 == 0 { format!("label{n}:\n") } else { String::new() };
+        let names = [Some(format!("f{n}")), (n % 10 == 0).then(|| format!("_f{n}"))];
+        let lines = |form: &dyn Fn(&str) -> String| names.iter().flatten().map(|name| form(name)).collect();
+        let starts: String = lines(&|name| format!(".type {name}, @function\n{name}:\n"));
+        let ends: String = lines(&|name| format!(".size {name}, 8\n"));
+        text.extend([&starts, ".skip 4, 0x90\n", &label, ".skip 4, 0x90\n", &ends]);
+    }
+    fs::write(&source, text).unwrap();
+    let flags = ["-shared", "-nostdlib", "-o"];
+    assert!(Command::new("cc").args(flags).args([&path, &source]).status().unwrap().success());
+    let elf = Elf::open(FileSource::new(File::open(&path).unwrap())).unwrap();
+    let start = elf.section(".text").unwrap().address.offset_from(elf.image_base()).unwrap() as u32;
+    (path, (0..20_000).map(|n| RelativeAddress(start + 8 * n)).collect())
+}
+
+/// The files of function tables in the cache.
+fn tables(folder: &Folder) -> Vec<PathBuf> {
+    folder.files("functions")
+}
+
+/// Fills a file's symbol table with zeros, without a trace in its time.
+fn erase_symbols(path: &Path) {
+    let elf = Elf::open(FileSource::new(File::open(path).unwrap())).unwrap();
+    let symbols = elf.section(".symtab").unwrap();
+    let file = File::options().write(true).open(path).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(&vec![0; symbols.size as usize], symbols.offset.0).unwrap();
+    file.set_modified(time).unwrap();
+}
+
+#[test]
+fn a_large_symbol_table_is_kept_the_second_time_and_not_read_the_third() {
+    let folder = Folder::new("table");
+    let (path, all) = large(&folder);
+    let expected = answers(&path, &all, None);
+    assert_eq!(expected[77].symbol.as_ref().map(|symbol| &*symbol.name), Some("f77"));
+    let ask = |n: usize| {
+        let asked: Vec<_> = all.iter().skip(n).step_by(199).copied().collect();
+        let found = answers(&path, &asked, Some(folder.cache()));
+        assert!(found.iter().eq(expected.iter().skip(n).step_by(199)), "{n}");
+    };
+    ask(0);
+    assert!(tables(&folder).is_empty(), "it may be the only time");
+    ask(0);
+    assert!(tables(&folder).is_empty(), "all was known");
+    ask(1);
+    let [file] = &tables(&folder)[..] else { panic!("{:?}", tables(&folder)) };
+    let whole = fs::read(file).unwrap();
+    assert_eq!(folder.cache().table_files().unwrap(), (1, whole.len() as u64));
+    assert_eq!(folder.cache().modules().unwrap().len(), 1, "it is no module of its own");
+
+    // Damage costs no answer, and is mended by who next needs the table.
+    let [mut of_head, mut of_block] = [whole.clone(), whole.clone()];
+    of_head[30] ^= 1;
+    of_block[20_000..].iter_mut().for_each(|byte| *byte ^= 1);
+    for (n, damaged) in [&of_head[..], &of_block, &whole[..5000]].into_iter().enumerate() {
+        fs::write(file, damaged).unwrap();
+        ask(2 + 2 * n);
+        ask(3 + 2 * n);
+        assert!(fs::read(file).unwrap() == whole, "{n}");
+    }
+
+    // The only way to see that the symbols are not read is to have none there.
+    erase_symbols(&path);
+    ask(10);
+    let single = finder(Some(folder.cache()));
+    let module = single.open(&single.find(&ModuleRequest { path: path.clone(), ..ModuleRequest::default() }));
+    assert_eq!(module.unwrap().lookup(all[4321]), expected[4321]);
+    fs::remove_file(file).unwrap();
+    let asked = [all[500]];
+    assert!(answers(&path, &asked, Some(folder.cache()))[0].symbol.is_none());
+}
+
+#[test]
+fn a_function_table_of_a_file_that_was_written_to_is_not_read() {
+    let folder = Folder::new("table-other");
+    let (path, all) = large(&folder);
+    answers(&path, &all[..10], Some(folder.cache()));
+    answers(&path, &all[10..20], Some(folder.cache()));
+    assert_eq!(tables(&folder).len(), 1);
+    erase_symbols(&path);
+    File::open(&path).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let found = answers(&path, &all[..20], Some(folder.cache()));
+    assert!(found.iter().all(|info| info.symbol.is_none()), "there are no symbols any more");
+    folder.cache().clear().unwrap();
+    assert!(tables(&folder).is_empty());
+}
+
+#[test]
+fn a_function_table_that_leaves_no_room_or_is_of_a_changing_file_is_not_kept() {
+    let folder = Folder::new("table-large");
+    let (path, all) = large(&folder);
+    let small = || Some(Arc::new(AnswerCache::new(folder.0.join("a/b")).with_quota(1 << 20)));
+    for some in [&all[..10], &all[10..20]] {
+        assert_eq!(answers(&path, some, small()), answers(&path, some, None));
+    }
+    let finder = finder(Some(folder.cache()));
+    let module = finder.open(&finder.find(&ModuleRequest { path: path.clone(), ..Default::default() }));
+    let file = File::open(&path).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    module.unwrap().symbolicate(&all[20..30], NonZeroUsize::MIN, &AtomicBool::new(false));
+    assert!(tables(&folder).is_empty());
+}
+
+#[test]
+fn many_that_keep_one_function_table_at_once_keep_it_whole() {
+    let folder = Folder::new("table-at-once");
+    let (path, all) = large(&folder);
+    let expected = answers(&path, &all[..200], None);
+    answers(&path, &all[200..210], Some(folder.cache()));
+    let cache = folder.cache();
+    for round in 0..5 {
+        thread::scope(|scope| {
+            for part in 0..4 {
+                let (part, cache) = (40 * part + 8 * round..40 * part + 8 * round + 8, &cache);
+                let (path, all, expected) = (&path, &all, &expected);
+                scope.spawn(move || {
+                    assert_eq!(answers(path, &all[part.clone()], Some(cache.clone())), expected[part]);
+                });
+            }
+        });
+        assert_eq!(cache.problem(), None, "round {round}");
+        let [file] = &tables(&folder)[..] else { panic!("round {round}: {:?}", tables(&folder)) };
+        fs::remove_file(file).unwrap();
+    }
+    let files = fs::read_dir(folder.0.join("a/b")).unwrap();
+    assert_eq!(files.count(), 1, "nothing half written is left");
+}
+
+#[test]
+fn a_function_table_that_was_not_used_for_longest_makes_room() {
+    let folder = Folder::new("table-oldest");
+    let (path, all) = large(&folder);
+    answers(&path, &all[..10], Some(folder.cache()));
+    answers(&path, &all[10..20], Some(folder.cache()));
+    let [file] = &tables(&folder)[..] else { panic!("{:?}", tables(&folder)) };
+    File::open(file).unwrap().set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    let small = AnswerCache::new(folder.0.join("a/b")).with_quota(100_000);
+    answers(&path, &all[20..30], Some(Arc::new(small)));
+    assert!(!file.exists());
+    assert_eq!(folder.cache().modules().unwrap().len(), 1, "the answers stay");
 }

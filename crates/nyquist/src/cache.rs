@@ -54,6 +54,8 @@ struct Contents {
     modules: Vec<CachedModule>,
     /// Debug info that stood compressed in files.
     inflated: Usage,
+    /// The functions of large files, in order.
+    tables: Usage,
     downloads: Usage,
     archives: Usage,
     debuginfod: Usage,
@@ -63,10 +65,11 @@ impl Caches {
     fn contents(&self) -> Result<Contents, Failure> {
         let debuginfod = self.debuginfod.as_deref();
         let unreadable_answers = |error: io::Error| unreadable(self.answers.folder(), &error);
-        let (files, bytes) = self.answers.inflated_files().map_err(unreadable_answers)?;
+        let usage_of = |(files, bytes)| Usage { files: files as u64, bytes };
         Ok(Contents {
             modules: self.answers.modules().map_err(unreadable_answers)?,
-            inflated: Usage { files: files as u64, bytes },
+            inflated: self.answers.inflated_files().map(usage_of).map_err(unreadable_answers)?,
+            tables: self.answers.table_files().map(usage_of).map_err(unreadable_answers)?,
             downloads: usage(&self.downloads).map_err(|error| unreadable(&self.downloads, &error))?,
             archives: usage(&self.archives).map_err(|error| unreadable(&self.archives, &error))?,
             // What other programs have made there is theirs.
@@ -105,7 +108,8 @@ fn unreadable(folder: &Path, error: &io::Error) -> Failure {
 
 impl Contents {
     fn bytes(&self) -> u64 {
-        self.modules.iter().map(|module| module.bytes).sum::<u64>() + self.inflated.bytes
+        let of_modules: u64 = self.modules.iter().map(|module| module.bytes).sum();
+        of_modules + self.inflated.bytes + self.tables.bytes
     }
 
     fn answers(&self) -> u64 {
@@ -130,14 +134,14 @@ impl Contents {
         if let Some(more) = self.modules.len().checked_sub(listed).filter(|more| *more > 0) {
             let _ = writeln!(text, "  and {more} more (-v lists them)");
         }
-        if self.inflated.files > 0 {
-            let Usage { files, bytes } = self.inflated;
-            let files = counted(files, "file");
-            let _ = writeln!(
-                text,
-                "  {:>10}  debug info of {files} that had to be inflated",
-                DecimalBytes(bytes).to_string()
-            );
+        for (Usage { files, bytes }, what, why) in [
+            (self.inflated, "debug info", "that had to be inflated"),
+            (self.tables, "functions", "with large symbol tables"),
+        ] {
+            if files > 0 {
+                let (size, files) = (DecimalBytes(bytes).to_string(), counted(files, "file"));
+                let _ = writeln!(text, "  {size:>10}  {what} of {files} {why}");
+            }
         }
         let _ = writeln!(text, "{}", downloaded("From symbol servers", self.downloads, &caches.downloads));
         let _ = writeln!(text, "{}", downloaded("Archives of recordings", self.archives, &caches.archives));
@@ -166,6 +170,7 @@ impl Contents {
                 "quota_bytes": caches.answers.quota(),
                 "answers": self.answers(),
                 "inflated": { "files": self.inflated.files, "bytes": self.inflated.bytes },
+                "tables": { "files": self.tables.files, "bytes": self.tables.bytes },
                 "modules": self.modules.iter().map(module).collect::<Vec<_>>(),
             },
             "downloads": downloads_json(self.downloads, Some(&caches.downloads)),
@@ -199,6 +204,7 @@ mod tests {
         let contents = Contents {
             modules: (0..modules).map(module).collect(),
             inflated: Usage { files: 2, bytes: 9_500_000 },
+            tables: Usage { files: 1, bytes: 3_250_000 },
             downloads: Usage { files: 1, bytes: 2_000_000_000 },
             archives: Usage::default(),
             debuginfod: Usage::default(),
@@ -219,11 +225,12 @@ mod tests {
     fn what_is_kept_is_counted_and_the_rest_of_a_long_list_too() {
         let (contents, caches) = contents(12);
         let text = contents.text(&caches, false);
-        assert!(text.contains("27.50 MB of at most 268.44 MB in /c/nyquist/answers"), "{text}");
+        assert!(text.contains("30.75 MB of at most 268.44 MB in /c/nyquist/answers"), "{text}");
         assert!(text.contains("12,000 answers of 12 modules"), "{text}");
         assert!(text.contains("1.50 MB  (damaged)") && text.contains("1.50 MB  /lib/9.so"), "{text}");
         assert!(text.contains("and 2 more"), "{text}");
         assert!(text.contains("9.50 MB  debug info of 2 files that had to be inflated"), "{text}");
+        assert!(text.contains("3.25 MB  functions of 1 file with large symbol tables"), "{text}");
         assert!(text.contains("From symbol servers: 1 file, 2.00 GB in /c/nyquist/downloads"), "{text}");
         assert!(contents.text(&caches, true).contains("/lib/11.so"));
     }

@@ -87,6 +87,11 @@ impl AnswerFile {
         self.bytes.len()
     }
 
+    /// Whether there are answers.
+    pub(crate) fn has_answers(&self) -> bool {
+        !self.blocks.is_empty()
+    }
+
     /// The path of the module, for people.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -13,6 +13,9 @@ const EXTENSION: &str = "answers";
 /// What the name of a file with inflated sections ends in.
 pub(super) const INFLATED: &str = "sections";
 
+/// What the name of a file with a function table ends in.
+pub(super) const TABLE: &str = "functions";
+
 /// The file with the symbols of the kernel that runs.
 pub(crate) const KERNEL: &str = "running.kernel";
 
@@ -43,7 +46,8 @@ pub(super) fn create(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()>
     }
 }
 
-/// The files of answers, of the kernel's symbols and of inflated sections, in no order. None where there is no folder.
+/// The files of answers, of the kernel's symbols, of inflated sections and of function tables, in no order. None where there is no
+/// folder.
 pub(super) fn entries(folder: &Path) -> io::Result<Vec<Entry>> {
     Ok(files(folder)?.into_iter().filter(|entry| !has_extension(&entry.path, "tmp")).collect())
 }
@@ -101,8 +105,8 @@ fn files(folder: &Path) -> io::Result<Vec<Entry>> {
     for entry in listed {
         let entry = entry?;
         let path = entry.path();
-        let is_own =
-            is_kernel(&path) || [EXTENSION, INFLATED, "tmp"].iter().any(|own| has_extension(&path, own));
+        let extensions = [EXTENSION, INFLATED, TABLE, "tmp"];
+        let is_own = is_kernel(&path) || extensions.iter().any(|own| has_extension(&path, own));
         // A file that goes away meanwhile is none.
         if let (true, Ok(metadata)) = (is_own, entry.metadata())
             && metadata.is_file()

@@ -11,6 +11,7 @@
 
 use super::checksum::checksum;
 use super::folder::{self, INFLATED};
+use super::head::{HEADER, Magic, read_head, sealed_head};
 use super::key::{Stamp, identity};
 use super::{AnswerCache, renew};
 use crate::section::{Section, Source};
@@ -20,16 +21,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// What every file begins with.
-const MAGIC: [u8; 8] = *b"\x00nyqsec\x01";
-
-/// The bytes before the list.
-const HEADER: usize = MAGIC.len() + 4 + 8;
+const MAGIC: Magic = *b"\x00nyqsec\x01";
 
 /// The longest list that is believed.
 const MAX_LIST: u32 = 4 << 10;
-
-/// The part of a cache that one file's sections may take, as a divisor.
-const LARGEST_PART: u64 = 4;
 
 /// The inflated sections of one file with debug info, if they are kept, and the way to keep them.
 pub(crate) struct InflatedSections<'a> {
@@ -73,17 +68,13 @@ impl<'a> InflatedSections<'a> {
     pub(crate) fn keep(&self, sections: &[(&str, &[u8])]) {
         let size: u64 = sections.iter().map(|(_, bytes)| ByteSource::len(*bytes)).sum();
         let is_unchanged = || Stamp::of(self.file).is_ok_and(|now| now == self.stamp);
-        if self.kept.is_some() || size == 0 || size > self.cache.quota / LARGEST_PART || !is_unchanged() {
+        if self.kept.is_some() || size == 0 || !self.cache.has_room_for(size) || !is_unchanged() {
             return;
         }
         let head = head(sections, self.seed);
         let parts: Vec<&[u8]> =
             std::iter::once(head.as_slice()).chain(sections.iter().map(|(_, bytes)| *bytes)).collect();
-        let made = folder::create(&self.cache.folder, self.cache.owner);
-        match made.and_then(|()| self.cache.replace(&self.path, &parts)) {
-            Ok(()) => self.cache.written(head.len() + size as usize),
-            Err(error) => self.cache.note("cannot keep debug info in", &self.path, &error),
-        }
+        self.cache.keep_file(&self.path, &parts, "cannot keep debug info in");
     }
 }
 
@@ -111,21 +102,14 @@ fn head(sections: &[(&str, &[u8])], seed: u64) -> Vec<u8> {
 
 /// A file up to its sections with this list, whatever it is, as [`read_inflated`] takes it for whole.
 pub fn sealed_list(list: &[u8], seed: u64) -> Vec<u8> {
-    let sum = checksum(seed, list);
-    [&MAGIC[..], &(list.len() as u32).to_le_bytes(), &sum.to_le_bytes(), list].concat()
+    sealed_head(MAGIC, seed, list)
 }
 
 /// Where the sections are; `None` where anything is not as it was written.
 fn read_list(source: &impl ByteSource, seed: u64) -> Option<List> {
-    let header = source.read_range(0, HEADER as u64).ok()?;
-    let (magic, rest) = header.split_first_chunk::<8>()?;
-    let (len, sum) = rest.split_first_chunk::<4>()?;
-    let len = u32::from_le_bytes(*len);
-    (*magic == MAGIC && len <= MAX_LIST).then_some(())?;
-    let bytes = source.read_range(HEADER as u64, len.into()).ok()?;
-    (checksum(seed, &bytes) == u64::from_le_bytes(sum.try_into().ok()?)).then_some(())?;
+    let (bytes, _) = read_head(source, MAGIC, seed, MAX_LIST)?;
     let (mut list, mut rest) = (Vec::new(), bytes.as_slice());
-    let mut start = HEADER as u64 + u64::from(len);
+    let mut start = (HEADER + bytes.len()) as u64;
     while let Some((&name_len, after)) = rest.split_first() {
         let (name, after) = after.split_at_checked(name_len.into())?;
         let (section_len, after) = after.split_first_chunk::<8>()?;

@@ -1,6 +1,7 @@
 //! What answers belong to: the files that they were made of, and the code that made them.
 
 use super::checksum::checksum;
+use crate::section::Source;
 use crate::{Found, OpenFile};
 use nyquist_object::{BuildId, ByteSource, Elf, FileSource};
 use std::fmt::Write as _;
@@ -55,6 +56,14 @@ impl Key {
         writeln!(self.text, "{name} {}", identity(&file.source, build_id, stamp)?).ok()?;
         self.files.push((file.source.clone(), stamp));
         Some(())
+    }
+
+    /// The identity of one of the files; `None` of any other file.
+    pub(super) fn identity_of(&self, elf: &Elf<Source>) -> Option<String> {
+        let file = elf.source().as_file()?;
+        let (source, stamp) =
+            self.files.iter().find(|(source, _)| std::ptr::eq(&raw const **source, file))?;
+        identity(source, elf.build_id(), *stamp)
     }
 
     /// Whether no file was written to since. What was read meanwhile may be of neither state.

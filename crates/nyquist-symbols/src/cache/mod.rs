@@ -1,5 +1,5 @@
 //! Answers that were found once, kept for the next time: a folder with a file a module. With them the debug info that had to be
-//! inflated for them.
+//! inflated for them, and the functions of large symbol tables.
 //!
 //! Readers take no lock: blocks carry checksums, and a file that is written anew replaces the old one at once. Who
 //! adds a block locks the file. The cache is a help and no more: where it cannot be read or written, everything goes
@@ -10,16 +10,20 @@ mod checksum;
 mod extent;
 mod file;
 mod folder;
+mod head;
 mod inflated;
 mod key;
+mod tables;
 
 pub use block::sealed_block;
 pub(crate) use checksum::checksum;
 pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
+pub(crate) use head::{HEADER, Magic, read_head, sealed_head};
 pub(crate) use inflated::InflatedSections;
 pub use inflated::{read_inflated, sealed_list};
 pub(crate) use key::MAKER;
+pub(crate) use tables::TableFile;
 
 use crate::find::open_source;
 use crate::kernel::{KALLSYMS, count_functions};
@@ -39,6 +43,9 @@ use std::time::{Duration, SystemTime};
 
 /// The bytes that a cache holds unless told otherwise.
 const DEFAULT_QUOTA: u64 = 256 << 20;
+
+/// The part of a cache that what is kept of one file beside its answers may take, as a divisor.
+const LARGEST_PART: u64 = 4;
 
 /// How long an addition waits for another process that adds to the same file. Adding takes milliseconds.
 const LOCK_TRIES: u32 = 300;
@@ -117,7 +124,7 @@ impl AnswerCache {
                 modules.push(CachedModule { path, bytes: entry.bytes, answers, used: entry.used });
                 continue;
             }
-            if inflated::is_one(&entry.path) {
+            if inflated::is_one(&entry.path) || tables::is_one(&entry.path) {
                 continue;
             }
             let seed = folder::seed(&entry.path).unwrap_or(0);
@@ -136,9 +143,18 @@ impl AnswerCache {
 
     /// How many files there are with debug info that stood compressed in files, and how many bytes they have.
     pub fn inflated_files(&self) -> io::Result<(usize, u64)> {
+        self.count_files(inflated::is_one)
+    }
+
+    /// How many function tables of large files there are, and how many bytes they have.
+    pub fn table_files(&self) -> io::Result<(usize, u64)> {
+        self.count_files(tables::is_one)
+    }
+
+    fn count_files(&self, is_counted: impl Fn(&Path) -> bool) -> io::Result<(usize, u64)> {
         let entries = folder::entries(&self.folder)?.into_iter();
         let sizes: Vec<u64> =
-            entries.filter(|entry| inflated::is_one(&entry.path)).map(|entry| entry.bytes).collect();
+            entries.filter(|entry| is_counted(&entry.path)).map(|entry| entry.bytes).collect();
         Ok((sizes.len(), sizes.iter().sum()))
     }
 
@@ -178,10 +194,20 @@ impl AnswerCache {
     /// Keeps symbols of the kernel, in the place of those that were kept before.
     pub(crate) fn keep_kernel(&self, bytes: &[u8]) {
         let path = self.folder.join(folder::KERNEL);
-        let kept = folder::create(&self.folder, self.owner).and_then(|()| self.replace(&path, &[bytes]));
-        match kept {
-            Ok(()) => self.written(bytes.len()),
-            Err(error) => self.note("cannot keep the kernel's symbols in", &path, &error),
+        self.keep_file(&path, &[bytes], "cannot keep the kernel's symbols in");
+    }
+
+    /// Whether so many bytes leave room for much else.
+    fn has_room_for(&self, bytes: u64) -> bool {
+        bytes <= self.quota / LARGEST_PART
+    }
+
+    /// Keeps a whole file, of several parts, in the place of another; or notes what it `cannot` do.
+    fn keep_file(&self, path: &Path, parts: &[&[u8]], cannot: &str) {
+        let made = folder::create(&self.folder, self.owner);
+        match made.and_then(|()| self.replace(path, parts)) {
+            Ok(()) => self.written(parts.iter().map(|part| part.len()).sum()),
+            Err(error) => self.note(cannot, path, &error),
         }
     }
 
@@ -233,6 +259,11 @@ impl KeptAnswers {
     /// The cache that they are in.
     pub(crate) fn cache(&self) -> &AnswerCache {
         &self.cache
+    }
+
+    /// Whether there were any when they were opened.
+    pub(crate) fn is_known(&self) -> bool {
+        self.file.has_answers()
     }
 
     /// The answers to `wanted`, which are sorted.

@@ -16,7 +16,7 @@
 use super::blocks::{self, Index, KeptFunctions, PER_BLOCK, Placed};
 use super::functions::{FunctionTable, Functions};
 use super::{KERNEL, KernelModule, KernelSymbols};
-use crate::cache::checksum;
+use crate::cache::{HEADER, Magic, checksum, read_head, sealed_head};
 use crate::cursor::Cursor;
 use crate::section::Source;
 use nyquist_object::{Avma, ByteSource};
@@ -28,10 +28,7 @@ use std::sync::Arc;
 pub(crate) const KALLSYMS: &str = "/proc/kallsyms";
 
 /// What every file begins with. The last byte is the number of the layout.
-const MAGIC: [u8; 8] = *b"\x00nyqker\x01";
-
-/// The bytes before the head.
-const HEADER: usize = MAGIC.len() + 4 + 8;
+const MAGIC: Magic = *b"\x00nyqker\x01";
 
 /// The longest head that is written, and believed. That of 120,000 functions has 10 kB.
 const MAX_HEAD: u32 = 1 << 20;
@@ -88,7 +85,7 @@ fn placed<'a>(table: &'a FunctionTable, bases: &[Option<Avma>]) -> Option<Vec<Pl
 /// A file with this head and these blocks, whatever they are, with the checksums that make [`read_kernel`] take them for whole.
 pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
     let seed = checksum(0, head);
-    let mut file = [&MAGIC[..], &(head.len() as u32).to_le_bytes(), &seed.to_le_bytes(), head].concat();
+    let mut file = sealed_head(MAGIC, 0, head);
     for (number, contents) in blocks.iter().enumerate() {
         blocks::add_sealed(&mut file, seed, number, contents);
     }
@@ -97,13 +94,13 @@ pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
 
 /// How many functions are kept, as the head says; `None` of a file that is another or whose head is damaged.
 pub(crate) fn count_functions(source: &impl ByteSource) -> Option<usize> {
-    let (head, seed) = read_head(source)?;
+    let (head, seed) = read_head(source, MAGIC, 0, MAX_HEAD)?;
     Some(Head::parse(&head, seed, source.len())?.index.functions())
 }
 
 /// The functions that were kept with this identity, at the places where their modules are now; without the build id.
 pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<KernelSymbols> {
-    let (head, seed) = read_head(source)?;
+    let (head, seed) = read_head(source, MAGIC, 0, MAX_HEAD)?;
     let head = Head::parse(&head, seed, source.len())?;
     if head.identity != identity {
         return None;
@@ -115,21 +112,11 @@ pub(crate) fn open(source: &Source, places: &Places, identity: &str) -> Option<K
 /// or its head is damaged. What is in damaged blocks is not found.
 pub fn read_kernel(bytes: Vec<u8>) -> Option<KernelSymbols> {
     let source: Source = Arc::new(bytes);
-    let (head, seed) = read_head(&source)?;
+    let (head, seed) = read_head(&source, MAGIC, 0, MAX_HEAD)?;
     let head = Head::parse(&head, seed, source.len())?;
     let names = head.modules.iter().map(|module| module.name).chain([KERNEL]);
     let places = names.map(|name| (name.to_owned(), Avma(0)..Avma(0))).collect();
     head.at(&places, &source)
-}
-
-/// The head's bytes and their checksum; `None` where it is not as it was written.
-fn read_head(source: &impl ByteSource) -> Option<(Vec<u8>, u64)> {
-    let header = source.read_range(0, HEADER as u64).ok()?;
-    let mut cursor = Cursor::new(header.strip_prefix(&MAGIC)?, 0, true);
-    let (len, sum) = (cursor.u32()?, cursor.u64()?);
-    (len <= MAX_HEAD).then_some(())?;
-    let head = source.read_range(HEADER as u64, len.into()).ok()?;
-    (checksum(0, &head) == sum).then_some((head, sum))
 }
 
 /// What the head says.

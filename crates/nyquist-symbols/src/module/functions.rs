@@ -49,14 +49,16 @@ impl ModuleSymbols {
         if let Some(tables) = self.other_tables() {
             return tables;
         }
+        let kept = self.kept.as_ref();
         let read = |name, origin| {
-            self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, wanted))
+            self.files.iter().find_map(move |elf| SymbolTable::read(elf, name, origin, wanted, kept))
         };
         if let Some(symbols) = read(".symtab", Origin::SymbolTable) {
             return vec![symbols];
         }
         let mini = self.files.iter().find_map(mini_debug_info);
-        let mini = mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo, wanted));
+        let mini =
+            mini.and_then(|elf| SymbolTable::read(&elf, ".symtab", Origin::MiniDebugInfo, wanted, None));
         mini.into_iter().chain(read(".dynsym", Origin::DynamicSymbols)).collect()
     }
 

@@ -8,9 +8,14 @@ use std::ops::Range;
 const LARGE: u64 = 1 << 14;
 const FEW: usize = 1 << 12;
 
+/// Whether a table of so many symbols takes long to put in order.
+pub(super) fn is_large(symbols: u64) -> bool {
+    symbols >= LARGE
+}
+
 /// Whether a table of so many symbols is better passed over for so many addresses.
 pub(super) fn pays_off(symbols: u64, wanted: usize) -> bool {
-    symbols >= LARGE && wanted <= FEW
+    is_large(symbols) && wanted <= FEW
 }
 
 /// Into how many stretches addresses are divided: an entry of each is looked for among the few addresses of its own.

@@ -1,0 +1,109 @@
+//! The symbols of an ELF file that name code, as they stand in a section.
+
+use super::Entry;
+use super::near::Near;
+use crate::cursor::Cursor;
+use crate::section::{Section, Source, Window};
+use nyquist_object::Elf;
+use nyquist_object::elf::Section as Header;
+use std::cell::Cell;
+
+/// Symbol types and bindings (System V gABI, "Symbol Table").
+const STT_NOTYPE: u8 = 0;
+const STT_FUNC: u8 = 2;
+const STT_GNU_IFUNC: u8 = 10;
+const STB_GLOBAL: u8 = 1;
+const STB_WEAK: u8 = 2;
+const STB_GNU_UNIQUE: u8 = 10;
+
+/// A section of symbols.
+pub(super) struct ElfSymbols<'a> {
+    elf: &'a Elf<Source>,
+    section: Section,
+}
+
+impl<'a> ElfSymbols<'a> {
+    pub(super) fn open(elf: &'a Elf<Source>, name: &str) -> Option<Self> {
+        Some(Self { elf, section: Section::open(elf, name).ok()? })
+    }
+
+    /// How many symbols there are, of all kinds.
+    pub(super) fn count(&self) -> u64 {
+        self.section.len() / self.size()
+    }
+
+    /// The entries of all symbols that name code.
+    pub(super) fn all(&self) -> Vec<Entry> {
+        let mut entries = Vec::with_capacity(usize::try_from(self.count()).unwrap_or_default());
+        self.each(|entry| entries.push(entry));
+        entries
+    }
+
+    /// The entries that tell of some addresses; `None` where no symbol names code.
+    pub(super) fn near(&self, wanted: &[u64]) -> Option<Vec<Entry>> {
+        let is_empty = Cell::new(true);
+        let near = Near::find(wanted, |visit| {
+            self.each(|entry| {
+                is_empty.set(false);
+                visit(&entry);
+            });
+        });
+        let mut entries = Vec::new();
+        self.each(|entry| entries.extend(near.has(&entry).then_some(entry)));
+        (!is_empty.get()).then_some(entries)
+    }
+
+    /// How many bytes a symbol takes.
+    fn size(&self) -> u64 {
+        if self.elf.is_64_bit() { 24 } else { 16 }
+    }
+
+    /// Calls `visit` with all symbols that name code, as far as they can be read.
+    fn each(&self, mut visit: impl FnMut(Entry)) {
+        const AT_ONCE: u64 = 4096;
+        let (size, sections) = (self.size(), self.elf.sections());
+        let little_endian = self.elf.is_little_endian();
+        let mut buffer = Vec::new();
+        let (mut window, mut at) = (Window::new(&mut buffer, 0), 0);
+        let section = &self.section;
+        while let Some(bytes) = window.read(section, at, AT_ONCE * size).filter(|bytes| !bytes.is_empty()) {
+            at += bytes.len() as u64;
+            let symbols = bytes.chunks_exact(size as usize).filter_map(|symbol| {
+                let mut cursor = Cursor::new(symbol, 0, little_endian);
+                if size == 24 { read_64(&mut cursor, sections) } else { read_32(&mut cursor, sections) }
+            });
+            symbols.for_each(&mut visit);
+        }
+    }
+}
+
+fn read_64(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
+    let (name, info, _, section) = (cursor.u32()?, cursor.u8()?, cursor.u8()?, cursor.u16()?);
+    entry(name, info, section, cursor.u64()?, cursor.u64()?, sections)
+}
+
+fn read_32(cursor: &mut Cursor<'_>, sections: &[Header]) -> Option<Entry> {
+    let (name, start, size) = (cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    let (info, _, section) = (cursor.u8()?, cursor.u8()?, cursor.u16()?);
+    entry(name, info, section, start.into(), size.into(), sections)
+}
+
+/// An entry for a symbol that names code.
+fn entry(name: u32, info: u8, section: u16, start: u64, size: u64, sections: &[Header]) -> Option<Entry> {
+    let kind = info & 0xf;
+    let section = sections.get(usize::from(section)).filter(|_| section != 0)?;
+    let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
+    let is_code = section.is_code() && (is_function || kind == STT_NOTYPE);
+    if !is_code || name == 0 {
+        return None;
+    }
+    let section_end = section.address.0.saturating_add(section.size);
+    let end = if size > 0 { start.saturating_add(size) } else { section_end };
+    let binding = match info >> 4 {
+        STB_GLOBAL | STB_GNU_UNIQUE => 2,
+        STB_WEAK => 1,
+        _ => 0,
+    };
+    let rank = u8::from(size > 0) << 3 | u8::from(is_function) << 2 | binding;
+    (start < end).then_some(Entry { start, end, name, rank, is_sized: size > 0 })
+}

@@ -1,0 +1,387 @@
+//! The rows of a large symbol table as they are kept for the next time, when a few hundred of a hundred thousand are asked for: all
+//! settled that takes a look at all symbols, and in blocks, of which those are read that are asked for.
+//!
+//! ```text
+//! file  = magic (8 bytes)  length of head (u32)  checksum of head (u64)  head  blocks
+//! head  = number of rows (u64)  for each block: where its first row begins (u64)
+//! block = checksum (u64)  rows, of which all blocks but the last have 128
+//! row   = where it begins (u64)  its length (u32)  where its name is in the symbol table's strings (u32)  its reach (u32)
+//! ```
+//!
+//! All is little-endian. The checksums of blocks begin with that of the head, so that no block counts in another file. A file is
+//! never written to again.
+
+use super::rows::{KeptTable, Row, RowTable, Rows};
+use super::{SymbolTable, near};
+use crate::Origin;
+use crate::cache::{HEADER, Magic, checksum, read_head, sealed_head};
+use crate::cursor::Cursor;
+use crate::section::{Section, Source};
+use nyquist_object::{ByteSource as _, Svma};
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+/// What every file begins with. The last byte is the number of the layout.
+const MAGIC: Magic = *b"\x00nyqfun\x01";
+
+/// How many rows all blocks but the last have.
+const PER_BLOCK: usize = 128;
+
+const CHECKSUM_LEN: usize = 8;
+const ROW_LEN: usize = 20;
+
+/// The longest head that is written, and believed. That of 105,000 rows has 7 kB.
+const MAX_HEAD: u32 = 4 << 20;
+
+/// The most rows that a file has.
+const MAX_ROWS: u64 = (MAX_HEAD as u64 / 8 - 1) * PER_BLOCK as u64;
+
+/// The rows of a file, of which those are read that were asked for.
+pub(super) struct KeptRows {
+    source: Source,
+    /// What the blocks' checksums begin with.
+    seed: u64,
+    /// How many rows there are.
+    len: usize,
+    /// Where the first block begins.
+    start: u64,
+    blocks: Vec<Block>,
+}
+
+struct Block {
+    /// Where its first row begins.
+    first: u64,
+    /// What is in it, once that has been asked for.
+    rows: OnceLock<Result<Box<RowTable>, Damaged>>,
+}
+
+/// A block that is not as it was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged;
+
+/// The most bytes that the file of a table of so many symbols has; `None` of one that is not worth a file, or has too many for one.
+pub(super) fn largest_file(symbols: u64) -> Option<u64> {
+    (near::is_large(symbols) && symbols <= MAX_ROWS).then(|| {
+        let blocks = symbols.div_ceil(PER_BLOCK as u64);
+        (HEADER + 8) as u64 + blocks * (8 + CHECKSUM_LEN) as u64 + symbols * ROW_LEN as u64
+    })
+}
+
+/// A file of all rows of a table.
+pub(super) fn encode(table: &RowTable, seed: u64) -> Vec<u8> {
+    let begins = (0..table.len()).step_by(PER_BLOCK);
+    let mut head = (table.len() as u64).to_le_bytes().to_vec();
+    let firsts = begins.clone().filter_map(|begin| table.row(begin));
+    head.extend(firsts.flat_map(|first| first.start.to_le_bytes()));
+    let blocks = begins.map(|begin| contents((begin..begin + PER_BLOCK).map_while(|index| table.row(index))));
+    sealed_table(&head, blocks, seed)
+}
+
+/// What a block has behind its checksum.
+fn contents(rows: impl Iterator<Item = Row>) -> Vec<u8> {
+    let mut contents = Vec::with_capacity(PER_BLOCK * ROW_LEN);
+    for row in rows {
+        contents.extend(row.start.to_le_bytes());
+        contents.extend([row.len, row.name, row.reach].into_iter().flat_map(u32::to_le_bytes));
+    }
+    contents
+}
+
+/// A file with this head and these blocks, whatever they are, with the checksums that make [`read_table`] take them for whole.
+pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u64) -> Vec<u8> {
+    let mut file = sealed_head(MAGIC, seed, head);
+    let seed = checksum(seed, head);
+    for (number, contents) in blocks.enumerate() {
+        file.extend(block_checksum(seed, number, &contents).to_le_bytes());
+        file.extend(contents);
+    }
+    file
+}
+
+/// A block in the place of another has another checksum, too.
+fn block_checksum(seed: u64, number: usize, contents: &[u8]) -> u64 {
+    checksum(seed.wrapping_add(number as u64), contents)
+}
+
+impl KeptRows {
+    /// Reads the head of a file, whose checksum was made with `seed`; `None` where it is not as it was written.
+    pub(super) fn open(source: Source, seed: u64) -> Option<Self> {
+        let (head, seed) = read_head(&source, MAGIC, seed, MAX_HEAD)?;
+        let (len, firsts) = head.split_first_chunk::<8>()?;
+        let (len, (firsts, rest)) = (u64::from_le_bytes(*len), firsts.as_chunks::<8>());
+        let len = usize::try_from(len).ok()?;
+        let is_whole = len > 0 && rest.is_empty() && firsts.len() == len.div_ceil(PER_BLOCK);
+        is_whole.then_some(())?;
+        let block = |first: &[u8; 8]| Block { first: u64::from_le_bytes(*first), rows: OnceLock::new() };
+        let blocks: Vec<_> = firsts.iter().map(block).collect();
+        let start = (HEADER + head.len()) as u64;
+        let kept = Self { source, seed, len, start, blocks };
+        let is_right = kept.place(kept.blocks.len() - 1).end == kept.source.len()
+            && kept.blocks.is_sorted_by_key(|block| block.first);
+        is_right.then_some(kept)
+    }
+
+    /// The row of that number; `None` behind the last.
+    pub(super) fn row(&self, index: usize) -> Result<Option<Row>, Damaged> {
+        match self.blocks.get(index / PER_BLOCK).filter(|_| index < self.len) {
+            Some(_) => Ok(self.block(index / PER_BLOCK)?.row(index % PER_BLOCK)),
+            None => Ok(None),
+        }
+    }
+
+    /// How many rows begin at or before an address.
+    pub(super) fn after(&self, address: u64) -> Result<usize, Damaged> {
+        let blocks = self.blocks.partition_point(|block| block.first <= address);
+        match blocks.checked_sub(1) {
+            Some(last) => Ok(last * PER_BLOCK + self.block(last)?.after(address)),
+            None => Ok(0),
+        }
+    }
+
+    /// The rows of a block.
+    fn block(&self, number: usize) -> Result<&RowTable, Damaged> {
+        let block = self.blocks.get(number).ok_or(Damaged)?;
+        let rows = block.rows.get_or_init(|| self.read(number).map(Box::new).ok_or(Damaged));
+        rows.as_deref().map_err(|damaged| *damaged)
+    }
+
+    /// Where a block is in the file.
+    fn place(&self, number: usize) -> Range<u64> {
+        let begin = |number: usize| {
+            let rows = number.saturating_mul(PER_BLOCK).min(self.len);
+            self.start + (number * CHECKSUM_LEN + rows * ROW_LEN) as u64
+        };
+        begin(number)..begin(number + 1)
+    }
+
+    fn read(&self, number: usize) -> Option<RowTable> {
+        let place = self.place(number);
+        // As many bytes as were there when the file was opened, and as a block has.
+        let mut bytes = vec![0; (place.end - place.start) as usize];
+        self.source.read_exact_at(place.start, &mut bytes).ok()?;
+        let (sum, contents) = bytes.split_first_chunk::<CHECKSUM_LEN>()?;
+        (block_checksum(self.seed, number, contents) == u64::from_le_bytes(*sum)).then_some(())?;
+        let rows = contents.as_chunks::<ROW_LEN>().0.iter().map(row).collect::<Option<Vec<_>>>()?;
+        let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first);
+        let is_right = rows.is_sorted_by_key(|row| row.start)
+            && rows.first()?.start == self.blocks.get(number)?.first
+            && rows.last()?.start <= end;
+        is_right.then(|| RowTable::of_rows(rows.into_iter()))
+    }
+}
+
+fn row(bytes: &[u8; ROW_LEN]) -> Option<Row> {
+    let mut cursor = Cursor::new(bytes, 0, true);
+    let (start, len, name, reach) = (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u32()?);
+    Some(Row { start, len, name, reach })
+}
+
+impl fmt::Debug for KeptRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KeptRows({} of {} blocks)", self.len, self.blocks.len())
+    }
+}
+
+/// The names of the functions around addresses, by the bytes of a kept function table whose head's checksum was made with `seed`, and by
+/// the strings that its names are in. `None` where its head is damaged, and of a damaged block no name.
+pub fn read_table(
+    file: Vec<u8>,
+    seed: u64,
+    strings: Vec<u8>,
+    addresses: &[u64],
+) -> Option<Vec<Option<Arc<str>>>> {
+    let kept = KeptRows::open(Arc::new(file), seed)?;
+    let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
+    let strings = Section::Memory(strings);
+    let table = SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable };
+    let name = |address: &u64| {
+        let index = table.find(Svma(*address))?;
+        let _ = table.extent(index, Svma(*address));
+        Some(table.function(index)?.name)
+    };
+    Some(addresses.iter().map(name).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::crowded;
+    use super::*;
+    use std::io;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    const SEED: u64 = 5;
+    const SPAN: u64 = 1500;
+
+    /// A table of so many symbols.
+    fn whole(symbols: u32, seed: u64) -> RowTable {
+        RowTable::of(crowded(seed, symbols, SPAN))
+    }
+
+    fn table(rows: Rows) -> SymbolTable {
+        let strings = Section::Memory((0..5000).map(|at| [b'_', b'f', 0][at * at % 7 % 3]).collect());
+        SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable }
+    }
+
+    /// A table by its file, of which a damaged block is replaced by what `remake` makes.
+    fn opened(file: Vec<u8>, remake: impl Fn() -> RowTable + Send + Sync + 'static) -> Option<SymbolTable> {
+        let kept = KeptRows::open(Arc::new(file), SEED)?;
+        Some(table(Rows::Kept(KeptTable::new(kept, Box::new(remake)))))
+    }
+
+    /// All that a table says of all addresses.
+    fn answers(table: &SymbolTable) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
+        let answer = |address| {
+            let index = table.find(Svma(address))?;
+            Some((index, table.extent(index, Svma(address)), table.function(index)))
+        };
+        (0..SPAN + 150).chain([u64::MAX]).map(answer).collect()
+    }
+
+    fn head_len(file: &[u8]) -> usize {
+        HEADER + u32::from_le_bytes(file[8..12].try_into().unwrap()) as usize
+    }
+
+    /// What is behind the checksums of a file's blocks.
+    fn blocks_of(file: &[u8]) -> Vec<Vec<u8>> {
+        let blocks = file[head_len(file)..].chunks(CHECKSUM_LEN + PER_BLOCK * ROW_LEN);
+        blocks.map(|block| block[CHECKSUM_LEN..].to_vec()).collect()
+    }
+
+    #[test]
+    fn kept_rows_say_what_all_symbols_say() {
+        let (mut blocks, mut same_over_a_border, mut inside_over_a_border) = (0, 0, 0);
+        let few = [1, 2, 3, 130, 200, 260, 3000, 4000].into_iter();
+        // About as many as a few blocks have: of some sizes the last one is full, or has one row.
+        for (symbols, seed) in few.chain((140..1500).step_by(11)).zip(0..) {
+            let whole = whole(symbols, seed);
+            let kept =
+                opened(encode(&whole, SEED), || panic!("nothing is damaged")).expect("it is as written");
+            for border in (PER_BLOCK..whole.len()).step_by(PER_BLOCK) {
+                let [last, first] = [border - 1, border].map(|index| whole.row(index).unwrap());
+                blocks += 1;
+                same_over_a_border += usize::from(last.start == first.start);
+                inside_over_a_border += usize::from(last.furthest_end() > first.start);
+            }
+            for index in 0..whole.len() + 3 {
+                assert_eq!(kept.rows.row(index), whole.row(index), "{index} of {symbols}");
+            }
+            assert_eq!(answers(&kept), answers(&table(Rows::Read(whole))), "{symbols} symbols, {seed}");
+        }
+        let seen = [blocks, same_over_a_border, inside_over_a_border];
+        assert!(seen[0] > 100 && seen[1] > 5 && seen[2] > 50, "{seen:?}");
+    }
+
+    #[test]
+    fn damage_costs_no_answer_and_the_table_is_made_once() {
+        let (whole, other) = (|| whole(900, 1), whole(900, 2));
+        let file = encode(&whole(), SEED);
+        let expected = answers(&table(Rows::Read(whole())));
+        let check = |damaged: Vec<u8>| {
+            let made = Arc::new(AtomicU64::new(0));
+            let count = made.clone();
+            let remake = move || {
+                count.fetch_add(1, Ordering::Relaxed);
+                whole()
+            };
+            assert!(answers(&opened(damaged, remake).unwrap()) == expected);
+            assert_eq!(made.load(Ordering::Relaxed), 1);
+        };
+        let blocks = head_len(&file);
+        for at in (blocks..file.len()).step_by(41) {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x10;
+            check(damaged);
+        }
+        let second =
+            blocks + CHECKSUM_LEN + PER_BLOCK * ROW_LEN..blocks + 2 * (CHECKSUM_LEN + PER_BLOCK * ROW_LEN);
+        let other = encode(&other, SEED);
+        let mut of_other = file.clone();
+        of_other[second.clone()].copy_from_slice(&other[second]);
+        check(of_other);
+    }
+
+    #[test]
+    fn a_file_that_is_another_or_not_whole_is_not_opened() {
+        let file = encode(&whole(300, 3), SEED);
+        let opens = |file: &[u8], seed| KeptRows::open(Arc::new(file.to_vec()), seed).is_some();
+        assert!(opens(&file, SEED) && !opens(&file, SEED + 1));
+        for len in 0..file.len() {
+            assert!(!opens(&file[..len], SEED), "{len}");
+        }
+        assert!(!opens(&[file.as_slice(), &[0]].concat(), SEED));
+        for at in 0..head_len(&file) {
+            let mut damaged = file.clone();
+            damaged[at] ^= 0x10;
+            assert!(!opens(&damaged, SEED), "{at}");
+        }
+        assert!(!opens(&encode(&RowTable::default(), SEED), SEED), "a table of nothing is none");
+    }
+
+    #[derive(Default)]
+    struct Counted {
+        bytes: Vec<u8>,
+        read: AtomicU64,
+    }
+
+    impl nyquist_object::ByteSource for Counted {
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            self.bytes.read_exact_at(offset, buffer)
+        }
+    }
+
+    #[test]
+    fn opening_reads_the_head_and_a_question_one_block_once() {
+        let rows = (0..1000).map(|n| Row { start: 8 * n, len: 8, name: 1, reach: 8 });
+        let bytes = encode(&RowTable::of_rows(rows), SEED);
+        let head = head_len(&bytes) as u64;
+        let counted = Arc::new(Counted { bytes, ..Counted::default() });
+        let read = || counted.read.swap(0, Ordering::Relaxed);
+        let kept = KeptRows::open(counted.clone(), SEED).unwrap();
+        assert_eq!(read(), head);
+        for _ in 0..2 {
+            assert_eq!(kept.after(8 * 130), Ok(131));
+            assert_eq!(kept.row(200).map(|row| row.map(|row| row.start)), Ok(Some(1600)));
+        }
+        assert_eq!(read(), (CHECKSUM_LEN + PER_BLOCK * ROW_LEN) as u64);
+        assert_eq!((kept.row(1000), kept.row(usize::MAX)), (Ok(None), Ok(None)));
+        assert_eq!(read(), 0);
+    }
+
+    #[test]
+    fn nothing_that_is_sealed_panics() {
+        let file = encode(&whole(420, 4), SEED);
+        let (head, blocks) = (&file[HEADER..head_len(&file)], blocks_of(&file));
+        assert!(sealed_table(head, blocks.iter().cloned(), SEED) == file);
+        let addresses: Vec<u64> = (0..SPAN + 100).step_by(61).chain([u64::MAX]).collect();
+        let look = |file| drop(read_table(file, SEED, b"\0name\0other".to_vec(), &addresses));
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            for at in 0..head.len() {
+                let mut damaged = head.to_vec();
+                damaged[at] = value;
+                look(sealed_table(&damaged, blocks.iter().cloned(), SEED));
+            }
+            for at in 0..blocks[1].len() {
+                let mut damaged = blocks.clone();
+                damaged[1][at] = value;
+                look(sealed_table(head, damaged.into_iter(), SEED));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_no_larger_than_its_symbols_let_expect() {
+        for rows in [1_u64 << 14, (1 << 14) + 1, 20_000] {
+            let row = |n| Row { start: n, len: 1, name: 1, reach: 1 };
+            let file = encode(&RowTable::of_rows((0..rows).map(row)), SEED);
+            assert_eq!(largest_file(rows), Some(file.len() as u64));
+        }
+        assert_eq!([largest_file(1), largest_file(MAX_ROWS + 1)], [None; 2]);
+        assert!(HEADER as u64 + 8 + MAX_ROWS / PER_BLOCK as u64 * 8 <= u64::from(MAX_HEAD) + HEADER as u64);
+    }
+}
