@@ -1,8 +1,13 @@
 //! Modules of Windows: files made byte by byte, how they are found by their ids, and what they say.
 
-use nyquist_object::{DebugId, ModuleId, PeCodeId, PeId, RelativeAddress};
-use nyquist_symbols::{Finder, Found, ModuleRequest, ModuleSymbols, Origin, Outcome, SearchPaths};
+use nyquist_object::elf::Architecture;
+use nyquist_object::{DebugId, FileSource, ModuleId, PeCodeId, PeId, RelativeAddress};
+use nyquist_symbols::{
+    Finder, Found, ModuleRequest, ModuleSymbols, OpenFile, Origin, Outcome, SearchPaths, WindowsContents,
+};
+use std::fs::File;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const ID: &str = "04030201060508070910111213141516a";
 const GUID: [u8; 16] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16];
@@ -377,6 +382,23 @@ fn a_linux_program_with_a_name_of_windows_is_one_of_linux() {
     let path = folder.write("program.exe", &program);
     let found = folder.find_request(&ModuleRequest { path, ..ModuleRequest::default() });
     assert!(found.binary.is_some());
+}
+
+#[test]
+fn described_functions_are_counted_by_what_one_takes_on_its_architecture() {
+    const TABLE_BYTES: u32 = 48;
+    let folder = Folder::new("described");
+    let expected = [(0x8664, Architecture::X86_64, 4), (0xaa64, Architecture::Aarch64, 6)];
+    for (machine, architecture, functions) in expected {
+        let mut bytes = image();
+        put(&mut bytes, 0x44, &u16::to_le_bytes(machine));
+        put(&mut bytes, 0x58 + 112 + 24, &words(&[0x2180, TABLE_BYTES]));
+        let path = folder.write("app.exe", &bytes);
+        let source = Arc::new(FileSource::new(File::open(&path).unwrap()));
+        let contents = WindowsContents::of(&OpenFile { path, source }).unwrap().unwrap();
+        let WindowsContents::Image(image) = contents else { panic!("it is an image") };
+        assert_eq!((image.architecture, image.described_functions), (architecture, functions));
+    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub struct ImageContents {
     pub symbol_table: bool,
     /// How many functions are exported by name.
     pub exports: usize,
-    /// How many functions the table of functions (`.pdata`) describes for unwinding; of x86_64 alone.
+    /// How many functions the table of functions (`.pdata`) describes for unwinding; of x86_64 and 64-bit ARM.
     pub described_functions: usize,
 }
 
