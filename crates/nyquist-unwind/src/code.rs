@@ -199,14 +199,24 @@ pub(crate) struct CodeAround<'a> {
     pub(crate) code: Cow<'a, [u8]>,
     /// Where in it the address is.
     pub(crate) at: usize,
-    /// Whether it is what linkers and start files leave between the functions of a large module.
-    pub(crate) is_small_gap: bool,
+    pub(crate) extent: Extent,
+}
+
+/// How much uncovered code there is around an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extent {
+    /// Much, or a piece that was read somewhere.
+    Any,
+    /// A small gap between described functions, as linkers and start files leave it: it begins with a function or the padding before
+    /// one.
+    SmallGap,
+    /// The same in a large module, of which no more should be read for it.
+    LoneGap,
 }
 
 impl<'a> CodeAround<'a> {
-    /// Of code that was read with other code.
-    pub(crate) fn of_many((code, at): (&'a [u8], usize)) -> Self {
-        Self { code: code.into(), at, is_small_gap: false }
+    pub(crate) fn new((code, at): (&'a [u8], usize), extent: Extent) -> Self {
+        Self { code: code.into(), at, extent }
     }
 }
 

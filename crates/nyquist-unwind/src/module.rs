@@ -2,7 +2,7 @@
 
 use crate::aarch64::Aarch64;
 use crate::cfi::{FrameSection, SectionKind, find_eh_frame};
-use crate::code::{AllCode, CodeAround, CodeRange, UncoveredCode, code_ranges, pe_code_ranges};
+use crate::code::{AllCode, CodeAround, CodeRange, Extent, UncoveredCode, code_ranges, pe_code_ranges};
 use crate::compile::{Compiled, Compiler, Function, Piece, merge};
 use crate::followed::LEAST_CODE;
 use crate::frames::{Frames, ReadFrames};
@@ -305,7 +305,8 @@ impl Module {
             return None;
         }
         if is_linkage {
-            return self.uncovered.linkage_code().around(address).map(CodeAround::of_many);
+            let code = self.uncovered.linkage_code().around(address)?;
+            return Some(CodeAround::new(code, Extent::Any));
         }
         if self.uncovered.is_elsewhere(address) {
             return None;
@@ -314,8 +315,8 @@ impl Module {
             return found;
         }
         let (code, at) = self.known_of_uncovered().code.around(address)?;
-        let is_small = self.is_small_gap(&(address - at as u32..address - at as u32 + code.len() as u32));
-        Some(CodeAround { is_small_gap: is_small, ..CodeAround::of_many((code, at)) })
+        let start = address - at as u32;
+        Some(CodeAround::new((code, at), self.extent(&(start..start + code.len() as u32))))
     }
 
     /// The same of a small gap between functions whose unwind information is read where walks come by, of which no more is read.
@@ -325,23 +326,28 @@ impl Module {
             let Some(stretch) = self.uncovered.stretch_at(inside) else { continue };
             let Some(gap) = frames.gap_around(inside)? else { continue };
             let gap = gap.start.max(stretch.start)..gap.end.min(stretch.end);
-            if !self.is_small_gap(&gap) {
+            let extent = self.extent(&gap);
+            if extent != Extent::LoneGap {
                 return Err(TakesAll);
             }
             if let Some(code) = self.uncovered.small_gap(&gap)? {
                 let (code, at) = (code.into(), (address - gap.start) as usize);
-                return Ok(Some(CodeAround { code, at, is_small_gap: true }));
+                return Ok(Some(CodeAround { code, at, extent }));
             }
         }
         Ok(None)
     }
 
-    /// Whether a gap is one of those that linkers and start files leave between the described functions of a large module, each of
-    /// which says by itself how it is left.
-    fn is_small_gap(&self, gap: &Range<u32>) -> bool {
-        matches!(self.frames, Frames::Indexed(_))
-            && gap.len() < LEAST_CODE
-            && !self.uncovered.entry().is_some_and(|entry| gap.contains(&entry))
+    /// What a stretch of uncovered code is.
+    fn extent(&self, range: &Range<u32>) -> Extent {
+        if self.may_change || range.len() >= LEAST_CODE {
+            return Extent::Any;
+        }
+        let begins_program = self.uncovered.entry().is_some_and(|entry| range.contains(&entry));
+        match self.frames {
+            Frames::Indexed(_) if !begins_program => Extent::LoneGap,
+            _ => Extent::SmallGap,
+        }
     }
 
     fn known_of_uncovered(&self) -> &Known {
@@ -470,7 +476,7 @@ mod tests {
     fn a_small_gap_of_a_large_program_is_read_and_followed_alone() {
         let at_once = Module::from_elf(&this_program()).unwrap();
         let later = indexed();
-        let is_small = |gap: &Range<u32>| later.is_small_gap(gap);
+        let is_small = |gap: &Range<u32>| later.extent(gap) == Extent::LoneGap;
         let parts = at_once.known_of_uncovered().code.parts();
         let gaps: Vec<_> = parts.map(|(gap, _)| gap).filter(is_small).collect();
         assert!(!gaps.is_empty());
@@ -484,7 +490,7 @@ mod tests {
         }
         assert!(later.uncovered.known().is_none(), "small gaps alone are asked for");
         for around in gaps.iter().filter_map(|gap| later.uncovered_around(gap.start + 1)) {
-            assert!(around.is_small_gap);
+            assert_eq!(around.extent, Extent::LoneGap);
         }
     }
 

@@ -3,8 +3,7 @@
 use crate::aarch64::Aarch64;
 use crate::architecture::{Architecture, Frame, UNKNOWN_FRAME_POINTER};
 use crate::cache::RuleCache;
-use crate::code::CodeAround;
-use crate::followed::LEAST_CODE;
+use crate::code::{CodeAround, Extent};
 use crate::registers::FullRegisters;
 use crate::rule::{Kind, Rule};
 use crate::slow::Evaluator;
@@ -211,7 +210,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         let known = self.rule_at_hand(code.as_ref(), frame);
         let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
         // Nothing more is read for a gap whose own instructions are enough.
-        if code.as_ref().is_some_and(|code| code.is_small_gap)
+        if code.as_ref().is_some_and(|code| code.extent == Extent::LoneGap)
             && let Some(rule) = alone().filter(leads).or_else(|| known.filter(leads))
         {
             return Ok(rule);
@@ -258,11 +257,10 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         Err(Reason::NoUnwindInfo)
     }
 
-    /// The rule for a little uncovered code, by all of it that its beginning leads to: what start files and linkers leave begins with
-    /// a function, of which nobody says so.
-    fn rule_alone(code: &CodeAround<'_>, frame: &Frame<A>) -> Option<Rule> {
-        let lookup = code.at.checked_sub((frame.ip - frame.lookup()) as usize)?;
-        if code.code.len() < LEAST_CODE { A::followed_rule_at(&code.code, lookup) } else { None }
+    /// The rule for code in a small gap, by all of it that its beginning leads to.
+    fn rule_alone(gap: &CodeAround<'_>, frame: &Frame<A>) -> Option<Rule> {
+        let lookup = gap.at.checked_sub((frame.ip - frame.lookup()) as usize)?;
+        if gap.extent == Extent::Any { None } else { A::followed_rule_at(&gap.code, lookup) }
     }
 
     /// The rule for uncovered code by the instructions of its function.

@@ -503,6 +503,21 @@ fn a_caller_that_nothing_describes_by_its_instructions() {
 }
 
 #[test]
+fn a_piece_of_made_code_need_not_begin_with_a_function() {
+    // push rax; call rdi; call rdi. Were that a function's beginning, its caller would be two words further out.
+    let piece = [0x50, 0xff, 0xd7, 0xff, 0xd7];
+    let start = 0x7f00_0000_1000;
+    let mut space = space(with(&[]));
+    let module = Arc::new(Module::from_instructions(piece.to_vec()));
+    space.map(Avma(start), piece.len() as u64, Avma(start), module);
+    let stack = bytes(&[start + 3, 7, code(IN_ROOT)]);
+    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
+    let (frames, end) = walk(&space, registers(code(0x100), STACK, 0xdead), &memory);
+    assert_eq!(frames, [interrupted(code(0x100)), returns(start + 3)]);
+    assert_eq!(end, WalkEnd::Truncated(Reason::NoUnwindInfo));
+}
+
+#[test]
 fn only_code_that_is_met_is_compiled() {
     let bytes = std::fs::read(std::env::current_exe().unwrap()).unwrap();
     let elf = nyquist_object::Elf::open(bytes).unwrap();
