@@ -280,8 +280,37 @@ impl std::fmt::Debug for Section {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use std::sync::atomic::AtomicU64;
+
+    /// Bytes, and how many of them were read.
+    pub(crate) struct Counted {
+        bytes: Vec<u8>,
+        read: AtomicU64,
+    }
+
+    impl Counted {
+        pub(crate) fn new(bytes: Vec<u8>) -> Self {
+            Self { bytes, read: AtomicU64::new(0) }
+        }
+
+        /// How many bytes were read since this was last asked.
+        pub(crate) fn take_read(&self) -> u64 {
+            self.read.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    impl ByteSource for Counted {
+        fn len(&self) -> u64 {
+            self.bytes.len() as u64
+        }
+
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            self.bytes.read_exact_at(offset, buffer)
+        }
+    }
 
     #[test]
     fn a_window_has_what_the_section_has_wherever_it_was_before() {

@@ -183,9 +183,8 @@ fn text<'a>(bytes: &'a [u8], cursor: &mut Cursor<'a>, len: u32) -> Option<&'a st
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::section::tests::Counted;
     use std::fmt::Write as _;
-    use std::io;
-    use std::sync::atomic::{AtomicU64, Ordering};
 
     const TEXT: u64 = 0xffff_ffff_8100_0000;
     const MODULES: &str = "ext4 8192 1 - Live 0xffffffffc0100000\nlate 8192 1 - Live 0xffffffffc0300000\n";
@@ -260,30 +259,13 @@ mod tests {
         }
     }
 
-    #[derive(Default)]
-    struct Counted {
-        bytes: Vec<u8>,
-        read: AtomicU64,
-    }
-
-    impl ByteSource for Counted {
-        fn len(&self) -> u64 {
-            self.bytes.len() as u64
-        }
-
-        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-            self.bytes.read_exact_at(offset, buffer)
-        }
-    }
-
     #[test]
     fn opening_reads_the_head_and_a_lookup_one_block_once() {
         let listed = listed(1000);
         let bytes = file(&listed);
         let head = head_len(&bytes) as u64;
-        let counted = Arc::new(Counted { bytes, ..Counted::default() });
-        let read = || counted.read.swap(0, Ordering::Relaxed);
+        let counted = Arc::new(Counted::new(bytes));
+        let read = || counted.take_read();
         let kept = open(&(counted.clone() as Source), &places(&listed), "this kernel").unwrap();
         assert_eq!(read(), head);
         let lookup = |n: u64| kept.lookup(Avma(TEXT + 0x11 * n + 2)).symbol.map(|symbol| symbol.name);

@@ -207,7 +207,7 @@ pub fn read_table(
 mod tests {
     use super::super::tests::crowded;
     use super::*;
-    use std::io;
+    use crate::section::tests::Counted;
     use std::sync::atomic::{AtomicU64, Ordering};
 
     const SEED: u64 = 5;
@@ -318,30 +318,13 @@ mod tests {
         assert!(!opens(&encode(&RowTable::default(), SEED), SEED), "a table of nothing is none");
     }
 
-    #[derive(Default)]
-    struct Counted {
-        bytes: Vec<u8>,
-        read: AtomicU64,
-    }
-
-    impl nyquist_object::ByteSource for Counted {
-        fn len(&self) -> u64 {
-            self.bytes.len() as u64
-        }
-
-        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-            self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-            self.bytes.read_exact_at(offset, buffer)
-        }
-    }
-
     #[test]
     fn opening_reads_the_head_and_a_question_one_block_once() {
         let rows = (0..1000).map(|n| Row { start: 8 * n, len: 8, name: 1, reach: 8 });
         let bytes = encode(&RowTable::of_rows(rows), SEED);
         let head = head_len(&bytes) as u64;
-        let counted = Arc::new(Counted { bytes, ..Counted::default() });
-        let read = || counted.read.swap(0, Ordering::Relaxed);
+        let counted = Arc::new(Counted::new(bytes));
+        let read = || counted.take_read();
         let kept = KeptRows::open(counted.clone(), SEED).unwrap();
         assert_eq!(read(), head);
         for _ in 0..2 {
