@@ -110,7 +110,7 @@ struct RuleSet {
 const UNCOVERED: u16 = 0;
 const SLOW: u16 = 1;
 const RECENT: usize = 512;
-/// So many rules are looked through one by one: the table of a part of a module has no more, and each part would make a map of its own.
+/// So many rules are looked through one by one: the table of a part of a module mostly has no more, and a map for each part costs more than that.
 const FEW: usize = 64;
 
 impl RuleSet {

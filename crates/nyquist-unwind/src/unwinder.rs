@@ -259,7 +259,8 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
 
     /// The rule for code in a small gap, by all of it that its beginning leads to.
     fn rule_alone(gap: &CodeAround<'_>, frame: &Frame<A>) -> Option<Rule> {
-        let lookup = gap.at.checked_sub((frame.ip - frame.lookup()) as usize)?;
+        // A call can be the last instruction of its function.
+        let lookup = gap.at.checked_sub(usize::from(!frame.interrupted))?;
         if gap.extent == Extent::Any { None } else { A::followed_rule_at(&gap.code, lookup) }
     }
 

@@ -11,8 +11,8 @@
 
 use super::checksum::checksum;
 use super::folder::{self, INFLATED};
-use super::head::{HEADER, Magic, read_head, sealed_head};
 use super::key::{Stamp, identity};
+use super::parts::{HEADER, Magic, read_head, sealed_head};
 use super::{AnswerCache, renew};
 use crate::section::{Section, Source};
 use nyquist_object::{ByteSource, Elf, FileSource};

@@ -10,19 +10,19 @@ mod checksum;
 mod extent;
 mod file;
 mod folder;
-mod head;
 mod inflated;
 mod key;
+mod parts;
 mod tables;
 
 pub use block::sealed_block;
 pub(crate) use checksum::checksum;
 pub(crate) use extent::{Extent, push_unless_covered};
 pub use file::read_answers;
-pub(crate) use head::{HEADER, Magic, read_head, sealed_head};
 pub(crate) use inflated::InflatedSections;
 pub use inflated::{read_inflated, sealed_list};
 pub(crate) use key::MAKER;
+pub(crate) use parts::{CHECKSUM_LEN, HEADER, Magic, add_block, read_block, read_head, sealed_head};
 pub(crate) use tables::TableFile;
 
 use crate::find::open_source;

@@ -1,7 +1,7 @@
 //! The blocks of a file of kept functions: each is read, and its checksum looked at, when one of its functions is first asked for.
 
 use super::functions::{Around, Function, FunctionTable};
-use crate::cache::checksum;
+use crate::cache::{CHECKSUM_LEN, read_block};
 use crate::cursor::Cursor;
 use crate::section::Source;
 use std::fmt;
@@ -14,7 +14,6 @@ pub(crate) const PER_BLOCK: usize = 128;
 /// The bytes of one block in the index.
 const ENTRY_LEN: usize = 10;
 
-const CHECKSUM_LEN: usize = 8;
 const FUNCTION_LEN: usize = 8;
 
 /// The longest block that there can be.
@@ -115,12 +114,7 @@ impl KeptFunctions {
     }
 
     fn read(&self, number: usize, block: &Block) -> Option<FunctionTable> {
-        let (at, len) = block.place;
-        // As many bytes as were there when the file was opened.
-        let mut bytes = vec![0; len];
-        self.source.read_exact_at(at, &mut bytes).ok()?;
-        let (sum, contents) = bytes.split_first_chunk::<CHECKSUM_LEN>()?;
-        (block_checksum(self.seed, number, contents) == u64::from_le_bytes(*sum)).then_some(())?;
+        let bytes = read_block(&self.source, block.place, self.seed, number)?;
         let table = self.decode(bytes, block.functions)?;
         let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first.0);
         let (first, last) = (table.functions.first()?, table.functions.last()?);
@@ -164,15 +158,4 @@ pub(crate) fn contents(functions: &[Placed<'_>], index: &mut Vec<u8>) -> Option<
     index.extend(first.module.to_le_bytes());
     index.extend(u32::try_from(CHECKSUM_LEN + contents.len()).ok()?.to_le_bytes());
     Some(contents)
-}
-
-/// Adds a block with its checksum to a file.
-pub(crate) fn add_sealed(file: &mut Vec<u8>, seed: u64, number: usize, contents: &[u8]) {
-    file.extend(block_checksum(seed, number, contents).to_le_bytes());
-    file.extend(contents);
-}
-
-/// A block in the place of another has another checksum, too.
-fn block_checksum(seed: u64, number: usize, contents: &[u8]) -> u64 {
-    checksum(seed.wrapping_add(number as u64), contents)
 }

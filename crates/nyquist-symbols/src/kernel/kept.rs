@@ -16,7 +16,7 @@
 use super::blocks::{self, Index, KeptFunctions, PER_BLOCK, Placed};
 use super::functions::{FunctionTable, Functions};
 use super::{KERNEL, KernelModule, KernelSymbols};
-use crate::cache::{HEADER, Magic, checksum, read_head, sealed_head};
+use crate::cache::{HEADER, Magic, add_block, checksum, read_head, sealed_head};
 use crate::cursor::Cursor;
 use crate::section::Source;
 use nyquist_object::{Avma, ByteSource};
@@ -87,7 +87,7 @@ pub fn sealed_kernel(head: &[u8], blocks: &[Vec<u8>]) -> Vec<u8> {
     let seed = checksum(0, head);
     let mut file = sealed_head(MAGIC, 0, head);
     for (number, contents) in blocks.iter().enumerate() {
-        blocks::add_sealed(&mut file, seed, number, contents);
+        add_block(&mut file, seed, number, contents);
     }
     file
 }

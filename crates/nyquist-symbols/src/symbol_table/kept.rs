@@ -14,7 +14,7 @@
 use super::rows::{KeptTable, Row, RowTable, Rows};
 use super::{SymbolTable, near};
 use crate::Origin;
-use crate::cache::{HEADER, Magic, checksum, read_head, sealed_head};
+use crate::cache::{CHECKSUM_LEN, HEADER, Magic, add_block, checksum, read_block, read_head, sealed_head};
 use crate::cursor::Cursor;
 use crate::section::{Section, Source};
 use nyquist_object::{ByteSource as _, Svma};
@@ -28,7 +28,6 @@ const MAGIC: Magic = *b"\x00nyqfun\x01";
 /// How many rows all blocks but the last have.
 const PER_BLOCK: usize = 128;
 
-const CHECKSUM_LEN: usize = 8;
 const ROW_LEN: usize = 20;
 
 /// The longest head that is written, and believed. That of 105,000 rows has 7 kB.
@@ -93,15 +92,9 @@ pub fn sealed_table(head: &[u8], blocks: impl Iterator<Item = Vec<u8>>, seed: u6
     let mut file = sealed_head(MAGIC, seed, head);
     let seed = checksum(seed, head);
     for (number, contents) in blocks.enumerate() {
-        file.extend(block_checksum(seed, number, &contents).to_le_bytes());
-        file.extend(contents);
+        add_block(&mut file, seed, number, &contents);
     }
     file
-}
-
-/// A block in the place of another has another checksum, too.
-fn block_checksum(seed: u64, number: usize, contents: &[u8]) -> u64 {
-    checksum(seed.wrapping_add(number as u64), contents)
 }
 
 impl KeptRows {
@@ -157,11 +150,9 @@ impl KeptRows {
 
     fn read(&self, number: usize) -> Option<RowTable> {
         let place = self.place(number);
-        // As many bytes as were there when the file was opened, and as a block has.
-        let mut bytes = vec![0; (place.end - place.start) as usize];
-        self.source.read_exact_at(place.start, &mut bytes).ok()?;
-        let (sum, contents) = bytes.split_first_chunk::<CHECKSUM_LEN>()?;
-        (block_checksum(self.seed, number, contents) == u64::from_le_bytes(*sum)).then_some(())?;
+        let len = (place.end - place.start) as usize;
+        let bytes = read_block(&self.source, (place.start, len), self.seed, number)?;
+        let contents = bytes.get(CHECKSUM_LEN..)?;
         let rows = contents.as_chunks::<ROW_LEN>().0.iter().map(row).collect::<Option<Vec<_>>>()?;
         let end = self.blocks.get(number + 1).map_or(u64::MAX, |next| next.first);
         let is_right = rows.is_sorted_by_key(|row| row.start)
