@@ -3,6 +3,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod control_page;
+mod copy;
 pub(crate) mod event;
 pub(crate) mod files;
 pub(crate) mod limits;
