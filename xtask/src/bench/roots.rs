@@ -15,10 +15,11 @@ const RATE: u32 = 1000;
 /// About how long each program runs, in seconds.
 const SECONDS: f64 = 2.0;
 
-/// Where a thread's stack begins: C, C++, Rust and all that is written in them; then Go, whose goroutines and scheduler have
-/// stacks of their own.
+/// Where a thread's stack begins: C, C++, Rust and all that is written in them, and the dynamic linker, which initializes libraries before
+/// the program's `_start`; then Go, whose goroutines and scheduler have stacks of their own.
 const ROOTS: &[&str] = &[
     "_start",
+    "_dl_start_user",
     "__clone3",
     "clone3",
     "__clone",
@@ -181,8 +182,9 @@ mod tests {
         let text = "app 1 1.0: 1 cycles:\n\t 401000 work+0x10 (/app)\n\t 401020 _start+0x2a (/app)\n\n\
                     app 1 1.1: 1 cycles:\n\t 401000 work (/app)\n\t 402000 [unknown] (/app)\n\n\
                     app 1 1.2: 1 cycles:\n\tffffffff810 do_idle+0x1 ([kernel.kallsyms])\n\n\
-                    app 1 1.3: 1 cycles:\n\t 401000 work (/app)\n\t 401020 clone3@@GLIBC_2.34+0x2c (/lib/libc.so.6)\n";
-        assert_eq!(share_in_script(text), Some(2.0 / 3.0));
+                    app 1 1.3: 1 cycles:\n\t 401000 work (/app)\n\t 401020 clone3@@GLIBC_2.34+0x2c (/lib/libc.so.6)\n\n\
+                    app 1 1.4: 1 cycles:\n\t 401000 _dl_init+0x10 (/lib/ld.so)\n\t 401020 _dl_start_user (/lib/ld.so)\n";
+        assert_eq!(share_in_script(text), Some(3.0 / 4.0));
         assert_eq!(share_in_script(""), None);
     }
 }
