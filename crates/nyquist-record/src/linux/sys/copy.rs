@@ -1,13 +1,5 @@
 //! Copying much memory that nobody looks at soon: records out of rings.
 
-use nyquist_convert::sys::{CACHE_LINE, fetch};
-
-/// From so many bytes on a copy is worth the instructions at its ends.
-const LARGE: usize = 1024;
-
-/// So many bytes before they are copied, the processor is told to fetch them: by itself it stops at the end of each page.
-const AHEAD: usize = 1024;
-
 /// Copies `len` bytes, as [`std::ptr::copy_nonoverlapping`] does, but many of them past the caches.
 ///
 /// The processor does not read what was in the memory that is written to, and does not give up for it what the profiled program
@@ -20,54 +12,62 @@ const AHEAD: usize = 1024;
 /// writes to either, and they do not overlap.
 #[inline]
 pub(super) unsafe fn copy(from: *const u8, to: *mut u8, len: usize) {
-    if cfg!(target_arch = "x86_64") && len >= LARGE {
+    #[cfg(target_arch = "x86_64")]
+    if len >= x86_64::LARGE {
         // SAFETY: as the caller promises.
-        unsafe { copy_past_caches(from, to, len) };
-    } else {
-        // SAFETY: as the caller promises.
-        unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
+        unsafe { x86_64::copy_past_caches(from, to, len) };
+        return;
     }
+    // SAFETY: as the caller promises.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, len) };
 }
 
-/// The same of at least [`CACHE_LINE`] bytes.
-///
-/// # Safety
-///
-/// As of [`copy`].
 #[cfg(target_arch = "x86_64")]
-#[expect(
-    clippy::cast_ptr_alignment,
-    reason = "it is read from any address, and written to aligned ones alone"
-)]
-unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
+mod x86_64 {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
-    // The first line that is written as a whole begins within the first bytes.
-    let mut at = to.align_offset(CACHE_LINE).min(len);
-    // SAFETY: `at` is at most `len`.
-    unsafe { std::ptr::copy_nonoverlapping(from, to, at) };
-    while len - at >= CACHE_LINE {
-        fetch(from.wrapping_add(at + AHEAD));
-        // SAFETY: the line at `at` is within the `len` bytes of both, and `to + at` is aligned to lines. SSE2 is part of x86_64.
-        unsafe {
-            let (from, to) = (from.add(at).cast::<__m128i>(), to.add(at).cast::<__m128i>());
-            let line = [0, 1, 2, 3].map(|index| _mm_loadu_si128(from.add(index)));
-            for (index, value) in line.into_iter().enumerate() {
-                _mm_stream_si128(to.add(index), value);
+    use nyquist_convert::sys::{CACHE_LINE, fetch};
+
+    /// From so many bytes on a copy is worth the instructions at its ends.
+    pub(super) const LARGE: usize = 1024;
+
+    /// So many bytes before they are copied, the processor is told to fetch them: by itself it stops at the end of each page.
+    const AHEAD: usize = 1024;
+
+    /// Copies bytes past the caches.
+    ///
+    /// # Safety
+    ///
+    /// As of [`copy`](super::copy).
+    #[expect(
+        clippy::cast_ptr_alignment,
+        reason = "it is read from any address, and written to aligned ones alone"
+    )]
+    pub(super) unsafe fn copy_past_caches(from: *const u8, to: *mut u8, len: usize) {
+        // The first line that is written as a whole begins within the first bytes.
+        let mut at = to.align_offset(CACHE_LINE).min(len);
+        // SAFETY: `at` is at most `len`.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, at) };
+        while len - at >= CACHE_LINE {
+            fetch(from.wrapping_add(at + AHEAD));
+            // SAFETY: the line at `at` is within the `len` bytes of both, and `to + at` is aligned to lines. SSE2 is part of x86_64.
+            unsafe {
+                let (from, to) = (from.add(at).cast::<__m128i>(), to.add(at).cast::<__m128i>());
+                let line = [0, 1, 2, 3].map(|index| _mm_loadu_si128(from.add(index)));
+                for (index, value) in line.into_iter().enumerate() {
+                    _mm_stream_si128(to.add(index), value);
+                }
             }
+            at += CACHE_LINE;
         }
-        at += CACHE_LINE;
-    }
-    // SAFETY: SSE is part of x86_64, and `at` is at most `len`.
-    unsafe {
-        // Others see such writes in no order; from here on they see them before all that follows.
-        _mm_sfence();
-        std::ptr::copy_nonoverlapping(from.add(at), to.add(at), len - at);
+        // SAFETY: SSE is part of x86_64, and `at` is at most `len`.
+        unsafe {
+            // Others see such writes in no order; from here on they see them before all that follows.
+            _mm_sfence();
+            std::ptr::copy_nonoverlapping(from.add(at), to.add(at), len - at);
+        }
     }
 }
-
-#[cfg(not(target_arch = "x86_64"))]
-use std::ptr::copy_nonoverlapping as copy_past_caches;
 
 #[cfg(test)]
 mod tests {
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn all_bytes_are_copied_and_no_others_written() {
         let from: Vec<u8> = (0..5000_u32).map(|byte| (byte % 251) as u8).collect();
-        let lens = (0..4).chain(60..70).chain(LARGE - 2..LARGE + 130).chain([4096, 4097]);
+        let lens = (0..4).chain(60..70).chain(1022..1154).chain([4096, 4097]);
         for len in lens {
             for (shift, start) in [(0, 0), (1, 8), (7, 3), (24, 40), (63, 63)] {
                 let mut to = vec![0xff; 64 + len + 64];
