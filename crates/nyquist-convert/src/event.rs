@@ -142,8 +142,8 @@ pub enum EventKind {
     Marker(Box<Marker>),
     /// A quantity has a value.
     Counter(Counter),
-    /// The outer part of a thread's stack was read from its process's memory.
-    LiveStack(Box<LiveStack>),
+    /// The outer part of a thread's stack was read from its process's memory. Shared with whoever compares the next one with it.
+    LiveStack(Arc<LiveStack>),
 }
 
 /// The outer part of a thread's stack, as it was in the memory of its living process a little after samples whose copies
@@ -173,6 +173,12 @@ impl LiveStack {
         let page = self.pages.get(offset / Self::PAGE)?;
         let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*bytes))
+    }
+
+    /// The page that begins at an address, empty where it was not read.
+    pub fn page_at(&self, address: Avma) -> Option<&Bytes> {
+        let offset = usize::try_from(address.0.checked_sub(self.start.0)?).ok()?;
+        self.pages.get(offset / Self::PAGE).filter(|_| offset.is_multiple_of(Self::PAGE))
     }
 
     /// The first address of the page that an address is in.

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 
 use nyquist_object::Avma;
 use nyquist_unwind::StackCopy;
@@ -43,7 +44,7 @@ pub(crate) struct LiveStacks {
 #[derive(Debug, Default)]
 struct Thread {
     /// The latest ones, in the order in which they came, and how many samples of the thread there were since.
-    read: VecDeque<(LiveStack, u64)>,
+    read: VecDeque<(Arc<LiveStack>, u64)>,
     /// How many readings have agreed with those before them since the last contradiction.
     agreements: u32,
     /// How many are needed, where there was a contradiction.
@@ -57,7 +58,7 @@ struct Thread {
 
 impl LiveStacks {
     /// Takes note of what was read.
-    pub(crate) fn add(&mut self, live: LiveStack) {
+    pub(crate) fn add(&mut self, live: Arc<LiveStack>) {
         let now = live.read_at.0;
         self.has_any = true;
         if self.threads.len() >= MANY_THREADS {
@@ -97,12 +98,12 @@ impl LiveStacks {
     pub(crate) fn near(&self, tid: Tid, time: Timestamp, interval: u64) -> impl Iterator<Item = &LiveStack> {
         let thread = self.threads.get(&tid);
         let read = thread.into_iter().flat_map(|thread| thread.read.iter().rev());
-        let is_near = move |(live, samples): &&(LiveStack, u64)| {
+        let is_near = move |(live, samples): &&(Arc<LiveStack>, u64)| {
             let apart = live.read_at.0.abs_diff(time.0);
             let has_waited = live.read_at < time && samples.saturating_mul(interval) <= MOST_RUN;
             apart <= MOST_APART || (has_waited && apart <= MOST_APART_WAITING)
         };
-        read.filter(is_near).map(|(live, _)| live)
+        read.filter(is_near).map(|(live, _)| &**live)
     }
 
     /// Readings that fit the same sample have told of different frames.
@@ -198,13 +199,13 @@ mod tests {
     fn only_what_was_read_near_a_sample_counts_for_it() {
         let mut stacks = LiveStacks::default();
         for ms in [100, 103, 106, 109, 112] {
-            stacks.add(live(1, ms));
+            stacks.add(live(1, ms).into());
         }
         stacks.note_sample(Tid(1), Timestamp(113 * MS));
         assert_eq!(near(&stacks, 110), [112, 109, 106, 103]);
         assert_eq!(near(&stacks, 95), [103]);
         assert_eq!(near(&stacks, 130), [0; 0]);
-        stacks.add(live(2, 113));
+        stacks.add(live(2, 113).into());
         assert_eq!(near(&stacks, 112), [113], "the number is another process's");
         stacks.forget(Tid(1));
         assert_eq!(near(&stacks, 112), [0; 0]);
@@ -213,7 +214,7 @@ mod tests {
     #[test]
     fn what_was_read_before_a_wait_counts_after_it() {
         let mut stacks = LiveStacks::default();
-        stacks.add(live(1, 100));
+        stacks.add(live(1, 100).into());
         stacks.note_sample(Tid(1), Timestamp(99 * MS));
         let near = |stacks: &LiveStacks, ms: u64| stacks.near(Tid(1), Timestamp(ms * MS), MS).count();
         stacks.note_sample(Tid(1), Timestamp(300 * MS));
@@ -224,14 +225,14 @@ mod tests {
         assert_eq!(near(&stacks, 308), 1, "eight samples stand for eight milliseconds");
         stacks.note_sample(Tid(1), Timestamp(308 * MS));
         assert_eq!(near(&stacks, 308), 0, "it has run for longer");
-        stacks.add(live(1, 900));
+        stacks.add(live(1, 900).into());
         assert_eq!(near(&stacks, 800), 0, "what was read long after says nothing");
     }
 
     #[test]
     fn what_has_contradicted_itself_is_not_believed_for_longer_and_longer() {
         let mut stacks = LiveStacks::default();
-        stacks.add(live(1, 100));
+        stacks.add(live(1, 100).into());
         stacks.contradict(Tid(1), Timestamp(100 * MS));
         let is_distrusted = |stacks: &LiveStacks, ms: u64| stacks.is_distrusted(Tid(1), Timestamp(ms * MS));
         assert_eq!([101, 199, 200].map(|ms| is_distrusted(&stacks, ms)), [true, true, false]);
@@ -242,7 +243,7 @@ mod tests {
     #[test]
     fn trust_is_earned_reading_by_reading_and_lost_at_once() {
         let mut stacks = LiveStacks::default();
-        stacks.add(live(1, 100));
+        stacks.add(live(1, 100).into());
         let agree = |stacks: &mut LiveStacks, ms: u64| {
             stacks.agree(Tid(1), Timestamp(ms * MS - 1), Timestamp(ms * MS))
         };
@@ -264,7 +265,7 @@ mod tests {
     #[test]
     fn readings_of_a_thread_that_waits_are_one() {
         let mut stacks = LiveStacks::default();
-        stacks.add(live(1, 100));
+        stacks.add(live(1, 100).into());
         let mut agree =
             |sampled: u64, read: u64| stacks.agree(Tid(1), Timestamp(sampled * MS), Timestamp(read * MS));
         assert!(!(101..200).any(|read| agree(100, read)), "it was sampled once");

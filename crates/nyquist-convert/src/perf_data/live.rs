@@ -8,6 +8,7 @@
 //! and the one behind it. Whose stack it is and the event's time are in the record's trailer.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use nyquist_object::Avma;
@@ -24,17 +25,22 @@ const MOST_BYTES: u64 = 64 << 20;
 /// What was written or read last of each thread.
 #[derive(Debug, Default)]
 pub(crate) struct LiveStackRecords {
-    last: FxHashMap<Tid, LiveStack>,
+    last: FxHashMap<Tid, Arc<LiveStack>>,
     /// Of each thread, the pages of a reading that is not complete.
     pending: FxHashMap<Tid, Vec<(u64, Bytes)>>,
 }
 
 impl LiveStackRecords {
     /// The records of a reading.
-    pub(crate) fn encode(&mut self, live: &LiveStack, time: Timestamp, format: &RecordFormat) -> Vec<u8> {
-        let last = self.last.insert(live.tid, live.clone()).filter(|last| last.pid == live.pid);
+    pub(crate) fn encode(
+        &mut self,
+        live: &Arc<LiveStack>,
+        time: Timestamp,
+        format: &RecordFormat,
+    ) -> Vec<u8> {
+        let last = self.last.insert(live.tid, Arc::clone(live)).filter(|last| last.pid == live.pid);
         let is_new = |(address, page): &(Avma, &Bytes)| {
-            !page.is_empty() && last.as_ref().and_then(|last| page_at(last, *address)) != Some(*page)
+            !page.is_empty() && last.as_ref().and_then(|last| last.page_at(*address)) != Some(*page)
         };
         let (changed, gaps) = (runs_of(live, is_new), runs_of(live, |(_, page)| page.is_empty()));
         let runs: Vec<_> = changed
@@ -75,12 +81,12 @@ impl LiveStackRecords {
             return None;
         }
         let new = std::mem::take(pending);
-        let last = self.last.get(&tid).filter(|last| last.pid == pid);
+        let last = self.last.get(&tid).map(|last| &**last).filter(|last| last.pid == pid);
         let pages = pages_of((start, bytes), &gaps_of(gaps)?, &new, last)?;
         let live = LiveStack { pid, tid, read_at: Timestamp(read_at), start: Avma(start), pages };
-        self.last.insert(tid, live.clone());
-        let kind = EventKind::LiveStack(Box::new(live));
-        Some(Event { time: Timestamp(id.time?), cpu: None, kind })
+        let live = Arc::new(live);
+        self.last.insert(tid, Arc::clone(&live));
+        Some(Event { time: Timestamp(id.time?), cpu: None, kind: EventKind::LiveStack(live) })
     }
 }
 
@@ -103,11 +109,6 @@ fn gaps_of(numbers: &[[u8; 8]]) -> Option<Vec<Range<u64>>> {
     gaps.is_sorted_by(|one, next| one.end <= next.start).then_some(gaps)
 }
 
-fn page_at(live: &LiveStack, address: Avma) -> Option<&Bytes> {
-    let offset = usize::try_from(address.0.checked_sub(live.start.0)?).ok()?;
-    live.pages.get(offset / LiveStack::PAGE).filter(|_| offset.is_multiple_of(LiveStack::PAGE))
-}
-
 /// All pages of a reading, empty in its gaps: those that are new, and of the others what was there before.
 fn pages_of(
     (start, bytes): (u64, u64),
@@ -125,7 +126,7 @@ fn pages_of(
         if is_gap(address) {
             return Some(Bytes::new());
         }
-        let known = || last.and_then(|last| page_at(last, Avma(address)));
+        let known = || last.and_then(|last| last.page_at(Avma(address)));
         new.get(&address).copied().or_else(known).filter(|page| !page.is_empty()).cloned()
     };
     (0..bytes.min(MOST_BYTES) / LiveStack::PAGE as u64).map(page).collect()
@@ -144,14 +145,15 @@ mod tests {
     /// What stands for a page that was not read.
     const GAP: u8 = 0xff;
 
-    fn live(read_at: u64, start: u64, pages: &[u8]) -> LiveStack {
+    fn live(read_at: u64, start: u64, pages: &[u8]) -> Arc<LiveStack> {
         let page = |byte: &u8| Bytes::from(vec![*byte; if *byte == GAP { 0 } else { LiveStack::PAGE }]);
         let pages = pages.iter().map(page).collect();
-        LiveStack { pid: Pid(7), tid: Tid(9), read_at: Timestamp(read_at), start: Avma(start), pages }
+        let (pid, tid, read_at) = (Pid(7), Tid(9), Timestamp(read_at));
+        Arc::new(LiveStack { pid, tid, read_at, start: Avma(start), pages })
     }
 
     /// Writes and reads each in turn, and says how many records that took.
-    fn through(readings: &[LiveStack]) -> Vec<usize> {
+    fn through(readings: &[Arc<LiveStack>]) -> Vec<usize> {
         let (mut writer, mut reader) = (LiveStackRecords::default(), LiveStackRecords::default());
         let mut counts = Vec::new();
         for live in readings {
@@ -164,7 +166,7 @@ mod tests {
                 at += usize::from(Header::parse(&bytes[at..]).unwrap().size);
                 count += 1;
             }
-            let kind = EventKind::LiveStack(Box::new(live.clone()));
+            let kind = EventKind::LiveStack(Arc::clone(live));
             assert_eq!(events, [Event { time: Timestamp(live.read_at.0 - 5), cpu: None, kind }]);
             counts.push(count);
         }

@@ -234,7 +234,7 @@ impl Stages {
                     self.marker(now, &marker);
                 }
             }
-            EventKind::LiveStack(live) => self.live_stacks.add(*live),
+            EventKind::LiveStack(live) => self.live_stacks.add(live),
             EventKind::Counter(counter) => {
                 if self.wants((counter.pid, Tid(counter.pid.0)), cpu, now) {
                     self.counter(now, &counter);

@@ -262,6 +262,7 @@ fn convert(
     mut tee: Option<&mut PerfTee>,
 ) {
     let _preference = Preference::of_this_thread();
+    let mut complete = Timestamp(0);
     while let Some(chunks) = recording.next_few(decoder.most_at_once()) {
         let raw = |chunk: &Chunk| (records_of(chunk, tee.as_deref()), chunk.complete_before());
         let taken: Vec<_> = chunks.iter().map(raw).collect();
@@ -273,8 +274,12 @@ fn convert(
                 for event in &*events {
                     markers.notice(event);
                 }
-                markers.collect(events);
+                // Those of a time are needed when what happened before it is said to be known.
+                if *complete_before > complete {
+                    markers.collect(events);
+                }
             }
+            complete = complete.max(*complete_before);
             for event in events.drain(..) {
                 converter.push(event);
             }

@@ -8,7 +8,7 @@ use crate::walk::Walked;
 use crate::walks::Walkers;
 use bytes::Bytes;
 use nyquist_unwind::WalkEnd;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 const STACK: u64 = 0x7fff_0000;
 const CODE: u64 = 0x10_0000;
@@ -118,7 +118,7 @@ fn events() -> Vec<EventKind> {
             // Nothing is known of what it has mapped until then.
             45 => events.push(map(2, 2 * CODE, 0x1000)),
             60 => events.push(exit(1, tid)),
-            80..83 => events.push(EventKind::LiveStack(Box::new(LiveStack {
+            80..83 => events.push(EventKind::LiveStack(Arc::new(LiveStack {
                 pid: Pid(me),
                 tid: Tid(me),
                 read_at: Timestamp((events.len() as u64 + 1) * MS),

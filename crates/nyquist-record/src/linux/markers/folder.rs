@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::event::{Event, Mapping, Timestamp};
 use nyquist_convert::marker_file::OpenIntervals;
 use nyquist_tracing::protocol::EXTENSION;
 
@@ -91,8 +91,7 @@ impl Folder {
         self.since = since;
     }
 
-    pub(super) fn notice(&mut self, event: &Event) {
-        let EventKind::Map(mapping) = &event.kind else { return };
+    pub(super) fn notice(&mut self, mapping: &Mapping) {
         let known = |file: &TextFile| file.path == mapping.path;
         if self.texts.len() < MAX_FILES && !self.texts.iter().any(known) {
             self.texts.extend(TextFile::of_mapping(mapping));

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use nyquist_convert::event::{Event, Pid, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 use nyquist_tracing::protocol::DIR_VARIABLE;
 
 use control::Control;
@@ -88,7 +88,9 @@ impl Markers {
 
     /// Takes note of what is mapped in the recorded processes: a file of samply's protocol is found by its mapping.
     pub fn notice(&mut self, event: &Event) {
-        lock(&self.shared).folder.notice(event);
+        if let EventKind::Map(mapping) = &event.kind {
+            lock(&self.shared).folder.notice(mapping);
+        }
     }
 
     /// Appends the markers that were written so far: every one of them whose time is before now.

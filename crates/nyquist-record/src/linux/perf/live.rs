@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use nyquist_convert::CopyCounts;
 use nyquist_convert::event::{Event, EventKind, LiveStack, Pid, Tid, Timestamp};
-use nyquist_object::Avma;
 
 use super::cut::Cut;
 use super::looked_at::LookedAt;
-use super::pages::{Memory, Pages};
+use super::pages::Memory;
 use super::peek::Peeks;
 use super::roots::Roots;
 use crate::linux::proc;
@@ -97,7 +96,7 @@ struct Thread {
     /// The outermost word that walks to the root have looked at; 0 where nobody has come there yet.
     root: u64,
     /// What was read last.
-    last: Pages,
+    last: Option<Arc<LiveStack>>,
     looked_at: LookedAt,
     /// The innermost end of the copies of some time, and when that was.
     innermost: (u64, u64),
@@ -362,36 +361,33 @@ impl Thread {
         start..end.clamp(start, start + most)
     }
 
-    /// Reads the pages of the outer part that may be of use, or all of it where these are not known.
-    fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> Option<Pages> {
+    /// Reads the pages of the outer part that may be of use, or all of it where these are not known. Says whether there are any.
+    fn read_pages(&mut self, wanted: Wanted, memory: &mut Memory) -> bool {
         let stack = self.outer_part(wanted);
         let inner_end = wanted.outermost_end.saturating_add(BEHIND).next_multiple_of(PAGE);
         let parts = self.looked_at.parts(&stack, inner_end, monotonic_ns()).unwrap_or_else(|| vec![stack]);
-        memory.read(wanted.pid, parts).then(|| self.last.next(memory))
+        memory.read(wanted.pid, parts)
     }
 
     /// Reads the outer part of the stack, as it is now.
     fn read(&mut self, tid: u32, wanted: Wanted, memory: &mut Memory) -> Option<Event> {
-        let pages = self.read_pages(wanted, memory);
+        let is_there = self.read_pages(wanted, memory);
         let before = std::mem::replace(&mut self.read_at, monotonic_ns());
         let read_at = self.read_at;
-        self.last = pages?;
-        let live = LiveStack {
-            pid: Pid(wanted.pid),
-            tid: Tid(tid),
-            read_at: Timestamp(read_at),
-            start: Avma(self.last.start()),
-            pages: self.last.all(),
-        };
+        let (start, pages) = is_there.then(|| memory.pages_since(self.last.as_deref()))?;
+        let (pid, tid) = (Pid(wanted.pid), Tid(tid));
+        let live = Arc::new(LiveStack { pid, tid, read_at: Timestamp(read_at), start, pages });
+        self.last = Some(Arc::clone(&live));
         // It is to be there before the first sample that it is for, whether or not that one was told of.
         let since = before.max(read_at.saturating_sub(TOLD_BACK_NS));
         let time = Timestamp(since.min(wanted.oldest_ns.saturating_sub(1)));
-        Some(Event { time, cpu: None, kind: EventKind::LiveStack(Box::new(live)) })
+        Some(Event { time, cpu: None, kind: EventKind::LiveStack(live) })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nyquist_object::Avma;
     use nyquist_perf::RecordFormat;
 
     use super::*;

@@ -39,14 +39,15 @@ impl LookedAt {
     }
 
     /// What is to be read of a stack: up to `inner_end` everything, of the rest these pages; `None` where nothing is known of them.
-    pub(crate) fn parts(&mut self, stack: &Range<u64>, inner_end: u64, now: u64) -> Option<Vec<Range<u64>>> {
-        self.pages.retain(|_, heard_at| now.saturating_sub(*heard_at) < FOR);
-        if now < self.whole_until || self.pages.is_empty() || inner_end >= stack.end {
+    pub(crate) fn parts(&self, stack: &Range<u64>, inner_end: u64, now: u64) -> Option<Vec<Range<u64>>> {
+        let is_known = |heard_at: &u64| now.saturating_sub(*heard_at) < FOR;
+        if now < self.whole_until || inner_end >= stack.end || !self.pages.values().any(is_known) {
             return None;
         }
         let inner = stack.start..inner_end;
         let mut parts = vec![inner];
-        for (&page, _) in self.pages.range(inner_end..stack.end) {
+        let outer = self.pages.range(inner_end..stack.end);
+        for (&page, _) in outer.filter(|(_, heard_at)| is_known(heard_at)) {
             let end = page + LiveStack::PAGE as u64;
             match parts.last_mut().filter(|last| last.end == page) {
                 Some(last) => last.end = end,
@@ -90,11 +91,11 @@ mod tests {
     #[test]
     fn all_is_read_for_a_while_after_a_gap_and_where_nothing_was_heard_for_long() {
         let mut looked_at = looked_at(&[0x12_0000], 1000);
-        let mut is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
+        let is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
         assert!(!is_whole(1001));
         looked_at.note_gap(2000);
-        let mut is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
-        assert_eq!([2001, 2000 + WHOLE_FOR, 1000 + FOR].map(&mut is_whole), [true, false, true]);
+        let is_whole = |now: u64| looked_at.parts(&STACK, 0x10_8000, now).is_none();
+        assert_eq!([2001, 2000 + WHOLE_FOR, 1000 + FOR].map(is_whole), [true, false, true]);
     }
 
     #[test]

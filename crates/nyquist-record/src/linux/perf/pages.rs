@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use nyquist_convert::event::LiveStack;
+use nyquist_object::Avma;
 
 use super::pool::Pool;
 use crate::linux::sys::ptrace::read_memory_parts;
@@ -14,13 +15,6 @@ const PAGE: usize = LiveStack::PAGE;
 const PIECE: usize = 8;
 /// The most pieces whose memory is used again: 16 MB. Most recordings need a few dozen of them.
 const POOLED: usize = 512;
-
-/// Pages of memory, from an address on; empty where one was not read.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pages {
-    start: u64,
-    pages: Vec<Bytes>,
-}
 
 /// Where memory is read into, and where pages are kept.
 pub(crate) struct Memory {
@@ -45,11 +39,11 @@ impl Memory {
         self.scratch.resize(len.max(self.scratch.len()), 0);
         self.read = self.scratch.get_mut(..len).map_or(0, |room| read_memory_parts(pid, &parts, room));
         self.parts = parts;
-        self.pages().next().is_some()
+        self.read_pages().next().is_some()
     }
 
     /// What was read last, with its addresses.
-    fn pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
+    fn read_pages(&self) -> impl Iterator<Item = (u64, &[u8; PAGE])> {
         let addresses = self.parts.iter().flat_map(|part| part.clone().step_by(PAGE));
         addresses.zip(self.scratch.get(..self.read).unwrap_or_default().as_chunks().0)
     }
@@ -67,50 +61,37 @@ impl Memory {
         }
         filling.into_bytes()
     }
-}
 
-impl Pages {
-    /// What was read now. Pages that have not changed take no new memory.
-    pub(crate) fn next(&self, memory: &Memory) -> Self {
-        let start = memory.pages().next().map_or(0, |(start, _)| start);
-        let end = memory.parts.last().map_or(start, |part| part.end);
+    /// What was read last: its first address, and the pages from there on, empty where one was not read. Those that are as they were in
+    /// an earlier reading are the same memory.
+    pub(crate) fn pages_since(&self, earlier: Option<&LiveStack>) -> (Avma, Vec<Bytes>) {
+        let start = self.read_pages().next().map_or(0, |(start, _)| start);
+        let end = self.parts.last().map_or(start, |part| part.end);
         let mut pages = Vec::with_capacity(end.saturating_sub(start) as usize / PAGE);
         let mut changed = Vec::new();
-        for (address, page) in memory.pages() {
+        for (address, page) in self.read_pages() {
             let index = (address - start) as usize / PAGE;
             pages.resize(index + 1, Bytes::new());
-            match self.at(address).filter(|known| known.as_ref() == page) {
+            let known = earlier.and_then(|earlier| earlier.page_at(Avma(address)));
+            match known.filter(|known| known.as_ref() == page) {
                 Some(known) => pages[index] = known.clone(),
                 None => changed.push((index, page)),
             }
         }
         for piece in changed.chunks(PIECE) {
-            let kept = memory.keep(piece);
+            let kept = self.keep(piece);
             for (place, (index, _)) in piece.iter().enumerate() {
                 pages[*index] = kept.slice(place * PAGE..(place + 1) * PAGE);
             }
         }
-        Self { start, pages }
-    }
-
-    /// The first address.
-    pub(crate) fn start(&self) -> u64 {
-        self.start
-    }
-
-    /// All of them.
-    pub(crate) fn all(&self) -> Vec<Bytes> {
-        self.pages.clone()
-    }
-
-    fn at(&self, address: u64) -> Option<&Bytes> {
-        let index = address.checked_sub(self.start).map(|offset| offset as usize / PAGE);
-        index.and_then(|index| self.pages.get(index))
+        (Avma(start), pages)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use nyquist_convert::event::{Pid, Tid, Timestamp};
+
     use super::*;
 
     /// Memory into which pages were read from an address on.
@@ -118,6 +99,12 @@ mod tests {
         let scratch = pages.concat();
         let part = start..start + scratch.len() as u64;
         Memory { read: scratch.len(), scratch, parts: vec![part], ..memory }
+    }
+
+    /// A reading of what memory has read, after an earlier one.
+    fn next(earlier: Option<&LiveStack>, memory: &Memory) -> LiveStack {
+        let (start, pages) = memory.pages_since(earlier);
+        LiveStack { pid: Pid(1), tid: Tid(1), read_at: Timestamp(0), start, pages }
     }
 
     fn page(byte: u8) -> [u8; PAGE] {
@@ -128,16 +115,16 @@ mod tests {
     fn pages_that_have_changed_are_new_and_no_others() {
         let before: Vec<_> = (0..40).map(page).collect();
         let memory = filled(Memory::new(), 0x10_0000, &before);
-        let first = Pages::default().next(&memory);
+        let first = next(None, &memory);
         // The stack has grown by a page, and every third page of the rest is another one.
         let now: Vec<_> = (0..41_u8).map(|n| page(if n % 3 == 0 { 100 + n } else { n - 1 })).collect();
-        let second = first.next(&filled(memory, 0xf_f000, &now));
+        let second = next(Some(&first), &filled(memory, 0xf_f000, &now));
         for (index, (bytes, now)) in second.pages.iter().zip(&now).enumerate() {
             assert_eq!(bytes.as_ref(), now, "{index}");
             let is_old = index > 0 && first.pages[index - 1].as_ptr() == bytes.as_ptr();
             assert_eq!(is_old, index % 3 != 0, "{index}");
         }
-        assert_eq!((second.start, second.pages.len()), (0xf_f000, 41));
+        assert_eq!((second.start, second.pages.len()), (Avma(0xf_f000), 41));
     }
 
     #[test]
@@ -147,15 +134,15 @@ mod tests {
         let part = |pages: Range<u64>| start + pages.start * PAGE as u64..start + pages.end * PAGE as u64;
         let mut memory = Memory::new();
         assert!(memory.read(std::process::id(), vec![part(0..2), part(5..6), part(9..11)]));
-        let pages = Pages::default().next(&memory);
-        let lens: Vec<usize> = pages.all().iter().map(Bytes::len).collect();
+        let pages = next(None, &memory);
+        let lens: Vec<usize> = pages.pages.iter().map(Bytes::len).collect();
         let is_read = |page: &usize| [0, 1, 5, 9, 10].contains(page);
         assert_eq!(lens, (0..11).map(|page| if is_read(&page) { PAGE } else { 0 }).collect::<Vec<_>>());
         for (index, page) in pages.pages.iter().enumerate() {
             let at = start as usize - own.as_ptr() as usize + index * PAGE;
             assert!(page.is_empty() || page[..] == own[at..at + PAGE], "{index}");
         }
-        let next = pages.next(&memory);
+        let next = next(Some(&pages), &memory);
         let is_same = |(before, now): (&Bytes, &Bytes)| now.is_empty() || before.as_ptr() == now.as_ptr();
         assert!(pages.pages.iter().zip(&next.pages).all(is_same), "what lies behind a gap is known again");
         let nothing = 0..PAGE as u64;
@@ -166,11 +153,12 @@ mod tests {
     fn memory_is_used_again_when_nobody_has_a_page_of_it() {
         let mut memory = Memory::new();
         let mut seen = std::collections::BTreeSet::new();
-        let mut last = Pages::default();
+        let mut last = None;
         for byte in 0..100 {
             memory = filled(memory, 0x10_0000, &[page(byte), page(byte)]);
-            last = last.next(&memory);
-            seen.extend(last.pages.iter().map(|page| page.as_ptr()));
+            let now = next(last.as_ref(), &memory);
+            seen.extend(now.pages.iter().map(|page| page.as_ptr()));
+            last = Some(now);
         }
         assert_eq!(seen.len(), 4, "what was read last and what is read now");
     }
@@ -178,7 +166,7 @@ mod tests {
     #[test]
     fn more_than_the_pool_holds_is_kept() {
         let memory = filled(Memory::new(), 0, &[page(7)]);
-        let kept: Vec<Pages> = (0..POOLED + 5).map(|_| Pages::default().next(&memory)).collect();
+        let kept: Vec<_> = (0..POOLED + 5).map(|_| next(None, &memory)).collect();
         assert!(kept.iter().all(|pages| pages.pages[0][..] == page(7)));
     }
 }
