@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use bytes::Bytes;
 
+use crate::linux::sys::memory::populate;
+
 /// The size of a buffer for records: some of the largest size.
 pub(crate) const BUFFER_BYTES: usize = 256 << 10;
 /// The number of buffers for records there may be: 64 MB. Most recordings need a few of them.
@@ -85,12 +87,19 @@ impl Pool {
         // Where none has come back, fewer have been made than there may be: the count says that one is left.
         let mut free = self.free.borrow_mut();
         free.extend(self.returned.try_iter());
-        let buffer = free.pop().unwrap_or_else(|| vec![0; self.buffer_bytes]);
+        let buffer = free.pop().unwrap_or_else(|| new_buffer(self.buffer_bytes));
         self.count.fetch_sub(1, Ordering::AcqRel);
         let (back, count) = (self.back.clone(), Arc::clone(&self.count));
         let buffer = PooledBuffer { buffer, len: 0, back, count };
         Some(Filling { buffer, kept_for: Need::Samples })
     }
+}
+
+/// A buffer whose memory is there: all of it will be filled.
+fn new_buffer(bytes: usize) -> Vec<u8> {
+    let mut buffer = vec![0; bytes];
+    populate(&mut buffer);
+    buffer
 }
 
 /// A buffer that is being filled.

@@ -8,6 +8,7 @@ pub(crate) mod event;
 pub(crate) mod files;
 pub(crate) mod limits;
 pub(crate) mod maps;
+pub(crate) mod memory;
 pub(crate) mod poll;
 pub(crate) mod process;
 pub(crate) mod ptrace;
