@@ -169,7 +169,7 @@ impl LiveStack {
 
     /// The eight bytes at an address as a little-endian number, where they were read. None that lie in two pages.
     pub fn read_u64(&self, address: Avma) -> Option<u64> {
-        let offset = usize::try_from(address.0.checked_sub(self.start.0)?).ok()?;
+        let offset = self.offset(address)?;
         let page = self.pages.get(offset / Self::PAGE)?;
         let bytes = page.get(offset % Self::PAGE..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*bytes))
@@ -177,7 +177,7 @@ impl LiveStack {
 
     /// The page that begins at an address, empty where it was not read.
     pub fn page_at(&self, address: Avma) -> Option<&Bytes> {
-        let offset = usize::try_from(address.0.checked_sub(self.start.0)?).ok()?;
+        let offset = self.offset(address)?;
         self.pages.get(offset / Self::PAGE).filter(|_| offset.is_multiple_of(Self::PAGE))
     }
 
@@ -188,8 +188,13 @@ impl LiveStack {
 
     /// Whether an address is in a page that was left out, between others that were read.
     pub fn is_gap(&self, address: Avma) -> bool {
-        let offset = address.0.checked_sub(self.start.0).and_then(|offset| usize::try_from(offset).ok());
-        offset.and_then(|offset| self.pages.get(offset / Self::PAGE)).is_some_and(Bytes::is_empty)
+        let page = self.offset(address).and_then(|offset| self.pages.get(offset / Self::PAGE));
+        page.is_some_and(Bytes::is_empty)
+    }
+
+    /// How far an address is from the first one.
+    fn offset(&self, address: Avma) -> Option<usize> {
+        usize::try_from(address.0.checked_sub(self.start.0)?).ok()
     }
 }
 

@@ -95,7 +95,7 @@ impl Pool {
     }
 }
 
-/// A buffer whose memory is there: all of it will be filled.
+/// A buffer whose memory is there: nearly all of it will be filled, time and again.
 fn new_buffer(bytes: usize) -> Vec<u8> {
     let mut buffer = vec![0; bytes];
     populate(&mut buffer);
