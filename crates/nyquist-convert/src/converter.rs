@@ -203,7 +203,7 @@ impl Converter {
         self.stages.note_end(time);
     }
 
-    /// The profile of what was converted so far. Costs a copy of it.
+    /// The profile of what was converted so far, whose addresses have no names, as those of [`Finished::profile`]. Costs a copy of it.
     pub fn snapshot(&self) -> Profile {
         self.stages.named_builder(self.stages.builder.clone()).finish()
     }
@@ -261,7 +261,8 @@ impl Converter {
 /// A profile whose frames are addresses, and what is needed to give them names.
 #[derive(Debug)]
 pub struct Finished {
-    /// The profile.
+    /// The profile. Addresses in libs have no names: [`symbolicate()`](crate::symbolicate) looks these up, and
+    /// [`name_by_address()`](crate::name_by_address) does without.
     pub profile: Profile,
     /// What was counted.
     pub statistics: Statistics,

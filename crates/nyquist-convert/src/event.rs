@@ -318,7 +318,7 @@ impl UserStack {
 }
 
 /// The registers that unwind information can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Registers {
     /// 64-bit x86, in DWARF's order (System V ABI for AMD64, figure 3.36): rax, rdx, rcx, rbx, rsi, rdi, rbp,
     /// rsp, r8 to r15, then the instruction pointer.
@@ -336,8 +336,8 @@ pub enum Registers {
         /// The instruction pointer.
         ip: u32,
     },
-    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer.
-    Aarch64([u64; 33]),
+    /// 64-bit ARM: x0 to x30, the stack pointer, then the instruction pointer. Apart, for they are twice as many as the others.
+    Aarch64(Box<[u64; 33]>),
 }
 
 /// A point or an interval that has a name. [`Event::time`] is when it was or, of an interval, when it ended: then it is heard of.

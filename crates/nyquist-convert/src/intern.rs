@@ -3,9 +3,11 @@
 use crate::mappings::Range;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::stages::Truncation;
+use crate::unnamed;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
-    CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, FuncId, LibId, ProfileBuilder, well_known,
+    CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, FuncId, LibId, ProfileBuilder, StringId,
+    well_known,
 };
 use rustc_hash::FxHashMap;
 
@@ -20,6 +22,14 @@ pub(crate) enum Mode {
 
 /// The frames at one address, by their mode.
 type ByMode = [Option<FrameId>; 3];
+
+/// An address in no module.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    /// Stays when frames are forgotten, as the profile's strings do.
+    name: Option<StringId>,
+    frames: ByMode,
+}
 
 /// Where code is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +56,10 @@ impl CodePlace {
 pub(crate) struct Interner {
     /// The frames in libs. Modules that nobody can tell apart are one lib.
     in_libs: FxHashMap<(LibId, RelativeAddress), ByMode>,
-    /// The frames that are in no module.
-    elsewhere: FxHashMap<Avma, ByMode>,
+    /// The function of each lib's addresses, which have no names yet.
+    unnamed: FxHashMap<LibId, FuncId>,
+    /// What is in no module.
+    elsewhere: FxHashMap<Avma, Elsewhere>,
     /// Whether the profile may have frames of addresses that were forgotten.
     has_forgotten: bool,
     /// The roots of stacks that could not be finished, by the reason.
@@ -87,6 +99,7 @@ impl Interner {
     pub(crate) fn new(builder: &mut ProfileBuilder) -> Self {
         Self {
             in_libs: FxHashMap::default(),
+            unnamed: FxHashMap::default(),
             elsewhere: FxHashMap::default(),
             has_forgotten: false,
             truncated: FxHashMap::default(),
@@ -101,7 +114,8 @@ impl Interner {
     /// Forgets all frames: the profile's tables were made anew.
     pub(crate) fn forget_frames(&mut self) {
         self.in_libs.clear();
-        self.elsewhere.clear();
+        self.unnamed.clear();
+        self.elsewhere.values_mut().for_each(|elsewhere| elsewhere.frames = ByMode::default());
         self.has_forgotten = true;
         self.truncated.clear();
     }
@@ -128,14 +142,18 @@ impl Interner {
         match place {
             CodePlace::InModule(module, address) => {
                 let new_lib = || new.builder.add_lib(modules.get(module).lib());
-                let place = (*self.libs.entry(module).or_insert_with(new_lib), address);
+                let lib = *self.libs.entry(module).or_insert_with(new_lib);
                 // One search for both: most addresses that are searched for are new ones.
-                let frames = self.in_libs.entry(place).or_default();
-                new.known_or(frames, |new, others| new.in_lib(place, others))
+                let frames = self.in_libs.entry((lib, address)).or_default();
+                let unnamed = &mut self.unnamed;
+                new.known_or(frames, |new, _| {
+                    let func = unnamed.entry(lib).or_insert_with(|| unnamed::intern_func(new.builder, lib));
+                    new.in_lib(*func, address)
+                })
             }
             CodePlace::Elsewhere(address) => {
-                let frames = self.elsewhere.entry(address).or_default();
-                new.known_or(frames, |new, others| new.elsewhere(address, others))
+                let Elsewhere { name, frames } = self.elsewhere.entry(address).or_default();
+                new.known_or(frames, |new, others| new.elsewhere(address, name, others))
             }
         }
     }
@@ -171,31 +189,27 @@ impl New<'_> {
         *frames[mode].get_or_insert_with(|| make(self, others))
     }
 
-    fn in_lib(mut self, (lib, address): (LibId, RelativeAddress), others: ByMode) -> FrameId {
-        let func = self.func_of(others).unwrap_or_else(|| {
-            let name = |name: &str| self.builder.intern_string(name);
-            let name = hexadecimal(address.0.into(), &mut [0; 18], name);
-            self.func(Func { name, lib: Some(lib), source: None, line: None, column: None })
-        });
+    /// A frame of the lib's function of addresses without a name.
+    fn in_lib(mut self, func: FuncId, address: RelativeAddress) -> FrameId {
         let category = Some(self.categories.pair(self.builder, self.mode));
         self.frame(Frame { address: Some(address.0), category, ..Frame::label(func) })
     }
 
-    fn elsewhere(mut self, address: Avma, others: ByMode) -> FrameId {
-        // Names of lower addresses may be those of addresses in modules.
-        let may_have_name = self.may_be_there || u32::try_from(address.0).is_ok();
+    fn elsewhere(mut self, address: Avma, name: &mut Option<StringId>, others: ByMode) -> FrameId {
         let func = self.func_of(others).unwrap_or_else(|| {
-            let name = hexadecimal(address.0, &mut [0; 18], |name| {
-                if may_have_name {
-                    self.builder.intern_string(name)
-                } else {
-                    self.builder.append_string(name)
-                }
-            });
+            let name = *name.get_or_insert_with(|| self.name_elsewhere(address));
             self.func(Func { name, lib: None, source: None, line: None, column: None })
         });
         let category = Some(self.categories.pair(self.builder, self.mode));
         self.frame(Frame { category, ..Frame::label(func) })
+    }
+
+    fn name_elsewhere(&mut self, address: Avma) -> StringId {
+        // Lower addresses may be called as those in modules are.
+        let may_be_there = u32::try_from(address.0).is_ok();
+        unnamed::hexadecimal(address.0, |name| {
+            if may_be_there { self.builder.intern_string(name) } else { self.builder.append_string(name) }
+        })
     }
 
     /// The function at an address that somebody else has run.
@@ -211,23 +225,6 @@ impl New<'_> {
     fn frame(&mut self, frame: Frame) -> FrameId {
         if self.may_be_there { self.builder.intern_frame(frame) } else { self.builder.append_frame(frame) }
     }
-}
-
-/// Hands on a number as `{number:#x}` writes it. The formatting machinery takes a tenth of the time of interning an address.
-fn hexadecimal<T>(number: u64, room: &mut [u8; 18], then: impl FnOnce(&str) -> T) -> T {
-    let mut rest = number;
-    let mut start = room.len();
-    loop {
-        start -= 1;
-        room[start] = b"0123456789abcdef"[(rest & 15) as usize];
-        rest >>= 4;
-        if rest == 0 {
-            break;
-        }
-    }
-    start -= 2;
-    room[start..start + 2].copy_from_slice(b"0x");
-    then(std::str::from_utf8(&room[start..]).unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -249,13 +246,6 @@ mod tests {
             let profile = builder.profile();
             assert_eq!((profile.funcs().len(), profile.frames().len()), (1, 3));
             assert_eq!(profile.func_name(profile.frame(user).func), format!("{:#x}", address.0));
-        }
-    }
-
-    #[test]
-    fn numbers_are_written_as_the_standard_library_writes_them() {
-        for number in [0, 9, 0xa, 0x10, 0xdead_beef, u64::from(u32::MAX), u64::MAX] {
-            hexadecimal(number, &mut [0; 18], |text| assert_eq!(text, format!("{number:#x}")));
         }
     }
 }

@@ -42,6 +42,7 @@ mod symbolicate;
 pub mod sys;
 mod track;
 mod trails;
+mod unnamed;
 mod vdso;
 mod waits;
 mod walk;
@@ -60,5 +61,5 @@ pub use select::Selection;
 pub use shape::Shape;
 pub use stated_symbols::StatedSymbols;
 pub use symbolicate::{
-    LibReport, Listener, Progress, Symbolicated, Symbolicator, Symbols, Teller, symbolicate,
+    LibReport, Listener, Progress, Symbolicated, Symbolicator, Symbols, Teller, name_by_address, symbolicate,
 };

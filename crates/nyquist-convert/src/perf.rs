@@ -273,7 +273,8 @@ fn x86_64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Registers
 /// The two orders are the same: x0 to x30, the stack pointer, the instruction pointer
 /// (`arch/arm64/include/uapi/asm/perf_regs.h`).
 fn aarch64_registers(registers: &nyquist_perf::Registers<'_>) -> Option<Registers> {
-    in_order(registers, std::array::from_fn(|register| register as u32)).map(Registers::Aarch64)
+    in_order(registers, std::array::from_fn(|register| register as u32))
+        .map(|values| Registers::Aarch64(Box::new(values)))
 }
 
 /// The registers' values in another order. Those that were not captured are 0, but there is no unwinding
@@ -529,7 +530,7 @@ mod tests {
         let UserStack::Copied { registers, .. } = the_sample(sample(&events, 2, &fields)).user else {
             panic!()
         };
-        assert_eq!(*registers, Registers::Aarch64(std::array::from_fn(|register| register as u64)));
+        assert_eq!(*registers, Registers::Aarch64(Box::new(std::array::from_fn(|register| register as u64))));
     }
 
     #[test]

@@ -10,11 +10,11 @@ pub use ahead::{Listener, Teller};
 use answers::{Answers, FramesByAddress, Unknown};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
-use nyquist_profile::{LibId, Profile, ProfileBuilder};
+use nyquist_profile::{LibId, Profile};
 use nyquist_symbols::{
     AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
 };
-use rebuild::{Names, rebuild_stacks};
+use rebuild::{Names, rebuild};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::panic::resume_unwind;
@@ -79,6 +79,13 @@ pub fn symbolicate(
     progress: &Progress,
 ) -> Symbolicated {
     Symbolicator::new(symbols).symbolicate(profile, sources, progress)
+}
+
+/// Calls the addresses of a profile that have no names yet by their numbers, for whoever wants it as it is. Names can still be looked up later.
+/// Costs as much as building its tables.
+pub fn name_by_address(profile: Profile) -> Profile {
+    let frames = FramesByAddress::of(&profile);
+    rebuild(profile, &Names { answers: &Answers::default(), frames, jit: FxHashMap::default() }).finish()
 }
 
 /// Gives names to the snapshots of one recording, one after the other: it keeps the modules that it has opened and what
@@ -246,7 +253,8 @@ impl<'a> Symbolicator<'a> {
         frames: FramesByAddress,
         is_complete: bool,
     ) -> Profile {
-        let (mut builder, code) = ProfileBuilder::rebuild(profile);
+        let names = Names { answers: &self.answers, frames, jit: jit_libs(sources) };
+        let mut builder = rebuild(profile, &names);
         for (lib, opened) in &self.modules {
             if let Some(path) = &opened.symbols_from {
                 let path = path.to_string_lossy();
@@ -255,9 +263,6 @@ impl<'a> Symbolicator<'a> {
                 }
             }
         }
-        let names = Names { answers: &self.answers, frames, jit: jit_libs(sources) };
-        let map = rebuild_stacks(&mut builder, code, &names);
-        builder.remap_stacks(|stack| map.get(stack.index()).copied());
         builder.meta_mut().symbolicated = is_complete;
         builder.finish()
     }
@@ -373,17 +378,24 @@ fn kernel_report(lib: LibId, source: &LibSource, kernel: &KernelSymbols) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unnamed;
     use nyquist_perf::PerfMapEntry;
-    use nyquist_profile::{Frame, Func, Lib, Meta, Process, Sample, Thread};
+    use nyquist_profile::{
+        CategoryColor, CategoryPair, Frame, Func, Lib, Meta, Process, ProfileBuilder, Sample, Thread,
+    };
 
     const BASE: u64 = 0xffff_ffff_8100_0000;
 
     static READ: AtomicUsize = AtomicUsize::new(0);
 
     fn kernel(_: &Finder) -> Result<KernelSymbols, KernelError> {
-        READ.fetch_add(1, Ordering::Relaxed);
         let symbols = "ffffffff81000100 T first\nffffffff81000200 T second\nffffffff81000300 T third\n";
         KernelSymbols::parse(symbols.as_bytes(), std::io::empty(), &[])
+    }
+
+    fn counted_kernel(finder: &Finder) -> Result<KernelSymbols, KernelError> {
+        READ.fetch_add(1, Ordering::Relaxed);
+        kernel(finder)
     }
 
     fn snapshot(addresses: &[u32]) -> Profile {
@@ -405,8 +417,11 @@ mod tests {
     #[test]
     fn of_a_later_snapshot_only_new_addresses_are_looked_up() {
         let finder = Finder::default();
-        let mut symbolicator =
-            Symbolicator::new(Symbols { finder: &finder, kernel, threads: NonZeroUsize::MIN });
+        let mut symbolicator = Symbolicator::new(Symbols {
+            finder: &finder,
+            kernel: counted_kernel,
+            threads: NonZeroUsize::MIN,
+        });
         let mut gone = PerfMap::default();
         let (start, end) = (BASE + 0x10_0000, BASE + 0x10_0040);
         gone.insert(PerfMapEntry { start, end, name: "bpf_prog_gone".into() });
@@ -423,5 +438,33 @@ mod tests {
         check(&[0x104], &["first"], 0);
         check(&[0x10_0008, 0x10_0040], &["bpf_prog_gone", "?"], 2);
         assert_eq!(READ.load(Ordering::Relaxed), 1, "the kernel's symbols are read once");
+    }
+
+    #[test]
+    fn addresses_that_share_a_function_for_want_of_a_name_get_one_each() {
+        let mut builder = ProfileBuilder::new(Meta::default());
+        let lib = builder.add_lib(Lib { name: "[kernel]".into(), ..Lib::default() });
+        let func = unnamed::intern_func(&mut builder, lib);
+        let categories = ["User", "Kernel"].map(|name| builder.add_category(name, CategoryColor::Grey));
+        for (address, category) in [(0x104, 0), (0x204, 0), (0x104, 1)] {
+            let category = Some(CategoryPair { category: categories[category], subcategory: 0 });
+            builder.intern_frame(Frame { address: Some(address), category, ..Frame::label(func) });
+        }
+        let names = |profile: &Profile| -> Vec<_> {
+            let frames = profile.frames().iter();
+            frames.map(|frame| (frame.func.index(), profile.func_name(frame.func).to_owned())).collect()
+        };
+        let expected = |names: [&str; 2]| [0, 1, 0].map(|func| (func, names[func].to_owned()));
+        let unnamed = builder.finish();
+        let by_address = name_by_address(unnamed.clone());
+        assert_eq!(names(&by_address), expected(["0x104", "0x204"]));
+        assert!(!by_address.meta().symbolicated);
+        let finder = Finder::default();
+        let symbols = Symbols { finder: &finder, kernel, threads: NonZeroUsize::MIN };
+        let sources = [(lib, LibSource::Kernel { base: Avma(BASE), gone: PerfMap::default().into() })];
+        for profile in [unnamed, by_address] {
+            let named = symbolicate(profile, &sources, symbols, &Progress::default());
+            assert_eq!(names(&named.profile), expected(["first", "second"]));
+        }
     }
 }

@@ -215,7 +215,7 @@ pub(crate) fn unwindable(registers: &Registers) -> Option<unwind::Registers> {
     Some(match *registers {
         Registers::X86_64(values) => unwind::Registers::X86_64(values),
         Registers::X86_64Partial { values, known } => unwind::Registers::X86_64Partial { values, known },
-        Registers::Aarch64(values) => unwind::Registers::Aarch64(values),
+        Registers::Aarch64(ref values) => unwind::Registers::Aarch64(**values),
         Registers::X86 { .. } => return None,
     })
 }

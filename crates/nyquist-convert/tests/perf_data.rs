@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nyquist_convert::Finished;
 use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
+use nyquist_convert::{Finished, name_by_address};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{context, x86};
 use nyquist_perf::file::{Features, FileReader, FileWriter, WrittenEvent, record, tool_record};
@@ -63,6 +63,7 @@ fn imported(
 
 /// Each sample as its time in ms and its stack, outermost first.
 fn samples(profile: &Profile) -> Vec<String> {
+    let profile = name_by_address(profile.clone());
     let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
     let line = |sample: nyquist_profile::Sample| {
         let mut names: Vec<_> =

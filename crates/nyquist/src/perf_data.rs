@@ -10,7 +10,7 @@ use crate::symbolicate::{finish, symbolicator};
 use crate::watch::Watch;
 use nyquist_convert::event::{Pid, Tid};
 use nyquist_convert::perf_data::{EventUse, ImportError, ImportOptions, Imported, import};
-use nyquist_convert::{LibSource, Libs, Progress, Selection, Teller};
+use nyquist_convert::{LibSource, Libs, Progress, Selection, Teller, name_by_address};
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
@@ -48,7 +48,7 @@ pub(crate) fn read(
     }
     report_missing(&finished.profile, &finished.libs, other_machine.as_deref(), printer);
     if args.no_symbols {
-        return Ok(finished.profile);
+        return Ok(name_by_address(finished.profile));
     }
     Ok(finish(finished.profile, &finished.libs, &mut symbolicator, printer, &progress))
 }

@@ -398,16 +398,18 @@ fn a_snapshot_is_the_profile_so_far() {
 
 #[test]
 fn evicting_forgets_old_samples_and_their_stacks() {
-    let mut converter = converter(true);
-    for time in 1..10 {
-        converter.push(at(time, sample(1, 1, None, &[time, 0x101])));
+    for root in [0x100, 0x7fff_ffff_0100] {
+        let mut converter = converter(true);
+        for time in 1..10 {
+            converter.push(at(time, sample(1, 1, None, &[time, root + 1])));
+        }
+        converter.advance(Timestamp(100 * MS));
+        converter.evict(Timestamp(8 * MS));
+        converter.push(at(100, sample(1, 1, None, &[3, root + 1])));
+        let profile = converter.finish().profile;
+        assert_eq!(folded(&profile), [8, 9, 3].map(|leaf| format!("{root:#x};{leaf:#x} 1")));
+        assert_eq!(profile.stacks().len(), 4);
     }
-    converter.advance(Timestamp(100 * MS));
-    converter.evict(Timestamp(8 * MS));
-    converter.push(at(100, sample(1, 1, None, &[3, 0x101])));
-    let profile = converter.finish().profile;
-    assert_eq!(folded(&profile), ["0x100;0x8 1", "0x100;0x9 1", "0x100;0x3 1"]);
-    assert_eq!(profile.stacks().len(), 4);
 }
 
 #[test]

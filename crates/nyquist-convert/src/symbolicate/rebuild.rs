@@ -2,9 +2,10 @@
 
 use super::answers::{Answers, FramesByAddress};
 use crate::jit::{JitSymbols, name_frame};
+use crate::unnamed;
 use nyquist_profile::{
-    CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, NativeSymbolId, ProfileBuilder, Source,
-    Stack, StackId, StringId,
+    CodeTables, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, NativeSymbolId, Profile, ProfileBuilder,
+    Source, Stack, StackId, StringId,
 };
 use nyquist_symbols::{AddressInfo, Symbol};
 use rustc_hash::FxHashMap;
@@ -18,12 +19,16 @@ pub(super) struct Names<'a> {
     pub(super) jit: FxHashMap<LibId, JitSymbols>,
 }
 
+/// Makes a profile's tables of code again, with names.
+pub(super) fn rebuild(profile: Profile, names: &Names<'_>) -> ProfileBuilder {
+    let (mut builder, code) = ProfileBuilder::rebuild(profile);
+    let map = rebuild_stacks(&mut builder, code, names);
+    builder.remap_stacks(|stack| map.get(stack.index()).copied());
+    builder
+}
+
 /// Makes every stack again, of the frames that each of its frames has become. Gives back the new id of each.
-pub(super) fn rebuild_stacks(
-    builder: &mut ProfileBuilder,
-    code: CodeTables,
-    names: &Names<'_>,
-) -> Vec<StackId> {
+fn rebuild_stacks(builder: &mut ProfileBuilder, code: CodeTables, names: &Names<'_>) -> Vec<StackId> {
     let chains = Chains::of(builder, &code, names);
     // Of the old tables, only this one is still needed.
     let stacks = code.stacks;
@@ -58,7 +63,7 @@ impl Chains {
         let mut chains = Self::default();
         chains.ends.reserve(code.frames.len());
         let mut namer = Namer::new(code, names, builder.profile().libs().len());
-        let mut nameless = Nameless { code, funcs: vec![None; code.funcs.len()] };
+        let mut nameless = Nameless::new(code);
         let answers = names.answers.numbers(&names.frames, code.frames.len());
         for (frame, answer) in code.frames.iter().zip(answers) {
             if !namer.add_frames(&mut chains.frames, builder, frame, answer) {
@@ -87,21 +92,38 @@ impl Chains {
     }
 }
 
-/// Frames that stay as they are. They are as distinct as they were, so that none is searched for.
+/// Frames that stay as they are, or are named by their addresses. They are as distinct as they were, so that none is searched for.
 struct Nameless<'a> {
     code: &'a CodeTables,
     /// What each function has become.
     funcs: Vec<Option<FuncId>>,
+    /// The functions of addresses that have no name.
+    by_address: FxHashMap<(LibId, u32), FuncId>,
 }
 
-impl Nameless<'_> {
+impl<'a> Nameless<'a> {
+    fn new(code: &'a CodeTables) -> Self {
+        Self { code, funcs: vec![None; code.funcs.len()], by_address: FxHashMap::default() }
+    }
+
     fn frame(&mut self, builder: &mut ProfileBuilder, frame: &Frame) -> FrameId {
-        let known = &mut self.funcs[frame.func.index()];
-        let func = *known.get_or_insert_with(|| builder.append_func(self.code.funcs[frame.func.index()]));
+        let func = self.func(builder, frame);
         let native_symbol = frame
             .native_symbol
             .map(|symbol| builder.intern_native_symbol(self.code.native_symbols[symbol.index()]));
         builder.append_frame(Frame { func, native_symbol, ..*frame })
+    }
+
+    fn func(&mut self, builder: &mut ProfileBuilder, frame: &Frame) -> FuncId {
+        let func = &self.code.funcs[frame.func.index()];
+        if let Some((lib, address)) = unnamed::place(builder.profile(), frame, func) {
+            let known = self.by_address.entry((lib, address));
+            return *known.or_insert_with(|| {
+                let func = unnamed::func_at(builder, lib, address);
+                builder.append_func(func)
+            });
+        }
+        *self.funcs[frame.func.index()].get_or_insert_with(|| builder.append_func(*func))
     }
 }
 
@@ -142,13 +164,7 @@ impl<'a> Namer<'a> {
             return true;
         }
         let Some(answer) = answer else { return false };
-        self.libs[lib.index()].add_frames(
-            frames,
-            builder,
-            (frame, func.name),
-            answer as usize,
-            &mut self.texts,
-        )
+        self.libs[lib.index()].add_frames(frames, builder, (frame, func), answer as usize, &mut self.texts)
     }
 }
 
@@ -161,12 +177,12 @@ struct NamedLib<'a> {
 }
 
 impl NamedLib<'_> {
-    /// Adds the frames of an answer; false where it says nothing. `name` is for a function that has none.
+    /// Adds the frames of an answer; false where it says nothing. `func` is what the frame has been a part of.
     fn add_frames(
         &mut self,
         frames: &mut Vec<FrameId>,
         builder: &mut ProfileBuilder,
-        (frame, name): (&Frame, StringId),
+        (frame, func): (&Frame, &Func),
         answer: usize,
         texts: &mut Texts,
     ) -> bool {
@@ -183,10 +199,16 @@ impl NamedLib<'_> {
             frames.push(self.add(builder, named));
             return true;
         }
+        let place = unnamed::place(builder.profile(), frame, func);
+        let nameless =
+            |builder: &mut _| place.map_or(func.name, |(_, address)| unnamed::name_at(builder, address));
         let depths = 0..=u16::MAX;
         let outermost_first = info.frames.iter().rev().zip(depths);
         frames.extend(outermost_first.map(|(named, inline_depth)| {
-            let name = named.function.as_ref().map_or(name, |name| texts.string(builder, name));
+            let name = match &named.function {
+                Some(name) => texts.string(builder, name),
+                None => nameless(builder),
+            };
             let mut source = |file: &Option<_>| {
                 let filename = texts.string(builder, file.as_ref()?);
                 Some(builder.intern_source(Source { filename }))
