@@ -274,13 +274,13 @@ impl Tracer {
         (len.min(most), len > most)
     }
 
+    /// Notes that a process was sampled at an address. Code that is not known is looked for at once, for it may be gone soon.
     fn note_sample(&mut self, pid: u32, address: Option<u64>) {
-        if let Some(process) = self.processes.get_mut(&pid) {
-            process.has_samples = true;
-            process.is_outdated |= address.is_some_and(|address| !process.maps.has_code(address));
-            if process.watched_until > monotonic_ns() {
-                self.refresh_maps(pid, false);
-            }
+        let Some(process) = self.processes.get_mut(&pid) else { return };
+        process.has_samples = true;
+        let is_known = address.is_none_or(|address| process.maps.has_code(address));
+        if !is_known || process.watched_until > monotonic_ns() {
+            self.refresh_maps(pid, !is_known);
         }
     }
 }

@@ -16,8 +16,8 @@ pub(crate) struct Changes {
     pub(crate) new: Vec<EventKind>,
     /// What is gone where nothing new is.
     pub(crate) gone: Vec<EventKind>,
-    /// Whether a file's code is no longer where it was: another file's may have taken its place, and may lose it again.
-    pub(crate) files_have_gone: bool,
+    /// Whether files' code has come to a program that had some, or has gone: others may take its place, and may lose it again.
+    pub(crate) files_come_and_go: bool,
 }
 
 /// What tells without a look at the mappings that they are the same. Where a library has taken the place of another one of
@@ -98,9 +98,10 @@ impl Maps {
             len: range.end - range.start,
         };
         Changes {
-            new: new.cloned().map(EventKind::Map).collect(),
+            new: new.clone().cloned().map(EventKind::Map).collect(),
             gone: gone().flat_map(|mapping| self.free_parts(mapping)).map(unmap).collect(),
-            files_have_gone: gone().any(|mapping| mapping.identity != MappedFile::Unknown),
+            files_come_and_go: !former.code.is_empty()
+                && new.clone().chain(gone()).any(|mapping| mapping.identity != MappedFile::Unknown),
         }
     }
 
@@ -151,6 +152,14 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_comes_later_may_go_again() {
+        let mut maps = Maps::default();
+        maps.update(Pid(1), b"1000-2000 r-xp 00000000 fe:00 9 /bin/x\n");
+        assert!(maps.update(Pid(1), BEFORE.as_bytes()).files_come_and_go);
+        assert!(!maps.update(Pid(1), BEFORE.as_bytes()).files_come_and_go);
+    }
+
+    #[test]
     fn changes_are_told_and_nothing_else() {
         let mut maps = Maps::default();
         let first = maps.update(Pid(1), BEFORE.as_bytes());
@@ -161,8 +170,8 @@ mod tests {
         let next = maps.update(Pid(1), AFTER.as_bytes());
         assert_eq!(told(&next.new), ["+5000 /lib/other.so"]);
         assert_eq!(told(&next.gone), ["-5800 800"]);
-        let files_have_gone = [first, same, next].map(|changes| changes.files_have_gone);
-        assert_eq!(files_have_gone, [false, false, true]);
+        let come_and_go = [first, same, next].map(|changes| changes.files_come_and_go);
+        assert_eq!(come_and_go, [false, false, true]);
         assert_eq!([0x1fff, 0x2000, 0x57ff, 0x5800].map(|at| maps.has_code(at)), [true, false, true, false]);
     }
 
@@ -191,7 +200,7 @@ mod tests {
         let mut maps = Maps::default();
         maps.update(Pid(1), b"1000-2000 rwxp 00000000 00:00 0 \n");
         let changes = maps.update(Pid(1), b"1000-3000 rwxp 00000000 00:00 0 \n");
-        assert_eq!((told(&changes.new), changes.files_have_gone), (vec!["+1000 //anon".to_owned()], false));
+        assert_eq!((told(&changes.new), changes.files_come_and_go), (vec!["+1000 //anon".to_owned()], false));
     }
 
     #[test]

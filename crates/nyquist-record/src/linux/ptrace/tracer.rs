@@ -31,8 +31,8 @@ const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
 /// How long to wait in the end for threads that were asked to stop. One that is left alone with the request finds its system
 /// call interrupted; where CPUs are busy it takes long until all have got one.
 const LAST_STOPS_NS: u64 = 500_000_000;
-/// For how long after code has gone whose file may come back each sample has a look at the mappings of its own: what is told of
-/// them between two looks is as coarse as these are.
+/// For how long after files' code has come or gone each sample has a look at the mappings of its own: what is told of them between two
+/// looks is as coarse as these are, and libraries that take each other's place may do so many times in between.
 const WATCHED_NS: u64 = 1_000_000_000;
 /// How often to ask, while nothing happens, whether the recording is to begin.
 const BETWEEN_QUESTIONS_NS: u64 = 2_000_000;
@@ -75,8 +75,6 @@ pub(super) struct Process {
     pub(super) looked_at: u64,
     /// Whether it was sampled since.
     pub(super) has_samples: bool,
-    /// Whether a sample was in no mapping that is known.
-    pub(super) is_outdated: bool,
     /// Until when each sample is followed by a look at the mappings.
     pub(super) watched_until: u64,
 }
@@ -280,16 +278,11 @@ impl Tracer {
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         let changed_at = self.sent_at.max(process.looked_at);
-        let changes = if always || process.is_outdated {
-            process.maps.refresh(pid)
-        } else {
-            process.maps.refresh_if_touched(pid)
-        };
-        process.is_outdated = false;
+        let changes = if always { process.maps.refresh(pid) } else { process.maps.refresh_if_touched(pid) };
         process.has_samples = false;
         process.looked_at = monotonic_ns();
         let looked_at = process.looked_at;
-        if changes.files_have_gone {
+        if changes.files_come_and_go {
             process.watched_until = looked_at + WATCHED_NS;
         }
         for change in changes.new {
