@@ -213,14 +213,19 @@ fn pid_reuse(test: &Context<'_>) -> Verdict {
 fn number_used_again(recorded: &Recorded) -> Verdict {
     let (first, second) = (recorded.truth_of("first")?, recorded.truth_of("second")?);
     expect_eq("the second's number", second.pid, first.pid)?;
-    let lives = [("first_life", first.pid.to_string()), ("second_life", format!("{}.1", first.pid))];
-    for (function, pid) in lives {
+    let lives = [
+        ("first_life", "second_life", first.pid.to_string()),
+        ("second_life", "first_life", format!("{}.1", first.pid)),
+    ];
+    for (function, others, pid) in lives {
         let thread = recorded.profile.threads.iter().find(|thread| thread.pid == pid);
         let stacks = thread.into_iter().flat_map(Thread::stacks);
         let (mut own, mut all) = (0.0, 0.0);
         for (stack, weight) in stacks {
+            let has = |function: &str| stack.iter().any(|frame| frame.function == function);
+            expect(!has(others), format_args!("process {pid} has a sample of {others}"))?;
             all += weight;
-            own += if stack.iter().any(|frame| frame.function == function) { weight } else { 0.0 };
+            own += if has(function) { weight } else { 0.0 };
         }
         expect_measured(own > 350.0, format_args!("{function} has {own} samples of {all} in process {pid}"))?;
     }

@@ -19,6 +19,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("without_a_control_group_the_commands_samples_are_picked_out", no_group),
     Test::new("several_processes_are_attached_to", several),
     Test::new("children_that_run_already_are_attached_to", running_children),
+    Test::new("a_stopped_process_is_attached_to_and_stays_stopped", stopped),
     Test::new("five_hundred_threads_are_attached_to_as_they_are_born", born_meanwhile),
     Test::new("a_thread_that_ends_while_attached_to_is_no_error", ending_threads),
     Test::new("processes_are_attached_to_by_name", by_name),
@@ -257,7 +258,10 @@ fn several(test: &Context<'_>) -> Verdict {
 fn running_children(test: &Context<'_>) -> Verdict {
     let ready = test.fresh("ready");
     let program = test.workload("endless").display().to_string();
-    let script = format!("({program} 1; true) & while :; do sleep 0.05; done");
+    // What is born later, too. Of 50 ms it works 40: each of its turns is of whole milliseconds.
+    let (later, worked) = (test.workload("shares"), 40.0);
+    let later = later.display();
+    let script = format!("({program} 1; true) & while :; do sleep 0.05; {later} 50; done");
     let shell = test.program("bash").args(&["-c", &script]);
     let shell = shell.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     shell.wait_for_file(&ready)?;
@@ -269,11 +273,57 @@ fn running_children(test: &Context<'_>) -> Verdict {
         expect_due("the grandchild", weight_of(&profile, grandchild), used[0])?;
         let share = profile.total_share("main_loop");
         expect_measured(share > 0.5, format_args!("main_loop has a share of {share:.3}"))?;
+        let children: Vec<_> = profile.threads.iter().filter(|thread| thread.process == "shares").collect();
+        let whole = children.iter().filter(|child| (0.9 * worked..1.3 * worked).contains(&child.total()));
+        // One may have been there before, and one may be there at the end.
+        let (whole, all) = (whole.count(), children.len());
+        expect_measured(
+            all >= 3 && whole + 2 >= all,
+            format_args!("{whole} of {all} later children have the samples that they are due"),
+        )?;
         // What waits is seen by ptrace alone, of processes that are born meanwhile, too.
         let sleeps = profile.threads.iter().any(|thread| thread.process == "sleep");
         expect(sleeps || by == By::Best, format_args!("no later child: {:?}", profile.thread_names()))?;
     }
     end(shell)
+}
+
+/// It is attached to and left as it was: stopped.
+fn stopped(test: &Context<'_>) -> Verdict {
+    for by in BOTH {
+        let target = working(test, &["endless", "1"])?;
+        let pid = target.pid();
+        let stop = || -> Verdict {
+            target.signal(libc::SIGSTOP)?;
+            Ok(target.wait_until("the process to stop", || is_stopped(pid))?)
+        };
+        stop()?;
+        let output = test.fresh("stopped.json.gz");
+        let call = test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(&output);
+        let recorder = if by == By::Ptrace { super::ptrace::refused(test, call) } else { call }.start()?;
+        recorder.wait_until_recording()?;
+        expect(is_stopped(pid), "attaching has let the process go on")?;
+        let begun = process_cpu_ms(pid)?;
+        let has_worked = |since: f64| process_cpu_ms(pid).is_ok_and(|now| now > since + WORK);
+        target.signal(libc::SIGCONT)?;
+        recorder.wait_until("the process to go on", || has_worked(begun))?;
+        stop()?;
+        recorder.signal(libc::SIGINT)?;
+        recorder.wait()?.succeeded()?;
+        let ended = process_cpu_ms(pid)?;
+        expect(is_stopped(pid), "the end of the recording has let the process go on")?;
+        target.signal(libc::SIGCONT)?;
+        target.wait_until("the process to go on", || has_worked(ended))?;
+        end(target)?;
+        expect_due("the process", weight_of(&Profile::read(&output)?, pid), ended - begun)?;
+    }
+    Ok(())
+}
+
+/// Whether a process is stopped by a signal, traced or not.
+fn is_stopped(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['T', 't']))
 }
 
 /// A process that runs this program.
@@ -574,6 +624,11 @@ fn refusals(test: &Context<'_>) -> Verdict {
         (&["-p", &pid, "--backend", "ptrace"], &no_process),
         (&["--name", "no-such-name*"], &["no-such-name*", "hint: "]),
         (&["--cgroup", "/no/such"], &["control group", "/no/such", "hint: `cat /proc/PID/cgroup`"]),
+        (&["-a", "--backend", "ptrace"], &["ptrace records a command or processes", "hint: name a command"]),
+        (
+            &["-p", &own, "--backend", "ptrace", "--call-graph", "fp"],
+            &["always found in copies of the stack", "hint: leave out --call-graph"],
+        ),
         (&["-p", &own, "--cpu", "4095"], &["no CPU 4095", "online are 0"]),
     ] {
         expect_refused(test, test.nyquist(&["record"]).args(options), says)?;

@@ -127,10 +127,12 @@ impl OpenError {
 
     /// What to do about it, a line each.
     pub fn advice(&self) -> Vec<String> {
+        let words = |advice: &str| [Some(advice.to_owned()), None];
         let advice = match self {
             Self::Perf(error) => [error.advice(), None],
             Self::Ptrace(error) => [error.advice(), None],
-            Self::TooMuchForPtrace | Self::CallGraphNeedsPerf => [None, None],
+            Self::TooMuchForPtrace => words("name a command, or running processes with -p or --name"),
+            Self::CallGraphNeedsPerf => words("leave out --call-graph, or --backend"),
             Self::Both { perf, ptrace } => [perf.advice(), ptrace.advice()],
         };
         advice.into_iter().flatten().collect()
