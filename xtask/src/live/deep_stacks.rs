@@ -145,25 +145,25 @@ fn deepened_while_it_runs(test: &Context<'_>, system: bool) -> Verdict {
 
 /// What of the stacks must be whole: nearly all are where whoever reads them gets a CPU at once, but what is read late on a busy machine
 /// is not believed.
-fn least_from_memory(had_spare_time: bool) -> f64 {
-    if had_spare_time { 0.5 } else { 0.05 }
+fn least_from_memory(had_spare_time: bool, of_idle: f64) -> f64 {
+    if had_spare_time { of_idle } else { 0.05 }
 }
 
 /// 80 kB of stack: whole, or said to be cut.
 fn from_memory(test: &Context<'_>) -> Verdict {
-    expect_from_memory(test, 300)
+    expect_from_memory(test, 300, 0.8)
 }
 
 /// 400 kB of stack.
 fn from_memory_far(test: &Context<'_>) -> Verdict {
-    expect_from_memory(test, 1500)
+    expect_from_memory(test, 1500, 0.5)
 }
 
-fn expect_from_memory(test: &Context<'_>, depth: usize) -> Verdict {
+fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict {
     let recording = test.record(&["recursion", "2500", &depth.to_string()]);
     let (recorded, had_spare_time) = had_spare_time(|| recording.run_well())?;
     let (profile, stderr) = (&recorded.profile, &recorded.finished.stderr);
-    let (whole, least) = (share_whole(profile, depth), least_from_memory(had_spare_time));
+    let (whole, least) = (share_whole(profile, depth), least_from_memory(had_spare_time, of_idle));
     println!("        {whole:.3} of the stacks are whole, of at least {least}");
     expect_measured(whole > least, format_args!("only {whole:.3} of the stacks are whole, not {least}"))?;
     expect_contains("stderr", stderr, COMPLETED)?;
@@ -221,10 +221,11 @@ fn compiler(test: &Context<'_>) -> Verdict {
     println!("        {whole:.3} of {samples} stacks reach their roots, {copied:.3} of what is only copied");
     expect_measured(samples > 1000.0, format_args!("there are only {samples} samples"))?;
     expect_measured(whole > 0.75, format_args!("only {whole:.3} of the stacks reach their roots"))?;
-    let least = copied - tolerance(copied, samples);
+    // What is read completes a quarter at least of what copies leave cut; most of it where the machine has time.
+    let least = copied + 0.25 * (1.0 - copied) - tolerance(copied, samples);
     expect_measured(
         whole >= least,
-        format_args!("{whole:.3} of the stacks reach their roots, {copied:.3} of copies"),
+        format_args!("{whole:.3} of the stacks reach their roots, {copied:.3} of copies: not {least:.3}"),
     )
 }
 
@@ -275,7 +276,7 @@ fn alternating(test: &Context<'_>, turn_us: &str, common: usize) -> Verdict {
     )?;
     // Where turns are short, or the inner 64 kB look alike in both, most are not believed.
     if common == 0 && turn_us == SLOW_TURN {
-        let least = least_from_memory(had_spare_time) * profile.total();
+        let least = least_from_memory(had_spare_time, 0.5) * profile.total();
         expect_measured(whole > least, format_args!("only {whole} of {} are whole", profile.total()))?;
     }
     Ok(())

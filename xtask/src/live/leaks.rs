@@ -11,7 +11,7 @@ use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_me
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
 use super::recorded::Truth;
-use super::targets::{end, is_alive, leaves, own_group, process_cpu_ms, working};
+use super::targets::{end, is_alive, leaves, own_group, process_cpu_ms, process_of, working};
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_storm_of_processes_in_the_commands_group", |test| {
@@ -29,6 +29,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("storms_by_name", |test| running(test, |_| vec!["--name".to_owned(), "storm".to_owned()])),
     Test::new("storms_in_a_control_group", in_group),
     Test::new("a_recorder_that_is_killed_harms_nobody", killed),
+    Test::new("a_command_goes_on_when_the_recorder_that_traces_it_is_killed", killed_with_a_command),
     Test::new("what_leaks_is_found", leaks_are_found),
     Test::new("what_is_left_behind_is_found", leavings_are_found),
 ];
@@ -218,6 +219,28 @@ fn killed(test: &Context<'_>) -> Verdict {
         end(target)?;
     }
     Ok(())
+}
+
+/// The same of a command that the recorder has launched: nobody else traces it, so that it must be let go by the kernel.
+fn killed_with_a_command(test: &Context<'_>) -> Verdict {
+    let (ready, over) = (test.fresh("ready"), test.fresh("over"));
+    let prepared = test.record(&["endless", "1", &over.display().to_string()]).options(TRACED).prepare();
+    let recorder = prepared.call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+    recorder.wait_for_file(&ready)?;
+    let program = test.workload("endless");
+    let Some(pid) = process_of(&program) else { return expect(false, "the command does not run") };
+    let used = || process_cpu_ms(pid).unwrap_or_default();
+    let begun = used();
+    recorder.wait_until("some work", || used() > begun + 100.0)?;
+    end(recorder)?;
+    // Somebody who waits is needed for it, whoever that is.
+    let other = working(test, &["endless", "1"])?;
+    let killed_at = used();
+    other.wait_until("the command to go on", || used() > killed_at + 20.0)?;
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    fs::write(&over, "")?;
+    end(other)?;
+    expect(status.contains("TracerPid:\t0\n"), "somebody traces it")
 }
 
 fn expect_goes_on(target: &Running<'_>) -> Verdict {

@@ -188,7 +188,12 @@ fn unprivileged(test: &Context<'_>) -> Verdict {
     let share = recorded.profile.total_share("[not sampled]");
     expect_measured(share > 0.1, format_args!("[not sampled] has a share of {share:.3}"))?;
     let text = &recorded.finished.stderr;
-    expect(text.contains("not sampled"), format_args!("the summary does not say so: {text}"))
+    let said = text.split_once("not sampled ").and_then(|(_, rest)| rest.split_once('%'));
+    let Some(said) = said.and_then(|(percent, _)| percent.parse::<f64>().ok()) else {
+        return expect(false, format_args!("the summary does not say so: {text}"));
+    };
+    let is_so = (said / 100.0 - share).abs() < 0.001;
+    expect(is_so, format_args!("the summary says that {said} % are not sampled, not {share:.4}: {text}"))
 }
 
 fn many_threads(test: &Context<'_>) -> Verdict {

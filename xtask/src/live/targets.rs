@@ -568,7 +568,7 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
         return skip("the machine has one CPU");
     }
     let program = test.workload("shares").display().to_string();
-    for (cpu, part) in [("0", 1.0), ("1", 0.0)] {
+    for (cpu, part) in [("0", 1.0), ("1", 0.0), ("0-1", 1.0), ("1,0", 1.0)] {
         let command = ["taskset", "-c", "0", &program, "300"];
         let recorded = test.record_command(&command).options(&["--cpu", cpu]).run_well()?;
         let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
