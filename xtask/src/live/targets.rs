@@ -635,6 +635,14 @@ fn refusals(test: &Context<'_>) -> Verdict {
         expect_not_started(test, options, |call| call, says)?;
     }
     expect_not_started(test, &["--cpu", "4095"], |call| call, &["no CPU 4095", "online are 0"])?;
+    let target = working(test, &["endless", "2"])?;
+    let threads = fs::read_dir(format!("/proc/{}/task", target.pid()))?.flatten();
+    let numbers = threads.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let thread = numbers.filter(|number: &u32| *number != target.pid()).max().unwrap_or_default().to_string();
+    let of_process = format!("{thread} is a thread of process {}", target.pid());
+    let instead = format!("hint: -p {} records", target.pid());
+    expect_not_started(test, &["-p", &thread], |call| call, &[&of_process, &instead])?;
+    end(target)?;
     let missing = test.nyquist(&["record", "-s", "-o", "x", "--", "/no/such/command"]).run()?;
     let said = missing.stderr.lines().count();
     expect_eq("lines about a command that is not there", said, 1)

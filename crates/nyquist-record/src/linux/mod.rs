@@ -23,7 +23,7 @@ mod sys;
 
 pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;
-pub use proc::named as processes_named;
+pub use proc::{named as processes_named, process_of_thread};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;
 

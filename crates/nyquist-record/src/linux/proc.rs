@@ -78,6 +78,11 @@ pub(crate) fn status_number(tid: u32, name: &str) -> Option<u32> {
     value.trim().parse().ok()
 }
 
+/// The process that a number is a thread of; `None` where it is a process's own, or nobody's.
+pub fn process_of_thread(number: Pid) -> Option<Pid> {
+    status_number(number.0, "Tgid").map(Pid).filter(|pid| *pid != number)
+}
+
 /// The process that traces a thread. The kernel names the one thread of it that does.
 pub(crate) fn tracer(tid: u32) -> Option<u32> {
     let tracer = status_number(tid, "TracerPid").filter(|tracer| *tracer != 0)?;

@@ -97,7 +97,14 @@ pub(crate) struct RecordArgs {
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetArgs {
     /// Record these running processes, with all their threads and children
-    #[arg(short, long, value_name = "PID,...", value_delimiter = ',', conflicts_with = "iteration_count")]
+    #[arg(
+        short,
+        long,
+        value_name = "PID,...",
+        value_delimiter = ',',
+        value_parser = pid,
+        conflicts_with = "iteration_count"
+    )]
     pub(crate) pid: Vec<u32>,
     /// Record the running processes of these names ("*" and "?" as in a shell), with all their threads and children;
     /// with -a: only processes of these names, as they come and go
@@ -109,6 +116,10 @@ pub(crate) struct TargetArgs {
     /// Record the processes of this control group: its path, as /proc/PID/cgroup shows it
     #[arg(long, value_name = "PATH", conflicts_with_all = ["pid", "name", "all_cpus", "iteration_count"])]
     pub(crate) cgroup: Option<PathBuf>,
+}
+
+fn pid(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "not the number of a process (--name takes names)".to_owned())
 }
 
 /// CPUs, by their numbers.
@@ -247,6 +258,10 @@ mod tests {
     #[test]
     fn several_processes_are_named_in_one_word_or_in_many() {
         assert_eq!(record(&["-p", "1,2", "-p", "3"]).unwrap().target.pid, [1, 2, 3]);
+        for wrong in ["x", "1,x", "1.5", "99999999999"] {
+            let said = record(&["-p", wrong]).unwrap_err().to_string();
+            assert!(said.contains("not the number of a process"), "{said}");
+        }
         assert_eq!(record(&["--name", "cc1*,ld"]).unwrap().target.name, ["cc1*", "ld"]);
         assert!(record(&["-p", "1,x"]).is_err());
     }

@@ -9,7 +9,7 @@ use nyquist_record::linux::backend::{Backend, OpenError};
 use nyquist_record::linux::launch::{self, Suspended};
 use nyquist_record::linux::markers::Markers;
 use nyquist_record::linux::perf::{self, Target};
-use nyquist_record::linux::{Command, Credentials, invoking_environment, processes_named};
+use nyquist_record::linux::{Command, Credentials, invoking_environment, process_of_thread, processes_named};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -57,6 +57,12 @@ pub(super) fn running_target(args: &TargetArgs) -> Result<Option<Target>, Failur
         return Ok(Some(Target::System));
     }
     let mut pids: Vec<_> = args.pid.iter().copied().map(Pid).collect();
+    for number in &pids {
+        if let Some(pid) = process_of_thread(*number) {
+            return Err(Failure::new(format!("{} is a thread of process {}", number.0, pid.0))
+                .hint(format!("-p {} records that process, with all its threads", pid.0)));
+        }
+    }
     for name in &args.name {
         let pattern = NamePattern::new(name);
         let named = processes_named(|name| pattern.matches(name));
