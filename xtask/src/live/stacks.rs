@@ -274,6 +274,8 @@ fn musl(test: &Context<'_>, flags: &[&str]) -> Verdict {
         let names: Vec<&str> = stack.iter().map(|frame| frame.function.as_str()).collect();
         in_order(&names, &["_start", "main", "sorts", "compares"])
     });
+    // A file system in which much was deleted just now looks long for a free inode, and its truth is of what was before that.
+    let held = held / (1.0 - recorded.profile.total_share("truth_write"));
     expect_share("through the library", held, recorded.true_share("compares")?, recorded.profile.count())
 }
 
