@@ -258,8 +258,12 @@ fn plugin_loop(test: &Context<'_>) -> Verdict {
             stacks.map(|(_, weight)| weight).sum()
         };
         let (wrong, all) = (weight(&mut profile.stacks().filter(swapped)), weight(&mut profile.stacks()));
+        // The tracer looks after it has let a thread go: on a busy machine the next library may be there by then.
         let is_rare = wrong <= 0.01 * all;
-        expect(is_rare, format_args!("{wrong} of {all} are in the library that the other has called"))?;
+        expect_measured(
+            is_rare,
+            format_args!("{wrong} of {all} are in the library that the other has called"),
+        )?;
     }
     Ok(())
 }
