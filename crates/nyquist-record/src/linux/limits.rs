@@ -1,9 +1,10 @@
 //! What the system lets this process have: descriptors, locked memory, a rate.
 
-use std::fs;
 use std::sync::OnceLock;
+use std::{fs, thread};
 
-use super::sys::limits::{Limit, descriptors, locked_memory, real_time_priority, set_descriptors};
+use super::sys::limits::{Limit, descriptors, locked_memory, set_descriptors};
+use super::sys::process::Preference;
 
 static ORIGINAL_DESCRIPTORS: OnceLock<Limit> = OnceLock::new();
 
@@ -46,11 +47,14 @@ pub(crate) fn rings_are_unlimited() -> bool {
     has_capability(CAP_IPC_LOCK) || kernel_setting("perf_event_paranoid").is_some_and(|level| level < 0)
 }
 
-const CAP_SYS_NICE: u32 = 23;
-
-/// Whether a thread of this process may have a real-time priority: as root, with CAP_SYS_NICE, or within RLIMIT_RTPRIO.
+/// Whether a thread of this process may have a real-time priority: as root, with `CAP_SYS_NICE`, or within `RLIMIT_RTPRIO`; but control
+/// groups and a container's filter can refuse it all the same, so it is tried. The thread that tries ends: within `RLIMIT_RTPRIO` it
+/// could not give the priority up.
 pub(crate) fn real_time_is_permitted() -> bool {
-    has_capability(CAP_SYS_NICE) || real_time_priority().is_ok_and(|limit| limit.soft > 0)
+    thread::scope(|scope| {
+        let attempt = thread::Builder::new().spawn_scoped(scope, || Preference::at_once().is_real_time());
+        attempt.ok().and_then(|attempt| attempt.join().ok()).unwrap_or(false)
+    })
 }
 
 const CAP_SYS_ADMIN: u32 = 21;

@@ -45,7 +45,11 @@ impl Tracer {
     /// Lets a stopped thread go on, with the signal that it stopped for. One that was asked to stop is looked at before:
     /// whatever it has stopped for, the kernel takes the request for met (`kernel/signal.c`, `ptrace_stop`).
     fn go_on(&mut self, tid: u32, signal: Option<i32>) {
-        let asked = self.tasks.get_mut(tid).and_then(|task| task.asked.take());
+        let task = self.tasks.get_mut(tid);
+        let asked = task.and_then(|task| {
+            task.has_stopped = false;
+            task.asked.take()
+        });
         match (asked, signal) {
             (Some(asked), _) => self.sample_stopped(tid, asked, signal),
             (None, Some(signal)) => self.deliver(tid, signal),
@@ -59,6 +63,7 @@ impl Tracer {
     fn after_group_stop(&mut self, tid: u32) {
         if let Some(task) = self.tasks.get_mut(tid) {
             task.asked = None;
+            task.has_stopped = true;
         }
         let _ = ptrace::listen(tid);
     }

@@ -18,6 +18,7 @@ mod registers;
 mod restart;
 mod seize;
 mod stop;
+mod suspend;
 mod task;
 mod tracer;
 

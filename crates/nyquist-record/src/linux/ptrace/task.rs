@@ -30,6 +30,8 @@ pub(crate) struct Task {
     pub(crate) repeated: Option<Repeated>,
     /// When it was asked to stop, if it has not stopped since.
     pub(crate) asked: Option<Asked>,
+    /// Whether job control has stopped it.
+    pub(crate) has_stopped: bool,
     /// Whether it was seen to run since its name was last asked for.
     pub(crate) has_run: bool,
     pub(crate) name: String,
@@ -143,6 +145,7 @@ impl Task {
             waited_ns: 0,
             repeated: None,
             asked: None,
+            has_stopped: false,
             has_run: true,
             name: String::new(),
         }

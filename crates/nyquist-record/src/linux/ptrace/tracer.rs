@@ -25,6 +25,7 @@ use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::poll::PollSet;
 use crate::linux::sys::process::Preference;
 use crate::linux::sys::ptrace::{self, Patience, Ticker};
+use crate::linux::sys::suspend::Suspension;
 
 /// How often what was seen is handed over, and mappings and names are looked at.
 const BETWEEN_CHUNKS_NS: u64 = 50_000_000;
@@ -95,6 +96,7 @@ pub(super) struct Tracer {
     pub(super) alertness: Alertness,
     pub(super) ticks: Ticks,
     pub(super) ticker: Ticker,
+    pub(super) suspension: Suspension,
     /// The threads of a turn; kept to save its memory.
     pub(super) tids: Vec<u32>,
     /// When the turn began; `None` where that was no matter of chance.
@@ -119,6 +121,8 @@ impl Tracer {
         let now = monotonic_ns();
         let ticker =
             Ticker::new().map_err(|source| OpenError::System { what: "no timer can be made", source })?;
+        let suspension = Suspension::take_over()
+            .map_err(|source| OpenError::System { what: "SIGTSTP cannot be taken over", source })?;
         let awaits_exec = matches!(plan.target, Subject::Child(_));
         let mut tracer = Self {
             target: plan.target,
@@ -134,6 +138,7 @@ impl Tracer {
             alertness: Alertness::default(),
             ticks: Ticks::new(plan.interval_ns, now),
             ticker,
+            suspension,
             tids: Vec::new(),
             turn: None,
             scratch: vec![0; LARGEST_COPY].into(),
@@ -208,6 +213,7 @@ impl Tracer {
                 self.set_ticker();
             }
             self.send_from_time_to_time();
+            self.stop_after_the_command();
             if let Some(reason) = self.end_reason(deadline) {
                 break reason;
             }

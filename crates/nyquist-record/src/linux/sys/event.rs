@@ -82,3 +82,10 @@ pub(crate) fn read<const N: usize>(event: BorrowedFd<'_>) -> io::Result<[u64; N]
     let len = unsafe { libc::read(event.as_raw_fd(), words.as_mut_ptr().cast(), size_of_val(&words)) };
     if len < 0 { Err(io::Error::last_os_error()) } else { Ok(words) }
 }
+
+/// At how many bytes in its ring the reader of an event is woken.
+#[cfg(test)]
+pub(crate) fn wakeup_watermark(attr: &perf_event_attr) -> u32 {
+    // SAFETY: both fields of the union are plain numbers of 32 bits.
+    unsafe { attr.__bindgen_anon_2.wakeup_watermark }
+}

@@ -28,11 +28,6 @@ pub(crate) fn locked_memory() -> io::Result<Limit> {
     get(libc::RLIMIT_MEMLOCK)
 }
 
-/// `RLIMIT_RTPRIO`: the highest real-time priority that a thread of this process may ask for.
-pub(crate) fn real_time_priority() -> io::Result<Limit> {
-    get(libc::RLIMIT_RTPRIO)
-}
-
 fn get(resource: libc::__rlimit_resource_t) -> io::Result<Limit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call writes to.

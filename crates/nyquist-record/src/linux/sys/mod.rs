@@ -14,6 +14,7 @@ pub(crate) mod process;
 pub(crate) mod ptrace;
 pub(crate) mod ring;
 pub(crate) mod signals;
+pub(crate) mod suspend;
 pub(crate) mod users;
 pub(crate) mod watch;
 

@@ -305,6 +305,12 @@ unsafe fn fail(pipe: RawFd, stage: u8, errno: libc::c_int) -> ! {
     }
 }
 
+/// The group of a process, which signals of the terminal go to; `None` where there is no such process.
+pub(crate) fn group_of(pid: u32) -> Option<i32> {
+    // SAFETY: getpgid takes a plain number.
+    check(unsafe { libc::getpgid(pid as libc::pid_t) }).ok()
+}
+
 /// Waits until a child has ended, and leaves its status to be taken.
 pub(crate) fn await_end(pid: u32) -> io::Result<()> {
     loop {
@@ -351,6 +357,7 @@ pub(crate) fn signal(pid: u32, signal: i32) -> io::Result<()> {
 pub struct Preference {
     thread: libc::pid_t,
     niceness: libc::c_int,
+    real_time: bool,
 }
 
 impl Preference {
@@ -363,7 +370,7 @@ impl Preference {
             let thread = libc::gettid();
             let niceness = libc::getpriority(libc::PRIO_PROCESS, thread as libc::id_t);
             libc::setpriority(libc::PRIO_PROCESS, thread as libc::id_t, NICENESS);
-            Self { thread, niceness }
+            Self { thread, niceness, real_time: false }
         }
     }
 
@@ -371,18 +378,24 @@ impl Preference {
     /// the time. However often a thread is due to get the CPU, beside hundreds of others it waits up to 100 ms for it.
     #[must_use]
     pub fn at_once() -> Self {
-        let preference = Self::of_this_thread();
-        preference.schedule(libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, LEAST_REAL_TIME);
+        let mut preference = Self::of_this_thread();
+        let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+        preference.real_time = preference.schedule(policy, LEAST_REAL_TIME).is_ok();
         preference
     }
 
+    /// Whether the thread has a real-time priority: the system may not permit it.
+    pub(crate) fn is_real_time(&self) -> bool {
+        self.real_time
+    }
+
     /// Where this process may not ask for it, everything stays as it is.
-    fn schedule(&self, policy: libc::c_int, priority: libc::c_int) {
+    fn schedule(&self, policy: libc::c_int, priority: libc::c_int) -> io::Result<()> {
         // SAFETY: a `sched_param` is plain numbers, for which zeros are valid.
         let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
         param.sched_priority = priority;
         // SAFETY: `param` lives through the call, which only reads it.
-        unsafe { libc::sched_setscheduler(self.thread, policy, &raw const param) };
+        check(unsafe { libc::sched_setscheduler(self.thread, policy, &raw const param) }).map(|_| ())
     }
 }
 
@@ -391,8 +404,29 @@ const LEAST_REAL_TIME: libc::c_int = 1;
 
 impl Drop for Preference {
     fn drop(&mut self) {
-        self.schedule(libc::SCHED_OTHER, 0);
+        // Whoever may not give it up within RLIMIT_RTPRIO keeps it until the thread ends. A policy that somebody has chosen for the
+        // recorder stays.
+        if self.real_time {
+            let _ = self.schedule(libc::SCHED_OTHER, 0);
+        }
         // SAFETY: the call takes no pointers.
         unsafe { libc::setpriority(libc::PRIO_PROCESS, self.thread as libc::id_t, self.niceness) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_that_was_chosen_stays() {
+        let policy = std::thread::spawn(|| {
+            let preference = Preference::of_this_thread();
+            preference.schedule(libc::SCHED_BATCH, 0).unwrap();
+            drop(preference);
+            // SAFETY: the call takes no pointers.
+            unsafe { libc::sched_getscheduler(0) }
+        });
+        assert_eq!(policy.join().unwrap(), libc::SCHED_BATCH);
     }
 }

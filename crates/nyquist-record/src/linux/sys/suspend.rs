@@ -1,0 +1,91 @@
+//! Stopping by Ctrl-Z (`SIGTSTP`) not at once, but when all is ready for it.
+
+use std::io;
+use std::ptr;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::check;
+use super::clock::monotonic_ns;
+
+/// When it was asked for; 0 where it was not.
+static ASKED_AT: AtomicU64 = AtomicU64::new(0);
+
+/// Takes over `SIGTSTP`, until it is dropped: the process stops only when it is told to.
+#[derive(Debug)]
+pub(crate) struct Suspension {
+    /// Whether the signal had its default action, and so would stop the process.
+    is_ours: bool,
+}
+
+/// The only thing that it calls is async-signal-safe: it reads a clock.
+extern "C" fn ask(_signal: libc::c_int) {
+    ASKED_AT.store(monotonic_ns().max(1), Ordering::Relaxed);
+}
+
+/// Whoever is let go on before having stopped does not stop any more, as by the kernel's own rules.
+extern "C" fn withdraw(_signal: libc::c_int) {
+    ASKED_AT.store(0, Ordering::Relaxed);
+}
+
+impl Suspension {
+    pub(crate) fn take_over() -> io::Result<Self> {
+        let is_ours = [libc::SIGTSTP, libc::SIGCONT].into_iter().all(has_default_action);
+        if is_ours {
+            set_action(libc::SIGCONT, withdraw as *const () as libc::sighandler_t)?;
+            set_action(libc::SIGTSTP, ask as *const () as libc::sighandler_t)?;
+        }
+        Ok(Self { is_ours })
+    }
+
+    /// When the process was asked to stop, if it has not stopped since.
+    pub(crate) fn asked_at(&self) -> Option<u64> {
+        Some(ASKED_AT.load(Ordering::Relaxed)).filter(|at| self.is_ours && *at > 0)
+    }
+
+    /// Stops the whole process, and returns when it goes on.
+    pub(crate) fn stop(&self) {
+        ASKED_AT.store(0, Ordering::Relaxed);
+        // Where the action cannot be changed the request is lost, and may be made again.
+        if self.is_ours && set_action(libc::SIGTSTP, libc::SIG_DFL).is_ok() {
+            // SAFETY: raise takes a plain number.
+            unsafe { libc::raise(libc::SIGTSTP) };
+            let _ = set_action(libc::SIGTSTP, ask as *const () as libc::sighandler_t);
+        }
+    }
+}
+
+impl Drop for Suspension {
+    /// From now on the process stops at once, and now if it was asked to.
+    fn drop(&mut self) {
+        if !self.is_ours {
+            return;
+        }
+        let _ = set_action(libc::SIGTSTP, libc::SIG_DFL);
+        let _ = set_action(libc::SIGCONT, libc::SIG_DFL);
+        if ASKED_AT.swap(0, Ordering::Relaxed) > 0 {
+            // SAFETY: raise takes a plain number.
+            unsafe { libc::raise(libc::SIGTSTP) };
+        }
+    }
+}
+
+fn has_default_action(signal: libc::c_int) -> bool {
+    // SAFETY: a sigaction is plain data, for which zeros are valid; the call only writes it.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &raw mut action) == 0 && action.sa_sigaction == libc::SIG_DFL
+    }
+}
+
+/// Sets what a signal does. Calls that it interrupts are made again.
+fn set_action(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
+    // SAFETY: zeros are a valid sigaction, which lives while the call reads it. The handlers of this file only store a number,
+    // so they may run at any time.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = handler;
+        action.sa_flags = libc::SA_RESTART;
+        check(libc::sigaction(signal, &raw const action, ptr::null_mut()))?;
+    }
+    Ok(())
+}
