@@ -16,15 +16,6 @@ pub(crate) fn advice(error: &LaunchError) -> Option<String> {
 fn about(program: &str, kind: ErrorKind, folder: &Path) -> Option<String> {
     let file = folder.join(program);
     match kind {
-        _ if program == "-g" => {
-            Some("callers are always recorded, without -g; --call-graph says how they are found".to_owned())
-        }
-        _ if program == "-e" => {
-            Some("the CPU's cycles or its clock are sampled; `perf record -e` records others, and nyquist reads what it writes".to_owned())
-        }
-        _ if program.starts_with('-') => {
-            Some(format!("there is no option `{program}`: `nyquist record --help` lists them"))
-        }
         ErrorKind::NotFound if program.contains('/') => not_there(&file, folder),
         ErrorKind::NotFound if file.is_file() => {
             Some(format!("the program in this folder is called ./{program}"))
@@ -63,9 +54,6 @@ mod tests {
             };
             assert!(fits, "{program}: {advice:?}");
         };
-        check("-g", ErrorKind::NotFound, Some("--call-graph"));
-        check("-e", ErrorKind::NotFound, Some("perf record -e"));
-        check("--savee", ErrorKind::NotFound, Some("no option `--savee`"));
         check("./target/app", ErrorKind::NotFound, Some("cargo nyquist"));
         check("./Cargo.toml", ErrorKind::NotFound, Some("interpreter"));
         check("Cargo.toml", ErrorKind::NotFound, Some("./Cargo.toml"));

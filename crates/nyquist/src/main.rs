@@ -66,7 +66,7 @@ fn command_line() -> Result<Cli, Failure> {
     if std::env::args_os().next().is_some_and(|name| args::samply::is_samply(&name)) {
         return args::samply::parse(std::env::args_os());
     }
-    Ok(args::parse())
+    args::parse()
 }
 
 fn run(command: Command) -> Result<u8, Failure> {

@@ -1,9 +1,15 @@
 //! What `cargo nyquist` can be asked for: cargo's own options, and those of `nyquist record`.
 
 use crate::args::RecordArgs;
+use crate::args::quantity::whole;
+use crate::args::refusal::refused;
+use crate::failure::Failure;
 use clap::builder::Resettable;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueHint};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, CommandFactory as _, FromArgMatches, Parser, Subcommand,
+    ValueHint,
+};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -104,7 +110,7 @@ pub(crate) struct BenchArgs {
     #[arg(long)]
     pub(crate) lib: bool,
     /// How long each benchmark of Criterion runs, without its analysis
-    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = |text: &str| whole::<u32>(text, 1..=u32::MAX))]
     pub(crate) profile_time: u32,
     #[command(flatten)]
     pub(crate) common: CommonArgs,
@@ -405,20 +411,25 @@ impl Args for RecordWords {
     }
 }
 
-/// Reads the words after `cargo nyquist`; where they name no subcommand, they are those of `run`.
-pub(crate) fn parse(words: Vec<OsString>) -> Result<CargoCli, clap::Error> {
+/// Reads the words after `cargo nyquist`.
+pub(crate) fn parse(words: Vec<OsString>) -> Result<CargoCli, Failure> {
+    let words = with_subcommand(words);
+    let named = std::iter::once("cargo nyquist".into()).chain(words.iter().cloned());
+    CargoCli::try_parse_from(named).map_err(|error| refused(&error, &CargoCli::command(), &words))
+}
+
+/// The words; where they name no subcommand, they are those of `run`.
+fn with_subcommand(words: Vec<OsString>) -> Vec<OsString> {
     let global = ["-h", "--help", "-V", "--version"];
     let is_option = |word: &OsString| word.as_encoded_bytes().starts_with(b"-");
     let names_none =
         words.first().is_none_or(|word| is_option(word) && !global.iter().any(|name| word == name));
-    let run = names_none.then(|| OsString::from("run"));
-    CargoCli::try_parse_from(std::iter::once("cargo nyquist".into()).chain(run).chain(words))
+    names_none.then(|| OsString::from("run")).into_iter().chain(words).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     fn parsed(line: &str) -> CargoCommand {
         parse(line.split_whitespace().map(OsString::from).collect()).unwrap().command
@@ -442,7 +453,7 @@ mod tests {
         assert_eq!(run("run --bin a x -y").bin.unwrap(), "a");
         assert!(run("").args.is_empty());
         assert!(parse(vec!["benhc".into()]).is_err(), "a mistyped subcommand is not the program's argument");
-        assert_eq!(parse(vec!["--help".into()]).unwrap_err().kind(), clap::error::ErrorKind::DisplayHelp);
+        assert_eq!(with_subcommand(vec!["--help".into()]), ["--help"]);
     }
 
     #[test]

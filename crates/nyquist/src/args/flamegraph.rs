@@ -1,6 +1,6 @@
 //! What `nyquist flamegraph` can be asked for.
 
-use crate::args::quantity::number;
+use crate::args::quantity::{number, whole};
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub(crate) struct PictureArgs {
     #[arg(long)]
     pub(crate) icicle: bool,
     /// The width in pixels, before a browser fits it to its window
-    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = clap::value_parser!(u32).range(200..=20_000))]
+    #[arg(long, value_name = "PIXELS", default_value_t = 1200, value_parser = |text: &str| whole::<u32>(text, 200..=20_000))]
     pub(crate) width: u32,
     /// Leave out boxes narrower than this
     #[arg(long, value_name = "PIXELS", default_value_t = 0.1, value_parser = |text: &str| number(text, "pixels", 0.0..=1000.0))]

@@ -13,6 +13,7 @@ mod load;
 mod quantity;
 mod query;
 mod record;
+mod refusal;
 mod report;
 pub(crate) mod samply;
 mod script;
@@ -40,9 +41,12 @@ pub(crate) use stacks::StackArgs;
 pub(crate) use symbols::SymbolArgs;
 pub(crate) use top::TopArgs;
 
+use crate::failure::Failure;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use quantity::whole;
+use refusal::refused;
 use std::ffi::OsString;
 use std::net::IpAddr;
 
@@ -72,18 +76,19 @@ pub(crate) fn command(words: &[&str]) -> Result<Command, clap::Error> {
     Cli::try_parse_from(std::iter::once(&"nyquist").chain(words)).map(|cli| cli.command)
 }
 
-/// Parses the command line, or says what is wrong with it and ends.
-pub(crate) fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|error| {
+/// Parses the command line.
+pub(crate) fn parse() -> Result<Cli, Failure> {
+    Cli::try_parse().map_err(|error| {
         let words: Vec<_> = std::env::args_os().skip(1).collect();
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        with_tip(error, &words.iter().map(AsRef::as_ref).collect::<Vec<_>>()).exit()
+        refused(&with_tip(error, &words), &Cli::command(), &words)
     })
 }
 
 /// Says what to type instead of the words behind `nyquist`, where that can be told.
-fn with_tip(mut error: clap::Error, words: &[&str]) -> clap::Error {
-    if let Some(tip) = record_tip(&error, words).or_else(|| file_tip(&error, words)) {
+fn with_tip(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
+    if let Some(tip) = record_tip(&error, &words).or_else(|| file_tip(&error, &words)) {
         error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![StyledStr::from(tip)]));
     }
     error
@@ -181,7 +186,7 @@ pub(crate) struct ServerArgs {
     #[arg(short, long)]
     pub(crate) no_open: bool,
     /// Serve on this port (default: the first free one from 3000 on)
-    #[arg(short = 'P', long, value_name = "PORT")]
+    #[arg(short = 'P', long, value_name = "PORT", value_parser = |text: &str| whole::<u16>(text, 0..=u16::MAX))]
     pub(crate) port: Option<u16>,
     /// Serve on this address
     #[arg(long, value_name = "IP", default_value = "127.0.0.1")]
@@ -200,15 +205,77 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    fn refusal(words: &[&str]) -> Failure {
+        let error = command(words).unwrap_err();
+        let words: Vec<_> = words.iter().map(OsString::from).collect();
+        refused(&with_tip(error, &words), &Cli::command(), &words)
+    }
+
+    #[test]
+    fn what_is_wrong_is_one_sentence() {
+        let check = |line: &str, expected: &str| {
+            let refusal = refusal(&line.split_whitespace().collect::<Vec<_>>());
+            assert_eq!((&*refusal.message, refusal.status), (expected, 2), "{line}");
+        };
+        check("record -p", "'--pid <PID,...>' needs a value");
+        check(
+            "record --backend",
+            "'--backend <BACKEND>' needs a value (possible values: auto, perf, ptrace)",
+        );
+        check(
+            "completions x",
+            "invalid value 'x' for '<SHELL>' (possible values: bash, elvish, fish, powershell, zsh)",
+        );
+        check(
+            "record --include-args=x ls",
+            "invalid value 'x' for '--include-args[=<N>]': not a whole number from 0 on, such as 10",
+        );
+        check(
+            "record --address x ls",
+            "invalid value 'x' for '--address <IP>': not an IP address, such as 127.0.0.1",
+        );
+        check(
+            "record -P 70000 ls",
+            "invalid value '70000' for '--port <PORT>': not a whole number from 0 to 65535",
+        );
+        check("report --nonsense", "there is no option '--nonsense'");
+        check("report a b", "'b' is one argument too many");
+        check("report --json=1", "'--json' takes no value, and '1' is given");
+        check("record -d 1 -d 2 ls", "'--duration <SECONDS>' is given more than once");
+        check("record -a -p 1", "'--all-cpus' cannot be used with '--pid <PID,...>'");
+        check("annotate", "'<FUNCTION>' is missing");
+        check("top -n 1", "'--batch' and '<COMMAND>...' are missing");
+        check("cache x", "there is no command 'x'");
+    }
+
+    #[test]
+    fn hints_end_with_the_help_of_the_command() {
+        let check = |words: &[&str], expected: &[&str]| assert_eq!(refusal(words).hints, expected);
+        check(
+            &["report", "a", "b"],
+            &[
+                "usage: nyquist report [OPTIONS] [FILE]",
+                "`nyquist report --help` lists the options and what they take",
+            ],
+        );
+        check(
+            &["record", "--backend", "prf", "ls"],
+            &["similar: the value 'perf'", "`nyquist record --help` lists the options and what they take"],
+        );
+        check(&["cache", "x"], &["`nyquist cache --help` lists the commands"]);
+        check(
+            &["x-no-such"],
+            &["to record a program, type: nyquist record x-no-such", "`nyquist --help` lists the commands"],
+        );
+    }
+
     #[test]
     fn a_wrong_word_gets_a_tip() {
         let check = |words: &[&str], expected: &[&str]| {
-            let error = with_tip(command(words).unwrap_err(), words).to_string();
-            let tips: Vec<_> = error.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
-            assert_eq!(tips, expected, "{error}");
+            assert_eq!(refusal(words).hints.split_last().unwrap().1, expected, "{words:?}");
         };
         check(&["./app"], &["to record a program, type: nyquist record ./app"]);
-        check(&["recrod"], &["a similar subcommand exists: 'record'"]);
+        check(&["recrod"], &["similar: the command 'record'"]);
         check(&["cache", "foo"], &[]);
         let named = |words: &[&str], expected: &str| {
             check(words, &[&format!("files are named without {expected}")]);

@@ -1,5 +1,6 @@
 //! Times, ranges and shares as they are written on the command line.
 
+use std::fmt::Display;
 use std::ops::{Range, RangeInclusive};
 use std::str::FromStr;
 use std::time::Duration;
@@ -12,6 +13,15 @@ pub(crate) fn seconds(text: &str, range: RangeInclusive<f64>) -> Result<Duration
 /// Reads a number of per cent within a range, with or without the sign.
 pub(crate) fn percent(text: &str, range: RangeInclusive<f64>) -> Result<f64, String> {
     number(text.trim_end_matches('%'), "per cent", range)
+}
+
+/// Reads a whole number within a range.
+pub(crate) fn whole<T: FromStr + PartialOrd + Display>(
+    text: &str,
+    range: RangeInclusive<T>,
+) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("not a whole number from {} to {}", range.start(), range.end()))
 }
 
 /// The samples a second that can be asked for. The kernel, and what a program can bear, allow fewer.
@@ -96,6 +106,14 @@ mod tests {
             assert_eq!(refused(text, 0.0..=f64::MAX), "not from 0 on");
         }
         assert_eq!(seconds("1.5", 0.1..=2.0), Ok(Duration::from_millis(1500)));
+    }
+
+    #[test]
+    fn whole_numbers_are_held_to_their_range() {
+        assert_eq!(whole::<u32>("8", 8..=9), Ok(8));
+        for text in ["7", "10", "8.5", "8k", "", "-8", "99999999999"] {
+            assert_eq!(whole::<u32>(text, 8..=9), Err("not a whole number from 8 to 9".to_owned()), "{text}");
+        }
     }
 
     #[test]

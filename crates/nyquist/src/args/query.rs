@@ -1,5 +1,6 @@
 //! What `nyquist query` can be asked.
 
+use crate::args::quantity::whole;
 use crate::args::{FilterArgs, FormatArgs, SymbolArgs, Verbosity};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ pub(crate) struct QueryArgs {
     /// What it is about: a function's handle (f-123) or name; of `functions` a regex
     pub(crate) target: Option<String>,
     /// Answer with so many rows at most
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = |text: &str| whole::<u32>(text, 1..=10_000))]
     pub(crate) limit: u32,
     #[command(flatten)]
     pub(crate) format: FormatArgs,

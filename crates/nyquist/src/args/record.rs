@@ -1,8 +1,8 @@
 //! What `nyquist record` can be asked for.
 
-use crate::args::quantity::{rate, seconds};
+use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{ServerArgs, StackArgs, SymbolArgs, Verbosity};
-use clap::{Args, ValueEnum, value_parser};
+use clap::{Args, ValueEnum};
 use nyquist_convert::Shape;
 use nyquist_profile::firefox::FormatVersion;
 use nyquist_record::linux::backend::Choice;
@@ -44,7 +44,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "LIST", value_parser = cpu_list)]
     pub(crate) cpu: Option<CpuList>,
     /// Have as many threads read and walk stacks as it takes to record so many CPUs: for tests on machines that have few
-    #[arg(long, value_name = "CPUS", hide = true, value_parser = value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "CPUS", hide = true, value_parser = |text: &str| whole::<u16>(text, 1..=4096))]
     pub(crate) threads_for: Option<u16>,
     /// End the recording after so many seconds; a launched command then gets SIGTERM
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
@@ -86,7 +86,6 @@ pub(crate) struct RecordArgs {
     /// The program to record, with its arguments; NAME=VALUE before it sets its environment
     #[arg(
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "COMMAND",
         required_unless_present_any = ["pid", "name", "all_cpus", "cgroup"]
     )]
@@ -134,7 +133,7 @@ fn cpu_list(text: &str) -> Result<CpuList, String> {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct RunsArgs {
     /// Run the command so many times, one run after another, into one profile
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = |text: &str| whole::<u32>(text, 1..=u32::MAX))]
     pub(crate) iteration_count: u32,
     /// Go on with the next run where one has failed
     #[arg(short, long)]

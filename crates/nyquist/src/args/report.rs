@@ -1,6 +1,6 @@
 //! What `nyquist report` can be asked for.
 
-use crate::args::quantity::percent;
+use crate::args::quantity::{percent, whole};
 use crate::args::{FilterArgs, SymbolArgs, Verbosity};
 use crate::text::Names;
 use clap::{Args, ValueEnum};
@@ -24,7 +24,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "PERCENT", value_parser = |text: &str| percent(text, 0.0..=100.0))]
     pub(crate) percent: Option<f64>,
     /// Show trees to this depth
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u32>(text, 1..=u32::MAX))]
     pub(crate) depth: Option<u32>,
     /// Show so many rows (0: all) [default: 30; trees 200]
     #[arg(long, value_name = "N")]

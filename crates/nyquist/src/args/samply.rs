@@ -4,10 +4,12 @@
 //! The options are those of samply 0.13, with its letters and defaults, and those that its later versions have added.
 //! Each becomes the option of `nyquist` that does the same, or says why it cannot.
 
+use crate::args::refusal::refused;
 use crate::args::{Cli, Verbosity};
 use crate::failure::Failure;
 use crate::printer::Printer;
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::error::ContextKind;
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -72,7 +74,7 @@ struct RecordArgs {
     #[arg(long)]
     browsers: bool,
     /// The command, with its environment before it
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true)]
     command: Vec<OsString>,
 }
 
@@ -123,7 +125,7 @@ struct ImportArgs {
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of samply's")]
 struct ProfileArgs {
     /// The profile's name
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     profile_name: Option<String>,
     /// Only the main thread of each process
     #[arg(long)]
@@ -210,11 +212,14 @@ pub(crate) fn is_samply(called_as: &OsString) -> bool {
 
 /// Reads samply's words as nyquist's. What is asked for and cannot be done is said.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<Cli, Failure> {
-    let samply = SamplyCli::parse_from(words);
+    let typed: Vec<_> = words.collect();
+    let refused = |error| refused(&error, &SamplyCli::command(), &typed[1..]);
+    let samply = SamplyCli::try_parse_from(&typed).map_err(refused)?;
     let words = samply.command.words(Printer::new(Verbosity::default()))?;
-    Cli::try_parse_from(words).map_err(|error| {
-        let text = error.render().to_string();
-        Failure::new(text.lines().next().unwrap_or_default().trim_start_matches("error: ")).status(2)
+    Cli::try_parse_from(words).map_err(|mut error| {
+        // The form of nyquist's words is not that of samply's.
+        error.remove(ContextKind::Usage);
+        refused(error)
     })
 }
 
@@ -419,7 +424,6 @@ fn without(set: bool, option: &str, why: &str, printer: Printer) {
 mod tests {
     use super::*;
     use crate::args::Command;
-    use clap::CommandFactory as _;
     use nyquist_profile::firefox::FormatVersion;
 
     fn parsed(line: &str) -> Result<Command, Failure> {
@@ -510,6 +514,23 @@ mod tests {
         for (line, word) in [("setup", "macOS"), ("load -P 4000+ x", "4000+")] {
             assert!(parsed(line).unwrap_err().message.contains(word), "{line}");
         }
-        assert_eq!(parsed("record").unwrap_err().status, 2);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_in_samplys_words() {
+        let check = |line: &str, expected: &str, command: &str| {
+            let failure = parsed(line).unwrap_err();
+            assert_eq!((&*failure.message, failure.status), (expected, 2), "{line}");
+            let help = format!("`{command} --help` lists the options and what they take");
+            assert_eq!(failure.hints.last(), Some(&help), "{line}");
+            assert!(!failure.hints.iter().any(|hint| hint.contains("nyquist")), "{line}");
+        };
+        check("record", "'<COMMAND>...' is missing", "samply record");
+        check(
+            "record -r x ls",
+            "invalid value 'x' for '--rate <RATE>': not a number, such as 1.5",
+            "samply record",
+        );
+        check("load --nonsense x", "there is no option '--nonsense'", "samply load");
     }
 }

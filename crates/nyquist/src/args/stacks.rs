@@ -1,5 +1,6 @@
 //! What a recording can be asked for about stacks: how the callers are found, and how much of a stack is copied for it.
 
+use crate::args::quantity::whole;
 use crate::failure::Failure;
 use clap::{Args, ValueEnum};
 use nyquist_record::linux::perf;
@@ -12,7 +13,7 @@ pub(crate) struct StackArgs {
     pub(crate) call_graph: CallGraph,
     /// Copy so many bytes of each stack, to find the callers in; larger copies reach further and cost more [default: 32 kB,
     /// and the most, 65528, once many stacks turn out to be deeper]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=i64::from(perf::Options::MOST_STACK_BYTES)))]
+    #[arg(long, value_name = "BYTES", value_parser = |text: &str| whole::<u32>(text, 8..=perf::Options::MOST_STACK_BYTES))]
     pub(crate) stack_size: Option<u32>,
 }
 

@@ -1,6 +1,6 @@
 //! What `nyquist top` can be asked for.
 
-use crate::args::quantity::{rate, seconds};
+use crate::args::quantity::{rate, seconds, whole};
 use crate::args::{SortBy, StackArgs, SymbolArgs, Verbosity};
 use clap::Args;
 use std::ffi::OsString;
@@ -27,7 +27,7 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) stacks: StackArgs,
     /// How many of the last seconds are shown beside the whole (keys + and -)
-    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 5, value_parser = |text: &str| whole::<u64>(text, 1..=3600))]
     pub(crate) window: u64,
     /// Show what is new every so many seconds
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = |text: &str| seconds(text, 0.1..=3600.0))]
@@ -42,7 +42,7 @@ pub(crate) struct TopArgs {
     #[arg(short, long)]
     pub(crate) batch: bool,
     /// End after so many tables
-    #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "N", requires = "batch", value_parser = |text: &str| whole::<u64>(text, 1..=1_000_000_000))]
     pub(crate) iterations: Option<u64>,
     /// Print so many functions a table (0: all)
     #[arg(long, value_name = "N", default_value_t = 20, requires = "batch")]
@@ -55,12 +55,7 @@ pub(crate) struct TopArgs {
     #[command(flatten)]
     pub(crate) verbosity: Verbosity,
     /// The command, its environment before it and its arguments behind it
-    #[arg(
-        trailing_var_arg = true,
-        allow_hyphen_values = true,
-        value_name = "COMMAND",
-        required_unless_present = "pid"
-    )]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required_unless_present = "pid")]
     pub(crate) command: Vec<OsString>,
 }
 

@@ -31,7 +31,7 @@ const CARGO_FAILED: u8 = 101;
 /// Runs `cargo nyquist` with these words and gives back the exit status; what is recorded takes this
 /// process's place.
 pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
-    match cargo::parse(words).unwrap_or_else(|error| error.exit()).command {
+    match cargo::parse(words)?.command {
         CargoCommand::Run(args) => run_program(args),
         CargoCommand::Example(args) => {
             run_only(Kind::Example, args.name.as_deref(), &args.common, &args.args)

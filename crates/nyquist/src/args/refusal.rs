@@ -1,0 +1,177 @@
+//! Words that the command line does not take: the parser's errors as one sentence and hints, as all failures are told.
+
+use crate::failure::Failure;
+use clap::Command;
+use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
+use std::error::Error as _;
+use std::ffi::OsString;
+use std::net::AddrParseError;
+use std::num::{ParseFloatError, ParseIntError};
+
+/// The status of a command that was not understood.
+const NOT_UNDERSTOOD: u8 = 2;
+
+/// What is wrong with the words behind the command's name. Help and versions that were asked for are printed, and end this
+/// program.
+pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> Failure {
+    if is_answer(error.kind()) {
+        error.exit();
+    }
+    let failure = Failure::new(sentence(error)).status(NOT_UNDERSTOOD);
+    let path = named(command, words);
+    let hints = hints(error).into_iter().chain(perf_hint(error, &path).map(str::to_owned));
+    hints.fold(failure, Failure::hint).hint(help_hint(error.kind(), &path))
+}
+
+/// Whether the parser gives what was asked for, and no error.
+fn is_answer(kind: ErrorKind) -> bool {
+    use ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand, DisplayVersion};
+    matches!(kind, DisplayHelp | DisplayHelpOnMissingArgumentOrSubcommand | DisplayVersion)
+}
+
+/// What was given, for which option, and what would work.
+fn sentence(error: &Error) -> String {
+    let arg = text(error, ContextKind::InvalidArg);
+    let value = text(error, ContextKind::InvalidValue);
+    match error.kind() {
+        ErrorKind::InvalidValue if value.is_empty() => {
+            format!("'{arg}' needs a value{}", possible_values(error))
+        }
+        ErrorKind::InvalidValue => format!("invalid value '{value}' for '{arg}'{}", possible_values(error)),
+        ErrorKind::ValueValidation => format!("invalid value '{value}' for '{arg}': {}", reason(error)),
+        ErrorKind::UnknownArgument if arg.starts_with('-') => format!("there is no option '{arg}'"),
+        ErrorKind::UnknownArgument => format!("'{arg}' is one argument too many"),
+        ErrorKind::TooManyValues => format!("'{arg}' takes no value, and '{value}' is given"),
+        ErrorKind::ArgumentConflict => conflict(error, &arg),
+        ErrorKind::MissingRequiredArgument => missing(error),
+        ErrorKind::InvalidSubcommand => {
+            format!("there is no command '{}'", text(error, ContextKind::InvalidSubcommand))
+        }
+        _ => first_line(error),
+    }
+}
+
+/// What the parser knows of this kind, as text; nothing where it knows nothing.
+fn text(error: &Error, kind: ContextKind) -> String {
+    error.get(kind).map(ToString::to_string).unwrap_or_default()
+}
+
+/// What the parser knows of this kind, one by one.
+fn texts(error: &Error, kind: ContextKind) -> Vec<String> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => vec![text.clone()],
+        Some(ContextValue::Strings(texts)) => texts.clone(),
+        Some(ContextValue::StyledStrs(texts)) => texts.iter().map(ToString::to_string).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// All values that an option takes, where it takes a few.
+fn possible_values(error: &Error) -> String {
+    match &*texts(error, ContextKind::ValidValue) {
+        [] => String::new(),
+        values => format!(" (possible values: {})", values.join(", ")),
+    }
+}
+
+/// Why a value was not taken. The standard library says of numbers what is wrong with their digits, and not what is
+/// expected.
+fn reason(error: &Error) -> String {
+    match error.source() {
+        Some(source) if source.is::<ParseIntError>() => "not a whole number from 0 on, such as 10".to_owned(),
+        Some(source) if source.is::<ParseFloatError>() => "not a number, such as 1.5".to_owned(),
+        Some(source) if source.is::<AddrParseError>() => "not an IP address, such as 127.0.0.1".to_owned(),
+        Some(source) => source.to_string(),
+        None => first_line(error),
+    }
+}
+
+fn conflict(error: &Error, arg: &str) -> String {
+    let others = texts(error, ContextKind::PriorArg);
+    if others.iter().all(|other| other == arg) {
+        return format!("'{arg}' is given more than once");
+    }
+    format!("'{arg}' cannot be used with {}", quoted(&others))
+}
+
+fn missing(error: &Error) -> String {
+    let args = texts(error, ContextKind::InvalidArg);
+    let verb = if args.len() == 1 { "is" } else { "are" };
+    format!("{} {verb} missing", quoted(&args))
+}
+
+fn quoted(args: &[String]) -> String {
+    args.iter().map(|arg| format!("'{arg}'")).collect::<Vec<_>>().join(" and ")
+}
+
+/// The parser's own words, for what cannot be said better.
+fn first_line(error: &Error) -> String {
+    let text = error.render().to_string();
+    text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+/// What was probably meant, and the form that the words have where one is missing or one too many.
+fn hints(error: &Error) -> Vec<String> {
+    let similar = |kind, what: &str| {
+        let found = texts(error, kind);
+        (!found.is_empty()).then(|| format!("similar: {what} {}", quoted(&found)))
+    };
+    let meant = [
+        similar(ContextKind::SuggestedSubcommand, "the command"),
+        similar(ContextKind::SuggestedArg, "the option"),
+        similar(ContextKind::SuggestedValue, "the value"),
+    ];
+    let meant = meant.into_iter().flatten().chain(texts(error, ContextKind::Suggested));
+    meant.chain(if is_about_form(error) { usage(error) } else { Vec::new() }).collect()
+}
+
+fn is_about_form(error: &Error) -> bool {
+    match error.kind() {
+        ErrorKind::MissingRequiredArgument => true,
+        ErrorKind::UnknownArgument => !text(error, ContextKind::InvalidArg).starts_with('-'),
+        _ => false,
+    }
+}
+
+/// Each form that the words can have.
+fn usage(error: &Error) -> Vec<String> {
+    let usage = text(error, ContextKind::Usage);
+    let forms = usage.trim_start_matches("Usage:").lines().map(str::trim).filter(|form| !form.is_empty());
+    forms.map(|form| format!("usage: {form}")).collect()
+}
+
+/// What there is in place of an option that people know from `perf record`.
+fn perf_hint(error: &Error, path: &[&str]) -> Option<&'static str> {
+    if error.kind() != ErrorKind::UnknownArgument || !matches!(path.last(), Some(&("record" | "top"))) {
+        return None;
+    }
+    match &*text(error, ContextKind::InvalidArg) {
+        "-g" => Some("callers are always recorded, without -g; --call-graph says how they are found"),
+        "-e" => Some(
+            "the CPU's cycles or its clock are sampled; `perf record -e` records others, and nyquist reads what it writes",
+        ),
+        _ => None,
+    }
+}
+
+/// The names of the commands that the words name, from the outermost to the innermost.
+fn named<'command>(command: &'command Command, words: &[OsString]) -> Vec<&'command str> {
+    let mut path = vec![command.get_bin_name().unwrap_or(command.get_name())];
+    let mut innermost = command;
+    let names = words.iter().filter(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    for inner in names.map_while(|word| word.to_str()) {
+        let Some(inner) = innermost.find_subcommand(inner) else { break };
+        path.push(inner.get_name());
+        innermost = inner;
+    }
+    path
+}
+
+/// Where to read on: the help of the innermost command that the words name.
+fn help_hint(kind: ErrorKind, path: &[&str]) -> String {
+    let what = match kind {
+        ErrorKind::InvalidSubcommand => "the commands",
+        _ => "the options and what they take",
+    };
+    format!("`{} --help` lists {what}", path.join(" "))
+}
