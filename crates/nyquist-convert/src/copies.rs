@@ -1,6 +1,7 @@
 //! What came of copies of stacks: for who decides how much is copied.
 
 use nyquist_object::Avma;
+use rustc_hash::FxHashSet;
 
 use crate::event::Tid;
 use crate::stack_roots;
@@ -28,7 +29,7 @@ pub struct CopyCounts {
     /// `None` where it is not where it was thought to be.
     pub roots: Vec<(Tid, Option<Avma>)>,
     /// Pages of living stacks, behind the copies, that walks to their roots have looked at.
-    pub looked_at: Vec<(Tid, Avma)>,
+    pub looked_at: FxHashSet<(Tid, Avma)>,
     /// Threads of whose living stacks a walk has come to a page that was not read.
     pub gaps: Vec<Tid>,
 }
@@ -50,8 +51,8 @@ impl CopyCounts {
             self.gaps.push(tid);
         }
         for page in pages.iter().map(|page| (tid, *page)) {
-            if self.looked_at.len() < MOST_PAGES && !self.looked_at.contains(&page) {
-                self.looked_at.push(page);
+            if self.looked_at.len() < MOST_PAGES {
+                self.looked_at.insert(page);
             }
         }
     }
@@ -93,7 +94,7 @@ mod tests {
         counts.note_pages(Tid(2), &[Avma(0x1000)], true);
         counts.note_pages(Tid(2), &[], true);
         let named = [(1, 0x1000), (1, 0x3000), (2, 0x1000)].map(|(tid, page)| (Tid(tid), Avma(page)));
-        assert_eq!((&counts.looked_at[..], &counts.gaps[..]), (&named[..], &[Tid(2)][..]));
+        assert_eq!((&counts.looked_at, &counts.gaps), (&named.into_iter().collect(), &vec![Tid(2)]));
         let many: Vec<Avma> = (0..2 * MOST_PAGES as u64).map(|page| Avma(page << 12)).collect();
         counts.note_pages(Tid(3), &many, false);
         assert_eq!(counts.looked_at.len(), MOST_PAGES);

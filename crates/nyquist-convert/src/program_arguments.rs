@@ -9,7 +9,8 @@ use std::fs;
 pub(crate) struct ProgramArguments {
     /// How many are wanted.
     count: usize,
-    read: FxHashMap<Pid, (Timestamp, String)>,
+    /// Of each process, by the times of its names: a program can give itself another name before the turn of its first one.
+    read: FxHashMap<Pid, Vec<(Timestamp, String)>>,
 }
 
 impl ProgramArguments {
@@ -25,15 +26,18 @@ impl ProgramArguments {
         }
         match &event.kind {
             EventKind::Name { pid, tid, .. } if pid.0 == tid.0 => {
-                self.read.insert(*pid, (event.time, self.read(*pid)));
+                let text = self.read(*pid);
+                self.read.entry(*pid).or_default().push((event.time, text));
             }
             // The name comes before the new program's arguments are in place, what it maps comes after that.
             EventKind::Map(mapping) => {
-                if let Some(pid) = mapping.pid
-                    && self.read.get(&pid).is_some_and(|(_, text)| text.is_empty())
-                {
+                let Some(pid) = mapping.pid else { return };
+                let last = self.read.get(&pid).and_then(|read| read.last());
+                if last.is_some_and(|(_, text)| text.is_empty()) {
                     let text = self.read(pid);
-                    self.read.entry(pid).and_modify(|(_, read)| *read = text);
+                    if let Some((_, last)) = self.read.get_mut(&pid).and_then(|read| read.last_mut()) {
+                        *last = text;
+                    }
                 }
             }
             _ => {}
@@ -42,8 +46,12 @@ impl ProgramArguments {
 
     /// The arguments that were read when this program took its name.
     pub(crate) fn take(&mut self, pid: Pid, now: Timestamp) -> Option<String> {
-        let (_, arguments) = self.read.remove(&pid).filter(|(time, _)| *time == now)?;
-        Some(arguments)
+        let read = self.read.get_mut(&pid)?;
+        let taken = read.extract_if(.., |(time, _)| *time <= now).last();
+        if read.is_empty() {
+            self.read.remove(&pid);
+        }
+        taken.filter(|(time, _)| *time == now).map(|(_, arguments)| arguments)
     }
 
     fn read(&self, pid: Pid) -> String {
@@ -71,6 +79,23 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Tid;
+
+    #[test]
+    fn a_name_that_comes_before_the_turn_of_the_one_before_takes_no_arguments_away() {
+        let (pid, mut arguments) = (Pid(std::process::id()), ProgramArguments::of(2));
+        let name = |time| Event {
+            time: Timestamp(time),
+            cpu: None,
+            kind: EventKind::Name { pid, tid: Tid(pid.0), name: "own".into(), exec: true },
+        };
+        arguments.note(&name(1));
+        arguments.note(&name(2));
+        let own = arguments.read(pid);
+        let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)));
+        assert_eq!(taken, [Some(own.clone()), Some(own), None]);
+        assert!(arguments.read.is_empty());
+    }
 
     #[test]
     fn only_the_first_arguments_are_taken() {

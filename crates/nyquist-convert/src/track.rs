@@ -7,7 +7,7 @@ use crate::mappings::{Mappings, Range};
 use crate::modules::{ModuleIndex, ModuleStore};
 use nyquist_object::Avma;
 use nyquist_profile::{ProcessIndex, ThreadIndex};
-use nyquist_unwind::AddressSpace;
+use nyquist_unwind::{self as unwind, AddressSpace};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -311,9 +311,12 @@ impl Process {
     }
 
     /// Whether the kernel is replacing the process's program (`exec`): the old program's stack is gone, and the
-    /// registers still are those with which it called the kernel.
-    pub(crate) fn is_between_programs(&self, ip: Avma, stack: &[u8]) -> bool {
-        stack.is_empty() || (self.became_another_program && self.find(ip).is_none())
+    /// registers still are those with which it called the kernel. Of a fault at a page of the stack that is used for the first time
+    /// there is no copy, either; who takes exec for one, where registers do not tell them apart, shows a stack that is cut.
+    pub(crate) fn is_between_programs(&self, registers: &unwind::Registers, stack: &[u8]) -> bool {
+        let has_called = registers.may_be_of_system_call();
+        let is_unknown_code = || self.find(registers.instruction_pointer()).is_none();
+        (stack.is_empty() && has_called) || (self.became_another_program && is_unknown_code())
     }
 
     fn map(&mut self, mapping: &Mapping, modules: &mut ModuleStore) {
@@ -497,6 +500,30 @@ mod tests {
         assert!(!is_mapped(&mut tracker, 2));
         assert!(is_mapped(&mut tracker, 1));
         assert_eq!(tracker.process(Pid(2), NOW).name, "ls");
+    }
+
+    #[test]
+    fn a_process_without_a_stack_is_between_programs_unless_a_fault_brought_it_to_the_kernel() {
+        let mut tracker = Tracker::default();
+        map(&mut tracker, 1, "//anon");
+        tracker.name(Pid(2), Tid(2), "ls", true, NOW);
+        let registers = |rcx: u64| {
+            let mut values = [0; 17];
+            (values[2], values[16]) = (rcx, 0x1800);
+            unwind::Registers::X86_64(values)
+        };
+        let mut check = |pid: u32, rcx: u64, stack: &[u8]| {
+            tracker.process(Pid(pid), NOW).is_between_programs(&registers(rcx), stack)
+        };
+        assert!(check(1, 0x1800, &[]), "of exec, before its event");
+        assert!(!check(1, 0x1800, &[1; 8]), "of a system call");
+        assert!(!check(1, 7, &[]), "of a fault at the stack pointer");
+        assert!(check(2, 7, &[1; 8]), "of exec, after its event");
+        let [arm, partial] = [
+            unwind::Registers::Aarch64([0; 33]),
+            unwind::Registers::X86_64Partial { values: [1; 17], known: 1 << 16 | 1 << 7 },
+        ];
+        assert!(arm.may_be_of_system_call() && partial.may_be_of_system_call());
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Walker<'_> {
             frames.extend(code_32(registers).map(FrameAddress::InstructionPointer));
             return (Walked::Code32, Avma(0));
         };
-        if sample.in_kernel && self.process.is_between_programs(registers.instruction_pointer(), stack) {
+        if sample.in_kernel && self.process.is_between_programs(&registers, stack) {
             return (Walked::BetweenPrograms, Avma(0));
         }
         let copy = StackCopy { start: registers.stack_pointer(), bytes: stack };

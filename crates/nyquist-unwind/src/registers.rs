@@ -2,7 +2,7 @@
 
 use crate::aarch64::Aarch64;
 use crate::architecture::Architecture;
-use crate::x86_64::X86_64;
+use crate::x86_64::{RCX, X86_64};
 use nyquist_object::Avma;
 
 /// The values of a thread's registers at one moment: all that unwind information can name.
@@ -42,6 +42,23 @@ impl Registers {
         match self {
             Self::X86_64(values) | Self::X86_64Partial { values, .. } => Avma(values[X86_64::STACK_POINTER]),
             Self::Aarch64(values) => Avma(values[Aarch64::STACK_POINTER]),
+        }
+    }
+
+    /// Whether a thread that is in the kernel can have called it, with these registers of its code: not where they tell that a
+    /// fault or an interrupt brought it there. On x86, `syscall` leaves its return address in rcx (Intel 64 and IA-32 Architectures
+    /// Software Developer's Manual, volume 2B, SYSCALL). Processors that deliver events by FRED leave rcx as it was: there, it says of
+    /// nearly no call that it can be one.
+    pub fn may_be_of_system_call(&self) -> bool {
+        let is_known = |register: usize| match self {
+            Self::X86_64Partial { known, .. } => known >> register & 1 != 0,
+            _ => true,
+        };
+        match self {
+            Self::X86_64(values) | Self::X86_64Partial { values, .. } => {
+                !is_known(RCX) || values[RCX] == values[X86_64::INSTRUCTION_POINTER]
+            }
+            Self::Aarch64(_) => true,
         }
     }
 }

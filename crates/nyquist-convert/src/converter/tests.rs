@@ -543,6 +543,18 @@ fn a_thread_that_has_given_its_number_back_is_the_last_that_ended_there() {
 }
 
 #[test]
+fn a_thread_that_has_given_its_number_back_while_others_live_is_no_thread_of_its_own() {
+    let mut converter = converter(true);
+    converter.push(exec(1, 7, "seven"));
+    converter.push(at(2, fork(7, 8, 7)));
+    converter.push(at(3, EventKind::Exit { pid: Pid(7), tid: Tid(8) }));
+    converter.push(at(4, sample(7, u32::MAX, None, &[2])));
+    let profile = converter.finish().profile;
+    let tids: Vec<_> = profile.threads().iter().map(|thread| thread.tid.clone()).collect();
+    assert_eq!((folded(&profile), tids), (vec!["0x2 1".to_owned()], vec!["8".to_owned()]));
+}
+
+#[test]
 fn an_idle_cpu_is_nobodys_doing() {
     assert_eq!(kept(Filter::All, [at(1, sample(0, 0, None, &[1]))]), [""; 0]);
 }
@@ -629,6 +641,7 @@ fn switches(shape: Shape) -> Profile {
         (9, exit(1, 2)),
         (9, descheduled(2, false)),
         (9, EventKind::Descheduled { pid: Pid(u32::MAX), tid: Tid(u32::MAX), preempted: false }),
+        (9, EventKind::Descheduled { pid: Pid(1), tid: Tid(u32::MAX), preempted: false }),
         (9, come(1)),
         (11, sample(1, 1, None, &[1])),
     ];

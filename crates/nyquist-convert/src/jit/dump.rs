@@ -131,11 +131,12 @@ impl Dump {
         &self.codes
     }
 
-    /// The functions that were noted since the last call, if their times are known.
-    pub(crate) fn take_new_functions(&mut self) -> Vec<(Pid, Timestamp, String)> {
+    /// The functions that were made before a time and not given by the last call, if their times are known.
+    pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
         let Some(owner) = self.owner.filter(|_| self.has_clock_times()) else { return Vec::new() };
         let new = self.codes.get(self.told..).unwrap_or_default();
-        self.told = self.codes.len();
+        let new = &new[..new.iter().take_while(|code| code.made < before).count()];
+        self.told += new.len();
         new.iter().map(|code| (owner, code.made, code.name.to_string())).collect()
     }
 

@@ -70,10 +70,10 @@ impl JitDumps {
         self.dumps.iter_mut().for_each(Dump::read_on);
     }
 
-    /// The functions that were noted since the last call: the process, the time, and the name as the compiler wrote it.
+    /// The functions that were made before a time and not given by the last call: the process, the time, and the name as the compiler wrote it.
     /// Nothing of dumps whose times are those of another clock.
-    pub(crate) fn take_new_functions(&mut self) -> Vec<(Pid, Timestamp, String)> {
-        self.dumps.iter_mut().flat_map(Dump::take_new_functions).collect()
+    pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
+        self.dumps.iter_mut().flat_map(|dump| dump.take_new_functions(before)).collect()
     }
 
     /// What the jitdump at an index of these says of its code.
@@ -204,7 +204,7 @@ impl ProcessJit {
 mod tests {
     use super::test_dump::TestDump;
     use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
-    use crate::{Converter, Options, Progress, Shape, Symbols, symbolicate};
+    use crate::{Converter, Filter, Options, Progress, Shape, Symbols, symbolicate};
     use nyquist_object::Avma;
     use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile};
     use nyquist_symbols::{Finder, KernelSymbols};
@@ -314,6 +314,21 @@ mod tests {
         check(0, &[(5, "JS:~first /x.js:1:2"), (9, "second")]);
         // Times of another clock say nothing.
         check(1, &[]);
+    }
+
+    #[test]
+    fn functions_that_are_read_before_their_programs_exec_is_converted_are_markers() {
+        let own = std::process::id();
+        let dump = TestDump::new(0);
+        dump.load(5, 0x7000_0000, 16, 1, "first");
+        let mut converter = converter().shaped(Shape { jit_markers: true, ..Shape::default() });
+        converter.keep_only(Filter::FromExec(Pid(own)));
+        let name = EventKind::Name { pid: Pid(own), tid: Tid(own), name: "app".to_owned(), exec: true };
+        converter.push(event(2, name));
+        converter.push(event(3, EventKind::Map(dump.mapping(Pid(own)))));
+        converter.advance(Timestamp(1));
+        let profile = converter.finish().profile;
+        assert_eq!(profile.threads().iter().map(|thread| thread.markers.len()).sum::<usize>(), 1);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::notes::schema;
 use crate::event::{FieldValue, Timestamp};
 use crate::markers::Content;
 use crate::track::Used;
-use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex};
+use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex, well_known};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -194,6 +194,23 @@ impl Stages {
             for row in self.rows_of_gaps(gap.cpu) {
                 self.markers.add(&mut self.builder, row, content, timing);
             }
+        }
+    }
+
+    /// Adds a sample for what is left of all CPU time where records were lost, among them those that say what threads had used when
+    /// they ended: whose it was is not known.
+    pub(crate) fn show_rest(&mut self, used_ns: u64) {
+        let profile = self.builder.profile();
+        if self.statistics.lost == 0 || profile.threads().is_empty() {
+            return;
+        }
+        let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+        let shown =
+            samples.filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight)).sum::<u64>();
+        let rest = (used_ns / self.interval().max(1)).saturating_sub(shown);
+        let Some(rest) = u32::try_from(rest).ok().filter(|rest| *rest > 0) else { return };
+        for row in self.rows_of_gaps(None) {
+            self.add_stand_in_row(self.last_time, row, well_known::NOT_SAMPLED, rest);
         }
     }
 

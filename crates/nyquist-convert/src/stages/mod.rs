@@ -48,8 +48,8 @@ use std::collections::VecDeque;
 /// must outweigh what adding up times in milliseconds rounds.
 const BEYOND_LAST: u64 = 1_000;
 
-/// The process that the kernel names where a thread has given its number back: -1.
-pub(crate) const NAMELESS: Pid = Pid(u32::MAX);
+/// What the kernel writes where a thread has given its number back: -1. Its process has its own for as long as other threads live.
+pub(crate) const NAMELESS: Tid = Tid(u32::MAX);
 
 /// What comes after the order stage.
 #[derive(Debug)]
@@ -246,7 +246,7 @@ impl Stages {
     /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
     /// one that has ended last on its CPU. Returns whether the thread is known.
     fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
-        if sample.pid != NAMELESS {
+        if sample.tid != NAMELESS {
             return true;
         }
         let ended = cpu.and_then(|cpu| self.last_exits.get(&cpu));

@@ -100,7 +100,7 @@ impl Stages {
         let (true, Some(cpu)) = (self.shape.switch_markers, cpu) else { return };
         let began = self.on_cpu.leave(cpu, id.1);
         // A thread that has ended, and whose number is perhaps gone, leaves its CPU some moments later.
-        if id.0 == NAMELESS || id.1 == IDLE {
+        if id.1 == NAMELESS || id.1 == IDLE {
             return;
         }
         let start = match began {
@@ -149,12 +149,13 @@ impl Stages {
         }
     }
 
-    /// Makes markers of the functions that have appeared in jitdumps since the last call.
-    pub(crate) fn mark_jit_functions(&mut self) {
+    /// Makes markers of the functions that were made before a time up to which all events were converted: a jitdump can be read
+    /// before it is known whether its process is wanted.
+    pub(crate) fn mark_jit_functions(&mut self, before: Timestamp) {
         if !self.shape.jit_markers {
             return;
         }
-        for (pid, time, name) in self.dumps.take_new_functions() {
+        for (pid, time, name) in self.dumps.take_new_functions(before) {
             if time >= self.options.start
                 && self.is_kept(pid, time)
                 && self.wants((pid, Tid(pid.0)), None, time)

@@ -199,6 +199,11 @@ impl Stages {
             return;
         }
         let thread = self.profile_thread(now, id);
+        self.add_stand_in_row(now, thread, label, weight);
+    }
+
+    /// The same, to a row.
+    pub(super) fn add_stand_in_row(&mut self, now: Timestamp, row: ThreadIndex, label: &str, weight: u32) {
         let category = match label {
             well_known::KERNEL_NOT_PERMITTED => self.interner.category(Mode::Kernel),
             _ => self.builder.add_category(well_known::OTHER, CategoryColor::Grey),
@@ -206,7 +211,7 @@ impl Stages {
         let stack = Some(self.builder.intern_label(None, label, Some(category)));
         let cpu_delta = u64::from(weight) * self.interval();
         let time = self.profile_time(now);
-        self.builder.add_sample(thread, profile::Sample { time, cpu_delta, stack, weight, off_cpu: false });
+        self.builder.add_sample(row, profile::Sample { time, cpu_delta, stack, weight, off_cpu: false });
     }
 }
 

@@ -58,8 +58,8 @@ impl Follower {
     pub(crate) fn follow<S: Step>(&mut self, event: Event, copy_at: Option<Place>, batch: &mut Batch<S>) {
         let now = event.time;
         match &event.kind {
-            // The converter knows whose the samples of a process without a number are.
-            EventKind::Sample(sample) if sample.pid != NAMELESS => {
+            // The converter knows whose the samples of a thread without a number are.
+            EventKind::Sample(sample) if sample.tid != NAMELESS => {
                 self.know(now, (sample.pid, sample.tid));
                 return self.add(event, copy_at, batch);
             }
@@ -102,9 +102,8 @@ impl Follower {
             }
         };
         let between_programs = sample.in_kernel
-            && unwindable(&registers).is_some_and(|registers| {
-                process.is_between_programs(registers.instruction_pointer(), &stack)
-            });
+            && unwindable(&registers)
+                .is_some_and(|registers| process.is_between_programs(&registers, &stack));
         let code = process.code_state(&self.modules);
         sample.user = self.spare.unwalked(code, registers, (stack, limited));
         if between_programs {

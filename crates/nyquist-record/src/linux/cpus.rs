@@ -13,7 +13,8 @@ pub(crate) fn online() -> io::Result<Vec<u32>> {
 /// More CPUs than any kernel can be built for (8,192), so that a list that lies stays small.
 const MAX_CPUS: u32 = 1 << 16;
 
-/// Reads a list of CPUs as the kernel writes it: `0-3,8,10-11`; `None` where it is none.
+/// Reads a list of CPUs as the kernel writes it: `0-3,8,10-11`; `None` where it is none. The CPUs are ascending, each of them once,
+/// however the list names them.
 pub fn parse_list(list: &str) -> Option<Vec<u32>> {
     let mut cpus = Vec::new();
     for range in list.trim().split(',') {
@@ -24,6 +25,8 @@ pub fn parse_list(list: &str) -> Option<Vec<u32>> {
         }
         cpus.extend(first..=last);
     }
+    cpus.sort_unstable();
+    cpus.dedup();
     Some(cpus)
 }
 
@@ -55,6 +58,7 @@ mod tests {
         check("0\n", Some(&[0]));
         check("0-3\n", Some(&[0, 1, 2, 3]));
         check("0-1,4,6-7", Some(&[0, 1, 4, 6, 7]));
+        check("5,0-2,1,5", Some(&[0, 1, 2, 5]));
         check("", None);
         check("3-1", None);
         check("0-4294967295", None);

@@ -13,6 +13,8 @@ use crate::registers::FullRegisters;
 use crate::rule::Rule;
 use crate::{AddressSpace, Reason, StackMemory};
 
+/// DWARF's number of the register that `syscall` leaves its return address in.
+pub(crate) const RCX: usize = 2;
 /// DWARF's number of the frame pointer (System V ABI for AMD64, figure 3.36).
 const RBP: usize = 6;
 /// DWARF's number of the stack pointer.

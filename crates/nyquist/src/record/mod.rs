@@ -126,6 +126,9 @@ fn record(
     }
     let leaves_out = args.cpu.is_some() || args.shape.rows.main_thread_only;
     let used = used.filter(|_| !leaves_out);
+    if let Some(all) = summary.total_cpu_time_ns.filter(|_| !leaves_out) {
+        converter.note_cpu_time(all);
+    }
     Ok(Recorded { finished: converter.finish(), summary, status, used })
 }
 

@@ -185,6 +185,23 @@ fn time_whose_samples_were_lost_is_not_sampled_and_nobody_elses() {
 }
 
 #[test]
+fn what_is_left_of_all_cpu_time_is_not_sampled_where_records_were_lost() {
+    let check = |lost: bool, used_ms: u64, expected: &[&str]| {
+        let mut converter = converter(true);
+        converter.push(at(1, sample(1, 1, Some(1), &[1])));
+        converter.push(at(3, sample(1, 2, Some(2), &[2])));
+        if lost {
+            converter.push(lost_at(8, 7));
+        }
+        converter.note_cpu_time(used_ms * MS);
+        assert_eq!(folded(&converter.finish().profile), expected, "{lost} {used_ms}");
+    };
+    check(true, 9, &["0x1 1", "[not sampled] 6", "0x2 2"]);
+    check(true, 2, &["0x1 1", "0x2 2"]);
+    check(false, 9, &["0x1 1", "0x2 2"]);
+}
+
+#[test]
 fn no_more_time_was_lost_than_samples_were() {
     let mut converter = converter(false);
     let events = [

@@ -278,6 +278,7 @@ fn begin(common: Common) -> perf_event_attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::linux::sys::event::wakeup_watermark;
 
     fn common(features: Features, reach: Reach) -> Common {
         Common { features, reach, switches: false, call_graph: CallGraph::Auto }
@@ -354,5 +355,16 @@ mod tests {
         assert_eq!(asked(CallGraph::Dwarf), ([true; 3], true));
         assert_eq!(asked(CallGraph::FramePointers), ([true, false, false], false));
         assert_eq!(asked(CallGraph::None), ([false; 3], false));
+    }
+
+    #[test]
+    fn readers_are_woken_by_bytes_and_not_by_samples() {
+        let common = common(Features::ALL, Reach::Cpu);
+        let wanted = Sampling { rate_hz: 1000, stack_bytes: 32 << 10, wake_at: 4 << 20, unit: None };
+        for (attr, wake_at) in
+            [(sampling(common, wanted), 4 << 20), (sideband(common, 1), 1), (totals(common, 4096), 4096)]
+        {
+            assert_eq!((attr.watermark(), wakeup_watermark(&attr)), (1, wake_at));
+        }
     }
 }

@@ -14,13 +14,15 @@ use super::cut::Cut;
 use super::looked_at::LookedAt;
 use super::pages::Memory;
 use super::peek::Peeks;
+use super::rest::Rest;
 use super::roots::Roots;
 use crate::linux::proc;
 use crate::linux::random::Random;
 use crate::linux::sys::clock::{monotonic_ns, thread_cpu_ns};
 use crate::linux::sys::process::Preference;
 
-const PAGE: u64 = LiveStack::PAGE as u64;
+/// What is read, is read in pages.
+pub(super) const PAGE: u64 = LiveStack::PAGE as u64;
 /// A sample that is older than this when it is heard of says nothing of the stack as it is now.
 const FRESH_NS: u64 = 8_000_000;
 /// How much of what was copied is read once more, so that both can be compared where they join, also where the stack of the
@@ -42,7 +44,7 @@ const MOST_INNER: u64 = 32 << 10;
 /// end there.
 const BEHIND: u64 = 8 << 10;
 /// The most bytes of a stack that are read at once. What lies behind is not reached.
-const MOST_READ: u64 = 2 << 20;
+pub(super) const MOST_READ: u64 = 2 << 20;
 /// Before anybody has said where it begins, or that its copies do not hold it, it is read up to the end of its memory where that is no
 /// further than this,
 const NEAR_END: u64 = 256 << 10;
@@ -51,14 +53,12 @@ const NEAR_END: u64 = 256 << 10;
 const MOST_READ_UNHEARD: u64 = 64 << 10;
 /// For how long it looks into the rings itself after a deep stack was seen.
 const ATTENTIVE_NS: u64 = 300_000_000;
-/// After using the CPU for a while, rest so many times as long.
-const REST: u64 = 20;
 /// While stacks are deep, it looks into the rings after so long at the earliest.
 const LEAST_WAIT_NS: u64 = 2_000_000;
 /// A reading waits for up to so much longer, at random: a program that calls now this, now that, in step with the readings
 /// would be found at the same place again and again.
 const MOST_WAIT_NS: u64 = 2_000_000;
-/// However long it should rest, it looks after so long whether the recording has ended.
+/// However long it is to rest, it looks after so long whether the recording has ended.
 const LONGEST_REST_NS: u64 = 10_000_000;
 /// For how long a thread is left alone whose copies hold its whole stack although they are full, and how long ago the last
 /// one must be that did not: a stack that is about as deep as the copies is found to be now the one, now the other.
@@ -83,7 +83,7 @@ pub(crate) struct LiveReader {
     wanted: HashMap<u32, Wanted>,
     /// Where stacks are read into.
     memory: Memory,
-    rest_until: u64,
+    rest: Rest,
     random: Random,
 }
 
@@ -145,7 +145,7 @@ impl LiveReader {
             threads: HashMap::new(),
             wanted: HashMap::new(),
             memory: Memory::new(),
-            rest_until: 0,
+            rest: Rest::default(),
             random: Random::new(monotonic_ns()),
         }
     }
@@ -158,7 +158,7 @@ impl LiveReader {
             let now = monotonic_ns();
             self.heed_copies(now);
             self.note_wanted(now);
-            if now >= self.rest_until {
+            if self.rest.left(now) == 0 {
                 self.read_wanted();
             }
         }
@@ -169,7 +169,7 @@ impl LiveReader {
     /// who could tell.
     fn hear(&mut self) -> bool {
         let now = monotonic_ns();
-        let rest = self.rest_until.saturating_sub(now).min(LONGEST_REST_NS);
+        let rest = self.rest.left(now).min(LONGEST_REST_NS);
         if !self.wanted.is_empty() {
             std::thread::sleep(Duration::from_nanos(rest));
         } else if now < self.attentive_until {
@@ -177,7 +177,7 @@ impl LiveReader {
             std::thread::sleep(Duration::from_nanos(rest.max(wait)));
         } else if let Ok(cut) = self.cuts.recv() {
             self.note_cut(cut);
-            self.rest_until = self.rest_until.max(monotonic_ns() + self.random.below(MOST_WAIT_NS));
+            self.rest.extend_to(monotonic_ns() + self.random.below(MOST_WAIT_NS));
         } else {
             return false;
         }
@@ -286,7 +286,7 @@ impl LiveReader {
             }
         }
         let before = std::mem::replace(&mut self.used, thread_cpu_ns());
-        self.rest_until = monotonic_ns() + REST * self.used.saturating_sub(before);
+        self.rest.note_used(self.used.saturating_sub(before), monotonic_ns());
     }
 }
 
@@ -522,7 +522,7 @@ mod tests {
             live.pages.iter().filter(|page| !page.is_empty()).count() as u64
         };
         let all = (begin + 0x8_1000 - (copy.end - OVERLAP)) / PAGE;
-        let looked_at = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).to_vec();
+        let looked_at = [0x5_0000, 0x8_0000].map(|page| (Tid(2), Avma(begin + page))).into_iter().collect();
         let few = (OVERLAP + BEHIND) / PAGE + 2;
         assert_eq!(pages_read(CopyCounts::default()), all);
         assert_eq!(pages_read(CopyCounts { looked_at, ..CopyCounts::default() }), few);

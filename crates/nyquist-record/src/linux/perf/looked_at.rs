@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use nyquist_convert::event::LiveStack;
+use super::live::{MOST_READ, PAGE};
 
 /// For how long a page is read that a walk has looked at, in nanoseconds.
 const FOR: u64 = 2_000_000_000;
 /// After a walk has come to a page that was not read, all are read for so long: until what it looks at there is known.
 const WHOLE_FOR: u64 = 50_000_000;
-/// The most pages that are read by themselves. Where walks look at more, all are read.
-const MOST: usize = 64;
+/// The most pages of a thread that are remembered: as many as are read at once. Where walks look at more, all are read.
+const MOST: usize = (MOST_READ / PAGE) as usize;
 
 /// The pages of a thread's stack that walks to its root have looked at.
 #[derive(Debug, Default)]
@@ -30,12 +30,13 @@ impl LookedAt {
         }
         if self.pages.len() > MOST {
             self.pages.clear();
+            self.whole_until = now + FOR;
         }
     }
 
     /// A walk has come to a page that was not read.
     pub(crate) fn note_gap(&mut self, now: u64) {
-        self.whole_until = now + WHOLE_FOR;
+        self.whole_until = self.whole_until.max(now + WHOLE_FOR);
     }
 
     /// What is to be read of a stack: up to `inner_end` everything, of the rest these pages; `None` where nothing is known of them.
@@ -48,7 +49,7 @@ impl LookedAt {
         let mut parts = vec![inner];
         let outer = self.pages.range(inner_end..stack.end);
         for (&page, _) in outer.filter(|(_, heard_at)| is_known(heard_at)) {
-            let end = page + LiveStack::PAGE as u64;
+            let end = page + PAGE;
             match parts.last_mut().filter(|last| last.end == page) {
                 Some(last) => last.end = end,
                 None => parts.push(page..end),
@@ -99,9 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn so_many_pages_are_as_good_as_none() {
-        let many: Vec<u64> = (0..=MOST as u64).map(|page| STACK.start + (page << 12)).collect();
+    fn where_walks_look_at_more_pages_than_are_remembered_all_are_read() {
+        let many: Vec<u64> = (0..=MOST as u64).map(|page| STACK.start + page * PAGE).collect();
         assert!(looked_at(&many[1..], 1).parts(&STACK, STACK.start, 2).is_some());
-        assert_eq!(looked_at(&many, 1).parts(&STACK, STACK.start, 2), None);
+        let mut looked_at = looked_at(&many, 1);
+        assert_eq!(looked_at.parts(&STACK, STACK.start, 2), None);
+        // The next walk's pages are not taken for all that there are.
+        looked_at.note(many[0], 2);
+        assert_eq!([3, FOR].map(|now| looked_at.parts(&STACK, STACK.start, now)), [None, None]);
+        assert!(looked_at.parts(&STACK, STACK.start, FOR + 1).is_some());
     }
 }

@@ -41,6 +41,7 @@ mod peek;
 mod pool;
 mod reader;
 mod recording;
+mod rest;
 mod roots;
 mod rounds;
 mod skim;

@@ -198,7 +198,7 @@ impl Perf {
         let common = self.opened.common;
         let format = common.format();
         let watched = self.watched();
-        let totals = ThreadTotals::new(&self.threads_to_count());
+        let totals = ThreadTotals::new(&self.threads_to_count(), are_all_cpus(&self.options.cpus)?);
         let stop = Arc::new(poll::event_counter().map_err(system("no event counter can be made"))?);
         let jitter = self.jitter();
         let lineage = self.lineage()?;
@@ -526,6 +526,12 @@ pub(crate) fn chosen_cpus(wanted: &[u32]) -> Result<Vec<u32>, OpenError> {
         return Err(OpenError::NoSuchCpu { cpu: *cpu, online: cpus::format_list(&online) });
     }
     Ok(if wanted.is_empty() { online } else { wanted.to_vec() })
+}
+
+/// Whether no CPU that is online is left out.
+fn are_all_cpus(wanted: &[u32]) -> Result<bool, OpenError> {
+    let chosen = chosen_cpus(wanted)?;
+    Ok(chosen_cpus(&[])?.iter().all(|cpu| chosen.contains(cpu)))
 }
 
 /// The rate, as far as the kernel allows it.

@@ -21,6 +21,8 @@ pub(crate) struct ThreadTotals {
     processes: HashMap<u32, Pid>,
     /// What threads had used before they were recorded.
     before: HashMap<u32, u64>,
+    /// Whether all CPUs are recorded. The scheduler knows what a thread has used on all of them together.
+    on_all_cpus: bool,
 }
 
 /// What inherited counters had counted when their threads ended, as records tell.
@@ -65,20 +67,21 @@ pub(crate) struct Living {
 
 impl ThreadTotals {
     /// Begins with what is there before the events are switched on.
-    pub(crate) fn new(roots: &[Pid]) -> Self {
+    pub(crate) fn new(roots: &[Pid], on_all_cpus: bool) -> Self {
         let family = if roots.is_empty() { Vec::new() } else { proc::families(roots) };
         let before = family.iter().flat_map(|pid| proc::cpu_times(Pid(*pid))).collect();
         let processes = family.iter().flat_map(|pid| {
             let threads = proc::threads(Pid(*pid)).unwrap_or_default();
             threads.into_iter().map(move |tid| (tid, Pid(*pid)))
         });
-        Self { processes: processes.collect(), roots: roots.to_vec(), before }
+        Self { processes: processes.collect(), roots: roots.to_vec(), before, on_all_cpus }
     }
 
-    /// What the threads have used that live at this moment. To be asked before the events are switched off.
+    /// What the threads have used that live at this moment, where that can be told. To be asked before the events are
+    /// switched off.
     pub(crate) fn of_living(&self, events: &Events) -> Vec<Living> {
         // A look at every process takes longer than all else at the end of a recording.
-        if self.roots.is_empty() || events.all_have_ended() {
+        if self.roots.is_empty() || !self.on_all_cpus || events.all_have_ended() {
             return Vec::new();
         }
         let family = proc::families(&self.roots);

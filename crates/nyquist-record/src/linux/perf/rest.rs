@@ -1,0 +1,94 @@
+//! How long the reader of living stacks rests: on the whole so long that it keeps to its part of a CPU, and as far as that lets it no
+//! longer at once than two readings are of use to each other.
+
+/// For what it has used of a CPU, it rests so many times as long.
+const PER_USED: u64 = 20;
+/// Stacks between two readings that are further apart than about 10 ms are not believed: so long does it rest at once, in nanoseconds,
+/// and owes what is more than that. A reading that took long, as when a hypervisor held the CPU, would end all stacks of a moment else.
+const USEFUL: u64 = 6_000_000;
+/// When it owes more than this, it rests all of it: where each reading takes long, readings in a row that are of use to each other are
+/// worth more than as many that are not.
+const MOST_OWED: u64 = 200_000_000;
+
+/// When the next reading may be.
+#[derive(Debug, Default)]
+pub(crate) struct Rest {
+    until: u64,
+    /// Until when it would rest if it rested at once for all that it has used.
+    owed_until: u64,
+}
+
+impl Rest {
+    /// It has used so much of a CPU, in nanoseconds, since this was last said.
+    pub(crate) fn note_used(&mut self, used: u64, now: u64) {
+        self.owed_until = self.owed_until.max(now).saturating_add(PER_USED.saturating_mul(used));
+        let owed = self.owed_until - now;
+        self.until = now + if owed > MOST_OWED { owed } else { owed.min(USEFUL) };
+    }
+
+    /// The next reading is at this time at the earliest.
+    pub(crate) fn extend_to(&mut self, time: u64) {
+        self.until = self.until.max(time);
+    }
+
+    /// How long it still rests.
+    pub(crate) fn left(&self, now: u64) -> u64 {
+        self.until.saturating_sub(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The times of readings that take so long each, for a second.
+    fn readings(costs: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let (mut rest, mut now, mut times) = (Rest::default(), 1_000_000_000, Vec::new());
+        for used in costs {
+            now += used;
+            times.push(now);
+            rest.note_used(used, now);
+            now += rest.left(now);
+            if now > 2_000_000_000 {
+                break;
+            }
+        }
+        times
+    }
+
+    fn longest_between(times: &[u64]) -> u64 {
+        times.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or_default()
+    }
+
+    #[test]
+    fn short_readings_are_paid_for_at_once() {
+        let times = readings(std::iter::repeat(100_000));
+        assert_eq!(longest_between(&times), 2_100_000);
+        assert!((475..478).contains(&times.len()), "{}", times.len());
+    }
+
+    #[test]
+    fn one_that_took_long_is_paid_for_little_by_little() {
+        let costs = (0..).map(|turn| if turn == 3 { 9_000_000 } else { 100_000 });
+        let times = readings(costs);
+        assert_eq!(longest_between(&times), 9_000_000 + 2_000_000);
+    }
+
+    #[test]
+    fn long_ones_come_in_rows_and_keep_to_their_part_of_a_cpu() {
+        let used = 1_000_000;
+        let times = readings(std::iter::repeat(used));
+        let useful = times.windows(2).filter(|pair| pair[1] - pair[0] <= USEFUL + used).count();
+        assert!(useful * 10 >= times.len() * 8, "{useful} of {}", times.len());
+        let part = times.len() as f64 * used as f64 / 1e9;
+        assert!((0.04..0.07).contains(&part), "{part} of a CPU");
+    }
+
+    #[test]
+    fn a_reading_may_be_put_off() {
+        let mut rest = Rest::default();
+        rest.extend_to(50);
+        rest.extend_to(40);
+        assert_eq!([45, 50, 60].map(|now| rest.left(now)), [5, 0, 0]);
+    }
+}
