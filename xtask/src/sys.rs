@@ -20,6 +20,14 @@ pub(crate) fn cpu_count() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).unwrap_or(1)
 }
 
+/// The time in nanoseconds of the clock that C programs call `CLOCK_MONOTONIC`.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a live timespec that the call writes to; every Linux has this clock.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
 /// Sends a signal to one process.
 pub(crate) fn signal_process(pid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: kill takes plain numbers; the pid is positive, so no group is meant.

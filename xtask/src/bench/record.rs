@@ -18,8 +18,8 @@ pub(crate) struct Options {
     /// How often every recorder has its turn
     #[arg(long, default_value_t = 3)]
     rounds: u32,
-    /// CPU seconds of each thread where the slowdown is measured; of two hundred threads, of twenty together
-    #[arg(long, default_value_t = 1.5)]
+    /// CPU seconds of each thread where the slowdown is measured; of two hundred threads, of seven together
+    #[arg(long, default_value_t = 5.0)]
     short: f64,
     /// Seconds of the recordings that are timed until they are saved
     #[arg(long, default_value_t = 10.0)]
@@ -70,6 +70,9 @@ impl Table {
         }
     }
 }
+
+/// How many times as long each of a few threads works as each of two hundred.
+pub(super) const CROWD: f64 = 30.0;
 
 /// One row: a recorder (or none) at a rate, and what came of each round, or why nothing did.
 pub(crate) struct Row<'a> {
@@ -122,7 +125,7 @@ pub(super) fn describe(recorders: &[Recorder]) -> Result<()> {
 fn slowdown(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     println!("\n## Slowdown and the recorder's CPU time\n");
     // Built with frame pointers and with unwind tables, so that every mode has what it needs.
-    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / 10.0)] {
+    for (threads, seconds) in [(1, options.short), (2, options.short), (200, options.short / CROWD)] {
         let program = program::fixed_work(bench, "fp", threads, seconds)?;
         let rates = [1000, 10_000];
         let mut rows = vec![Row::new(None, 0)];

@@ -329,7 +329,7 @@ fn ending(test: &Context<'_>) -> Verdict {
 }
 
 /// Starts a program with many threads that all sleep.
-fn sleepers<'a>(test: &'a Context<'a>, threads: usize) -> Result<Running<'a>, anyhow::Error> {
+pub(super) fn sleepers<'a>(test: &'a Context<'a>, threads: usize) -> Result<Running<'a>, anyhow::Error> {
     let script = "import sys, threading, time\n\
                   for i in range(int(sys.argv[1])): threading.Thread(target=time.sleep, args=(1000,)).start()\n\
                   open(sys.argv[2], 'w')";

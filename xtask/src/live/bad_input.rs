@@ -11,6 +11,7 @@ use serde_json::json;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq};
 use super::harness::Test;
+use super::invocation::Invocation;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_file_that_is_not_there", |test| {
@@ -38,7 +39,9 @@ pub(super) const TESTS: &[Test] = &[
     .parallel(),
     Test::new("a_file_that_may_not_be_read", forbidden).parallel(),
     Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick().parallel(),
-    Test::new("a_rate_that_makes_no_sense", rate).quick().parallel(),
+    Test::new("words_that_are_not_understood", words).quick().parallel(),
+    Test::new("words_that_are_not_understood_under_other_names", words_under_other_names).parallel(),
+    Test::new("help_and_versions_are_no_errors", help).parallel(),
 ];
 
 fn written(test: &Context<'_>, bytes: &[u8]) -> Result<PathBuf, anyhow::Error> {
@@ -81,18 +84,163 @@ fn behind_an_option(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
-/// One sentence that says what would work, and the command is not started.
-fn rate(test: &Context<'_>) -> Verdict {
-    let started = test.path("started");
-    for (command, rate) in [("record", "0"), ("record", "abc"), ("record", "99999999"), ("top", "0")] {
-        let finished = test.nyquist(&[command, "-r", rate, "--", "touch"]).path(&started).run()?;
-        expect(finished.status.code() == Some(2), format_args!("{command} -r {rate}: {}", finished.status))?;
-        let error = "a rate is a whole number from 1 to 1000000, such as 1000";
-        let wanted = format!(
-            "error: invalid value '{rate}' for '--rate <HZ>': {error}\n\nFor more information, try '--help'.\n"
-        );
-        expect_eq("stderr", finished.stderr, wanted)?;
-        expect(!started.exists(), "the command was started")?;
+/// Words that nyquist does not take, the sentence about them, and the hints but for the last one.
+const WORDS: &[(&str, &str, &[&str])] = &[
+    (
+        "record --backend nonsense",
+        "invalid value 'nonsense' for '--backend <BACKEND>' (possible values: auto, perf, ptrace)",
+        &[],
+    ),
+    (
+        "record --backend prf",
+        "invalid value 'prf' for '--backend <BACKEND>' (possible values: auto, perf, ptrace)",
+        &["similar: the value 'perf'"],
+    ),
+    (
+        "record --call-graph lbr",
+        "invalid value 'lbr' for '--call-graph <HOW>' (possible values: auto, fp, dwarf, none)",
+        &[],
+    ),
+    ("record -r 0", RATE_0, &[]),
+    ("record --rate=0", RATE_0, &[]),
+    ("top -r 0", RATE_0, &[]),
+    (
+        "record -r abc",
+        "invalid value 'abc' for '--rate <HZ>': a rate is a whole number from 1 to 1000000, such as 1000",
+        &[],
+    ),
+    ("record --cpu x", "invalid value 'x' for '--cpu <LIST>': not a list of CPUs, as 0-3,8", &[]),
+    ("record --cpu 2-1", "invalid value '2-1' for '--cpu <LIST>': not a list of CPUs, as 0-3,8", &[]),
+    (
+        "record --stack-size 32k",
+        "invalid value '32k' for '--stack-size <BYTES>': not a whole number from 8 to 65528",
+        &[],
+    ),
+    (
+        "record --stack-size 65529",
+        "invalid value '65529' for '--stack-size <BYTES>': not a whole number from 8 to 65528",
+        &[],
+    ),
+    ("record -d x", "invalid value 'x' for '--duration <SECONDS>': not a number of seconds", &[]),
+    (
+        "record -p x",
+        "invalid value 'x' for '--pid <PID,...>': not the number of a process (--name takes names)",
+        &[],
+    ),
+    (
+        "record -p 1,-5",
+        "invalid value '-5' for '--pid <PID,...>': not the number of a process (--name takes names)",
+        &[],
+    ),
+    ("record -a -p 1", "'--all-cpus' cannot be used with '--pid <PID,...>'", &[]),
+    ("record -s --serve", "'--save-only' cannot be used with '--serve'", &[]),
+    ("record -d 1 -d 2", "'--duration <SECONDS>' is given more than once", &[]),
+];
+
+const RATE_0: &str =
+    "invalid value '0' for '--rate <HZ>': a rate is a whole number from 1 to 1000000, such as 1000";
+
+/// One sentence, hints of which the last one says where to read on, and the status of words that are not understood.
+fn expect_not_understood(call: Invocation<'_>, sentence: &str, hints: &[&str], help: &str) -> Verdict {
+    let finished = call.run()?;
+    let help = format!("`{help} --help` lists ");
+    let hints: Vec<&str> = hints.iter().copied().chain([help.as_str()]).collect();
+    let wanted = format!("error: {sentence}\n\nhint: {}", hints.join("\nhint: "));
+    expect(finished.stderr.starts_with(&wanted), format_args!("{:?}, not {wanted:?}", finished.stderr))?;
+    expect_eq("lines that follow", finished.stderr[wanted.len()..].matches('\n').count(), 1)?;
+    expect_eq("the status", finished.status.code(), Some(2))?;
+    expect(finished.stdout.is_empty(), "something was printed on the standard output")
+}
+
+/// The command beside them is not started.
+fn words(test: &Context<'_>) -> Verdict {
+    for (line, sentence, hints) in WORDS {
+        let (words, started) = (line.split(' ').collect::<Vec<_>>(), test.fresh("started"));
+        let call = test.nyquist(&words).args(&["--", "touch"]).path(&started);
+        expect_not_understood(call, sentence, hints, &format!("nyquist {}", words[0]))?;
+        expect(!started.exists(), format_args!("{line}: the command was started"))?;
+    }
+    let usage = [
+        "usage: nyquist record [OPTIONS] [--] [VAR=VALUE...] COMMAND [ARGS...]",
+        "usage: nyquist record [OPTIONS] (-p PID,... | --name NAME,... | -a | --cgroup PATH) [COMMAND [ARGS...]]",
+    ];
+    for (line, sentence, hints, help) in [
+        ("record", "'<COMMAND>...' is missing", &usage[..], "nyquist record"),
+        ("record -p", "'--pid <PID,...>' needs a value", &[], "nyquist record"),
+        (
+            "record --raet 5 x",
+            "there is no option '--raet'",
+            &["similar: the option '--rate'", "to pass '--raet' as a value, use '-- --raet'"],
+            "nyquist record",
+        ),
+        (
+            "record -g x",
+            "there is no option '-g'",
+            &[
+                "to pass '-g' as a value, use '-- -g'",
+                "callers are always recorded, without -g; --call-graph says how they are found",
+            ],
+            "nyquist record",
+        ),
+        (
+            "top -e x",
+            "there is no option '-e'",
+            &[
+                "to pass '-e' as a value, use '-- -e'",
+                "the CPU's cycles or its clock are sampled; `perf record -e` records others, and nyquist reads what it writes",
+            ],
+            "nyquist top",
+        ),
+        ("report --tre", "there is no option '--tre'", &["similar: the option '--tree'"], "nyquist report"),
+        (
+            "report a b",
+            "'b' is one argument too many",
+            &["usage: nyquist report [OPTIONS] [FILE]"],
+            "nyquist report",
+        ),
+        ("recrod x", "there is no command 'recrod'", &["similar: the command 'record'"], "nyquist"),
+        ("cache x", "there is no command 'x'", &[], "nyquist cache"),
+    ] {
+        let call = test.nyquist(&line.split(' ').collect::<Vec<_>>());
+        expect_not_understood(call, sentence, hints, help)?;
+    }
+    Ok(())
+}
+
+/// Each name that nyquist is called by has its own words.
+fn words_under_other_names(test: &Context<'_>) -> Verdict {
+    let cargo = || test.program(test.nyquist_path().with_file_name("cargo-nyquist"));
+    let not_an_option = ["to pass '--nonsense' as a value, use '-- --nonsense'"];
+    let unknown = "there is no option '--nonsense'";
+    expect_not_understood(cargo().args(&["--nonsense"]), unknown, &not_an_option, "cargo nyquist run")?;
+    expect_not_understood(cargo().args(&["nyquist", "--rate", "0"]), RATE_0, &[], "cargo nyquist run")?;
+    let similar = ["similar: the command 'bench'"];
+    expect_not_understood(
+        cargo().args(&["benhc"]),
+        "there is no command 'benhc'",
+        &similar,
+        "cargo nyquist",
+    )?;
+    let samply = || Ok::<_, anyhow::Error>(test.program(super::samply::link(test)?));
+    expect_not_understood(samply()?.args(&["load", "--nonsense"]), unknown, &not_an_option, "samply load")?;
+    let call = samply()?.args(&["record", "--nonsense", "true"]);
+    expect_not_understood(call, unknown, &not_an_option, "samply record")?;
+    let rate = "invalid value 'x' for '--rate <RATE>': not a number, such as 1.5";
+    expect_not_understood(samply()?.args(&["record", "-r", "x", "true"]), rate, &[], "samply record")?;
+    expect_not_understood(samply()?.args(&["record"]), "'<COMMAND>...' is missing", &[], "samply record")
+}
+
+/// What is asked for and no error goes to the standard output.
+fn help(test: &Context<'_>) -> Verdict {
+    for (words, part) in [
+        (&["--help"][..], "Usage: nyquist <COMMAND>"),
+        (&["record", "--help"], "Usage: nyquist record [OPTIONS]"),
+        (&["--version"], "nyquist "),
+        (&["cargo", "--help"], "Usage: cargo nyquist"),
+    ] {
+        let finished = test.nyquist(words).run()?.succeeded()?;
+        expect_contains("stdout", &finished.stdout_text(), part)?;
+        expect_eq("stderr", finished.stderr, String::new())?;
     }
     Ok(())
 }

@@ -27,6 +27,7 @@ pub(super) const TESTS: &[Test] = &[
     }),
     Test::new("a_recursion_beyond_all_copies_reaches_its_root", from_memory).quick(),
     Test::new("a_very_deep_recursion_reaches_its_root", from_memory_far),
+    Test::new("a_recursion_of_more_than_a_megabyte_reaches_its_root", from_memory_farthest),
     Test::new("stacks_of_a_compiler_reach_their_roots_more_often_than_copies_of_them", compiler),
     Test::new("pages_of_a_stack_that_nobody_has_used_end_no_stacks", skipped_page).quick(),
     Test::new("alternating_deep_recursions_have_no_frame_of_each_other", |test| {
@@ -157,6 +158,11 @@ fn from_memory(test: &Context<'_>) -> Verdict {
 /// 400 kB of stack.
 fn from_memory_far(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 1500, 0.5)
+}
+
+/// 1.6 MB of stack: what takes so long to read is read less often.
+fn from_memory_farthest(test: &Context<'_>) -> Verdict {
+    expect_from_memory(test, 6000, 0.15)
 }
 
 fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict {
@@ -381,12 +387,15 @@ fn stack_size_by_ptrace(test: &Context<'_>) -> Verdict {
 
 fn refused(test: &Context<'_>) -> Verdict {
     let cases: [(&[&str], &str); 6] = [
-        (&["record", "--stack-size", "65529"], "65529 is not in 8..=65528"),
+        (
+            &["record", "--stack-size", "65529"],
+            "'65529' for '--stack-size <BYTES>': not a whole number from 8 to 65528",
+        ),
         (&["record", "--stack-size", "32k"], "invalid value '32k'"),
         (&["record", "--call-graph", "lbr"], "possible values: auto, fp, dwarf, none"),
         (&["record", "--call-graph", "fp", "--stack-size", "4096"], "leave out one of them"),
         (&["record", "--backend", "ptrace", "--call-graph", "fp"], "always found in copies of the stack"),
-        (&["top", "--stack-size", "0"], "0 is not in 8..=65528"),
+        (&["top", "--stack-size", "0"], "'0' for '--stack-size <BYTES>': not a whole number from 8 to 65528"),
     ];
     for (words, wanted) in cases {
         let touched = test.fresh("touched");

@@ -30,6 +30,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("doctors_json_is_documented", json).parallel(),
     Test::new("setup_changes_nothing_without_leave", no_leave).quick(),
     Test::new("setup_changes_the_settings_until_the_machine_is_started_again", set_up).quick(),
+    Test::new("setup_asks_on_a_terminal_and_does_what_is_answered", asked),
     Test::new("setup_makes_the_settings_last", lasting),
     Test::new("setup_gives_capabilities_when_asked", capabilities).quick(),
 ];
@@ -261,6 +262,35 @@ fn set_up(test: &Context<'_>) -> Verdict {
     }
     let again = test.nyquist(&["setup", "-y"]).run()?.succeeded()?.stdout_text();
     expect_contains("once more", &again, "Nothing is to be changed")
+}
+
+/// Nothing is done before the answer, nor after any but a clear yes.
+fn asked(test: &Context<'_>) -> Verdict {
+    let _held = as_delivered()?;
+    let settings = || -> Result<Vec<String>, anyhow::Error> {
+        ["perf_event_paranoid", "kptr_restrict", "perf_event_mlock_kb"]
+            .map(paranoid::read)
+            .into_iter()
+            .collect()
+    };
+    let delivered = ["2", "1", "516"].map(str::to_owned).to_vec();
+    let question = "Do it? [y/N] ";
+    let answered = |answer: &str| -> Result<String, Stop> {
+        let mut setup = test.nyquist(&["setup"]).on_terminal().start()?;
+        setup.wait_until("the question", || setup.shown_so_far().ends_with(question))?;
+        expect_contains("what is asked about", &setup.shown_so_far(), "kernel.perf_event_paranoid: 2 -> 1")?;
+        expect_eq("the settings before the answer", settings()?, delivered.clone())?;
+        setup.press(answer)?;
+        Ok(setup.wait()?.succeeded()?.stderr.replace("\r\n", "\n"))
+    };
+    for no in ["n\n", "\n", "yours\n", "\x04"] {
+        let shown = answered(no)?;
+        expect(shown.ends_with("Nothing was changed.\n"), format_args!("after {no:?}: {shown}"))?;
+        expect_eq(&format!("the settings after {no:?}"), settings()?, delivered.clone())?;
+    }
+    let shown = answered("y\n")?;
+    expect_set_up(&shown, "until the machine is started again")?;
+    expect(!Path::new(LASTING).exists(), "they were made to last")
 }
 
 /// The file goes to a file system of its own, which ends with the command.

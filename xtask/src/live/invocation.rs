@@ -76,6 +76,11 @@ impl<'a> Invocation<'a> {
         self
     }
 
+    /// The words as they are typed to a shell.
+    pub(crate) fn line(&self) -> String {
+        self.words.join(" ")
+    }
+
     /// Runs it to its end.
     pub(crate) fn run(self) -> Result<Finished> {
         self.start()?.wait()
@@ -83,7 +88,7 @@ impl<'a> Invocation<'a> {
 
     /// Starts it.
     pub(crate) fn start(self) -> Result<Running<'a>> {
-        let line = self.words.join(" ");
+        let line = self.line();
         let (out, err) = (self.context.fresh("stdout"), self.context.fresh("stderr"));
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).current_dir(self.context.path(""));

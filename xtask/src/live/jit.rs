@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use super::by::By;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_eq, expect_measured, expect_share, need_root, skip};
 use super::harness::Test;
@@ -120,7 +121,7 @@ fn in_namespaces(test: &Context<'_>, adapt: &str) -> Verdict {
     let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     target.wait_for_file(&ready)?;
     maps.push(outer_map()?);
-    let attached = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()]);
+    let attached = record_running(By::Best, test, &["-d", "0.5", "-p", &target.pid().to_string()]);
     target.wait()?.succeeded()?;
     if adapt.is_empty() {
         maps.push(PathBuf::from("/tmp/perf-1.map"));

@@ -121,7 +121,8 @@ fn launched_by<'a>(
     let recorder = prepared.call.start()?;
     // A thread takes as much as a process.
     let count = words[words.len() - 1].parse::<u64>()? * if words[0] == "churn" { 4 } else { 1 };
-    watch(&recorder, count, || truth.exists())?;
+    // The file is there from the beginning on; the command writes to it when it ends.
+    watch(&recorder, count, || fs::metadata(&truth).is_ok_and(|file| file.len() > 0))?;
     recorder.wait()?.succeeded()?;
     if crate::sys::is_root() && own_group().is_ok() {
         expect_eq("groups that are left", leaves()?, Vec::new())?;

@@ -5,11 +5,16 @@
 mod aarch64;
 mod annotate;
 mod attach;
+mod attach_beside;
 mod bad_input;
 mod browser;
+mod by;
 mod cargo;
+mod chosen_cpus;
 mod context;
+mod control_groups;
 mod deep_stacks;
+mod deepening;
 mod diff;
 mod doctor;
 mod emulator;
@@ -25,6 +30,7 @@ mod http;
 mod idle;
 mod invocation;
 mod jit;
+mod job_control;
 mod json_docs;
 mod leaks;
 mod losses;
@@ -36,6 +42,7 @@ mod names;
 mod options;
 mod output_files;
 mod own_files;
+mod own_signals;
 pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
@@ -50,6 +57,7 @@ mod recording;
 mod report;
 mod rules;
 mod samply;
+mod samply_options;
 mod server;
 mod setuid;
 mod signals;
@@ -73,6 +81,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("recording", recording::TESTS),
     ("stacks", stacks::TESTS),
     ("deep_stacks", deep_stacks::TESTS),
+    ("deepening", deepening::TESTS),
     ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
@@ -81,13 +90,18 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),
+    ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
+    ("chosen_cpus", chosen_cpus::TESTS),
+    ("control_groups", control_groups::TESTS),
     ("own_files", own_files::TESTS),
     ("storms", storms::TESTS),
     ("idle", idle::TESTS),
     ("leaks", leaks::TESTS),
     ("losses", losses::TESTS),
     ("signals", signals::TESTS),
+    ("job_control", job_control::TESTS),
+    ("own_signals", own_signals::TESTS),
     ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),
     ("ptrace", ptrace::TESTS),
@@ -115,4 +129,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("macos", macos::TESTS),
     ("options", options::TESTS),
     ("samply", samply::TESTS),
+    ("samply_options", samply_options::TESTS),
 ];

@@ -2,6 +2,7 @@
 //! runs: those that samply's users know.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 
@@ -11,6 +12,7 @@ use super::harness::Test;
 use super::invocation::Invocation;
 use super::markers::{Marker, markers};
 use super::profile::{Profile, Thread};
+use super::recorded::Recorded;
 use super::rules;
 use super::stacks::is_truncated;
 
@@ -22,6 +24,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("only_main_threads_are_kept", main_threads),
     Test::new("each_cpu_has_a_thread", cpu_threads),
     Test::new("each_time_on_a_cpu_is_a_marker", switch_markers),
+    Test::new("the_first_function_of_a_jitdump_is_a_marker", first_jit_marker),
     Test::new("each_function_made_just_in_time_is_a_marker", jit_markers),
     Test::new("the_base_of_a_cut_recursion_is_folded", folded),
     Test::new("a_jitdump_is_removed_and_read_nonetheless", unlinked),
@@ -182,6 +185,27 @@ fn switch_markers(test: &Context<'_>) -> Verdict {
     Ok(())
 }
 
+/// Records a program that tells of the code that it makes in a jitdump, in a folder of its own.
+fn record_dumped(test: &Context<'_>, options: &[&str]) -> anyhow::Result<(Recorded, PathBuf)> {
+    let folder = test.fresh("jit");
+    std::fs::create_dir_all(&folder)?;
+    let program = test.workload("dumped_code").display().to_string();
+    let words = ["sh", "-c", "cd \"$0\" && exec \"$@\"", &folder.display().to_string(), &program, "500"];
+    Ok((test.record_command(&words).options(options).run_well()?, folder))
+}
+
+/// The one function is made in the program's first milliseconds, before it is known that it is the command.
+fn first_jit_marker(test: &Context<'_>) -> Verdict {
+    let (recorded, _) = record_dumped(test, &["--jit-markers"])?;
+    let markers = markers(&recorded.profile)?;
+    let made: Vec<_> = markers.iter().filter(|marker| marker.name == "JitFunctionAdd").collect();
+    let names: Vec<_> = made.iter().filter_map(|marker| marker.data["n"].as_str()).collect();
+    expect_eq("functions that were made", names, vec!["dumped_code"])?;
+    let used = recorded.profile.threads.iter().flat_map(|thread| &thread.samples).map(|sample| sample.time);
+    let last = used.fold(0.0, f64::max);
+    expect(0.0 < made[0].start && made[0].start < last, format_args!("it was made at {} ms", made[0].start))
+}
+
 fn jit_markers(test: &Context<'_>) -> Verdict {
     if test.program("node").args(&["--version"]).run().is_err() {
         return skip("node is not installed");
@@ -219,22 +243,14 @@ fn folded(test: &Context<'_>) -> Verdict {
 }
 
 fn unlinked(test: &Context<'_>) -> Verdict {
-    if test.program("node").args(&["--version"]).run().is_err() {
-        return skip("node is not installed");
+    for (options, left) in [(&[][..], 1), (&["--unlink-aux-files"], 0)] {
+        let (recorded, folder) = record_dumped(test, options)?;
+        let share = recorded.profile.total_share("dumped_code");
+        expect_measured(share > 0.5, format_args!("{options:?}: the code has a share of {share:.3}"))?;
+        let is_dump = |entry: &std::fs::DirEntry| entry.path().extension().is_some_and(|end| end == "dump");
+        let dumps = std::fs::read_dir(&folder)?.flatten().filter(is_dump).count();
+        expect_eq(&format!("{options:?}: jitdumps left"), dumps, left)?;
     }
-    let folder = test.path("jit");
-    std::fs::create_dir_all(&folder)?;
-    let script = crate::root().join("workloads/jit.js").display().to_string();
-    let folder_name = folder.display().to_string();
-    let enter = "cd \"$0\" && exec node \"$@\"";
-    let words =
-        ["sh", "-c", enter, &folder_name, "--perf-prof", "--interpreted-frames-native-stack", &script, "500"];
-    let recorded = test.record_command(&words).options(&["--unlink-aux-files"]).run_well()?;
-    expect_measured(recorded.profile.total_share("alpha") > 0.1, "the code has no names")?;
-    let left = std::fs::read_dir(&folder)?
-        .flatten()
-        .filter(|entry| entry.path().extension().is_some_and(|end| end == "dump"));
-    expect_eq("jitdumps left", left.count(), 0)?;
     others_stay(test)
 }
 

@@ -2,15 +2,19 @@
 
 use std::fs;
 
+use super::by::{BOTH, By};
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_measured, need_root};
 use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::Profile;
-use super::targets::{OfRunning, WORK, end, process_cpu_ms, record_running, record_working};
+use super::targets::{OfRunning, WORK, end, process_cpu_ms, record_running, record_working_by};
 
 pub(super) const TESTS: &[Test] = &[
-    Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", namespaces),
+    Test::new("a_process_in_namespaces_of_its_own_has_its_own_files", |test| namespaces(test, By::Best)),
+    Test::new("by_ptrace_a_process_in_namespaces_of_its_own_has_its_own_files", |test| {
+        namespaces(test, By::Ptrace)
+    }),
     Test::new("an_attached_program_whose_file_was_replaced_keeps_its_names", replaced),
     Test::new("a_program_that_deletes_its_own_files_keeps_its_names", |test| deleted(test, |call| call)),
     Test::new("a_plain_users_program_that_deletes_its_own_files_keeps_its_names", |test| {
@@ -19,7 +23,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// The same path holds one library for the process, and another for the recorder; its number is another one, too.
-fn namespaces(test: &Context<'_>) -> Verdict {
+fn namespaces(test: &Context<'_>, by: By) -> Verdict {
     need_root()?;
     let (host, library) = (test.path("plugin_host"), test.path("library.so"));
     fs::copy(test.workload("plugin_host"), &host)?;
@@ -27,13 +31,13 @@ fn namespaces(test: &Context<'_>) -> Verdict {
     let (inner, outer) = (test.workload("libother.so"), library.display().to_string());
     let script = format!("mount --bind {} {outer} && exec {} 900 {outer}", inner.display(), host.display());
     let unshare = ["unshare", "-m", "-p", "-f", "--mount-proc", "sh", "-c", &script];
-    let launched = test.record_command(&unshare).run_well()?;
+    let launched = test.record_command(&unshare).by(by).run_well()?;
     expect_inner(&launched.profile)?;
     let ready = test.fresh("ready");
     let call = test.program(unshare[0]).args(&unshare[1..]);
     let target = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
     target.wait_for_file(&ready)?;
-    let profile = record_running(test, &["-d", "0.5", "-p", &target.pid().to_string()])?;
+    let profile = record_running(by, test, &["-d", "0.5", "-p", &target.pid().to_string()])?;
     target.wait()?;
     expect_inner(&profile)
 }
@@ -46,33 +50,36 @@ fn expect_inner(profile: &Profile) -> Verdict {
 
 /// A rebuild while the program runs: another program has its path.
 fn replaced(test: &Context<'_>) -> Verdict {
-    let (program, other) = (test.path("program"), test.path("rebuilt"));
-    fs::copy(test.workload("endless"), &program)?;
-    fs::copy(test.workload("shares-O0"), &other)?;
-    let ready = test.fresh("ready");
-    let call = test.program(&program).args(&["1"]).env("WORKLOAD_READY", ready.display().to_string());
-    let target = call.start()?;
-    target.wait_for_file(&ready)?;
-    fs::rename(&other, &program)?;
-    let pid = target.pid();
-    let OfRunning { profile, .. } = record_working(test, &["-p", &pid.to_string()], &[pid])?;
-    end(target)?;
-    let share = profile.total_share("main_loop");
-    let functions = profile.functions();
-    expect_measured(
-        share > 0.9 || !crate::sys::is_root(),
-        format_args!("main_loop has a share of {share:.3}"),
-    )?;
-    expect(!functions.contains_key("alpha"), "names are those of the program that took its place")
+    for by in BOTH {
+        let (program, other) = (test.fresh("program"), test.fresh("rebuilt"));
+        fs::copy(test.workload("endless"), &program)?;
+        fs::copy(test.workload("shares-O0"), &other)?;
+        let ready = test.fresh("ready");
+        let call = test.program(&program).args(&["1"]).env("WORKLOAD_READY", ready.display().to_string());
+        let target = call.start()?;
+        target.wait_for_file(&ready)?;
+        fs::rename(&other, &program)?;
+        let pid = target.pid();
+        let OfRunning { profile, .. } = record_working_by(by, test, &["-p", &pid.to_string()], &[pid])?;
+        end(target)?;
+        let share = profile.total_share("main_loop");
+        let functions = profile.functions();
+        expect_measured(
+            share > 0.9 || !crate::sys::is_root(),
+            format_args!("{by:?}: main_loop has a share of {share:.3}"),
+        )?;
+        expect(!functions.contains_key("alpha"), "names are those of the program that took its place")?;
+    }
+    Ok(())
 }
 
 /// Neither its own file nor its library's is anywhere any more, but in the memory of who runs them.
 fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a>) -> Verdict {
     let _held = super::permissions::at_paranoid(2)?;
-    for options in [&[][..], &["--backend", "ptrace"]] {
+    for by in BOTH {
         let [program, library] = fresh_files(test)?;
         let words = [program.as_str(), "400", &library];
-        let recorded = test.record_command(&words).options(options).with(adapt).run_well()?;
+        let recorded = test.record_command(&words).by(by).with(adapt).run_well()?;
         expect_own_names(&recorded.profile)?;
         let [program, library] = fresh_files(test)?;
         let ready = test.fresh("ready");
@@ -82,8 +89,8 @@ fn deleted<'a>(test: &'a Context<'a>, adapt: fn(Invocation<'a>) -> Invocation<'a
         target.wait_for_file(&ready)?;
         let output = test.fresh("profile.json.gz");
         let pid = target.pid().to_string();
-        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output).args(options);
-        let recorder = adapt(call).start()?;
+        let call = test.nyquist(&["record", "-s", "-p", &pid, "-o"]).path(&output);
+        let recorder = adapt(by.adapt(test, call)).start()?;
         recorder.wait_until_recording()?;
         let begun = process_cpu_ms(target.pid())?;
         let works = || process_cpu_ms(target.pid()).is_ok_and(|now| now - begun > WORK);

@@ -39,6 +39,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_stopped_program_stays_stopped_until_it_is_continued", job_control).quick(),
     Test::new("exec_of_every_kind_keeps_the_count", exec_chain),
     Test::new("vfork_and_short_processes_are_counted", short_processes),
+    Test::new("one_thread_is_looked_at_within_its_budget", one_thread_within_budget),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
     Test::new("more_threads_than_cpus_have_stacks_and_their_shares", crowds),
 ];
@@ -53,11 +54,19 @@ fn denied<'a>(recording: Recording<'a>, test: &'a Context<'a>) -> Recording<'a> 
     recording.with(move |call| refused(test, call))
 }
 
+/// The same recording by ptrace and as well as it can be, for the program is to see no difference.
+pub(super) fn by_both<'a>(
+    test: &'a Context<'a>,
+    recording: impl Fn() -> Recording<'a>,
+) -> [(&'static str, Recording<'a>); 2] {
+    [("by ptrace", denied(recording(), test)), ("as well as it can be", recording())]
+}
+
 fn record<'a>(test: &'a Context<'a>, words: &[&str]) -> Recording<'a> {
     denied(test.record(words), test)
 }
 
-fn expect_shares(recorded: &Recorded) -> Verdict {
+pub(super) fn expect_shares(recorded: &Recorded) -> Verdict {
     for function in ["alpha", "beta", "gamma_"] {
         let (found, wanted) = (recorded.profile.total_share(function), recorded.true_share(function)?);
         expect_share(function, found, wanted, recorded.profile.equal_count())?;
@@ -176,7 +185,7 @@ fn fork_tree(test: &Context<'_>) -> Verdict {
 }
 
 fn weights(test: &Context<'_>) -> Verdict {
-    for words in [&["shares", "3000"][..], &["threads", "2000"], &["churn", "3000"]] {
+    for words in [&["shares", "3000"][..], &["threads", "2000"], &["churn", "3000"], &["ticks", "2000"]] {
         let recorded = record(test, words).run_well()?;
         let cpu = recorded.truth()?.cpu;
         expect_within(&format!("weight of {words:?}"), recorded.profile.total(), cpu * 1000.0, 0.02)?;
@@ -356,12 +365,12 @@ fn terminated(test: &Context<'_>) -> Verdict {
 }
 
 /// The state of a process by its `stat`: T and t are stopped.
-fn state(pid: u32) -> char {
+pub(super) fn state(pid: u32) -> char {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?')
 }
 
-fn children(pid: u32) -> Vec<u32> {
+pub(super) fn children(pid: u32) -> Vec<u32> {
     let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
 }
@@ -380,14 +389,14 @@ pub(super) fn least_cpu_time(pid: u32) -> u64 {
 
 /// Whether a program has stopped, and not just for a look at it, which takes far less than 20 ms: its state says that it
 /// has stopped in either case.
-fn has_stopped(pid: u32) -> bool {
+pub(super) fn has_stopped(pid: u32) -> bool {
     let before = cpu_time(pid);
     std::thread::sleep(std::time::Duration::from_millis(20));
     "Tt".contains(state(pid)) && cpu_time(pid) == before
 }
 
 /// The CPU time that a program may use while it stops: the kernel's, to do so.
-const STOPPING_NS: u64 = 2_000_000;
+pub(super) const STOPPING_NS: u64 = 2_000_000;
 
 fn job_control(test: &Context<'_>) -> Verdict {
     let ready = test.path("ready");
@@ -457,6 +466,18 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     let holds = Holds::told(&recorded.finished.stderr)?;
     expect_lower_rate(holds, 10_000.0)?;
     expect_budget(holds, 1.0)
+}
+
+/// At the usual rate nothing is left out for the budget's sake: each look takes far less than what it may.
+fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
+    // Three times what a twentieth of the time leaves for each of a thousand looks a second.
+    const MOST_US: f64 = 150.0;
+    let recorded = record(test, &["shares", "3000"]).options(&["-v"]).run_well()?;
+    let holds = Holds::told(&recorded.finished.stderr)?;
+    expect_budget(holds, 1.0)?;
+    expect_measured(holds.median_us < MOST_US, format_args!("a median of {MOST_US} µs at most: {holds:?}"))?;
+    let looks = holds.count / (recorded.truth()?.cpu * 1000.0);
+    expect_measured(looks > 0.6, format_args!("{looks:.2} looks for each ms of CPU time: {holds:?}"))
 }
 
 /// That threads were looked at less often than was asked for.

@@ -1,20 +1,24 @@
 //! Attaching by ptrace, where `perf_event_open` is refused: to processes and to all that descends from them.
 
+use std::collections::BTreeMap;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
 use super::invocation::Invocation;
-use super::profile::{Profile, Thread};
+use super::profile::{Frame, Profile, Thread};
 use super::ptrace::{cpu_time, least_cpu_time, refused, whole_share};
 use super::targets::{end, process_cpu_ms, working};
+use crate::sys::monotonic_ns;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("an_attached_process_is_recorded_and_left_alone", attach).quick(),
     Test::new("an_attached_process_may_end", attached_ends),
     Test::new("attaching_while_threads_come_and_go_succeeds", attach_to_churn),
+    Test::new("threads_that_are_born_while_attached_to_have_their_time", attach_to_generations),
     Test::new("a_process_whose_main_thread_has_ended_is_attached_to", leaderless),
     Test::new("a_process_with_a_tracer_is_an_error", traced_already).parallel(),
     Test::new("a_child_that_cannot_be_traced_is_left_out_and_said", left_out),
@@ -141,6 +145,103 @@ fn attach_to_churn(test: &Context<'_>) -> Verdict {
         end(target)?;
     }
     Ok(())
+}
+
+/// What threads write down of themselves: when they had used how many milliseconds of CPU time.
+struct Diary(BTreeMap<String, Vec<(u64, f64)>>);
+
+impl Diary {
+    fn read(path: &Path) -> Self {
+        let mut threads: BTreeMap<String, Vec<(u64, f64)>> = BTreeMap::new();
+        for line in fs::read_to_string(path).unwrap_or_default().lines() {
+            let mut words = line.split(' ');
+            let name = words.next().unwrap_or_default().to_owned();
+            // The last line may have been written in part.
+            if let [Some(at), Some(cpu)] = [(); 2].map(|()| words.next()?.parse::<u64>().ok()) {
+                threads.entry(name).or_default().push((at, cpu as f64 / 1e6));
+            }
+        }
+        Self(threads)
+    }
+
+    fn lines(&self) -> usize {
+        self.0.values().map(Vec::len).sum()
+    }
+
+    /// The CPU time that a thread used in a recording: at least in the time that surely belongs to it, at most in that
+    /// which may.
+    fn used(entries: &[(u64, f64)], surely: &Range<u64>, maybe: &Range<u64>) -> Range<f64> {
+        let cpu = |entry: Option<&(u64, f64)>| entry.map(|(_, cpu)| *cpu);
+        let inside: Vec<_> = entries.iter().filter(|(at, _)| surely.contains(at)).collect();
+        let least = cpu(inside.last().copied()).unwrap_or(0.0) - cpu(inside.first().copied()).unwrap_or(0.0);
+        let before = cpu(entries.iter().rfind(|(at, _)| *at < maybe.start)).unwrap_or(0.0);
+        let after = cpu(entries.iter().find(|(at, _)| *at >= maybe.end).or(entries.last())).unwrap_or(0.0);
+        least..after - before
+    }
+}
+
+/// Every thread that works while its process is attached to, born before, meanwhile or later, has the time that it has used, and
+/// samples of its work.
+fn attach_to_generations(test: &Context<'_>) -> Verdict {
+    let path = test.path("diary");
+    let target = working(test, &["generations", &path.display().to_string()])?;
+    let (pid, mut checked) = (target.pid(), 0);
+    for _ in 0..10 {
+        let output = test.fresh("attached.json.gz");
+        let attaching = monotonic_ns();
+        let recorder = attached(test, pid, &output).start()?;
+        recorder.wait_until_recording()?;
+        let attached = monotonic_ns();
+        let lines = Diary::read(&path).lines();
+        // A line stands for a millisecond.
+        recorder.wait_until("some generations", || Diary::read(&path).lines() > lines + 250)?;
+        let leaving = monotonic_ns();
+        recorder.signal(libc::SIGINT)?;
+        recorder.wait_until("the process to be let go", || tracer(pid) == 0)?;
+        let left = monotonic_ns();
+        recorder.wait()?.succeeded()?;
+        let profile = Profile::read(&output)?;
+        checked += expect_threads(&profile, &Diary::read(&path), &(attached..leaving), &(attaching..left))?;
+    }
+    end(target)?;
+    expect_measured(checked > 30, format_args!("only {checked} threads have worked for long enough"))
+}
+
+/// That each thread has its time, and samples; says how many there were.
+fn expect_threads(
+    profile: &Profile,
+    diary: &Diary,
+    surely: &Range<u64>,
+    maybe: &Range<u64>,
+) -> Result<usize, Stop> {
+    /// What a thread is to have worked, in milliseconds.
+    const LEAST: f64 = 10.0;
+    /// Between two lines of the diary, and after the last one.
+    const SLACK: f64 = 2.5;
+    let (mut count, mut all, mut sampled) = (0, 0.0, 0.0);
+    for (name, entries) in &diary.0 {
+        let used = Diary::used(entries, surely, maybe);
+        if used.start < LEAST {
+            continue;
+        }
+        let own = || profile.threads_named(name);
+        let weight: f64 = own().map(Thread::total).sum();
+        let due = used.start * 0.95 - SLACK..used.end * 1.05 + SLACK;
+        expect_measured(due.contains(&weight), format_args!("{name} has {weight} samples, not {due:?}"))?;
+        let works = |stack: &[&Frame]| stack.iter().any(|frame| frame.function == "generation_work");
+        let working = own().flat_map(Thread::stacks).filter(|(stack, _)| works(stack));
+        let working: f64 = working.map(|(_, weight)| weight).sum();
+        expect_measured(working > 0.0, format_args!("{name} was not seen to work in {used:?} ms"))?;
+        count += 1;
+        all += weight;
+        sampled += working;
+    }
+    let is_most = sampled >= 0.7 * all;
+    expect_measured(
+        is_most,
+        format_args!("{sampled:.1} of {all:.1} samples of {count} threads are in their work"),
+    )?;
+    Ok(count)
 }
 
 /// One of two children has a tracer already.

@@ -1,11 +1,13 @@
 //! Recording a workload, and holding the profile against the workload's own truth.
 
-use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
+use super::by::By;
 use super::context::Context;
 use super::invocation::{Finished, Invocation};
 use super::profile::Profile;
@@ -47,6 +49,12 @@ impl<'a> Recording<'a> {
         self
     }
 
+    /// By this way to sample.
+    pub(crate) fn by(self, by: By) -> Self {
+        let context = self.context;
+        self.with(move |call| by.adapt(context, call))
+    }
+
     /// As a user without privileges.
     pub(crate) fn by_plain_user(self) -> Self {
         self.with(Invocation::by_plain_user)
@@ -56,6 +64,7 @@ impl<'a> Recording<'a> {
     pub(crate) fn prepare(&self) -> Prepared<'a> {
         let profile = self.context.fresh("profile.json.gz");
         let truth = self.context.fresh("truth.jsonl");
+        make_truth(&truth).expect("the folder of the tests can be written to");
         let mut call = self.context.nyquist(&["record", "--save-only", "-o"]).path(&profile);
         for option in &self.options {
             call = call.args(&[option]);
@@ -80,6 +89,13 @@ impl<'a> Recording<'a> {
         recorded.finished.clone().succeeded()?;
         Ok(recorded)
     }
+}
+
+/// Makes the file that workloads write their truth to, whoever they run as. Making it takes some percent of a short program's time where
+/// many files have just been deleted, and that time would be in its profile.
+fn make_truth(path: &Path) -> io::Result<()> {
+    fs::write(path, "")?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o666))
 }
 
 /// A call that records, and its files.

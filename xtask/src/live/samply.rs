@@ -25,7 +25,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// The program under test under the name `samply`.
-fn link(test: &Context<'_>) -> Result<PathBuf> {
+pub(super) fn link(test: &Context<'_>) -> Result<PathBuf> {
     let folder = test.path("as-samply");
     fs::create_dir_all(&folder)?;
     let link = folder.join("samply");

@@ -76,7 +76,7 @@ fn ignored(test: &Context<'_>) -> Verdict {
 }
 
 /// Whether a signal waits for a process, by its status file.
-fn is_pending(pid: u32, signal: i32) -> bool {
+pub(super) fn is_pending(pid: u32, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let masks =
         status.lines().filter_map(|line| line.strip_prefix("ShdPnd:").or(line.strip_prefix("SigPnd:")));

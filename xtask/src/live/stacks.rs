@@ -51,6 +51,7 @@ pub(super) const TESTS: &[Test] = &[
         recursion(test, "recursion-fp", 300)
     }),
     Test::new("a_very_deep_recursion_is_complete_or_says_why_not", |test| recursion(test, "recursion", 4000)),
+    Test::new("a_fault_at_the_stack_pointer_has_its_function", fault_at_stack_pointer),
     Test::new("a_signal_handlers_stack_goes_on_below_it", |test| signal_frame(test, "signal_frame")),
     Test::new("a_signal_handlers_stack_goes_on_below_it_with_frame_pointers", |test| {
         signal_frame(test, "signal_frame-fp")
@@ -84,7 +85,7 @@ fn is_between_programs(stack: &[&Frame]) -> bool {
 
 /// Every sample is rooted, none is left out: the loader's own `_start` counts as well as the program's. Only kernel work
 /// before the program exists (exec) has no user root.
-fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
+pub(super) fn expect_roots(profile: &Profile, fits: impl Fn(&[&Frame]) -> bool) -> Verdict {
     // Samples, and not the time that they stand for: the first one after the hypervisor has held the CPU stands for that, too.
     let other = profile.stacks().filter(|(stack, _)| !fits(stack) && !is_between_programs(stack)).count();
     let roots = profile.roots();
@@ -173,6 +174,23 @@ fn callers_in_order(test: &Context<'_>) -> Verdict {
         }
     }
     Ok(())
+}
+
+/// Of a stack that grows, the page at the stack pointer is not there while it is made, and the kernel can copy nothing: the
+/// function is known all the same, and its callers are said to be missing.
+fn fault_at_stack_pointer(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let script = format!("for i in $(seq 100); do {} 1 4000; done", test.workload("recursion").display());
+    let recorded = test.record_command(&["sh", "-c", &script]).options(&["-r", "10000"]).run_well()?;
+    let of_fault = |stack: &[&Frame], root: &str, function: &str| {
+        let names = stack.iter().map(|frame| frame.function.as_str());
+        names.take(3).eq([root, function, "asm_exc_page_fault"])
+    };
+    let profile = &recorded.profile;
+    let begins = |root: &str| profile.roots().get(root).copied().unwrap_or_default();
+    expect_eq("the samples of faults that begin in the kernel", begins("asm_exc_page_fault"), 0.0)?;
+    let known = profile.share_of_stacks(|stack| of_fault(stack, "(truncated: stack copy ended)", "descend"));
+    expect_measured(known > 0.0, format_args!("no fault is in its function: {:?}", profile.roots()))
 }
 
 /// Each stack either has all levels and its root, or ends in a `(truncated)` root with the reason.

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::by::{BOTH, By};
 use super::context::Context;
 use super::expect::{
     Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, expect_within, need_root, skip,
@@ -10,6 +11,7 @@ use super::expect::{
 use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::profile::{Frame, Profile, Thread};
+use super::recorded::Truth;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
@@ -93,9 +95,10 @@ pub(super) fn end(target: Running<'_>) -> Verdict {
 }
 
 /// Records what runs already.
-pub(super) fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
+pub(super) fn record_running(by: By, test: &Context<'_>, options: &[&str]) -> Result<Profile, anyhow::Error> {
     let output = test.fresh("profile.json.gz");
-    test.nyquist(&["record", "-s", "-o"]).path(&output).args(options).run()?.succeeded()?;
+    let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
+    by.adapt(test, call).run()?.succeeded()?;
     Profile::read(&output)
 }
 
@@ -103,20 +106,11 @@ pub(super) fn record_running(test: &Context<'_>, options: &[&str]) -> Result<Pro
 pub(super) struct OfRunning {
     pub(super) profile: Profile,
     /// What each of the processes used at most while it was recorded, in milliseconds.
-    used: Vec<f64>,
+    pub(super) used: Vec<f64>,
 }
 
 /// What each process is to work while it is recorded, in milliseconds of CPU time.
 pub(super) const WORK: f64 = 300.0;
-
-/// How what runs already is recorded: as well as it can be, or where `perf_event_open` is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum By {
-    Best,
-    Ptrace,
-}
-
-const BOTH: [By; 2] = [By::Best, By::Ptrace];
 
 /// Records what runs already until each of some processes has worked for [`WORK`], however long this machine needs for
 /// that.
@@ -124,12 +118,17 @@ pub(super) fn record_working(test: &Context<'_>, options: &[&str], pids: &[u32])
     record_working_by(By::Best, test, options, pids)
 }
 
-fn record_working_by(by: By, test: &Context<'_>, options: &[&str], pids: &[u32]) -> Result<OfRunning, Stop> {
+pub(super) fn record_working_by(
+    by: By,
+    test: &Context<'_>,
+    options: &[&str],
+    pids: &[u32],
+) -> Result<OfRunning, Stop> {
     let used = || pids.iter().map(|pid| process_cpu_ms(*pid)).collect::<Result<Vec<f64>, _>>();
     let output = test.fresh("profile.json.gz");
     let before = used()?;
     let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
-    let recorder = if by == By::Ptrace { super::ptrace::refused(test, call) } else { call }.start()?;
+    let recorder = by.adapt(test, call).start()?;
     recorder.wait_until_recording()?;
     let begun = used()?;
     recorder.wait_until("the processes to work", || {
@@ -143,7 +142,7 @@ fn record_working_by(by: By, test: &Context<'_>, options: &[&str], pids: &[u32])
 }
 
 /// That a process has the samples that it is due for some CPU time, at least that of [`WORK`].
-fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
+pub(super) fn expect_due(what: &str, weight: f64, used: f64) -> Verdict {
     let due = WORK * 0.95 - 5.0..used * 1.05 + 5.0;
     expect_measured(due.contains(&weight), format_args!("{what} has {weight} samples, not {due:?}"))
 }
@@ -160,7 +159,7 @@ pub(super) fn process_cpu_ms(pid: u32) -> Result<f64, anyhow::Error> {
 }
 
 /// The weight of a process.
-fn weight_of(profile: &Profile, pid: u32) -> f64 {
+pub(super) fn weight_of(profile: &Profile, pid: u32) -> f64 {
     let pid = pid.to_string();
     profile.threads.iter().filter(|thread| thread.pid == pid).map(Thread::total).sum()
 }
@@ -300,7 +299,7 @@ fn stopped(test: &Context<'_>) -> Verdict {
         stop()?;
         let output = test.fresh("stopped.json.gz");
         let call = test.nyquist(&["record", "-s", "-p", &pid.to_string(), "-o"]).path(&output);
-        let recorder = if by == By::Ptrace { super::ptrace::refused(test, call) } else { call }.start()?;
+        let recorder = by.adapt(test, call).start()?;
         recorder.wait_until_recording()?;
         expect(is_stopped(pid), "attaching has let the process go on")?;
         let begun = process_cpu_ms(pid)?;
@@ -350,7 +349,7 @@ fn born_meanwhile(test: &Context<'_>) -> Verdict {
     let finished = recorder.wait()?.succeeded()?;
     expect_contains("stderr", &finished.stderr, "Attached to ")?;
     let profile = Profile::read(&output)?;
-    let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
+    let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
     expect_measured(
         profile.total() < used * 1.02,
         format_args!("{} samples for {used:.0} ms", profile.total()),
@@ -493,7 +492,7 @@ fn system_by_name(test: &Context<'_>) -> Verdict {
     let profile = Profile::read(&output)?;
     let named = profile.threads.iter().all(|thread| thread.process == "shares");
     expect(named, format_args!("others are in it: {:?}", profile.thread_names()))?;
-    let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
+    let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
     expect_within("its samples", profile.total(), used, 0.15)
 }
 
@@ -559,7 +558,7 @@ fn system_beside_command(test: &Context<'_>) -> Verdict {
     end(target)?;
     expect(weight > 0.0, "the process that runs already has no samples")?;
     let command = profile.threads.iter().filter(|thread| thread.process == "shares").map(Thread::total).sum();
-    let used = super::recorded::Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
+    let used = Truth::read(&truth)?.first().map_or(0.0, |truth| truth.cpu) * 1000.0;
     expect_within("the command's samples", command, used, 0.15)
 }
 
@@ -568,7 +567,7 @@ fn chosen_cpus(test: &Context<'_>) -> Verdict {
         return skip("the machine has one CPU");
     }
     let program = test.workload("shares").display().to_string();
-    for (cpu, part) in [("0", 1.0), ("1", 0.0), ("0-1", 1.0), ("1,0", 1.0)] {
+    for (cpu, part) in [("0", 1.0), ("1", 0.0), ("0-1", 1.0), ("1,0", 1.0), ("0,0", 1.0)] {
         let command = ["taskset", "-c", "0", &program, "300"];
         let recorded = test.record_command(&command).options(&["--cpu", cpu]).run_well()?;
         let own = recorded.profile.threads.iter().filter(|thread| thread.process == "shares");
@@ -589,7 +588,7 @@ pub(super) fn expect_refused(test: &Context<'_>, call: Invocation<'_>, says: &[&
 }
 
 /// As [`expect_refused`], of a command beside what cannot be recorded: it is not started.
-fn expect_not_started<'a>(
+pub(super) fn expect_not_started<'a>(
     test: &'a Context<'a>,
     options: &[&str],
     adapt: impl Fn(Invocation<'a>) -> Invocation<'a>,

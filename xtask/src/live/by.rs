@@ -1,0 +1,25 @@
+//! How a test has programs sampled: as well as the machine can, or by ptrace where `perf_event_open` is refused.
+
+use super::context::Context;
+use super::invocation::Invocation;
+use super::ptrace::refused;
+
+/// A way to sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Best,
+    Ptrace,
+}
+
+/// What is to hold either way.
+pub(crate) const BOTH: [By; 2] = [By::Best, By::Ptrace];
+
+impl By {
+    /// A call of nyquist that samples this way.
+    pub(crate) fn adapt<'a>(self, test: &Context<'_>, call: Invocation<'a>) -> Invocation<'a> {
+        match self {
+            Self::Best => call,
+            Self::Ptrace => refused(test, call),
+        }
+    }
+}

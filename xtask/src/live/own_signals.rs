@@ -1,0 +1,65 @@
+//! The signals that a program sends itself and its children are its own: it hears of them as if nobody recorded it.
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq};
+use super::harness::Test;
+use super::ptrace::by_both;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("traps_reach_the_program_once", traps),
+    Test::new("an_unhandled_trap_ends_the_program", unhandled_traps),
+    Test::new("queued_signals_come_in_order_and_whole", queued),
+    Test::new("a_parent_hears_of_each_stop_of_its_child", child_states),
+];
+
+/// That a program says the same recorded as alone, however often it is looked at; and what that is.
+fn expect_alike(test: &Context<'_>, words: &[&str]) -> Result<String, Stop> {
+    let alone = test.program(test.workload(words[0])).args(&words[1..]).run()?.succeeded()?.stdout_text();
+    for (how, recording) in by_both(test, || test.record(words).options(&["-r", "10000"])) {
+        let recorded = recording.run_well()?;
+        expect_eq(how, recorded.finished.stdout_text(), alone.clone())?;
+        expect(recorded.profile.total() > 0.0, format_args!("{how}: the profile has no samples"))?;
+        let is_by_ptrace = recorded.finished.stderr.contains("by ptrace");
+        expect_eq("whether it was recorded by ptrace", is_by_ptrace, how == "by ptrace")?;
+    }
+    Ok(alone)
+}
+
+fn traps(test: &Context<'_>) -> Verdict {
+    let told = expect_alike(test, &["traps"])?;
+    let expected = "raise: 300 handled of 300, si_code -6\nint3: 300 handled of 300, si_code 128\n";
+    expect_eq("what the program says alone", told.as_str(), expected)
+}
+
+fn unhandled_traps(test: &Context<'_>) -> Verdict {
+    for by in ["raise", "int3"] {
+        for (how, recording) in by_both(test, || test.record(&["traps", by])) {
+            let finished = recording.run()?.finished;
+            expect_eq(&format!("{by}, {how}: the status"), finished.code(), 128 + libc::SIGTRAP)?;
+            expect_contains("stderr", &finished.stderr, "`traps` was ended by signal 5 (SIGTRAP")?;
+        }
+    }
+    Ok(())
+}
+
+fn queued(test: &Context<'_>) -> Verdict {
+    let told = expect_alike(test, &["queued"])?;
+    for (from, count) in [("to the thread", 1000), ("from a child", 1000), ("by a timer", 300)] {
+        let line = format!(
+            "{from}: {count} of {count}, 0 out of order, 0 with another code, 0 from another process\n"
+        );
+        expect_contains("what the program says alone", &told, &line)?;
+    }
+    Ok(())
+}
+
+/// By `waitid` and by `SIGCHLD`, for stops and for going on.
+fn child_states(test: &Context<'_>) -> Verdict {
+    let told = expect_alike(test, &["child_states", "20"])?;
+    let count = |part: &str| told.lines().filter(|line| line.ends_with(part)).count();
+    let by = |signal: i32| count(&format!("SIGCHLD says stopped by {signal}, waitid stopped by {signal}"));
+    let stops = [libc::SIGSTOP, libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU].map(by);
+    expect_eq("stops by each signal", stops, [20; 4])?;
+    expect_eq("times it went on", count("SIGCHLD says continued by 18, waitid continued by 18"), 80)?;
+    expect_eq("what came besides", told.lines().last(), Some("no more"))
+}
