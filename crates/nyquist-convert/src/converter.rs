@@ -60,20 +60,12 @@ pub struct Converter {
     teller: Option<Teller>,
     /// Who walks stacks, where that is not done as each sample is converted.
     walkers: Option<Walkers>,
-    /// What all that is in the profile has used of the CPUs, where that is known.
-    cpu_time_ns: Option<u64>,
 }
 
 impl Converter {
     /// A converter that has seen nothing.
     pub fn new(options: Options) -> Self {
-        Self {
-            order: Order::default(),
-            stages: Stages::new(options),
-            teller: None,
-            walkers: None,
-            cpu_time_ns: None,
-        }
+        Self { order: Order::default(), stages: Stages::new(options), teller: None, walkers: None }
     }
 
     /// Keeps only some of the samples that will come.
@@ -211,12 +203,6 @@ impl Converter {
         self.stages.note_end(time);
     }
 
-    /// What all that is in the profile has used of the CPUs, in nanoseconds, as far as that is known: where records were lost, what of
-    /// it is nobody's is shown as not sampled by the first thread.
-    pub fn note_cpu_time(&mut self, used_ns: u64) {
-        self.cpu_time_ns = Some(used_ns);
-    }
-
     /// The profile of what was converted so far, whose addresses have no names, as those of [`Finished::profile`]. Costs a copy of it.
     pub fn snapshot(&self) -> Profile {
         self.stages.named_builder(self.stages.builder.clone()).finish()
@@ -231,9 +217,7 @@ impl Converter {
         self.stages.release_waiting(true);
         self.stages.end_gaps();
         // Only now all samples are there.
-        if let Some(used_ns) = self.cpu_time_ns {
-            self.stages.show_rest(used_ns);
-        }
+        self.stages.show_rest();
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
         let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));

@@ -123,6 +123,11 @@ pub enum EventKind {
         /// CPU time since the counter was opened, in nanoseconds, user and kernel.
         cpu_time_ns: u64,
     },
+    /// What all that was recorded has used of the CPUs, by the source's counters, in the end; of several runs, one of each.
+    TotalInAll {
+        /// CPU time in nanoseconds, user and kernel.
+        cpu_time_ns: u64,
+    },
     /// The source dropped records for want of room, since the last sample on the CPU.
     Lost {
         /// How many.

@@ -7,8 +7,8 @@ use nyquist_object::elf::Architecture;
 use nyquist_object::{Avma, BuildId, FileOffset};
 use nyquist_perf::abi::{context, misc, x86};
 use nyquist_perf::{
-    Body, Branches, CpuMode, KernelSymbol, Lost, MappedIdentity, Mmap, Record, RecordError, RecordFormat,
-    RegisterAbi, Switch, Task, Throttle, Words,
+    Body, Branches, CpuMode, KernelSymbol, Lost, MappedIdentity, Mmap, Read, Record, RecordError,
+    RecordFormat, RegisterAbi, Switch, Task, Throttle, Words,
 };
 
 use crate::event::{
@@ -140,11 +140,7 @@ impl PerfEvents {
             },
             Body::Fork(task) => fork(task),
             Body::Exit(task) => EventKind::Exit { pid: Pid(task.pid), tid: Tid(task.tid) },
-            Body::Read(read) if self.counters == CounterMeaning::CpuTime => EventKind::Total {
-                pid: Pid(read.pid),
-                tid: Tid(read.tid),
-                cpu_time_ns: read.counters.iter().last()?.value,
-            },
+            Body::Read(read) if self.counters == CounterMeaning::CpuTime => total(record, read)?,
             Body::Lost(lost) => EventKind::Lost { records: lost.records },
             Body::LostSamples(records) => lost_samples(record, *records)?,
             Body::Throttle(_) => EventKind::Throttled,
@@ -333,6 +329,13 @@ fn lost_samples(record: &Record<'_>, records: u64) -> Option<EventKind> {
         true => Some(EventKind::LostInAll { records }),
         false => Some(EventKind::Lost { records }),
     }
+}
+
+/// What a counter has counted of a thread that has ended; without a time, what our own recordings say that all of them have.
+fn total(record: &Record<'_>, read: &Read<'_>) -> Option<EventKind> {
+    let cpu_time_ns = read.counters.iter().last()?.value;
+    let of_all = is_sum(record).then_some(EventKind::TotalInAll { cpu_time_ns });
+    of_all.or(Some(EventKind::Total { pid: Pid(read.pid), tid: Tid(read.tid), cpu_time_ns }))
 }
 
 fn is_sum(record: &Record<'_>) -> bool {

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, import};
+use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::perf_data::{ImportError, ImportOptions, Imported, RecordingWriter, import};
 use nyquist_convert::{Finished, name_by_address};
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::{context, x86};
@@ -277,6 +278,35 @@ fn time_off_the_cpu_that_perf_sums_up_is_waiting() {
     let rows = profile.threads().iter().flat_map(|thread| &thread.samples);
     let rows: Vec<_> = rows.map(|sample| (sample.time / MS, sample.weight, sample.off_cpu)).collect();
     assert_eq!(rows, [(0, 1, false), (1, 5, true), (1, 5, true)]);
+}
+
+/// A recording of ours with two samples, of which records were lost, and what all threads have used, of two runs.
+fn kept_with_losses() -> Profile {
+    let event = clock();
+    let mut writer = RecordingWriter::new(Cursor::new(Vec::new()), vec![event.clone()], []).unwrap();
+    for time in [1, 2] {
+        let record = sample(&event, time, &[context::USER, 0x10]);
+        writer.write_records(&record, &[], Timestamp(0)).unwrap();
+    }
+    let at = |time, kind| Event { time: Timestamp(time), cpu: None, kind };
+    let total = |ms| at(0, EventKind::TotalInAll { cpu_time_ns: ms * MS });
+    writer.write_events(&[at(3 * MS, EventKind::Lost { records: 9 }), total(4), total(3)]).unwrap();
+    let features = Features { version: Some("nyquist 0.1.0".to_owned()), ..Features::default() };
+    let path = std::env::temp_dir().join(format!("nyquist-kept-{}", std::process::id()));
+    std::fs::write(&path, writer.finish(features).unwrap().into_inner()).unwrap();
+    let reader = FileReader::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    import(reader, ImportOptions::default()).unwrap().finished.profile
+}
+
+#[test]
+fn what_is_left_of_all_cpu_time_is_kept_with_a_recording() {
+    let weights = |profile: &Profile| -> Vec<_> {
+        profile.threads().iter().flat_map(|thread| &thread.samples).map(|sample| sample.weight).collect()
+    };
+    let profile = kept_with_losses();
+    assert_eq!(weights(&profile), [1, 1, 5]);
+    assert_eq!(samples(&profile).last().unwrap(), "2 [not sampled]");
 }
 
 /// An event that copies stacks.

@@ -95,6 +95,7 @@ impl Seen {
                 self.cpu_time.insert((tid.0, event.cpu), *cpu_time_ns);
                 "total"
             }
+            EventKind::TotalInAll { .. } => "total in all",
             EventKind::SwitchOut(_) => "switch out",
             EventKind::SwitchIn { .. } => "switch in",
             EventKind::Descheduled { .. } => "descheduled",

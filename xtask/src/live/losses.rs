@@ -9,7 +9,7 @@ use super::expect::{
 };
 use super::harness::Test;
 use super::markers::{Marker, markers};
-use super::perf_data::{import, run_perf};
+use super::perf_data::{expect_same_samples, import, run_perf};
 use super::profile::Profile;
 use super::recorded::{Prepared, Recorded, Recording};
 
@@ -50,7 +50,9 @@ fn markers_of_losses(test: &Context<'_>) -> Verdict {
         let is_as_long = (found - due).abs() <= 0.1 * due + 1.0 / RATE;
         expect_measured(is_as_long, format_args!("samples were lost for {found} s, not {due}"))?;
     }
-    let imported = losses(&import(test, &kept, &[])?.0)?;
+    let (imported, _) = import(test, &kept, &[])?;
+    expect_same_samples(&imported, &recorded.profile)?;
+    let imported = losses(&imported)?;
     let begun = |lost: &[Marker]| -> Vec<_> {
         lost.iter().map(|marker| (marker.start, marker.data.clone())).collect()
     };

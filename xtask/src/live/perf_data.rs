@@ -402,6 +402,12 @@ pub(super) fn expect_kept(
     let kept = file.display().to_string();
     let recorded = recording.options(&["--perf-data", &kept]).run_well()?;
     let (imported, _) = import(test, &file, &[])?;
+    expect_same_samples(&imported, &recorded.profile)?;
+    Ok(recorded)
+}
+
+/// What was imported has every sample of what was recorded, with its time, its weight and its stack.
+pub(super) fn expect_same_samples(imported: &Profile, recorded: &Profile) -> Verdict {
     let samples = |profile: &Profile| -> Vec<String> {
         let threads = profile.threads.iter();
         let lines = threads.flat_map(|thread| {
@@ -413,12 +419,12 @@ pub(super) fn expect_kept(
         });
         lines.collect()
     };
-    let (live, imported) = (samples(&recorded.profile), samples(&imported));
-    expect_eq("samples", imported.len(), live.len())?;
-    for (imported, live) in imported.iter().zip(&live) {
-        expect_eq("a sample", imported, live)?;
+    let (imported, recorded) = (samples(imported), samples(recorded));
+    expect_eq("samples", imported.len(), recorded.len())?;
+    for (imported, recorded) in imported.iter().zip(&recorded) {
+        expect_eq("a sample", imported, recorded)?;
     }
-    Ok(recorded)
+    Ok(())
 }
 
 fn kept_for_perf(test: &Context<'_>) -> Verdict {

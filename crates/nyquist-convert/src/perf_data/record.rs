@@ -139,6 +139,10 @@ impl<W: Write + Seek> RecordingWriter<W> {
                 let id = RecordId { task: Some((pid.0, tid.0)), id: number, ..at };
                 self.format.encode_read((pid.0, tid.0), *cpu_time_ns, &id)
             }
+            // Of no thread, and without a time: perf reads on.
+            EventKind::TotalInAll { cpu_time_ns } => {
+                self.format.encode_read((u32::MAX, u32::MAX), *cpu_time_ns, &RecordId::default())
+            }
             EventKind::Lost { records } => self.format.encode_lost_samples(*records, &at),
             _ => Vec::new(),
         }

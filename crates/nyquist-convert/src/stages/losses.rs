@@ -2,8 +2,10 @@
 
 use super::Stages;
 use super::notes::schema;
+use crate::Filter;
 use crate::event::{FieldValue, Timestamp};
 use crate::markers::Content;
+use crate::select::Selection;
 use crate::track::Used;
 use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex, well_known};
 use rustc_hash::FxHashMap;
@@ -19,6 +21,8 @@ pub(crate) struct Losses {
     last_samples: FxHashMap<u32, Timestamp>,
     /// Since when each CPU takes no samples.
     pauses: BTreeMap<Option<u32>, Timestamp>,
+    /// What all that was recorded has used of the CPUs, in nanoseconds, as the source itself has counted, where it does.
+    cpu_time_ns: u64,
     /// What has no place yet, for nothing is in the profile.
     unplaced: Vec<Gap>,
     /// The row that has what is not on the rows of CPUs.
@@ -133,6 +137,11 @@ impl Stages {
         lost.counted = lost.counted.saturating_add(records);
     }
 
+    /// The source's counters say what all that was recorded has used of the CPUs.
+    pub(super) fn count_cpu_time(&mut self, used_ns: u64) {
+        self.losses.cpu_time_ns = self.losses.cpu_time_ns.saturating_add(used_ns);
+    }
+
     /// Adds a loss to the profile.
     fn mark_loss(&mut self, end: Timestamp, cpu: Option<u32>, records: u64) {
         self.statistics.lost = self.statistics.lost.saturating_add(records);
@@ -199,19 +208,24 @@ impl Stages {
 
     /// Adds a sample for what is left of all CPU time where records were lost, among them those that say what threads had used when
     /// they ended: whose it was is not known.
-    pub(crate) fn show_rest(&mut self, used_ns: u64) {
+    pub(crate) fn show_rest(&mut self) {
         let profile = self.builder.profile();
-        if self.statistics.lost == 0 || profile.threads().is_empty() {
+        if self.statistics.lost == 0 || profile.threads().is_empty() || self.leaves_out() {
             return;
         }
         let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
         let shown =
             samples.filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight)).sum::<u64>();
-        let rest = (used_ns / self.interval().max(1)).saturating_sub(shown);
+        let rest = (self.losses.cpu_time_ns / self.interval()).saturating_sub(shown);
         let Some(rest) = u32::try_from(rest).ok().filter(|rest| *rest > 0) else { return };
         for row in self.rows_of_gaps(None) {
             self.add_stand_in_row(self.last_time, row, well_known::NOT_SAMPLED, rest);
         }
+    }
+
+    /// Whether some of what was recorded is not wanted in the profile.
+    fn leaves_out(&self) -> bool {
+        self.shape.main_threads_only || self.filter != Filter::All || self.selection != Selection::default()
     }
 
     /// Where markers of gaps are: on the rows of their CPU, where CPUs have some, and else all together on the first main

@@ -225,6 +225,7 @@ impl Stages {
                     self.total(now, cpu, (pid, tid), cpu_time_ns);
                 }
             }
+            EventKind::TotalInAll { cpu_time_ns } => self.count_cpu_time(cpu_time_ns),
             EventKind::Lost { records } => self.lose(now, cpu, records),
             EventKind::LostInAll { records } => self.count_losses(cpu, records),
             EventKind::Throttled => self.pause(now, cpu),

@@ -124,11 +124,7 @@ fn record(
         former.lost_privileges.retain(|notice| !summary.lost_privileges.contains(notice));
         summary.lost_privileges.append(&mut former.lost_privileges);
     }
-    let leaves_out = args.cpu.is_some() || args.shape.rows.main_thread_only;
-    let used = used.filter(|_| !leaves_out);
-    if let Some(all) = summary.total_cpu_time_ns.filter(|_| !leaves_out) {
-        converter.note_cpu_time(all);
-    }
+    let used = used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
     Ok(Recorded { finished: converter.finish(), summary, status, used })
 }
 

@@ -9,7 +9,7 @@ use crate::output::Owner;
 use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, summary};
-use nyquist_convert::event::Timestamp;
+use nyquist_convert::event::{Event, EventKind, Timestamp};
 use nyquist_convert::{Converter, Filter, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
@@ -20,6 +20,7 @@ use nyquist_record::linux::signals::EndSignal;
 use nyquist_record::linux::{Credentials, Preference};
 use nyquist_record::{Chunk, Decoder};
 use std::io;
+use std::slice;
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -102,6 +103,12 @@ impl Recorder<'_> {
         let decoder = Decoder::new(outcome.walkers());
         convert(&mut recording, decoder, &mut converter, markers.as_mut(), tee.as_mut());
         let summary = recording.finish();
+        if let Some(total) = total_event(&summary) {
+            if let Some(tee) = &mut tee {
+                tee.write(None, slice::from_ref(&total), Timestamp(0));
+            }
+            converter.push(total);
+        }
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
         }
@@ -289,6 +296,12 @@ fn convert(
         converter.advance(complete_before.min(nyquist_record::linux::now()));
         recording.heed(&converter.take_copy_counts());
     }
+}
+
+/// What all that was recorded has used, where that was counted, as an event: a sum, which has no time.
+fn total_event(summary: &Summary) -> Option<Event> {
+    let kind = EventKind::TotalInAll { cpu_time_ns: summary.total_cpu_time_ns? };
+    Some(Event { time: Timestamp(0), cpu: None, kind })
 }
 
 fn shell_code(ended: &io::Result<Ended>) -> u8 {

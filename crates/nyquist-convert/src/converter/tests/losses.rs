@@ -186,19 +186,25 @@ fn time_whose_samples_were_lost_is_not_sampled_and_nobody_elses() {
 
 #[test]
 fn what_is_left_of_all_cpu_time_is_not_sampled_where_records_were_lost() {
-    let check = |lost: bool, used_ms: u64, expected: &[&str]| {
-        let mut converter = converter(true);
+    let check = |converter: Converter, lost: bool, used_ms: u64, expected: &[&str]| {
+        let mut converter = converter;
         converter.push(at(1, sample(1, 1, Some(1), &[1])));
         converter.push(at(3, sample(1, 2, Some(2), &[2])));
         if lost {
             converter.push(lost_at(8, 7));
         }
-        converter.note_cpu_time(used_ms * MS);
+        converter.push(at(0, EventKind::TotalInAll { cpu_time_ns: used_ms * MS }));
         assert_eq!(folded(&converter.finish().profile), expected, "{lost} {used_ms}");
     };
-    check(true, 9, &["0x1 1", "[not sampled] 6", "0x2 2"]);
-    check(true, 2, &["0x1 1", "0x2 2"]);
-    check(false, 9, &["0x1 1", "0x2 2"]);
+    let all = || converter(true);
+    check(all(), true, 9, &["0x1 1", "[not sampled] 6", "0x2 2"]);
+    check(all(), true, 2, &["0x1 1", "0x2 2"]);
+    check(all(), false, 9, &["0x1 1", "0x2 2"]);
+    // What is not wanted is among it.
+    let main_threads = Shape { main_threads_only: true, ..Shape::default() };
+    check(all().shaped(main_threads), true, 9, &["0x1 1"]);
+    let of_first = Selection { tids: vec![Tid(1)], ..Selection::default() };
+    check(all().with_selection(of_first), true, 9, &["0x1 1"]);
 }
 
 #[test]
