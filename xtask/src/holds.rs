@@ -15,20 +15,29 @@ pub(crate) struct Holds {
     pub(crate) median_us: f64,
     /// What one in a hundred takes longer than.
     pub(crate) percentile_99_us: f64,
+    /// What of the budget was used, in milliseconds.
+    pub(crate) used_ms: f64,
+    /// The budget in all, in milliseconds.
+    pub(crate) allowed_ms: f64,
+    /// In how many rounds it left threads out.
+    pub(crate) cut_rounds: f64,
 }
 
 impl Holds {
-    /// Reads the line of the summary.
+    /// Reads the lines of the summary.
     pub(crate) fn told(stderr: &str) -> Result<Self> {
-        let line = stderr.lines().find(|line| line.starts_with("Held running threads "));
-        let line = line.context("nothing is said of how long threads were held")?;
-        let words = line.split(|char: char| !(char.is_ascii_digit() || char == '.'));
-        let numbers: Vec<f64> = words.filter_map(|word| word.parse().ok()).collect();
+        let (line, held) = numbers(stderr, "Held running threads ")?;
         // The fifth number is that of the percentile.
-        let [count, a_second, total_ms, median_us, _, percentile_99_us] = numbers[..] else {
+        let [count, a_second, total_ms, median_us, _, percentile_99_us] = held[..] else {
             bail!("other numbers than expected: {line}");
         };
-        Ok(Self { count, a_second, total_ms, median_us, percentile_99_us })
+        let (line, budget) = numbers(stderr, "Looks used ")?;
+        let (used_ms, allowed_ms, cut_rounds) = match budget[..] {
+            [used, allowed] => (used, allowed, 0.0),
+            [used, allowed, rounds] => (used, allowed, rounds),
+            _ => bail!("other numbers than expected: {line}"),
+        };
+        Ok(Self { count, a_second, total_ms, median_us, percentile_99_us, used_ms, allowed_ms, cut_rounds })
     }
 
     /// How long the recording was.
@@ -37,22 +46,40 @@ impl Holds {
     }
 }
 
+/// The line that begins so, and its numbers.
+fn numbers<'a>(stderr: &'a str, beginning: &str) -> Result<(&'a str, Vec<f64>)> {
+    let line = stderr.lines().find(|line| line.starts_with(beginning));
+    let line = line.with_context(|| format!("no line begins with {beginning:?}"))?;
+    // Thousands are set apart by commas.
+    let words = line.split(|char: char| !(char.is_ascii_digit() || char == '.' || char == ','));
+    let numbers = words.map(|word| word.trim_matches(',').replace(',', ""));
+    Ok((line, numbers.filter_map(|word| word.parse().ok()).collect()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::Holds;
 
     #[test]
-    fn the_line_of_the_summary_is_read() {
-        let line = "Recorded 2 s\nHeld running threads 1998 times (999 a second), 42.5 ms in all: median 17 µs, 99th percentile 151 µs\n";
+    fn the_lines_of_the_summary_are_read() {
+        let held = "Recorded 2 s\nHeld running threads 1998 times (999 a second), 42.5 ms in all: median 17 µs, 99th percentile 151 µs\n";
+        let told = |budget: &str| {
+            Holds::told(&format!("{held}Looks used 50.1 of the 100.2 ms that they may take{budget}\n"))
+        };
         let expected = Holds {
             count: 1998.0,
             a_second: 999.0,
             total_ms: 42.5,
             median_us: 17.0,
             percentile_99_us: 151.0,
+            used_ms: 50.1,
+            allowed_ms: 100.2,
+            cut_rounds: 0.0,
         };
-        assert_eq!(Holds::told(line).unwrap(), expected);
-        assert!(Holds::told("Recorded 2 s\n").is_err());
+        assert_eq!(told("").unwrap(), expected);
+        let cut = told(", and were cut short in 1,204 rounds: the rate was lower").unwrap();
+        assert_eq!(cut, Holds { cut_rounds: 1204.0, ..expected });
+        assert!(Holds::told(held).is_err());
         assert!(Holds::told("Held running threads 3 times\n").is_err());
     }
 }

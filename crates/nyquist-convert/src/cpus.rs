@@ -23,6 +23,11 @@ impl Cpus {
         }
     }
 
+    /// The process that has the rows, where there is one.
+    pub(crate) fn process(&self) -> Option<ProcessIndex> {
+        self.process
+    }
+
     /// The row of all CPUs, and that of one.
     pub(crate) fn rows(&mut self, builder: &mut ProfileBuilder, cpu: u32) -> [ThreadIndex; 2] {
         let process = *self.process.get_or_insert_with(|| {

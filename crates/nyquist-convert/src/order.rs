@@ -19,7 +19,8 @@ pub(crate) struct Order {
 impl Order {
     /// Takes an event.
     pub(crate) fn push(&mut self, event: Event) {
-        if event.time < self.released {
+        // Sums have no time, and so no place among the others.
+        if event.time < self.released && event.time != Timestamp(0) {
             self.late += 1;
         }
         self.waiting.push(Some(event));

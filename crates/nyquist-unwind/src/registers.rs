@@ -48,7 +48,7 @@ impl Registers {
     /// Whether a thread that is in the kernel can have called it, with these registers of its code: not where they tell that a
     /// fault or an interrupt brought it there. On x86, `syscall` leaves its return address in rcx (Intel 64 and IA-32 Architectures
     /// Software Developer's Manual, volume 2B, SYSCALL). Processors that deliver events by FRED leave rcx as it was: there, it says of
-    /// nearly no call that it can be one.
+    /// nearly no call that it can be one; and so do registers of which rcx was not captured, and is 0.
     pub fn may_be_of_system_call(&self) -> bool {
         let is_known = |register: usize| match self {
             Self::X86_64Partial { known, .. } => known >> register & 1 != 0,

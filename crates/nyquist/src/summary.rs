@@ -197,11 +197,17 @@ fn copy_sizes(outcome: &perf::Outcome) -> String {
 
 /// Says for how long threads were held.
 fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
-    let HoldSummary { count, total_ns, median_us, percentile_99_us } = holds;
+    let HoldSummary { count, total_ns, median_us, percentile_99_us, budget } = holds;
     let (total, rate) = (*total_ns as f64 / 1e6, *count as f64 / duration.max(1e-9));
     printer.detail(format_args!(
         "Held running threads {count} times ({rate:.0} a second), {total:.1} ms in all: median {median_us} µs, 99th percentile {percentile_99_us} µs"
     ));
+    let [spent, allowed] = [budget.spent_ns, budget.allowed_ns].map(|ns| ns as f64 / 1e6);
+    let cut = match budget.cut_rounds {
+        0 => String::new(),
+        rounds => format!(", and were cut short in {}: the rate was lower", counted(rounds, "round")),
+    };
+    printer.detail(format_args!("Looks used {spent:.1} of the {allowed:.1} ms that they may take{cut}"));
 }
 
 /// What the samples stand for whose stacks are wanted, in nanoseconds of CPU time.

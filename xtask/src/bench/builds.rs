@@ -30,8 +30,8 @@ pub(crate) fn measure(bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
             row.print(&[
                 program.name.clone(),
                 row.cell(2, |run| run.command_cpu),
-                row.cell(2, |run| run.samples / f64::from(RATE)),
-                cell(3, row.runs.iter().map(|run| run.samples / f64::from(RATE) / run.command_cpu)),
+                row.cell(2, |run| run.samples.intervals / f64::from(RATE)),
+                cell(3, row.runs.iter().map(|run| run.samples.intervals / f64::from(RATE) / run.command_cpu)),
             ]);
         }
     }

@@ -12,6 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
 use super::recorder::Recorder;
+use super::samples::Samples;
 use crate::live::paranoid::Paranoid;
 
 /// What a run cost. All times are in seconds.
@@ -27,8 +28,8 @@ pub(crate) struct Run {
     pub(crate) cpu_after: f64,
     /// From the command's end to the recorder's.
     pub(crate) saving: f64,
-    /// The samples taken.
-    pub(crate) samples: f64,
+    /// What was sampled.
+    pub(crate) samples: Samples,
     /// What naming the functions cost where that is a second step.
     pub(crate) naming: Option<Step>,
 }

@@ -30,6 +30,15 @@ pub(crate) fn fixed_work(bench: &Bench<'_>, build: &str, threads: u32, seconds: 
     Ok(Program { name, command: command(passes, threads) })
 }
 
+/// The workload `ticks`, which timers switch on a thousand times a second, for so many seconds of the clock.
+pub(crate) fn ticks(bench: &Bench<'_>, seconds: f64) -> Program {
+    /// What it works of each millisecond.
+    const PART: f64 = 0.3;
+    let workload = bench.measured.with_file_name("ticks");
+    let name = "C, 0.3 ms of work at the beginning of each millisecond".to_owned();
+    Program { name, command: vec![workload.into(), format!("{:.0}", 1000.0 * PART * seconds).into()] }
+}
+
 /// The Rust compiler at work for about so many seconds: a large program with hundreds of thousands of symbols,
 /// and with deep stacks.
 pub(crate) fn rustc(bench: &Bench<'_>, seconds: f64) -> Result<Program> {

@@ -156,7 +156,7 @@ fn print_slowdown(program: &Program, rows: &[Row<'_>]) {
             ratio(|run| run.command_wall),
             row.recorded(3, |run| run.cpu_during),
             row.recorded(3, |run| run.cpu_after),
-            row.recorded(0, |run| run.samples / run.command_cpu),
+            row.recorded(0, |run| run.samples.taken / run.command_cpu),
         ]);
     }
     println!();
@@ -166,10 +166,15 @@ fn print_slowdown(program: &Program, rows: &[Row<'_>]) {
 fn saving(options: &Options, bench: &Bench<'_>, recorders: &[Recorder]) -> Result<()> {
     const RATE: u32 = 1000;
     println!("\n## From the command's end to the profile, and samples against CPU time\n");
-    let programs =
-        [program::fixed_work(bench, "cfi", 1, options.long)?, program::rustc(bench, options.long)?];
+    let programs = [
+        program::fixed_work(bench, "cfi", 1, options.long)?,
+        program::rustc(bench, options.long)?,
+        program::ticks(bench, options.short),
+    ];
+    let first_time = recorders.first().context("no recorder")?.for_the_first_time();
     for program in programs {
-        let mut rows: Vec<_> = recorders.iter().map(|recorder| Row::new(Some(recorder), RATE)).collect();
+        let rows = recorders.iter().chain([&first_time]).map(|recorder| Row::new(Some(recorder), RATE));
+        let mut rows: Vec<_> = rows.collect();
         take_turns(options.rounds, bench, &program, &mut rows);
         print_saving(&program, &rows);
     }
@@ -194,8 +199,8 @@ fn print_saving(program: &Program, rows: &[Row<'_>]) {
             row.cell(3, |run| run.cpu_after),
             naming(3, |step| step.cpu),
             row.cell(2, |run| run.command_cpu),
-            row.cell(0, |run| run.samples),
-            cell(4, row.runs.iter().map(|run| run.samples / run.command_cpu / rate)),
+            row.cell(0, |run| run.samples.taken),
+            cell(4, row.runs.iter().map(|run| run.samples.taken / run.command_cpu / rate)),
         ]);
     }
     println!();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::samples;
+use super::samples::{self, Samples};
 
 /// A recorder, in one of its modes.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub(crate) struct Recorder {
     /// The perf_event_paranoid that it needs.
     pub(crate) paranoid: Option<i32>,
     /// Counts the samples of a recording.
-    pub(crate) samples: fn(&Path) -> Result<f64>,
+    pub(crate) samples: fn(&Path) -> Result<Samples>,
     /// The command that names the functions of a recording, where that is a second step.
     pub(crate) naming: Option<fn(&Path) -> Vec<OsString>>,
 }
@@ -52,6 +52,12 @@ impl Recorder {
     /// nyquist, as it records by ptrace and says for how long it held threads.
     pub(crate) fn saying_holds(&self) -> Self {
         Self { arguments: &["record", "-v", "--save-only", "--backend", "ptrace"], ..self.clone() }
+    }
+
+    /// nyquist, as it records the first time on a machine: with nothing that earlier recordings have kept.
+    pub(crate) fn for_the_first_time(&self) -> Self {
+        let arguments = &["record", "--quiet", "--save-only", "--no-cache"];
+        Self { name: "nyquist, first time", arguments, ..self.clone() }
     }
 
     fn words_to(&self, rate: u32, output: &Path) -> Vec<OsString> {

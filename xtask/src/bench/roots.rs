@@ -66,6 +66,8 @@ fn programs(bench: &Bench<'_>) -> Vec<(&'static str, Result<Program>)> {
         ("gdb", gdb()),
         ("Go", go(bench)),
         ("C, musl", musl(bench)),
+        ("C, 80 kB of recursion", Ok(recursion(bench, 300))),
+        ("C, 400 kB of recursion", Ok(recursion(bench, 1500))),
     ]
 }
 
@@ -122,6 +124,12 @@ fn go(bench: &Bench<'_>) -> Result<Program> {
         .status()?;
     ensure!(built.success(), "the Go program cannot be built");
     Ok(words("Go", &[&folder.join("program").display().to_string()]))
+}
+
+/// The workload `recursion`, of so many calls with a stack of 270 bytes each.
+fn recursion(bench: &Bench<'_>, depth: u32) -> Program {
+    let program = bench.measured.with_file_name("recursion").display().to_string();
+    words("recursion", &[&program, &format!("{:.0}", 1000.0 * SECONDS), &depth.to_string()])
 }
 
 /// A program of a C library that has no unwind information.

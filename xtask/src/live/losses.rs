@@ -12,6 +12,7 @@ use super::markers::{Marker, markers};
 use super::perf_data::{expect_same_samples, import, run_perf};
 use super::profile::Profile;
 use super::recorded::{Prepared, Recorded, Recording};
+use super::spare::watched;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("losses_are_markers_with_their_time_and_cpu", markers_of_losses),
@@ -90,7 +91,9 @@ fn recorded_with_losses(recording: &Recording<'_>) -> Result<Recorded, Stop> {
 fn many_threads(test: &Context<'_>) -> Verdict {
     need_root()?;
     let options = ["-v", "-r", "10000"];
-    let recorded = test.record(&["fixed_work-fp", "1000", "200"]).options(&options).run_well()?;
+    let recording = test.record(&["fixed_work-fp", "1000", "200"]).options(&options);
+    let watched = watched(|| recording.run_well())?;
+    let recorded = &watched.result;
     let (samples, lost) = (recorded.profile.count(), in_all(&recorded.profile));
     let stderr = &recorded.finished.stderr;
     expect_contains("stderr", stderr, "Copying 32 kB of each stack (up to 64 kB if need be) into")?;
@@ -101,7 +104,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     for word in ["dropped", "paused"] {
         expect_measured(!stderr.contains(word), format_args!("something was {word}: {stderr}"))?;
     }
-    expect_within("samples", samples, recorded.truth()?.cpu * RATE, 0.02)
+    watched.expect_samples(samples, recorded.truth()?.cpu, RATE, 0.02)
 }
 
 /// Each loss has a record of the kernel, and at the end of the file perf says for each event how many there were.

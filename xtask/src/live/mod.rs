@@ -47,7 +47,7 @@ pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
 mod permissions;
-mod profile;
+pub(crate) mod profile;
 mod profiler_cli;
 mod ptrace;
 mod ptrace_attach;

@@ -112,6 +112,17 @@ impl Profile {
         self.threads.iter().map(Thread::total).sum::<f64>() + 0.0
     }
 
+    /// The weight of those samples that were taken: what stands for time without samples is left out.
+    pub(crate) fn sampled(&self) -> f64 {
+        self.threads.iter().map(Thread::sampled).sum::<f64>() + 0.0
+    }
+
+    /// The number of samples that were taken: rows that stand for no time, as a wait's, and those that stand for time without samples
+    /// are left out.
+    pub(crate) fn taken(&self) -> f64 {
+        self.stacks().filter(|(stack, weight)| *weight > 0.0 && was_taken(stack)).count() as f64
+    }
+
     /// The number of samples, which tolerances are made of.
     pub(crate) fn count(&self) -> f64 {
         self.threads.iter().map(|thread| thread.samples.len()).sum::<usize>() as f64
@@ -120,8 +131,7 @@ impl Profile {
     /// How many samples of equal weight would tell as much. Under ptrace on a busy machine a few stand for long stretches of
     /// time, those of threads that wait for none, and what stands for time without samples tells nothing.
     pub(crate) fn equal_count(&self) -> f64 {
-        let is_sample = |stack: &[&Frame]| stack.iter().all(|frame| frame.function != "[not sampled]");
-        let samples = self.stacks().filter(|(stack, _)| is_sample(stack));
+        let samples = self.stacks().filter(|(stack, _)| was_taken(stack));
         let (sum, squares) =
             samples.fold((0.0, 0.0), |(sum, squares), (_, weight)| (sum + weight, squares + weight * weight));
         sum * sum / f64::max(squares, 1.0)
@@ -219,10 +229,22 @@ impl Thread {
         self.samples.iter().map(|sample| sample.weight).sum()
     }
 
+    /// The weight of those samples that were taken.
+    pub(crate) fn sampled(&self) -> f64 {
+        self.stacks().filter(|(stack, _)| was_taken(stack)).map(|(_, weight)| weight).sum()
+    }
+
     /// Every sample's stack, outermost frame first, and weight.
     pub(crate) fn stacks(&self) -> impl Iterator<Item = (Vec<&Frame>, f64)> {
         self.samples.iter().map(|sample| (self.tables.stack(sample.stack), sample.weight))
     }
+}
+
+/// Whether a stack is a sample's, and does not stand for time without samples.
+fn was_taken(stack: &[&Frame]) -> bool {
+    let stands_in =
+        |frame: &&Frame| ["[not sampled]", "[kernel: not permitted]"].contains(&frame.function.as_str());
+    !stack.iter().any(stands_in)
 }
 
 fn read_samples(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {

@@ -11,6 +11,7 @@ use super::invocation::Invocation;
 use super::profile::{Profile, Thread};
 use super::recorded::{Recorded, Recording};
 use super::rules;
+use super::spare::{watched, with_spare_time};
 use super::targets::is_alive;
 use crate::holds::Holds;
 use crate::sys;
@@ -462,37 +463,54 @@ fn many_threads(test: &Context<'_>) -> Verdict {
     expect_measured(seen > 195, format_args!("{seen} of 201 threads were seen"))?;
     expect_lower_rate(Holds::told(&recorded.finished.stderr)?, 200.0 * 1000.0)?;
     // One thread, too, would be held for more of its time at that rate.
-    let recorded = record(test, &["shares", "2000"]).options(&["-v", "-r", "10000"]).run_well()?;
-    let holds = Holds::told(&recorded.finished.stderr)?;
+    let recording = record(test, &["shares", "2000"]).options(&["-v", "-r", "10000"]);
+    let watched = watched(|| recording.run_well())?;
+    let holds = Holds::told(&watched.result.finished.stderr)?;
     expect_lower_rate(holds, 10_000.0)?;
-    expect_budget(holds, 1.0)
+    expect_budget(holds, 1.0, watched.stolen)
 }
 
-/// At the usual rate nothing is left out for the budget's sake: each look takes far less than what it may.
+/// At the usual rate nothing is left out for the budget's sake: each look takes far less than what it may. Where a hypervisor holds a
+/// CPU meanwhile, some take a hundred times as long, and the budget is what leaves others out.
 fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
     // Three times what a twentieth of the time leaves for each of a thousand looks a second.
     const MOST_US: f64 = 150.0;
-    let recorded = record(test, &["shares", "3000"]).options(&["-v"]).run_well()?;
-    let holds = Holds::told(&recorded.finished.stderr)?;
-    expect_budget(holds, 1.0)?;
+    let recording = record(test, &["shares", "3000"]).options(&["-v"]);
+    let watched = with_spare_time(|| recording.run_well())?;
+    let holds = Holds::told(&watched.result.finished.stderr)?;
+    expect_budget(holds, 1.0, watched.stolen)?;
     expect_measured(holds.median_us < MOST_US, format_args!("a median of {MOST_US} µs at most: {holds:?}"))?;
-    let looks = holds.count / (recorded.truth()?.cpu * 1000.0);
-    expect_measured(looks > 0.6, format_args!("{looks:.2} looks for each ms of CPU time: {holds:?}"))
+    let looks = holds.count / (watched.result.truth()?.cpu * 1000.0);
+    let is_used_up = !watched.had_spare_time && holds.used_ms > 0.8 * holds.allowed_ms;
+    expect_measured(
+        looks > 0.6 || is_used_up,
+        format_args!("{looks:.2} looks for each ms of CPU time: {holds:?}"),
+    )
 }
 
-/// That threads were looked at less often than was asked for.
+/// That threads were looked at less often than was asked for, and that it is said why.
 fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
-    expect_measured(holds.a_second < asked, format_args!("{asked} looks a second were asked for: {holds:?}"))
+    expect_measured(
+        holds.a_second < asked,
+        format_args!("{asked} looks a second were asked for: {holds:?}"),
+    )?;
+    expect(holds.cut_rounds > 0.0, format_args!("no round of looks is said to be cut short: {holds:?}"))
 }
 
 /// That threads were held for a twentieth of the time of each CPU at most, and for a quarter of the time in all. Where no more
-/// threads run than there are CPUs, whoever waits to be looked at counts as held.
-fn expect_budget(holds: Holds, threads: f64) -> Verdict {
+/// threads run than there are CPUs, whoever waits to be looked at counts as held. For so many seconds the hypervisor held CPUs,
+/// maybe one whose thread was held.
+fn expect_budget(holds: Holds, threads: f64, stolen: f64) -> Verdict {
     // What may be saved up, and what the last hold may take beyond it.
     const SLACK_MS: f64 = 4.0;
     let share = (0.05 * threads.min(sys::cpu_count() as f64)).min(0.25);
     let budget_ms = share * holds.seconds() * 1000.0 + SLACK_MS;
-    expect_measured(holds.total_ms < budget_ms, format_args!("not within {budget_ms:.1} ms: {holds:?}"))
+    expect_measured(
+        holds.total_ms < budget_ms + 1000.0 * stolen,
+        format_args!("not within {budget_ms:.1} ms, with {stolen:.3} s stolen: {holds:?}"),
+    )?;
+    let is_told = (0.8 * budget_ms - SLACK_MS..=budget_ms).contains(&holds.allowed_ms);
+    expect(is_told, format_args!("the budget that is told is not {budget_ms:.1} ms: {holds:?}"))
 }
 
 /// Threads that wait for a CPU most of the time: most of their CPU time has stacks, and each function its share. What they have

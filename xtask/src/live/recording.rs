@@ -9,6 +9,7 @@ use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile};
 use super::recorded::Recorded;
+use super::spare::watched;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("functions_have_the_share_of_time_that_they_used", shares).quick(),
@@ -174,7 +175,7 @@ fn short_lived(test: &Context<'_>) -> Verdict {
     let script = "for i in $(seq 600); do /bin/true; done";
     let recorded = test.record_command(&["bash", "-c", script]).run_well()?;
     let children = recorded.profile.threads.iter().filter(|thread| thread.process == "true");
-    let weight: f64 = children.map(super::profile::Thread::total).sum();
+    let weight: f64 = children.map(super::profile::Thread::sampled).sum();
     let all = recorded.profile.total();
     expect_measured(
         weight > 0.1 * all,
@@ -201,11 +202,12 @@ fn ticks(test: &Context<'_>) -> Verdict {
 
 /// The bar of the project: within 2 % for a CPU-bound program of over five seconds.
 fn samples_and_rusage(test: &Context<'_>) -> Verdict {
-    let recorded = test.record(&["shares", "5200"]).run_well()?;
+    let watched = watched(|| test.record(&["shares", "5200"]).run_well())?;
+    let recorded = &watched.result;
     let seconds = recorded.truth()?.cpu;
     // The weights are made from CPU time, so it is the samples themselves that have to be there.
-    expect_within("samples taken at 1000 Hz", recorded.profile.count(), seconds * 1000.0, 0.02)?;
-    expect_within("their weight", recorded.profile.total(), seconds * 1000.0, 0.02)
+    watched.expect_samples(recorded.profile.taken(), seconds, 1000.0, 0.02)?;
+    watched.expect_samples(recorded.profile.total(), seconds, 1000.0, 0.02)
 }
 
 /// What the kernel writes when a thread ends must not stop the rings for samples.

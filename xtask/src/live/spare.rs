@@ -1,12 +1,19 @@
 //! Whether the machine had CPU time to spare while something was recorded: what a recorder does in time on an idle machine, it
-//! does late on a busy one.
+//! does late on a busy one. And how much of it a hypervisor has kept.
+
+use std::ops::RangeInclusive;
 
 use anyhow::{Context as _, Result};
+
+use super::expect::{Verdict, expect_measured};
 
 /// The part of one CPU that has to be idle, on the whole, for whoever is woken to get one at once.
 const LEAST_IDLE: f64 = 0.5;
 /// The part of the time for which a hypervisor may hold CPUs that want to run.
 const MOST_STOLEN: f64 = 0.01;
+
+/// The kernel's ticks in a second, as it tells of them (`sysconf(_SC_CLK_TCK)`).
+const TICKS: f64 = 100.0;
 
 /// What the kernel has counted of all CPUs' time (`proc_stat(5)`), in its ticks.
 #[derive(Clone, Copy)]
@@ -38,18 +45,63 @@ impl Times {
     }
 }
 
-/// Runs something, and says whether the machine had CPU time to spare meanwhile.
-pub(super) fn had_spare_time<T, E: From<anyhow::Error>>(
+/// What came of something that was run, and what the machine did meanwhile.
+pub(super) struct Watched<T> {
+    pub(super) result: T,
+    /// Whether there was CPU time to spare.
+    pub(super) had_spare_time: bool,
+    /// For how many seconds the hypervisor held CPUs that wanted to run.
+    pub(super) stolen: f64,
+}
+
+/// Runs something.
+pub(super) fn watched<T, E: From<anyhow::Error>>(
     run: impl FnOnce() -> Result<T, E>,
-) -> Result<(T, bool), E> {
+) -> Result<Watched<T>, E> {
     let before = Times::now()?;
     let result = run()?;
-    Ok((result, Times::now()?.had_spare_since(before, crate::sys::cpu_count())))
+    let now = Times::now()?;
+    let had_spare_time = now.had_spare_since(before, crate::sys::cpu_count());
+    Ok(Watched { result, had_spare_time, stolen: (now.stolen - before.stolen) / TICKS })
+}
+
+/// Runs something, once more and a third time where the machine had no CPU time to spare meanwhile; the last time is what counts.
+pub(super) fn with_spare_time<T, E: From<anyhow::Error>>(
+    mut run: impl FnMut() -> Result<T, E>,
+) -> Result<Watched<T>, E> {
+    for _ in 0..2 {
+        let watched = watched(&mut run)?;
+        if watched.had_spare_time {
+            return Ok(watched);
+        }
+    }
+    watched(run)
+}
+
+impl<T> Watched<T> {
+    /// Fails unless there are as many samples as clocks give at a rate in Hz: they run on while the hypervisor holds a CPU, and what a
+    /// program has used by its own account does not.
+    pub(super) fn expect_samples(&self, found: f64, used: f64, rate: f64, tolerance: f64) -> Verdict {
+        let due = due(used, self.stolen, rate, tolerance);
+        expect_measured(
+            due.contains(&found),
+            format_args!("{found} samples of {used:.3} s, not {due:.0?}: {:.2} s were stolen", self.stolen),
+        )
+    }
+}
+
+fn due(used: f64, stolen: f64, rate: f64, tolerance: f64) -> RangeInclusive<f64> {
+    used * rate * (1.0 - tolerance)..=(used + stolen) * rate * (1.0 + tolerance)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Times;
+    use super::{Times, due};
+
+    #[test]
+    fn what_was_stolen_may_have_samples_and_need_not() {
+        assert_eq!(due(2.0, 0.5, 100.0, 0.25), 150.0..=312.5);
+    }
 
     #[test]
     fn half_a_cpu_has_to_be_idle_and_none_held() {

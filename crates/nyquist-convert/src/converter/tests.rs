@@ -21,6 +21,10 @@ fn at(time_ms: u64, kind: EventKind) -> Event {
     Event { time: Timestamp(time_ms * MS), cpu: Some(0), kind }
 }
 
+fn on(cpu: u32, event: Event) -> Event {
+    Event { cpu: Some(cpu), ..event }
+}
+
 fn sample(pid: u32, tid: u32, used_ms: Option<u64>, stack: &[u64]) -> EventKind {
     EventKind::Sample(Sample {
         pid: Pid(pid),
@@ -552,6 +556,28 @@ fn a_thread_that_has_given_its_number_back_while_others_live_is_no_thread_of_its
     let profile = converter.finish().profile;
     let tids: Vec<_> = profile.threads().iter().map(|thread| thread.tid.clone()).collect();
     assert_eq!((folded(&profile), tids), (vec!["0x2 1".to_owned()], vec!["8".to_owned()]));
+}
+
+#[test]
+fn a_thread_that_has_given_its_number_back_stays_in_its_process() {
+    let whose = |events: Vec<Event>| -> Vec<(String, String)> {
+        let mut converter = converter(true);
+        converter.push(exec(1, 7, "seven"));
+        converter.push(exec(1, 9, "nine"));
+        for event in events {
+            converter.push(event);
+        }
+        let profile = converter.finish().profile;
+        let rows = profile.threads().iter();
+        rows.map(|row| (profile.processes()[row.process.index()].pid.clone(), row.tid.clone())).collect()
+    };
+    let ended = |cpu, pid, tid| on(cpu, at(3, EventKind::Exit { pid: Pid(pid), tid: Tid(tid) }));
+    let nameless = |cpu| on(cpu, at(4, sample(7, u32::MAX, None, &[2])));
+    let row = |tid: &str| [("7".to_owned(), tid.to_owned())];
+    // It has left the CPU on which it ended, and another process's thread has ended there.
+    assert_eq!(whose(vec![ended(1, 7, 8), ended(0, 9, 9), nameless(0)]), row("8"));
+    // Its end was lost.
+    assert_eq!(whose(vec![ended(0, 9, 9), nameless(0)]), row("7"));
 }
 
 #[test]

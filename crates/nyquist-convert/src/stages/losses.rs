@@ -7,7 +7,9 @@ use crate::event::{FieldValue, Timestamp};
 use crate::markers::Content;
 use crate::select::Selection;
 use crate::track::Used;
-use nyquist_profile::{MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, ThreadIndex, well_known};
+use nyquist_profile::{
+    MarkerDisplay, MarkerFormat, MarkerSchema, MarkerTiming, Thread, ThreadIndex, well_known,
+};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -209,18 +211,32 @@ impl Stages {
     /// Adds a sample for what is left of all CPU time where records were lost, among them those that say what threads had used when
     /// they ended: whose it was is not known.
     pub(crate) fn show_rest(&mut self) {
-        let profile = self.builder.profile();
-        if self.statistics.lost == 0 || profile.threads().is_empty() || self.leaves_out() {
+        if self.losses.cpu_time_ns == 0 || self.statistics.lost == 0 || self.leaves_out() {
             return;
         }
-        let samples = profile.threads().iter().flat_map(|thread| &thread.samples);
+        let Some(row) = self.first_main_row() else { return };
+        let samples = self.rows_of_threads().flat_map(|(_, thread)| &thread.samples);
         let shown =
             samples.filter(|sample| !sample.off_cpu).map(|sample| u64::from(sample.weight)).sum::<u64>();
         let rest = (self.losses.cpu_time_ns / self.interval()).saturating_sub(shown);
         let Some(rest) = u32::try_from(rest).ok().filter(|rest| *rest > 0) else { return };
-        for row in self.rows_of_gaps(None) {
-            self.add_stand_in_row(self.last_time, row, well_known::NOT_SAMPLED, rest);
-        }
+        // When the recording ended is not known to whoever imports it, and when the last records were lost is.
+        let last_loss = self.losses.on_cpus.values().map(|lost| lost.until).max();
+        let at = last_loss.filter(|at| at.0 > 0).unwrap_or(self.last_time);
+        self.add_stand_in_row(at, row, well_known::NOT_SAMPLED, rest);
+    }
+
+    /// The rows that are threads', and not CPUs'.
+    fn rows_of_threads(&self) -> impl Iterator<Item = (ThreadIndex, &Thread)> {
+        let (rows, cpus) = (self.builder.profile().threads(), self.cpus.process());
+        let rows = rows.iter().enumerate().filter(move |(_, row)| Some(row.process) != cpus);
+        rows.map(|(at, row)| (ThreadIndex::from_index(at), row))
+    }
+
+    /// The row of the first main thread, or of the first thread where no main thread has one.
+    fn first_main_row(&self) -> Option<ThreadIndex> {
+        let mains = self.rows_of_threads().filter(|(_, row)| row.is_main);
+        mains.chain(self.rows_of_threads()).map(|(at, _)| at).next()
     }
 
     /// Whether some of what was recorded is not wanted in the profile.
@@ -234,9 +250,8 @@ impl Stages {
         if let (true, Some(cpu)) = (self.shape.cpu_threads, cpu) {
             return self.cpus.rows(&mut self.builder, cpu).to_vec();
         }
-        let profile = self.builder.profile();
-        let first_main = || profile.threads().iter().position(|row| row.is_main).unwrap_or(0);
-        vec![*self.losses.row.get_or_insert_with(|| ThreadIndex::from_index(first_main()))]
+        let first = self.losses.row.or_else(|| self.first_main_row());
+        vec![*self.losses.row.insert(first.unwrap_or(ThreadIndex::from_index(0)))]
     }
 }
 

@@ -245,16 +245,22 @@ impl Stages {
     }
 
     /// A thread that has ended, but still runs to its last instruction in the kernel, has no number any more: it is the
-    /// one that has ended last on its CPU. Returns whether the thread is known.
+    /// one that has ended last on its CPU, or on another one that it has left since. Where no end of a thread of its process is
+    /// known, the process's time is the main thread's. Returns whether the process is known.
     fn name_nameless(&self, sample: &mut Sample, cpu: Option<u32>) -> bool {
         if sample.tid != NAMELESS {
             return true;
         }
-        let ended = cpu.and_then(|cpu| self.last_exits.get(&cpu));
-        if let Some((pid, tid)) = ended {
-            (sample.pid, sample.tid) = (*pid, *tid);
+        let is_nameless = sample.pid.0 == NAMELESS.0;
+        let here = cpu.and_then(|cpu| self.last_exits.get(&cpu));
+        let elsewhere = self.last_exits.values().filter(|_| !is_nameless);
+        let mut ended =
+            here.into_iter().chain(elsewhere).filter(|(pid, _)| is_nameless || *pid == sample.pid);
+        match ended.next() {
+            Some((pid, tid)) => (sample.pid, sample.tid) = (*pid, *tid),
+            None => sample.tid = Tid(sample.pid.0),
         }
-        ended.is_some()
+        sample.tid != NAMELESS
     }
 
     /// Whether samples of a process are wanted. Number 0 is the idle CPU's.

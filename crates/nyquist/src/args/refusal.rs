@@ -6,7 +6,7 @@ use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use std::error::Error as _;
 use std::ffi::OsString;
 use std::net::AddrParseError;
-use std::num::{ParseFloatError, ParseIntError};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 /// The status of a command that was not understood.
 const NOT_UNDERSTOOD: u8 = 2;
@@ -78,12 +78,18 @@ fn possible_values(error: &Error) -> String {
 /// expected.
 fn reason(error: &Error) -> String {
     match error.source() {
+        Some(source) if is_too_large(source) => "too large a number".to_owned(),
         Some(source) if source.is::<ParseIntError>() => "not a whole number from 0 on, such as 10".to_owned(),
         Some(source) if source.is::<ParseFloatError>() => "not a number, such as 1.5".to_owned(),
         Some(source) if source.is::<AddrParseError>() => "not an IP address, such as 127.0.0.1".to_owned(),
         Some(source) => source.to_string(),
         None => first_line(error),
     }
+}
+
+fn is_too_large(source: &(dyn std::error::Error + 'static)) -> bool {
+    let number = source.downcast_ref::<ParseIntError>();
+    number.is_some_and(|number| *number.kind() == IntErrorKind::PosOverflow)
 }
 
 fn conflict(error: &Error, arg: &str) -> String {
@@ -140,9 +146,9 @@ fn usage(error: &Error) -> Vec<String> {
     forms.map(|form| format!("usage: {form}")).collect()
 }
 
-/// What there is in place of an option that people know from `perf record`.
+/// What there is in place of an option that people know from `perf record`; samply's users have other words.
 fn perf_hint(error: &Error, path: &[&str]) -> Option<&'static str> {
-    if error.kind() != ErrorKind::UnknownArgument || !matches!(path.last(), Some(&("record" | "top"))) {
+    if error.kind() != ErrorKind::UnknownArgument || !matches!(path, [.., "nyquist", "record" | "top"]) {
         return None;
     }
     match &*text(error, ContextKind::InvalidArg) {

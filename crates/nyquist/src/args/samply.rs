@@ -62,7 +62,7 @@ struct RecordArgs {
     #[arg(short, long)]
     pid: Option<u32>,
     /// Profile the whole system
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "pid")]
     all: bool,
     /// Keep Linux context switches (Windows: CoreCLR events)
     #[arg(long, num_args = 0.., require_equals = true)]
@@ -532,5 +532,7 @@ mod tests {
             "samply record",
         );
         check("load --nonsense x", "there is no option '--nonsense'", "samply load");
+        check("record -g ls", "there is no option '-g'", "samply record");
+        check("record -a -p 1", "'--all' cannot be used with '--pid <PID>'", "samply record");
     }
 }

@@ -103,12 +103,7 @@ impl Recorder<'_> {
         let decoder = Decoder::new(outcome.walkers());
         convert(&mut recording, decoder, &mut converter, markers.as_mut(), tee.as_mut());
         let summary = recording.finish();
-        if let Some(total) = total_event(&summary) {
-            if let Some(tee) = &mut tee {
-                tee.write(None, slice::from_ref(&total), Timestamp(0));
-            }
-            converter.push(total);
-        }
+        tell_total(&summary, tee.as_mut(), &mut converter);
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
         }
@@ -298,10 +293,14 @@ fn convert(
     }
 }
 
-/// What all that was recorded has used, where that was counted, as an event: a sum, which has no time.
-fn total_event(summary: &Summary) -> Option<Event> {
-    let kind = EventKind::TotalInAll { cpu_time_ns: summary.total_cpu_time_ns? };
-    Some(Event { time: Timestamp(0), cpu: None, kind })
+/// Says what all that was recorded has used, where that was counted: a sum, which has no time.
+fn tell_total(summary: &Summary, tee: Option<&mut PerfTee>, converter: &mut Converter) {
+    let Some(cpu_time_ns) = summary.total_cpu_time_ns else { return };
+    let total = Event { time: Timestamp(0), cpu: None, kind: EventKind::TotalInAll { cpu_time_ns } };
+    if let Some(tee) = tee {
+        tee.write(None, slice::from_ref(&total), Timestamp(0));
+    }
+    converter.push(total);
 }
 
 fn shell_code(ended: &io::Result<Ended>) -> u8 {

@@ -24,10 +24,6 @@ fn shown(converter: Converter) -> (Vec<String>, u64) {
     (profile.threads()[0].markers.iter().map(line).collect(), profile.meta().lost_samples)
 }
 
-fn on(cpu: u32, event: Event) -> Event {
-    Event { cpu: Some(cpu), ..event }
-}
-
 fn lost_at(time_ms: u64, records: u64) -> Event {
     at(time_ms, EventKind::Lost { records })
 }
@@ -200,11 +196,41 @@ fn what_is_left_of_all_cpu_time_is_not_sampled_where_records_were_lost() {
     check(all(), true, 9, &["0x1 1", "[not sampled] 6", "0x2 2"]);
     check(all(), true, 2, &["0x1 1", "0x2 2"]);
     check(all(), false, 9, &["0x1 1", "0x2 2"]);
+    // Rows of CPUs have all that ran there once more.
+    let by_cpu = |(lost, used_ms)| {
+        let mut converter = all().shaped(Shape { cpu_threads: true, ..Shape::default() });
+        converter.push(on(3, at(1, sample(1, 2, Some(1), &[1]))));
+        if lost {
+            converter.push(on(3, lost_at(8, 7)));
+        }
+        converter.push(at(0, EventKind::TotalInAll { cpu_time_ns: used_ms * MS }));
+        let profile = converter.finish().profile;
+        let weight =
+            |row: &nyquist_profile::Thread| row.samples.iter().map(|sample| sample.weight).sum::<u32>();
+        profile.threads().iter().map(|row| (row.name.clone(), weight(row))).collect::<Vec<_>>()
+    };
+    let rows = |of_thread: u32| {
+        vec![("<1>".to_owned(), of_thread), ("All CPUs".to_owned(), 1), ("CPU 3".to_owned(), 1)]
+    };
+    assert_eq!([by_cpu((false, 9)), by_cpu((true, 9))], [rows(1), rows(9)]);
     // What is not wanted is among it.
     let main_threads = Shape { main_threads_only: true, ..Shape::default() };
     check(all().shaped(main_threads), true, 9, &["0x1 1"]);
     let of_first = Selection { tids: vec![Tid(1)], ..Selection::default() };
     check(all().with_selection(of_first), true, 9, &["0x1 1"]);
+}
+
+#[test]
+fn what_is_left_of_all_cpu_time_is_where_the_last_records_were_lost() {
+    let mut converter = converter(true);
+    converter.push(at(1, sample(1, 1, Some(1), &[1])));
+    converter.push(lost_at(8, 7));
+    converter.push(at(0, EventKind::TotalInAll { cpu_time_ns: 9 * MS }));
+    // Whoever imports a recording does not know of its end.
+    converter.note_end(Timestamp(20 * MS));
+    let profile = converter.finish().profile;
+    let times: Vec<_> = profile.threads()[0].samples.iter().map(|sample| sample.time / MS).collect();
+    assert_eq!(times, [1, 8]);
 }
 
 #[test]

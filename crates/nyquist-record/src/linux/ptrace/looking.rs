@@ -66,7 +66,11 @@ impl Tracer {
         }
         let mut unanswered = 0;
         for tid in turn.drain(..) {
-            if unanswered == MOST_UNANSWERED || !self.budget.allows() {
+            let is_allowed = self.budget.allows();
+            if !is_allowed {
+                self.budget.cut_round();
+            }
+            if unanswered == MOST_UNANSWERED || !is_allowed {
                 self.tasks.continue_with(tid);
                 break;
             }

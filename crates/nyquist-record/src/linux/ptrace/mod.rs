@@ -24,5 +24,5 @@ mod tracer;
 
 pub use open::{Circumstances, Ptrace, Subject};
 pub use outcome::{Notice, OpenError, Outcome, may_trace};
-pub use pace::HoldSummary;
+pub use pace::{BudgetSummary, HoldSummary};
 pub use recording::{Recording, Summary};

@@ -16,6 +16,11 @@ pub(crate) struct Budget {
     cpus: usize,
     left_ns: f64,
     since: u64,
+    /// What was allowed so far, and what of it was spent.
+    allowed_ns: f64,
+    spent_ns: f64,
+    /// How many rounds of looks it has cut short.
+    cut_rounds: u64,
     /// Whether more threads run than there are CPUs.
     is_crowded: bool,
 }
@@ -23,7 +28,15 @@ pub(crate) struct Budget {
 impl Budget {
     /// A budget for a machine of that many CPUs, which begins at a time in nanoseconds.
     pub(crate) fn new(cpus: usize, now: u64) -> Self {
-        Self { cpus, left_ns: 0.0, since: now, is_crowded: false }
+        Self {
+            cpus,
+            left_ns: 0.0,
+            since: now,
+            allowed_ns: 0.0,
+            spent_ns: 0.0,
+            cut_rounds: 0,
+            is_crowded: false,
+        }
     }
 
     /// Adds what the time since the last call allows with so many running threads, of which one a CPU can be held
@@ -32,6 +45,7 @@ impl Budget {
         let held_up = running.min(self.cpus).max(1) as f64;
         let share = (held_up * SHARE_OF_A_THREAD).min(SHARE_OF_ALL);
         let passed = now.saturating_sub(self.since) as f64;
+        self.allowed_ns += passed * share;
         self.left_ns = (self.left_ns + passed * share).min(SAVED_UP_NS);
         self.since = now;
         self.is_crowded = running > self.cpus;
@@ -42,10 +56,25 @@ impl Budget {
         self.left_ns > 0.0
     }
 
+    /// Takes note that threads were left out of a round of looks because it allowed no more.
+    pub(crate) fn cut_round(&mut self) {
+        self.cut_rounds += 1;
+    }
+
+    /// What it came to.
+    fn summary(&self) -> BudgetSummary {
+        BudgetSummary {
+            allowed_ns: self.allowed_ns as u64,
+            spent_ns: self.spent_ns as u64,
+            cut_rounds: self.cut_rounds,
+        }
+    }
+
     /// Takes out for how long a thread was held, of which the look itself has taken a part. Where threads wait for a CPU, others
     /// run as long as a held one waits to be looked at, so that the program loses nothing by that.
     pub(crate) fn spend(&mut self, held_ns: u64, looked_ns: u64) {
         let spent = if self.is_crowded { looked_ns.min(held_ns) } else { held_ns };
+        self.spent_ns += spent as f64;
         // One thread that took long to stop, as on a machine that was busy, is no reason to stop looking.
         self.left_ns = (self.left_ns - spent as f64).max(-SAVED_UP_NS);
     }
@@ -139,9 +168,10 @@ impl Holds {
         self.total_ns += held_ns;
     }
 
-    /// What they come to.
-    pub(crate) fn summary(&self) -> HoldSummary {
+    /// What they come to, and what the budget for them does.
+    pub(crate) fn summary(&self, budget: &Budget) -> HoldSummary {
         HoldSummary {
+            budget: budget.summary(),
             count: self.count,
             total_ns: self.total_ns,
             median_us: self.quantile(1, 2),
@@ -160,6 +190,17 @@ impl Holds {
     }
 }
 
+/// What the time in which threads may be held came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BudgetSummary {
+    /// What was allowed in all, in nanoseconds.
+    pub allowed_ns: u64,
+    /// What of it was spent, in nanoseconds.
+    pub spent_ns: u64,
+    /// How many rounds of looks it has cut short: there the rate was lower than what was asked for.
+    pub cut_rounds: u64,
+}
+
 /// For how long threads were held to be looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HoldSummary {
@@ -171,6 +212,8 @@ pub struct HoldSummary {
     pub median_us: u32,
     /// The 99th percentile in microseconds, without fractions; 20,000 stands for all that is longer.
     pub percentile_99_us: u32,
+    /// The budget for them.
+    pub budget: BudgetSummary,
 }
 
 #[cfg(test)]
@@ -179,30 +222,38 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// How many holds of 30 µs a second of ticks of a millisecond allows.
-    fn holds_a_second(cpus: usize, running: usize) -> usize {
+    /// How many holds of 30 µs a second of ticks of a millisecond allows, how long all may take, and how many ticks were cut short.
+    fn holds_a_second(cpus: usize, running: usize) -> (u64, u64, u64) {
         let mut budget = Budget::new(cpus, 0);
         let mut holds = 0;
         for tick in 1..=1000 {
             budget.refill(tick * MS, running);
             for _ in 0..running {
-                if budget.allows() {
-                    budget.spend(30_000, 30_000);
-                    holds += 1;
+                if !budget.allows() {
+                    budget.cut_round();
+                    break;
                 }
+                budget.spend(30_000, 30_000);
+                holds += 1;
             }
         }
-        holds
+        let BudgetSummary { allowed_ns, spent_ns, cut_rounds } = budget.summary();
+        assert_eq!(spent_ns, 30_000 * holds);
+        // Of sums of fractions the last digit is not exact.
+        (holds, allowed_ns.next_multiple_of(10), cut_rounds)
     }
 
     #[test]
     fn the_budget_lowers_the_rate_where_many_threads_run() {
-        assert_eq!(holds_a_second(2, 1), 1000);
-        assert_eq!(holds_a_second(2, 2), 2000);
-        let many = holds_a_second(2, 200);
+        let allowed = |ms: u64| ms * MS;
+        assert_eq!(holds_a_second(2, 1), (1000, allowed(50), 0));
+        assert_eq!(holds_a_second(2, 2), (2000, allowed(100), 0));
+        let (many, of_two, cut) = holds_a_second(2, 200);
         assert!((3300..3500).contains(&many), "{many}");
-        let most = holds_a_second(128, 1000);
+        assert_eq!((of_two, cut), (allowed(100), 1000));
+        let (most, of_all, cut) = holds_a_second(128, 1000);
         assert!((8300..8500).contains(&most), "{most}");
+        assert_eq!((of_all, cut), (allowed(250), 1000));
     }
 
     #[test]
@@ -247,15 +298,20 @@ mod tests {
 
     #[test]
     fn holds_are_summed_up() {
-        let mut holds = Holds::new();
-        assert_eq!(holds.summary(), HoldSummary::default());
+        let (mut holds, budget) = (Holds::new(), Budget::new(2, 0));
+        assert_eq!(holds.summary(&budget), HoldSummary::default());
         for microseconds in 1..=100 {
             holds.add(microseconds * 1000 + 999);
         }
-        let expected =
-            HoldSummary { count: 100, total_ns: 5_050_000 + 99_900, median_us: 50, percentile_99_us: 99 };
-        assert_eq!(holds.summary(), expected);
+        let expected = HoldSummary {
+            count: 100,
+            total_ns: 5_050_000 + 99_900,
+            median_us: 50,
+            percentile_99_us: 99,
+            budget: BudgetSummary::default(),
+        };
+        assert_eq!(holds.summary(&budget), expected);
         holds.add(u64::MAX / 2);
-        assert_eq!(holds.summary().count, 101);
+        assert_eq!(holds.summary(&budget).count, 101);
     }
 }

@@ -335,7 +335,7 @@ impl Tracer {
         End {
             reason: Some(reason),
             total_cpu_time_ns: self.ended_cpu_ns + living,
-            holds: self.holds.summary(),
+            holds: self.holds.summary(&self.budget),
             left_running: self.tasks.all().iter().any(|task| !proc::has_ended(task.pid)),
             lost_privileges: self.privileges.lost,
         }

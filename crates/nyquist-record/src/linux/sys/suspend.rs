@@ -28,6 +28,7 @@ extern "C" fn withdraw(_signal: libc::c_int) {
 }
 
 impl Suspension {
+    /// Takes the signal over where nobody else has, and `SIGCONT`, which withdraws the request. Fails where the kernel refuses that.
     pub(crate) fn take_over() -> io::Result<Self> {
         let is_ours = [libc::SIGTSTP, libc::SIGCONT].into_iter().all(has_default_action);
         if is_ours {
@@ -42,11 +43,14 @@ impl Suspension {
         Some(ASKED_AT.load(Ordering::Relaxed)).filter(|at| self.is_ours && *at > 0)
     }
 
-    /// Stops the whole process, and returns when it goes on.
+    /// Stops the whole process, and returns when it goes on; not where the request was withdrawn meanwhile, but for the moment between
+    /// the look and the signal.
     pub(crate) fn stop(&self) {
-        ASKED_AT.store(0, Ordering::Relaxed);
+        if !self.is_ours || ASKED_AT.swap(0, Ordering::Relaxed) == 0 {
+            return;
+        }
         // Where the action cannot be changed the request is lost, and may be made again.
-        if self.is_ours && set_action(libc::SIGTSTP, libc::SIG_DFL).is_ok() {
+        if set_action(libc::SIGTSTP, libc::SIG_DFL).is_ok() {
             // SAFETY: raise takes a plain number.
             unsafe { libc::raise(libc::SIGTSTP) };
             let _ = set_action(libc::SIGTSTP, ask as *const () as libc::sighandler_t);
@@ -77,10 +81,10 @@ fn has_default_action(signal: libc::c_int) -> bool {
     }
 }
 
-/// Sets what a signal does. Calls that it interrupts are made again.
+/// Sets what a signal does. Most calls that it interrupts are made again; `poll` is not, which whoever waits by it looks after.
 fn set_action(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
-    // SAFETY: zeros are a valid sigaction, which lives while the call reads it. The handlers of this file only store a number,
-    // so they may run at any time.
+    // SAFETY: zeros are a valid sigaction, which lives while the call reads it. The handler is the default action or one of this
+    // file's, which store a number and call nothing but clock_gettime, so they may run at any time.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler;
