@@ -1,5 +1,6 @@
 //! What profiles come of events.
 
+mod completing;
 mod frame_pointers;
 mod losses;
 mod stack_roots;

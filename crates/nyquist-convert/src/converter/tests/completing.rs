@@ -1,0 +1,372 @@
+//! Stacks whose copies ended too early: which readings of the living process's memory make them whole, and which do not.
+
+use super::*;
+use crate::event::LiveStack;
+use crate::incomplete::Incomplete;
+use nyquist_profile::well_known;
+use std::fs::File;
+use std::ops::Range;
+use std::os::fd::AsRawFd as _;
+use std::sync::LazyLock;
+
+/// Where the code is, in the program's file and from where that is mapped.
+const CODE: u64 = 0x1000;
+const CODE_LEN: u64 = 0x1000;
+const BASE: u64 = 0x5000_0000;
+/// The bytes of each function.
+const FUNCTION: u64 = 0x100;
+/// How many functions there are. All but the first one have frames of a page, and the last one is where a thread begins.
+const FUNCTIONS: u64 = 5;
+/// A function that no unwind information describes.
+const UNDESCRIBED: u64 = 8;
+
+/// The first page of the stack, where the innermost return address is in it, and the first word that was not copied.
+const STACK: u64 = 0x7fff_0000_0000;
+const INNERMOST: u64 = 0x800;
+const COPY_END: u64 = 0x2400;
+/// Where the words begin that are compared first, whether a reading fits the copy.
+const COMPARED: u64 = COPY_END - 0x1000;
+
+const WHOLE: &str = "*4 *3 2 1 0";
+const CUT: &str = "(truncated: stack copy ended after 7 kB) 2 1 0";
+
+/// What a function calls, at one place each.
+#[derive(Clone, Copy)]
+enum Calls {
+    /// The function before it.
+    Inner,
+    /// The same, at another place.
+    InnerAgain,
+    /// The first function.
+    First,
+    /// What is in the middle of a function, as a jump to another one may be.
+    Stub,
+    /// What a register says.
+    Register,
+    Nothing,
+}
+
+/// The address that a call at this place of a function returns to.
+const fn returns_to(function: u64, calls: Calls) -> u64 {
+    BASE + CODE + FUNCTION * function + 0x20 * (calls as u64 + 1)
+}
+
+/// The return addresses of the whole stack, from that of the first function on.
+const RETURNS: [u64; 4] = [
+    returns_to(1, Calls::Inner),
+    returns_to(2, Calls::Inner),
+    returns_to(3, Calls::Inner),
+    returns_to(4, Calls::Inner),
+];
+
+fn code() -> Vec<u8> {
+    const NOP: u8 = 0x90;
+    let mut code = vec![NOP; CODE_LEN as usize];
+    for function in 0..CODE_LEN / FUNCTION {
+        let mut put = |calls: Calls, instruction: &[u8]| {
+            let back = (returns_to(function, calls) - BASE - CODE) as usize;
+            code[back - instruction.len()..back].copy_from_slice(instruction);
+        };
+        let inner = (FUNCTION * function).wrapping_sub(FUNCTION);
+        for (calls, target) in
+            [(Calls::Inner, inner), (Calls::InnerAgain, inner), (Calls::First, 0), (Calls::Stub, 0x18)]
+        {
+            let distance =
+                (BASE + CODE).wrapping_add(target).wrapping_sub(returns_to(function, calls)) as u32;
+            put(calls, &[&[0xe8][..], &distance.to_le_bytes()].concat());
+        }
+        put(Calls::Register, &[0xff, 0xd0]);
+    }
+    code
+}
+
+/// The section `.debug_frame` (DWARF 5, section 6.4.1).
+fn unwind_information() -> Vec<u8> {
+    let entry = |id: u32, body: &[u8]| {
+        let mut bytes = [&id.to_le_bytes(), body].concat();
+        bytes.resize(bytes.len().next_multiple_of(8) + 4, 0);
+        [&(bytes.len() as u32).to_le_bytes(), &bytes[..]].concat()
+    };
+    // The return address is what the stack pointer points to, unless a function says something else.
+    let mut section = entry(u32::MAX, &[4, 0, 8, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1]);
+    for function in 0..FUNCTIONS {
+        let rule: &[u8] = match function {
+            0 => &[],
+            // The whole frame is 0x1000 bytes; or the return address is not known.
+            1..4 => &[0x0e, 0x80, 0x20],
+            _ => &[0x07, 16],
+        };
+        let range = [CODE + FUNCTION * function, FUNCTION].map(u64::to_le_bytes).concat();
+        section.extend(entry(0, &[&range, rule].concat()));
+    }
+    section
+}
+
+/// An ELF file for 64-bit x86 with this code and unwind information.
+fn program() -> Vec<u8> {
+    const SECTIONS: u64 = CODE + CODE_LEN;
+    const NAMES: u64 = SECTIONS + 3 * 64;
+    let (names, unwind_information) = (b"\0.debug_frame\0", unwind_information());
+    let section = |name: u32, kind: u32, at: u64, len: usize| {
+        let words = [0, 0, at, len as u64, 0, 1, 0].map(u64::to_le_bytes).concat();
+        [[name, kind].map(u32::to_le_bytes).concat(), words].concat()
+    };
+    let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+    file.extend([0, 64, SECTIONS].map(u64::to_le_bytes).concat());
+    file.extend([0_u16, 0, 64, 56, 1, 64, 3, 2].map(u16::to_le_bytes).concat());
+    // All up to the end of the code is one segment, at the same place in memory.
+    file.extend([1_u32, 5].map(u32::to_le_bytes).concat());
+    file.extend([0, 0, 0, SECTIONS, SECTIONS, 0x1000].map(u64::to_le_bytes).concat());
+    file.resize(CODE as usize, 0);
+    file.extend(code());
+    file.extend(section(0, 0, 0, 0));
+    file.extend(section(1, 1, NAMES + names.len() as u64, unwind_information.len()));
+    file.extend(section(0, 3, NAMES, names.len()));
+    file.extend(names);
+    file.extend(unwind_information);
+    file
+}
+
+/// The program's file, which has no name any more, so that nothing is left of it.
+static PROGRAM: LazyLock<File> = LazyLock::new(|| {
+    let path = std::env::temp_dir().join(format!("nyquist-completing-{}", std::process::id()));
+    std::fs::write(&path, program()).unwrap();
+    let file = File::open(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    file
+});
+
+fn map_program() -> EventKind {
+    EventKind::Map(Mapping {
+        pid: Some(Pid(std::process::id())),
+        start: Avma(BASE),
+        len: CODE + CODE_LEN,
+        offset: FileOffset(0),
+        path: format!("/proc/self/fd/{}", PROGRAM.as_raw_fd()),
+        identity: MappedFile::Unknown,
+    })
+}
+
+/// The four pages of a stack with these return addresses.
+fn stack(returns: [u64; 4]) -> Vec<u8> {
+    let mut stack = vec![7; 4 * LiveStack::PAGE];
+    for (frame, back) in returns.into_iter().enumerate() {
+        stack[INNERMOST as usize + frame * LiveStack::PAGE..][..8].copy_from_slice(&back.to_le_bytes());
+    }
+    stack
+}
+
+/// A sample in the first function, of whose stack all up to [`COPY_END`] was copied.
+fn cut_sample() -> EventKind {
+    let me = std::process::id();
+    let EventKind::Sample(mut sample) = sample(me, me, None, &[]) else { unreachable!() };
+    let mut registers = [0; 17];
+    (registers[7], registers[16]) = (STACK + INNERMOST, BASE + CODE + 0x10);
+    sample.user = UserStack::Copied {
+        registers: Box::new(Registers::X86_64(registers)),
+        stack: stack(RETURNS)[INNERMOST as usize..COPY_END as usize].to_vec().into(),
+        limited: true,
+    };
+    EventKind::Sample(sample)
+}
+
+/// What was read of the thread's memory.
+#[derive(Clone)]
+struct Reading {
+    /// When, in milliseconds after the sample.
+    at: i64,
+    pid: u32,
+    returns: [u64; 4],
+    /// How many words of those that are compared with the copy have changed.
+    changed: usize,
+    pages: Range<usize>,
+    /// Whether the last one of these was left out.
+    has_gap: bool,
+}
+
+/// One that bears a sample's stack out.
+fn good(at: i64) -> Reading {
+    Reading { at, pid: std::process::id(), returns: RETURNS, changed: 0, pages: 1..4, has_gap: false }
+}
+
+impl Reading {
+    /// The event, which comes before the samples of the time that it is for, and not before it was read.
+    fn event(&self, sampled_ms: u64) -> Event {
+        let read_at = Timestamp(sampled_ms.strict_add_signed(self.at) * MS);
+        let mut stack = stack(self.returns);
+        stack[COMPARED as usize..][..8 * self.changed].fill(9);
+        let mut pages: Vec<Vec<u8>> = stack.chunks(LiveStack::PAGE).map(<[u8]>::to_vec).collect();
+        pages.truncate(self.pages.end);
+        if self.has_gap {
+            pages.last_mut().unwrap().clear();
+        }
+        let live = LiveStack {
+            pid: Pid(self.pid),
+            tid: Tid(std::process::id()),
+            read_at,
+            start: Avma(STACK + (self.pages.start * LiveStack::PAGE) as u64),
+            pages: pages.drain(self.pages.start..).map(Into::into).collect(),
+        };
+        let time = Timestamp(read_at.0.min(sampled_ms * MS) - 1);
+        Event { time, cpu: Some(0), kind: EventKind::LiveStack(live.into()) }
+    }
+}
+
+/// A converter that is told of cut samples one by one.
+struct Recording(Converter);
+
+impl Recording {
+    fn begin() -> Self {
+        let mut converter = converter(true);
+        converter.push(at(1, map_program()));
+        Self(converter)
+    }
+
+    /// One in which enough readings have agreed, that of the next sample included.
+    fn trusting() -> Self {
+        let mut recording = Self::begin();
+        for turn in 1..16 {
+            assert_eq!(recording.sample(turn * 10, &[good(-1), good(1)]), Err(Incomplete::Untested));
+        }
+        recording
+    }
+
+    /// What comes of a sample for which this was read.
+    fn sample(&mut self, time_ms: u64, readings: &[Reading]) -> Result<(), Incomplete> {
+        let before = self.0.statistics();
+        for reading in readings {
+            self.0.push(reading.event(time_ms));
+        }
+        self.0.push(at(time_ms, cut_sample()));
+        self.0.advance(Timestamp(time_ms * MS + 1));
+        let after = self.0.statistics();
+        let known = before.incomplete.by_count();
+        let why = after.incomplete.by_count().into_iter().find(|counted| !known.contains(counted));
+        let changes = [after.completed - before.completed, after.truncated - before.truncated];
+        assert_eq!(changes, if why.is_some() { [0, 1] } else { [1, 0] });
+        why.map_or(Ok(()), |(why, _)| Err(why))
+    }
+
+    /// The last sample's stack, root first: each function by its number, with a star where it was found in what was read.
+    fn last_stack(self) -> String {
+        let profile = self.0.finish().profile;
+        let last = profile.threads()[0].samples.iter().next_back().unwrap();
+        let show = |frame: &profile::Frame| {
+            let Some(address) = frame.address else { return profile.func_name(frame.func).to_owned() };
+            let category = frame.category.unwrap();
+            let kind = &profile.category(category.category).subcategories[usize::from(category.subcategory)];
+            let star = if kind == well_known::COMPLETED { "*" } else { "" };
+            format!("{star}{}", (u64::from(address) - CODE) / FUNCTION)
+        };
+        let mut frames: Vec<_> = profile.stack_frames(last.stack.unwrap()).map(show).collect();
+        frames.reverse();
+        frames.join(" ")
+    }
+}
+
+/// Long after all that was read of a thread that is trusted.
+const LATER: u64 = 10_000;
+
+/// Checks what comes of a sample of a thread that is trusted, for which this was read.
+fn check(what: &str, readings: &[Reading], expected: Result<(), Incomplete>) {
+    let mut recording = Recording::trusting();
+    assert_eq!(recording.sample(LATER, readings), expected, "{what}");
+    assert_eq!(recording.last_stack(), if expected.is_ok() { WHOLE } else { CUT }, "{what}");
+}
+
+#[test]
+fn a_stack_is_whole_where_readings_before_and_after_it_bear_it_out() {
+    let with_gap = |at| Reading { has_gap: true, ..good(at) };
+    let from_another = |at| Reading { pid: std::process::id() + 1, ..good(at) };
+    check("both", &[good(-1), good(1)], Ok(()));
+    check("none", &[], Err(Incomplete::UnreadBefore));
+    check("only after", &[good(1), good(2)], Err(Incomplete::UnreadBefore));
+    check("only before", &[good(-2), good(-1)], Err(Incomplete::UnreadAfter));
+    check("of another process", &[from_another(-1), from_another(1)], Err(Incomplete::UnreadBefore));
+    check("one with a gap beside others", &[good(-1), with_gap(1), good(2)], Ok(()));
+}
+
+#[test]
+fn one_reading_that_does_not_bear_a_stack_out_is_enough_to_leave_it_cut() {
+    let outer = |third: u64, fourth: u64| [RETURNS[0], RETURNS[1], third, fourth];
+    let other_in_copy = [RETURNS[0], returns_to(2, Calls::InnerAgain), RETURNS[2], RETURNS[3]];
+    let other = outer(returns_to(3, Calls::InnerAgain), RETURNS[3]);
+    let of_returns = |returns| Reading { returns, ..good(0) };
+    let cases = [
+        ("other words", Reading { changed: 33, ..good(0) }, Incomplete::Misfit),
+        ("another frame in the copy", of_returns(other_in_copy), Incomplete::Misfit),
+        ("nothing of the copy", Reading { pages: 3..4, ..good(0) }, Incomplete::Misfit),
+        ("another frame behind the copy", of_returns(other), Incomplete::Contradicted),
+        ("the same, with a gap", Reading { has_gap: true, ..of_returns(other) }, Incomplete::Contradicted),
+        ("a gap", Reading { has_gap: true, ..good(0) }, Incomplete::Gap),
+        ("too little", Reading { pages: 1..3, ..good(0) }, Incomplete::Rootless),
+        ("no code", of_returns(outer(RETURNS[2], 0x1234)), Incomplete::Rootless),
+        ("no call", of_returns(outer(returns_to(3, Calls::Nothing), RETURNS[3])), Incomplete::Uncalled),
+        (
+            "no call at the root",
+            of_returns(outer(RETURNS[2], returns_to(4, Calls::Nothing))),
+            Incomplete::Uncalled,
+        ),
+        (
+            "code without unwind information",
+            of_returns(outer(returns_to(UNDESCRIBED, Calls::Inner), RETURNS[3])),
+            Incomplete::Uncalled,
+        ),
+    ];
+    for (what, spoilt, expected) in cases {
+        let [before, after] = [-1, 1].map(|at| Reading { at, ..spoilt.clone() });
+        check(&format!("{what}, before"), &[before, good(1)], Err(expected));
+        check(&format!("{what}, after"), &[good(-1), after], Err(expected));
+    }
+    let few_changes = Reading { changed: 32, ..good(1) };
+    check("few other words", &[good(-1), few_changes], Ok(()));
+}
+
+#[test]
+fn all_calls_must_lead_on_where_nothing_else_joins_copy_and_reading() {
+    let read_from = |first_page: usize, calls: Calls| {
+        let returns = [RETURNS[0], RETURNS[1], returns_to(3, calls), RETURNS[3]];
+        [-1, 1].map(|at| Reading { returns, pages: first_page..4, ..good(at) })
+    };
+    check("another function, joined", &read_from(1, Calls::First), Ok(()));
+    check("another function", &read_from(2, Calls::First), Err(Incomplete::Unjoined));
+    check("the function", &read_from(2, Calls::Inner), Ok(()));
+    check("a stub", &read_from(2, Calls::Stub), Ok(()));
+    check("a register", &read_from(2, Calls::Register), Ok(()));
+}
+
+#[test]
+fn what_was_read_too_long_before_or_after_a_sample_says_nothing_of_it() {
+    check("soon after", &[good(-1), good(10)], Ok(()));
+    check("too late", &[good(-1), good(11)], Err(Incomplete::UnreadAfter));
+    check("before it waited", &[good(-500), good(1)], Ok(()));
+    check("too long before", &[good(-501), good(1)], Err(Incomplete::UnreadBefore));
+    let after_running_for = |samples: u64, read_at: i64| {
+        let mut recording = Recording::trusting();
+        let me = std::process::id();
+        recording.0.push(good(read_at).event(LATER));
+        for ago in 1..samples {
+            recording.0.push(at(LATER - ago, sample(me, me, None, &[1])));
+        }
+        recording.sample(LATER, &[good(1)])
+    };
+    assert_eq!(after_running_for(8, -11), Ok(()));
+    assert_eq!(after_running_for(9, -11), Err(Incomplete::UnreadBefore));
+    assert_eq!(after_running_for(9, -10), Ok(()));
+}
+
+#[test]
+fn a_thread_is_trusted_again_when_twice_as_many_readings_have_agreed() {
+    let mut recording = Recording::trusting();
+    let both = [good(-1), good(1)];
+    let other = [RETURNS[0], RETURNS[1], returns_to(3, Calls::InnerAgain), RETURNS[3]];
+    let contradicting = [good(-1), Reading { returns: other, ..good(1) }];
+    assert_eq!(recording.sample(LATER, &both), Ok(()));
+    assert_eq!(recording.sample(LATER + 1000, &contradicting), Err(Incomplete::Contradicted));
+    assert_eq!(recording.sample(LATER + 1099, &both), Err(Incomplete::Distrusted));
+    for turn in 1..32 {
+        assert_eq!(recording.sample(LATER + 2000 + turn * 10, &both), Err(Incomplete::Untested));
+    }
+    assert_eq!(recording.sample(LATER + 3000, &both), Ok(()));
+    assert_eq!(recording.last_stack(), WHOLE);
+}
