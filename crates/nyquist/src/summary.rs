@@ -208,6 +208,12 @@ fn print_holds(printer: Printer, holds: &HoldSummary, duration: f64) {
         rounds => format!(", and were cut short in {}: the rate was lower", counted(rounds, "round")),
     };
     printer.detail(format_args!("Looks used {spent:.1} of the {allowed:.1} ms that they may take{cut}"));
+    if budget.excused_ns > 0 {
+        let excused = budget.excused_ns as f64 / 1e6;
+        printer.detail(format_args!(
+            "Besides, {excused:.1} ms of single holds were drawn out by a busy machine"
+        ));
+    }
 }
 
 /// What the samples stand for whose stacks are wanted, in nanoseconds of CPU time.
