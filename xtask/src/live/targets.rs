@@ -12,6 +12,7 @@ use super::harness::Test;
 use super::invocation::{Finished, Invocation, Running};
 use super::profile::{Frame, Profile, Thread};
 use super::recorded::Truth;
+use super::spare::watched;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
@@ -221,11 +222,11 @@ fn no_group(test: &Context<'_>) -> Verdict {
     let other = working(test, &["endless", "1"])?;
     for (words, part) in [(&["storm", "vfork", "1500"][..], "all"), (&["ticks", "900"], "tick_work")] {
         let under = ["unshare", "-m", "sh", "-c", &script, "sh"];
-        let recorded = test.record(words).with(|call| call.under(&under)).run_well()?;
+        let watched = watched(|| test.record(words).with(|call| call.under(&under)).run_well())?;
+        let recorded = &watched.result;
         let named = recorded.profile.threads.iter().all(|thread| thread.process == words[0]);
         expect(named, format_args!("others are in it: {:?}", recorded.profile.thread_names()))?;
-        let wanted = recorded.truth()?.part(part)? * 1000.0;
-        expect_within(words[0], recorded.profile.sampled(), wanted, 0.08)?;
+        watched.expect_samples(recorded.profile.sampled(), recorded.truth()?.part(part)?, 1000.0, 0.08)?;
         expect_contains("stderr", &recorded.finished.stderr, "some percent")?;
     }
     end(other)
