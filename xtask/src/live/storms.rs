@@ -310,9 +310,10 @@ fn plugin_loop(test: &Context<'_>) -> Verdict {
             let has = |function: &str| stack.iter().any(|frame| frame.function == function);
             has("visit_plugin") && has("other_inner") || has("visit_other") && has("plugin_inner")
         });
-        // The tracer looks after it has let a thread go: on a busy machine the next library may be there by then.
+        // By ptrace the first library that goes is not expected to.
+        let allowed = if backend == BY_PTRACE { 0.01 } else { 0.0 };
         expect_measured(
-            wrong <= 0.01,
+            wrong <= allowed,
             format_args!("{wrong:.4} of the samples are in the library that the other has called"),
         )?;
     }

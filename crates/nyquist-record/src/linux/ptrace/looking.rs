@@ -4,9 +4,10 @@ use bytes::Bytes;
 use nyquist_convert::event::{EventKind, Pid, Registers, Sample, SampleState, Tid, UserStack};
 
 use super::look::{Place, Schedule, Waiting};
+use super::maps::Seen;
 use super::registers::Stopped;
 use super::task::{Activity, Asked, Held, Waited};
-use super::tracer::Tracer;
+use super::tracer::{Process, Tracer};
 use crate::linux::proc;
 use crate::linux::sys::clock::monotonic_ns;
 use crate::linux::sys::ptrace::{self, Patience};
@@ -225,6 +226,7 @@ impl Tracer {
                 stopped = as_it_was;
             }
         }
+        let seen = self.see_where_files_go(pid);
         // As long as it is stopped, the scheduler's count is exact.
         let schedule = self.tasks.get(tid).and_then(|task| task.files.schedule());
         let _ = ptrace::resume(tid, signal.unwrap_or(0));
@@ -253,8 +255,12 @@ impl Tracer {
         let registers = Box::new(stopped.event_registers());
         let user = UserStack::Copied { registers, stack: Bytes::new(), limited };
         let sample = sample((pid, tid), false, state, task.used_ns(), user);
-        self.out.push_sample(now, sample, len);
-        self.note_sample(pid, Some(stopped.instruction_pointer()));
+        // It was there when it had stopped: what is found to have changed later has changed since.
+        self.out.push_sample(noticed, sample, len);
+        match seen {
+            Some(seen) => self.note_maps(pid, &seen),
+            None => self.note_sample(pid, Some(stopped.instruction_pointer())),
+        }
         self.prepare_room();
     }
 
@@ -276,6 +282,13 @@ impl Tracer {
         };
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         (len.min(most), len > most)
+    }
+
+    /// Looks at the mappings of a process while the thread that is sampled cannot change them, where libraries take each other's
+    /// place: once it goes on, it may soon have another one where it was.
+    fn see_where_files_go(&mut self, pid: u32) -> Option<Seen> {
+        let watched = |process: &&mut Process| process.files_go && process.watched_until > monotonic_ns();
+        Some(self.processes.get_mut(&pid).filter(watched)?.maps.look_if_touched(pid))
     }
 
     /// Notes that a process was sampled at an address. Code that is not known is looked for at once, for it may be gone soon.

@@ -1,12 +1,14 @@
 //! What is mapped in a process, looked at again when it may have changed.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::ops::Range;
 
 use nyquist_convert::event::{EventKind, MappedFile, Mapping, Pid};
 use nyquist_object::Avma;
 
 use crate::linux::proc;
+use crate::linux::sys::clock::monotonic_ns;
 
 /// What has changed in executable memory since the last look. When exactly is not known: a thread that was sampled
 /// meanwhile may have been in what is new as well as in what is gone.
@@ -18,6 +20,8 @@ pub(crate) struct Changes {
     pub(crate) gone: Vec<EventKind>,
     /// Whether files' code has come to a program that had some, or has gone: others may take its place, and may lose it again.
     pub(crate) files_come_and_go: bool,
+    /// Whether files' code has gone: what takes its place may be taken for it.
+    pub(crate) files_go: bool,
 }
 
 /// What tells without a look at the mappings that they are the same. Where a library has taken the place of another one of
@@ -33,7 +37,23 @@ impl Signs {
     fn of(pid: u32) -> Self {
         Self { size: address_space_size(pid), faults: proc::page_faults(pid) }
     }
+
+    fn has_memory(self) -> bool {
+        self.size.is_some_and(|size| size > 0)
+    }
 }
+
+/// What a look at a process's memory has shown. To read that takes a fraction of what it takes to understand it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    /// When it was.
+    pub(crate) at: u64,
+    /// The signs and the text of the mappings; `None` where they are as before, or nothing is shown.
+    memory: Option<(Signs, Vec<u8>)>,
+}
+
+/// Bytes that are enough for the mappings of most programs.
+const USUAL_TEXT: usize = 16 << 10;
 
 /// What was mapped in a process at the last look.
 #[derive(Clone, Debug, Default)]
@@ -62,27 +82,39 @@ impl Maps {
         self.data.get(after.checked_sub(1)?).filter(|range| range.contains(&pointer))
     }
 
-    /// Looks again where anything may have changed; says what has changed in executable memory.
-    pub(crate) fn refresh_if_touched(&mut self, pid: u32) -> Changes {
+    /// Looks again where anything may have changed.
+    pub(crate) fn look_if_touched(&mut self, pid: u32) -> Seen {
         let signs = Signs::of(self.shown_by.unwrap_or(pid));
-        if signs == self.signs { Changes::default() } else { self.refresh(pid) }
+        let memory = if signs == self.signs { None } else { self.read(pid, signs) };
+        Seen { at: monotonic_ns(), memory }
     }
 
-    /// Looks again, and says what has changed in executable memory. A main thread that has ended has none, although other
-    /// threads of its process may live on in it.
-    pub(crate) fn refresh(&mut self, pid: u32) -> Changes {
-        let has_memory = |tid: &u32| address_space_size(*tid).is_some_and(|size| size > 0);
-        let shown_by = self.shown_by.filter(has_memory).unwrap_or_else(|| proc::living_thread(Pid(pid)));
-        self.shown_by = (shown_by != pid).then_some(shown_by);
-        // The signs first: what is mapped in between is found at the next look.
-        let signs = Signs::of(shown_by);
-        let Ok(text) = fs::read(format!("/proc/{shown_by}/maps")) else { return Changes::default() };
-        if text.is_empty() {
-            // Its address space is gone.
-            return Changes::default();
+    /// Looks again.
+    pub(crate) fn look(&mut self, pid: u32) -> Seen {
+        let memory = self.read(pid, Signs::of(self.shown_by.unwrap_or(pid)));
+        Seen { at: monotonic_ns(), memory }
+    }
+
+    /// The mappings, with the signs from before they were read: what is mapped in between is found at the next look.
+    fn read(&mut self, pid: u32, mut signs: Signs) -> Option<(Signs, Vec<u8>)> {
+        if !signs.has_memory() {
+            // A main thread that has ended shows nothing, although others may live on in its process's memory.
+            let shown_by = proc::living_thread(Pid(pid));
+            self.shown_by = (shown_by != pid).then_some(shown_by);
+            signs = Signs::of(shown_by);
         }
-        self.signs = signs;
-        self.update(Pid(pid), &text)
+        let shown_by = self.shown_by.unwrap_or(pid);
+        let mut text = Vec::with_capacity(USUAL_TEXT);
+        File::open(format!("/proc/{shown_by}/maps")).ok()?.read_to_end(&mut text).ok()?;
+        // That of an address space that is gone is empty.
+        (!text.is_empty()).then_some((signs, text))
+    }
+
+    /// Takes what was seen for what is; says what has changed in executable memory.
+    pub(crate) fn accept(&mut self, pid: u32, seen: &Seen) -> Changes {
+        let Some((signs, text)) = &seen.memory else { return Changes::default() };
+        self.signs = *signs;
+        self.update(Pid(pid), text)
     }
 
     fn update(&mut self, pid: Pid, text: &[u8]) -> Changes {
@@ -97,11 +129,13 @@ impl Maps {
             start: Avma(range.start),
             len: range.end - range.start,
         };
+        let is_file = |mapping: &Mapping| mapping.identity != MappedFile::Unknown;
+        let files_go = gone().any(is_file);
         Changes {
-            new: new.clone().cloned().map(EventKind::Map).collect(),
+            files_come_and_go: files_go || !former.code.is_empty() && new.clone().any(is_file),
+            files_go,
+            new: new.cloned().map(EventKind::Map).collect(),
             gone: gone().flat_map(|mapping| self.free_parts(mapping)).map(unmap).collect(),
-            files_come_and_go: !former.code.is_empty()
-                && new.clone().chain(gone()).any(|mapping| mapping.identity != MappedFile::Unknown),
         }
     }
 
@@ -155,8 +189,10 @@ mod tests {
     fn a_file_that_comes_later_may_go_again() {
         let mut maps = Maps::default();
         maps.update(Pid(1), b"1000-2000 r-xp 00000000 fe:00 9 /bin/x\n");
-        assert!(maps.update(Pid(1), BEFORE.as_bytes()).files_come_and_go);
-        assert!(!maps.update(Pid(1), BEFORE.as_bytes()).files_come_and_go);
+        let mut next = |text: &str| maps.update(Pid(1), text.as_bytes());
+        let changes = [next(BEFORE), next(BEFORE), next(AFTER)];
+        assert_eq!(changes.each_ref().map(|changes| changes.files_come_and_go), [true, false, true]);
+        assert_eq!(changes.map(|changes| changes.files_go), [false, false, true]);
     }
 
     #[test]
@@ -207,7 +243,8 @@ mod tests {
     fn this_process_is_looked_at_once() {
         let mut maps = Maps::default();
         let pid = std::process::id();
-        assert!(!maps.refresh(pid).new.is_empty());
+        let seen = maps.look(pid);
+        assert!(!maps.accept(pid, &seen).new.is_empty());
         assert!(maps.has_code(this_process_is_looked_at_once as fn() as usize as u64));
         let local = 0_u8;
         assert!(maps.stack(&raw const local as u64).is_some());

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use nyquist_convert::event::{EventKind, Pid, Tid};
 
-use super::maps::Maps;
+use super::maps::{Maps, Seen};
 use super::out::Out;
 use super::outcome::{Notice, OpenError};
 use super::pace::{Alertness, Budget, HoldSummary, Holds, Ticks};
@@ -78,6 +78,9 @@ pub(super) struct Process {
     pub(super) has_samples: bool,
     /// Until when each sample is followed by a look at the mappings.
     pub(super) watched_until: u64,
+    /// Whether files' code has gone from it: another file's may have the place of what a sample was in by the time of a look
+    /// that follows.
+    pub(super) files_go: bool,
 }
 
 /// The state of the tracing thread.
@@ -279,23 +282,30 @@ impl Tracer {
         self.sent_at = now;
     }
 
-    /// Looks at the mappings of a process where they may have changed. What is new is told as if it had come at once
-    /// after the last look, what is gone as if it had gone just now: the samples since may be in either.
+    /// Looks at the mappings of a process where they may have changed.
     pub(super) fn refresh_maps(&mut self, pid: u32, always: bool) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
+        let seen = if always { process.maps.look(pid) } else { process.maps.look_if_touched(pid) };
+        self.note_maps(pid, &seen);
+    }
+
+    /// Tells what a look at the mappings of a process has found. What is new is told as if it had come at once after the look
+    /// before, what is gone as if it had gone just now: the samples since may be in either.
+    pub(super) fn note_maps(&mut self, pid: u32, seen: &Seen) {
+        let Some(process) = self.processes.get_mut(&pid) else { return };
         let changed_at = self.sent_at.max(process.looked_at);
-        let changes = if always { process.maps.refresh(pid) } else { process.maps.refresh_if_touched(pid) };
+        let changes = process.maps.accept(pid, seen);
         process.has_samples = false;
-        process.looked_at = monotonic_ns();
-        let looked_at = process.looked_at;
+        process.looked_at = seen.at;
         if changes.files_come_and_go {
-            process.watched_until = looked_at + WATCHED_NS;
+            process.watched_until = seen.at + WATCHED_NS;
+            process.files_go |= changes.files_go;
         }
         for change in changes.new {
             self.out.push(changed_at, change);
         }
         for change in changes.gone {
-            self.out.push(looked_at, change);
+            self.out.push(seen.at, change);
         }
     }
 
