@@ -72,3 +72,28 @@ pub(crate) fn has_capability(number: u32) -> bool {
     let bits = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
     bits.is_some_and(|bits| bits & (1 << number) != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn real_time_is_permitted_where_other_programs_may_have_it() {
+        let others = Command::new("chrt").args(["--fifo", "1", "true"]).status().unwrap();
+        assert_eq!(real_time_is_permitted(), others.success());
+    }
+
+    #[test]
+    fn whoever_asks_for_real_time_does_not_get_it() {
+        let asked = || {
+            real_time_is_permitted();
+            let thread = fs::read_link("/proc/thread-self").unwrap();
+            let told = Command::new("chrt").arg("--pid").arg(thread.file_name().unwrap()).output().unwrap();
+            String::from_utf8(told.stdout).unwrap()
+        };
+        let told = thread::spawn(asked).join().unwrap();
+        assert!(told.contains("SCHED_OTHER"), "{told}");
+    }
+}
