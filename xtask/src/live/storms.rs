@@ -13,6 +13,7 @@ use super::harness::Test;
 use super::invocation::Invocation;
 use super::profile::{Frame, Profile, Thread};
 use super::recorded::Recorded;
+use super::spare::watched;
 use crate::sys;
 
 pub(super) const TESTS: &[Test] = &[
@@ -57,16 +58,19 @@ fn storm(test: &Context<'_>, by: By, words: &[&str]) -> Verdict {
         need_root()?;
     }
     let words: Vec<&str> = ["storm"].iter().chain(words).copied().collect();
-    let recorded = test.record(&words).by(by).run_well()?;
+    let recording = test.record(&words).by(by);
+    let watched = watched(|| recording.run_well())?;
+    let recorded = &watched.result;
     let all = recorded.truth()?.part("all")?;
-    expect_time(&recorded.profile, all)?;
+    let expect_ms = |found: f64| watched.expect_samples(found, all, 1000.0, 0.05);
+    expect_ms(recorded.profile.total())?;
     if by == By::Best {
-        expect_sampled(&recorded.profile, all)?;
+        expect_ms(recorded.profile.sampled())?;
     }
     // The names of all of them are known: none is left with a number for a name.
     let nameless = recorded.profile.threads.iter().find(|thread| thread.process != "storm");
     expect(nameless.is_none(), format_args!("a process is named {:?}", nameless.map(|it| &it.process)))?;
-    expect_within("CPU seconds by the summary", told_seconds(&recorded)?, all, 0.05)?;
+    expect_ms(told_seconds(recorded)? * 1000.0)?;
     // Looks by the wall clock meet few of the processes that live for a millisecond: their time is known, and their stacks are not.
     let work = recorded.profile.total_share("storm_work");
     expect_measured(
