@@ -147,6 +147,11 @@ impl Profile {
         self.share_with(|frame| frame.function == function)
     }
 
+    /// The same, of those samples that were taken.
+    pub(crate) fn share_of_taken(&self, function: &str) -> f64 {
+        self.total_share(function) * self.total() / self.sampled()
+    }
+
     /// The share of samples whose innermost frame is the function's.
     pub(crate) fn self_share(&self, function: &str) -> f64 {
         self.share_of_stacks(|stack| stack.last().is_some_and(|frame| frame.function == function))

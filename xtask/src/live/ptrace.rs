@@ -347,7 +347,7 @@ fn ctrl_c(test: &Context<'_>) -> Verdict {
     expect_eq("the status, the handler's own", running.wait()?.code(), 3)?;
     expect_eq("what the handler saved", fs::read_to_string(&saved)?, "saved\n".to_owned())?;
     expect_measured(
-        Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8,
+        Profile::read(&prepared.profile)?.share_of_taken("before_waiting") > 0.8,
         "before_waiting is missing",
     )
 }
@@ -360,7 +360,7 @@ fn terminated(test: &Context<'_>) -> Verdict {
     running.signal(libc::SIGTERM)?;
     expect_eq("the status", running.wait()?.code(), 128 + libc::SIGTERM)?;
     expect_measured(
-        Profile::read(&prepared.profile)?.total_share("before_waiting") > 0.8,
+        Profile::read(&prepared.profile)?.share_of_taken("before_waiting") > 0.8,
         "before_waiting is missing",
     )
 }

@@ -250,10 +250,7 @@ fn many_threads(test: &Context<'_>) -> Verdict {
             let at_work = profile.threads.iter().filter(|thread| has(thread, "pool_work")).count();
             expect_measured(at_work >= 500, format_args!("only {at_work} of 500 threads are seen at work"))?;
         }
-        let (found, least) = (
-            profile.total_share("pool_work") * profile.total() / profile.sampled(),
-            0.9 - tolerance(0.9, samples),
-        );
+        let (found, least) = (profile.share_of_taken("pool_work"), 0.9 - tolerance(0.9, samples));
         expect_measured(
             found > least,
             format_args!("{by:?}: pool_work has {found:.3} of {samples:.0} samples, not {least:.3}"),
