@@ -149,7 +149,12 @@ impl Profile {
 
     /// The same, of those samples that were taken.
     pub(crate) fn share_of_taken(&self, function: &str) -> f64 {
-        self.total_share(function) * self.total() / self.sampled()
+        self.of_taken(self.total_share(function))
+    }
+
+    /// What a share of all is of those samples that were taken.
+    pub(crate) fn of_taken(&self, share: f64) -> f64 {
+        share * self.total() / self.sampled()
     }
 
     /// The share of samples whose innermost frame is the function's.

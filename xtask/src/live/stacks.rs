@@ -282,7 +282,7 @@ fn made_code(test: &Context<'_>, options: &[&str]) -> Verdict {
         made == 2 && in_order(&names, &["_start", "main", "outer", "middle", "inner"])
     });
     // Time without samples says nothing of stacks.
-    let held = held * profile.total() / profile.sampled();
+    let held = profile.of_taken(held);
     expect_share("through both pieces", held, recorded.true_share("inner")?, profile.equal_count())
 }
 
