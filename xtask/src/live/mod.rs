@@ -26,6 +26,7 @@ mod formats;
 mod front_end;
 mod go;
 mod harness;
+mod hostile_markers;
 mod http;
 mod idle;
 mod invocation;
@@ -119,6 +120,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("front_end", front_end::TESTS),
     ("many_cpus", many_cpus::TESTS),
     ("markers", markers::TESTS),
+    ("hostile_markers", hostile_markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),

@@ -73,9 +73,18 @@ fn families_without(pids: &[Pid], left_out: Option<u32>) -> Vec<u32> {
 
 /// A number in a thread's `status`.
 pub(crate) fn status_number(tid: u32, name: &str) -> Option<u32> {
+    status_value(tid, name)?.trim().parse().ok()
+}
+
+fn status_value(tid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    value.trim().parse().ok()
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
+}
+
+/// The user that a process's rights are those of (credentials(7), effective user id).
+pub(crate) fn effective_user(pid: u32) -> Option<u32> {
+    // The real one comes first.
+    status_value(pid, "Uid")?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The process that a number is a thread of; `None` where it is a process's own, or nobody's.
