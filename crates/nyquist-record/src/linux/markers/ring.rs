@@ -12,12 +12,15 @@ use nyquist_tracing::protocol::header;
 
 use super::ids;
 use crate::linux::now;
+use crate::linux::sys::clock;
 
 /// A marker file.
 #[derive(Debug)]
 pub(super) struct Ring {
     file: File,
     pid: Pid,
+    /// How far the program's clock is ahead of ours.
+    ahead_ns: i64,
     capacity: u64,
     /// How far the file has been read. The file's own count is for the program; it is not believed.
     read: u64,
@@ -60,6 +63,7 @@ impl Ring {
         Ok(Self {
             file,
             pid,
+            ahead_ns: clock::ahead_ns(pid.0),
             capacity: header.capacity,
             read: header.read,
             lost: header.lost,
@@ -99,7 +103,7 @@ impl Ring {
         }
         let bytes = self.bytes(fresh).ok()?;
         // Only now: the program has gone on writing.
-        let period = Period { since, until: now() };
+        let period = Period { since, until: now(), ahead_ns: self.ahead_ns };
         let pid = self.pid;
         let thread = |tid| Tid(ids::thread(pid, tid));
         let readable = self.decoder.decode(&bytes, &thread, period, open, events);

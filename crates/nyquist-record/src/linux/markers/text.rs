@@ -9,6 +9,7 @@ use nyquist_convert::marker_text;
 
 use super::ids;
 use crate::linux::now;
+use crate::linux::sys::clock;
 
 /// The most that is read of one file.
 const MAX_BYTES: u64 = 1 << 30;
@@ -22,6 +23,8 @@ pub(super) struct TextFile {
     pub(super) path: String,
     file: File,
     owner: (Pid, Tid),
+    /// How far the program's clock is ahead of ours.
+    ahead_ns: i64,
     read: u64,
     pub(super) unreadable: u64,
 }
@@ -37,7 +40,14 @@ impl TextFile {
         let file = open(&inside).or_else(|| open(&mapping.path))?;
         file.metadata().ok()?.is_file().then_some(())?;
         let owner = (pid, Tid(ids::thread(pid, tid.0)));
-        Some(Self { path: mapping.path.clone(), file, owner, read: 0, unreadable: 0 })
+        Some(Self {
+            path: mapping.path.clone(),
+            file,
+            owner,
+            ahead_ns: clock::ahead_ns(pid.0),
+            read: 0,
+            unreadable: 0,
+        })
     }
 
     /// Reads the whole lines that were written since the last time; at the end of a recording, also one that was cut.
@@ -52,7 +62,7 @@ impl TextFile {
             let whole = if last { Some(lines.unwrap_or(bytes.len())) } else { lines };
             let Some(whole) = whole else { return };
             // Only now: the program has gone on writing.
-            let period = Period { since, until: now() };
+            let period = Period { since, until: now(), ahead_ns: self.ahead_ns };
             self.unreadable += marker_text::decode(&bytes[..whole], self.owner, period, events);
             self.read += whole as u64;
         }
