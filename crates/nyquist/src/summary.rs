@@ -322,12 +322,17 @@ fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function
         let stacks = counted(statistics.truncated, "stack");
         printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
         if functions.iter().any(lacks_mappings) {
-            printer.say(if may_look_into_others() {
-                "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
-            } else {
-                "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
-            });
+            printer.say(why_mappings_are_unknown(may_look_into_others()));
         }
+    }
+}
+
+/// Why the mappings of some processes were never told: whoever may look into all processes only comes too late for some.
+fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
+    if may_look_into_others {
+        "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
+    } else {
+        "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
     }
 }
 
@@ -481,6 +486,12 @@ mod tests {
         check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
         let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];
         check(&perf::Outcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
+    }
+
+    #[test]
+    fn whoever_may_look_into_all_processes_needs_no_privilege() {
+        assert!(why_mappings_are_unknown(true).contains("had ended"));
+        assert!(why_mappings_are_unknown(false).contains("CAP_SYS_PTRACE"));
     }
 
     #[test]
