@@ -445,9 +445,9 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
 
 /// Each program maps its libraries after it was looked at, and is gone before it is time to look at mappings again.
 fn short_programs(test: &Context<'_>) -> Verdict {
-    const PROGRAMS: usize = 60;
+    const PROGRAMS: usize = 100;
     let step = test.workload("exec_step").display().to_string();
-    let words = [&*step, "8"].repeat(PROGRAMS);
+    let words = [&*step, "4"].repeat(PROGRAMS);
     let recorded = denied(test.record_command(&words), test).run_well()?;
     let profile = &recorded.profile;
     let (burned, under_main) = (
