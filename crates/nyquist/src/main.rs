@@ -8,6 +8,7 @@ mod cargo;
 mod control;
 mod diff;
 mod doctor;
+mod ending;
 mod export;
 mod export_perf_data;
 mod failure;

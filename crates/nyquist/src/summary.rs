@@ -1,5 +1,6 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
+use crate::ending::Ending;
 use crate::failure::without_error_numbers;
 use crate::number::{counted, grouped};
 use crate::printer::Printer;
@@ -11,11 +12,11 @@ use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
+use nyquist_record::linux::may_look_into_others;
 use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::cmp::Reverse;
 use std::path::Path;
-use std::time::Duration;
 
 /// Says what the command will not have, as long as nothing has happened for want of it.
 pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
@@ -237,7 +238,7 @@ pub(crate) fn print(
     profile: &Profile,
     summary: &Summary,
     statistics: &Statistics,
-    used: Option<Duration>,
+    ending: &Ending<'_>,
     saved: Option<&Path>,
 ) {
     if printer.is_silent() {
@@ -254,11 +255,11 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
-    print_way(printer, summary, duration);
+    print_way(printer, summary, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, &functions, scale);
     print_not_sampled(printer, profile, statistics, cpu_time);
-    print_missing(printer, statistics, used, cpu_time);
+    print_missing(printer, profile.meta().interval, statistics, ending, cpu_time);
     let hottest = hottest(&functions, scale);
     if !hottest.is_empty() {
         printer.say(format_args!("Most time is in {hottest}"));
@@ -276,7 +277,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 /// Says how the recording went on.
-fn print_way(printer: Printer, summary: &Summary, duration: f64) {
+fn print_way(printer: Printer, summary: &Summary, ending: &Ending<'_>, duration: f64) {
     if let Some(holds) = &summary.holds {
         print_holds(printer, holds, duration);
     }
@@ -290,7 +291,7 @@ fn print_way(printer: Printer, summary: &Summary, duration: f64) {
         printer.warn(notice);
     }
     if summary.left_running {
-        printer.say("Processes that were started in the recording run on, and are no longer recorded");
+        printer.say(ending.line());
     }
 }
 
@@ -321,8 +322,17 @@ fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function
         let stacks = counted(statistics.truncated, "stack");
         printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
         if functions.iter().any(lacks_mappings) {
-            printer.say("The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names");
+            printer.say(why_mappings_are_unknown(may_look_into_others()));
         }
+    }
+}
+
+/// Why the mappings of some processes were never told: whoever may look into all processes only comes too late for some.
+fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
+    if may_look_into_others {
+        "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
+    } else {
+        "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
     }
 }
 
@@ -340,8 +350,14 @@ fn print_not_sampled(printer: Printer, profile: &Profile, statistics: &Statistic
 }
 
 /// Says how much CPU time of the command's is not in the profile, and why.
-fn print_missing(printer: Printer, statistics: &Statistics, used: Option<Duration>, cpu_time: u64) {
-    if let Some(missing) = used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
+fn print_missing(
+    printer: Printer,
+    interval: u64,
+    statistics: &Statistics,
+    ending: &Ending<'_>,
+    cpu_time: u64,
+) {
+    if let Some(missing) = ending.used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
         let why = if statistics.lost > 0 {
             "records were dropped"
         } else {
@@ -349,7 +365,7 @@ fn print_missing(printer: Printer, statistics: &Statistics, used: Option<Duratio
         };
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
     } else if statistics.samples == 0 {
-        printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
+        printer.say(format_args!("Nothing was sampled: {}", ending.why_nothing(interval, cpu_time)));
     }
 }
 
@@ -470,6 +486,12 @@ mod tests {
         check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
         let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];
         check(&perf::Outcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
+    }
+
+    #[test]
+    fn whoever_may_look_into_all_processes_needs_no_privilege() {
+        assert!(why_mappings_are_unknown(true).contains("had ended"));
+        assert!(why_mappings_are_unknown(false).contains("CAP_SYS_PTRACE"));
     }
 
     #[test]

@@ -68,6 +68,7 @@ mod stacks;
 mod storms;
 mod symbol_sources;
 mod targets;
+mod time_namespaces;
 mod top;
 mod unwind_info;
 mod walkthrough;
@@ -93,6 +94,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
+    ("time namespaces", time_namespaces::TESTS),
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
     ("own_files", own_files::TESTS),

@@ -143,8 +143,15 @@ fn after_name(stat: &[u8]) -> Option<&[u8]> {
     stat.get(end + 2..)
 }
 
+/// What a process does by the letter of its `stat` (`T` where it is stopped, `Z` where it has ended and nobody has asked how); `None`
+/// where there is none of that number.
+pub fn state(pid: u32) -> Option<char> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    after_name(&stat)?.first().map(|letter| char::from(*letter))
+}
+
 /// Whether a process has ended: it is gone, or a zombie whose status nobody has taken.
-pub(crate) fn has_ended(pid: u32) -> bool {
+pub fn has_ended(pid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
     // A main thread that has ended before the others is a zombie too.
     let others = || threads(Pid(pid)).is_ok_and(|threads| threads.len() > 1);

@@ -46,7 +46,8 @@ pub(crate) struct RecordArgs {
     /// Have as many threads read and walk stacks as it takes to record so many CPUs: for tests on machines that have few
     #[arg(long, value_name = "CPUS", hide = true, value_parser = |text: &str| whole::<u16>(text, 1..=4096))]
     pub(crate) threads_for: Option<u16>,
-    /// End the recording after so many seconds; a launched command then gets SIGTERM
+    /// End the recording after so many seconds; a launched command then gets SIGTERM, and what one that ends earlier leaves
+    /// running is recorded until then
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,
     /// Save the profile there ("-": standard output)
@@ -90,6 +91,13 @@ pub(crate) struct RecordArgs {
         required_unless_present_any = ["pid", "name", "all_cpus", "cgroup"]
     )]
     pub(crate) command: Vec<OsString>,
+}
+
+impl TargetArgs {
+    /// Whether a command is what is recorded.
+    pub(crate) fn is_command(&self) -> bool {
+        self.pid.is_empty() && self.name.is_empty() && !self.all_cpus && self.cgroup.is_none()
+    }
 }
 
 /// What is recorded instead of a command, until it ends or a command does.

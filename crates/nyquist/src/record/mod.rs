@@ -1,6 +1,7 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
 mod ending;
+mod family;
 mod run;
 mod subject;
 
@@ -8,6 +9,7 @@ pub(crate) use subject::command_of;
 
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
+use crate::ending::{Ending, pid_list};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::number::counted;
 use crate::output::{Output, Owner};
@@ -16,13 +18,13 @@ use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
 use crate::{flamegraph, launch_advice, summary};
-use nyquist_convert::Finished;
+use nyquist_convert::{Converter, Finished};
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_record::linux::perf::EndReason;
 use nyquist_record::linux::signals::Requests;
 use nyquist_record::linux::{Credentials, invoking_user};
-use run::{Recorder, Run};
+use run::{Recorder, Run, Whom};
 use std::io::{self, IsTerminal as _};
 use std::mem;
 use std::time::{Duration, Instant};
@@ -37,14 +39,22 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status, used } = record(args, printer, &control, user.as_ref(), owner)?;
+    let Recorded { finished, summary, status, used, living } =
+        record(args, printer, &control, user.as_ref(), owner)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     let goes_on = wants_server(args);
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, args.profile_version, owner, printer)?;
-    summary::print(printer, &profile, &summary, &statistics, used, saved.path.as_deref());
+    summary::print(
+        printer,
+        &profile,
+        &summary,
+        &statistics,
+        &Ending { used, living: &living, attached: &args.target.pid },
+        saved.path.as_deref(),
+    );
     if let Some(picture) = &args.flamegraph {
         flamegraph::save(&profile, picture, owner)?;
         printer.say(format_args!("Wrote {}", picture.display()));
@@ -92,6 +102,8 @@ struct Recorded {
     status: u8,
     /// The CPU time that the command used in all runs, by the kernel's account, where all of it was to be recorded.
     used: Option<Duration>,
+    /// The processes that the command has left running.
+    living: Vec<u32>,
 }
 
 /// Records the command, as often as it shall run, or what runs already.
@@ -104,7 +116,9 @@ fn record(
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
     let recorder = Recorder { args, printer, control, user, owner };
-    let Run { mut converter, mut summary, mut status, mut used } = recorder.run(args.duration, None)?;
+    let mut kept = None;
+    let Run { mut summary, mut status, mut used, mut living } =
+        recorder.run(Whom::Asked, args.duration, &mut kept)?;
     for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
         if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
@@ -117,15 +131,41 @@ fn record(
         }
         printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
         let (mut former, used_before) = (summary, used);
-        Run { converter, summary, status, used } = recorder.run(left, Some(converter))?;
+        Run { summary, status, used, living } = recorder.run(Whom::Asked, left, &mut kept)?;
         used = used.zip(used_before).map(|(a, b)| a + b);
         summary.total_cpu_time_ns =
             summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
         former.lost_privileges.retain(|notice| !summary.lost_privileges.contains(notice));
         summary.lost_privileges.append(&mut former.lost_privileges);
     }
+    while let Some(left) = time_for_the_rest(args, &summary, began.elapsed()).filter(|_| !living.is_empty()) {
+        let pids = pid_list(&living);
+        printer.say(format_args!(
+            "The command has ended, and what it left running is recorded from now on: PIDs {pids}"
+        ));
+        let attached = Whom::LeftRunning(mem::take(&mut living));
+        match recorder.run(attached, Some(left), &mut kept) {
+            Ok(run) => {
+                let time = summary.total_cpu_time_ns.zip(run.summary.total_cpu_time_ns).map(|(a, b)| a + b);
+                (summary.reason, summary.total_cpu_time_ns) = (run.summary.reason, time);
+                summary.left_running = run.summary.left_running;
+                (living, used) = (run.living, None);
+            }
+            Err(failure) => printer.warn(failure.message),
+        }
+    }
     let used = used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
-    Ok(Recorded { finished: converter.finish(), summary, status, used })
+    let finished = kept.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
+    Ok(Recorded { finished, summary, status, used, living })
+}
+
+/// How long to record what the command has left running, where a time was given for all and the command did not take it.
+fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> Option<Duration> {
+    let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
+    // A recording that is kept holds one run.
+    let is_asked = is_command && args.perf_data.is_none() && summary.reason == EndReason::Exited;
+    let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
+    (!left.is_zero()).then_some(left)
 }
 
 pub(crate) fn launch_failure(error: &LaunchError) -> Failure {

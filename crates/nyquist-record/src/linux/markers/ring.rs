@@ -15,6 +15,7 @@ use nyquist_tracing::protocol::header;
 
 use super::ids::{Ids, Known};
 use crate::linux::now;
+use crate::linux::sys::clock;
 
 /// A ring of markers.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(super) struct Ring {
     pid: Pid,
     /// Whether the numbers of its threads are those of another pid namespace.
     is_foreign: bool,
+    /// How far the program's clock is ahead of ours.
+    ahead_ns: i64,
     capacity: u64,
     /// How far the ring has been read. Its own count is for the program; it is not believed.
     read: u64,
@@ -76,6 +79,7 @@ impl Ring {
             at,
             pid,
             is_foreign: ids.is_foreign(header.pid_namespace),
+            ahead_ns: clock::ahead_ns(pid.0),
             capacity: header.capacity,
             read: header.read,
             lost: header.lost,
@@ -126,7 +130,7 @@ impl Ring {
         }
         let bytes = self.bytes(fresh)?;
         // Only now: the program has gone on writing.
-        let period = Period { since, until: now() };
+        let period = Period { since, until: now(), ahead_ns: self.ahead_ns };
         let (pid, is_foreign, ids) = (self.pid, self.is_foreign, RefCell::new(ids));
         let thread = |tid| Tid(if is_foreign { ids.borrow_mut().thread(pid, tid) } else { tid });
         let readable = self.decoder.decode(&bytes, &thread, period, open, events);

@@ -10,6 +10,7 @@ use nyquist_convert::marker_text;
 
 use super::ids::Ids;
 use crate::linux::sys::beneath::{Found, Status, at_once};
+use crate::linux::sys::clock;
 use crate::linux::{now, proc};
 
 /// The most that is read of one file.
@@ -24,6 +25,8 @@ pub(super) struct TextFile {
     pub(super) path: String,
     file: File,
     owner: (Pid, Tid),
+    /// How far the program's clock is ahead of ours.
+    ahead_ns: i64,
     read: u64,
     /// Where the reading ends: longer lines than a piece are none.
     most: u64,
@@ -62,8 +65,15 @@ impl TextFile {
             }
             let Ok(file) = found.open(&at_once(false)) else { continue };
             let owner = (pid, Tid(ids.thread(pid, tid.0)));
-            let path = mapping.path.clone();
-            return Ok(Some(Self { path, file, owner, read: 0, most: MAX_BYTES, unreadable: 0 }));
+            return Ok(Some(Self {
+                path: mapping.path.clone(),
+                file,
+                owner,
+                ahead_ns: clock::ahead_ns(pid.0),
+                read: 0,
+                most: MAX_BYTES,
+                unreadable: 0,
+            }));
         }
         verdict
     }
@@ -85,7 +95,7 @@ impl TextFile {
                 return;
             };
             // Only now: the program has gone on writing.
-            let period = Period { since, until: now() };
+            let period = Period { since, until: now(), ahead_ns: self.ahead_ns };
             self.unreadable += marker_text::decode(&bytes[..whole], self.owner, period, events);
             self.read += whole as u64;
         }
