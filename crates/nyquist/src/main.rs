@@ -19,6 +19,7 @@ mod import;
 mod input;
 mod launch_advice;
 mod load;
+mod loader;
 mod machine;
 mod markers;
 mod number;
