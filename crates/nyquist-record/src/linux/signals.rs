@@ -100,14 +100,14 @@ mod tests {
 
     #[test]
     fn work_has_the_stack_that_it_asks_for() {
-        /// Uses so many times 64 kB of stack.
-        fn deep(levels: u32) -> u64 {
-            let page = std::hint::black_box([levels as u8; 1 << 16]);
+        /// Uses so many times 8 kB of stack.
+        fn deep(levels: usize) -> u64 {
+            let page = std::hint::black_box([1_u8; 1 << 13]);
             let below = if levels == 0 { 0 } else { deep(levels - 1) };
-            below + u64::from(page[levels as usize])
+            below + u64::from(page[levels % page.len()])
         }
         // Test threads have 2 MB.
-        assert!(on_own_stack(16 << 20, || deep(128)).unwrap() > 0);
+        assert_eq!(on_own_stack(16 << 20, || deep(1024)).unwrap(), 1025);
     }
 
     #[test]

@@ -1,9 +1,23 @@
-//! Where a profile is saved: opened before the recording starts, whole or not at all when it ends.
+//! Where output is saved: opened before the recording starts, whole or not at all when it ends.
 
-use std::fs::{self, File, OpenOptions};
+mod leftovers;
+mod pending;
+mod place;
+mod refused;
+
+pub(crate) use pending::PendingFile;
+pub(crate) use refused::Refused;
+
+use crate::sys;
+use place::{Found, Place, find};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
-use std::os::unix::fs::{OpenOptionsExt as _, fchown};
+use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
+
+/// The number of the standard output.
+const STDOUT: u32 = 1;
 
 /// The owner that saved files get, where it is not the process's own.
 #[derive(Clone, Copy, Debug)]
@@ -19,151 +33,155 @@ pub(crate) struct Owner {
 pub(crate) enum Output {
     /// A new file beside the place where it will appear by rename.
     File(PendingFile),
-    /// A device, a FIFO or standard output: written to and not replaced.
-    Stream {
-        /// The open file.
-        file: File,
-        /// Its name for messages.
-        path: PathBuf,
-    },
+    /// A device, a FIFO or a descriptor that this program was given: written to and not replaced, and never given to anybody.
+    Stream(Stream),
+}
+
+/// What is written to as it is.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    file: File,
+    /// Its name for messages.
+    path: PathBuf,
+    is_stdout: bool,
+}
+
+/// A place that was found and, where it is a stream, opened. Nothing has been made there so far, so that this program can be ended
+/// while it waits for the reader of a FIFO.
+#[derive(Debug)]
+pub(crate) enum Destination {
+    /// A file that will be made.
+    File(Place, PathBuf),
+    /// A stream.
+    Stream(Stream),
+}
+
+impl Destination {
+    /// Looks for `path`; `-` is standard output. Links are followed that are not somebody else's, so that a link stays a link.
+    pub(crate) fn find(path: &Path) -> Result<Self, Refused> {
+        if path == Path::new("-") {
+            return Stream::of_descriptor(STDOUT, path).map(Self::Stream);
+        }
+        match find(path)? {
+            Found::File(place) => Ok(Self::File(place, path.to_owned())),
+            Found::Descriptor(number) => Stream::of_descriptor(number, path).map(Self::Stream),
+            Found::Special(special, _) => {
+                // Of a FIFO this waits for its reader: without one, what is written would be gone. What is opened is what was
+                // looked at.
+                let own = format!("/proc/self/fd/{}", special.as_raw_fd());
+                let file =
+                    openat(CWD, own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+                Ok(Self::Stream(Stream { file: file.into(), path: path.to_owned(), is_stdout: false }))
+            }
+        }
+    }
+
+    /// As [`Destination::find`], for a format whose beginning is written last.
+    pub(crate) fn find_seekable(path: &Path) -> Result<Self, Refused> {
+        if let Ok(Found::Special(_, FileType::Fifo | FileType::Socket)) = find(path) {
+            return Err(Refused::Stream);
+        }
+        match Self::find(path)? {
+            Self::Stream(stream) if rustix::fs::tell(&stream.file).is_err() => Err(Refused::Stream),
+            found => Ok(found),
+        }
+    }
+
+    /// Keeps what is not text from a terminal, and the standard output, where it is that, for the profile alone.
+    pub(crate) fn kept_for_a_profile(self) -> Result<Self, Refused> {
+        if let Self::Stream(stream) = &self {
+            if stream.file.is_terminal() {
+                return Err(Refused::Terminal);
+            }
+            if stream.is_stdout {
+                rustix::stdio::dup2_stdout(io::stderr())?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Makes the file, under another name.
+    pub(crate) fn open(self, owner: Option<Owner>) -> Result<Output, Refused> {
+        match self {
+            Self::File(place, shown) => PendingFile::create(place, shown, owner).map(Output::File),
+            Self::Stream(stream) => Ok(Output::Stream(stream)),
+        }
+    }
+}
+
+impl Stream {
+    fn of_descriptor(number: u32, path: &Path) -> Result<Self, Refused> {
+        let file = sys::duplicate(number)?;
+        let flags = rustix::fs::fcntl_getfl(&file)?;
+        if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+            return Err(Refused::NotWritable);
+        }
+        Ok(Self { file, path: path.to_owned(), is_stdout: number == STDOUT })
+    }
 }
 
 impl Output {
-    /// Opens `path`; `-` is standard output. Symbolic links are followed, so that a link stays a link.
-    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> io::Result<Self> {
-        if path == Path::new("-") {
-            return Self::stdout();
-        }
-        let target = follow_links(path)?;
-        match fs::metadata(&target) {
-            Ok(metadata) if metadata.is_dir() => Err(io::ErrorKind::IsADirectory.into()),
-            Ok(metadata) if !metadata.is_file() => {
-                // Of a FIFO this waits for its reader: without one, what is written would be gone.
-                let file = OpenOptions::new().write(true).open(&target)?;
-                Ok(Self::Stream { file, path: target })
-            }
-            _ => PendingFile::create(target, owner).map(Self::File),
-        }
+    /// Looks for `path` and opens it.
+    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<Self, Refused> {
+        Destination::find(path)?.open(owner)
     }
 
-    fn stdout() -> io::Result<Self> {
-        if io::stdout().is_terminal() {
-            return Err(io::Error::other("a profile is not for a terminal; redirect it to a file or a pipe"));
-        }
-        let file = File::from(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?);
-        Ok(Self::Stream { file, path: PathBuf::from("-") })
+    /// Makes a file of this name in a new folder below `parent` that is the user's alone.
+    pub(crate) fn open_apart(parent: &Path, name: &Path, owner: Option<Owner>) -> Result<Self, Refused> {
+        PendingFile::create_apart(parent, name.as_os_str(), owner).map(Self::File)
     }
 
-    /// Whether the profile goes to standard output, so that nothing else may.
-    pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self, Self::Stream { path, .. } if path == Path::new("-"))
+    /// Whether it is a terminal, for which only text is.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.file.is_terminal())
     }
 
     /// Its name for messages.
     pub(crate) fn name(&self) -> &Path {
         match self {
-            Self::File(pending) => &pending.target,
-            Self::Stream { path, .. } => path,
+            Self::File(pending) => pending.shown(),
+            Self::Stream(stream) => &stream.path,
         }
     }
 
-    /// The file that can be read back after [`Output::save`]; a stream has none.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    /// The file as it is written bit by bit, until it shall appear.
+    pub(crate) fn file(&self) -> io::Result<File> {
         match self {
-            Self::File(pending) => Some(&pending.target),
-            Self::Stream { .. } => None,
+            Self::File(pending) => pending.file(),
+            Self::Stream(stream) => stream.file.try_clone(),
         }
     }
 
-    /// As [`Output::save`], for a format whose beginning is written last; a stream cannot have it.
-    pub(crate) fn save_seekable(
+    /// Makes what was written to its file appear.
+    pub(crate) fn appear(self) -> io::Result<()> {
+        match self {
+            Self::File(pending) => pending.appear(),
+            Self::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Writes it and makes it appear; a file is given back to be read. On an error nothing of it is left behind in the file
+    /// system.
+    pub(crate) fn save(
         self,
-        write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-    ) -> io::Result<()> {
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<Option<File>> {
         match self {
-            Self::File(pending) => pending.save(write),
-            Self::Stream { .. } => {
-                Err(io::Error::other("this format needs a file that can be written in any order"))
-            }
-        }
-    }
-
-    /// Writes the profile and makes it appear. On an error nothing of it is left behind in the file system.
-    pub(crate) fn save(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        match self {
-            Self::File(pending) => pending.save(|writer| write(writer)),
-            Self::Stream { file, .. } => {
-                let mut writer = BufWriter::new(file);
+            Self::File(pending) => pending.save(|writer| write(writer)).map(Some),
+            Self::Stream(stream) => {
+                let mut writer = BufWriter::new(stream.file);
                 write(&mut writer)?;
-                writer.flush()
+                writer.flush().map(|()| None)
             }
         }
     }
-}
-
-/// A file that is written under another name; it is removed again unless it is committed.
-#[derive(Debug)]
-pub(crate) struct PendingFile {
-    file: Option<File>,
-    temporary: PathBuf,
-    target: PathBuf,
-}
-
-impl PendingFile {
-    fn create(target: PathBuf, owner: Option<Owner>) -> io::Result<Self> {
-        let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy().into_owned();
-        let temporary = target.with_file_name(format!(".{name}.{}.tmp", std::process::id()));
-        let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&temporary)?;
-        let pending = Self { file: Some(file), temporary, target };
-        if let (Some(owner), Some(file)) = (owner, &pending.file) {
-            fchown(file, Some(owner.uid), Some(owner.gid))?;
-        }
-        Ok(pending)
-    }
-
-    fn save(mut self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-        let Some(file) = self.file.take() else { return Ok(()) };
-        let mut writer = BufWriter::with_capacity(1 << 16, file);
-        write(&mut writer)?;
-        writer.flush()?;
-        if self.target.exists() {
-            fs::rename(&self.target, with_suffix(&self.target, ".old"))?;
-        }
-        fs::rename(&self.temporary, &self.target)
-    }
-}
-
-impl Drop for PendingFile {
-    fn drop(&mut self) {
-        // After a successful rename there is nothing of that name any more.
-        let _ = fs::remove_file(&self.temporary);
-    }
-}
-
-/// The same path with `suffix` behind its name.
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// The place that `path` stands for, also where the last link points to nothing yet.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
-    const MAX_LINKS: usize = 40;
-    let mut path = path.to_owned();
-    for _ in 0..MAX_LINKS {
-        match fs::read_link(&path) {
-            Ok(target) => path = path.parent().unwrap_or(Path::new("")).join(target),
-            Err(_) => return Ok(path),
-        }
-    }
-    Err(io::Error::other("too many symbolic links"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+    use std::fs;
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
 
     struct Folder(PathBuf);
 
@@ -233,7 +251,7 @@ mod tests {
         let folder = Folder::new("link");
         fs::create_dir(folder.0.join("real")).unwrap();
         let link = folder.0.join("link");
-        std::os::unix::fs::symlink("real/file", &link).unwrap();
+        symlink("real/file", &link).unwrap();
         save(&link, "one");
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(fs::read_to_string(folder.0.join("real/file")).unwrap(), "one");
@@ -247,11 +265,120 @@ mod tests {
 
     #[test]
     fn places_that_cannot_be_written_fail_at_once() {
-        assert!(Output::open(Path::new("/nonexistent/p"), None).is_err());
-        assert_eq!(Output::open(Path::new("/tmp"), None).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+        let open = |path: &str| Output::open(Path::new(path), None).unwrap_err();
+        for missing in ["/nonexistent/p", "/nonexistent/", "/nonexistent/inner/p"] {
+            assert!(matches!(open(missing), Refused::NoFolder(_)), "{missing}");
+        }
+        for folder in ["/tmp", "/tmp/", "/", "/tmp/.", "/tmp/..", ".."] {
+            assert!(matches!(open(folder), Refused::IsFolder), "{folder}");
+        }
         let folder = Folder::new("loop");
         let link = folder.0.join("loop");
-        std::os::unix::fs::symlink("loop", &link).unwrap();
+        symlink("loop", &link).unwrap();
         assert!(Output::open(&link, None).is_err());
+    }
+
+    #[test]
+    fn an_old_name_that_is_taken_loses_nothing() {
+        let folder = Folder::new("taken");
+        let path = folder.0.join("p");
+        fs::create_dir(folder.0.join("p.old")).unwrap();
+        for text in ["one", "two", "three"] {
+            save(&path, text);
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old.2")).unwrap(), "one");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old.3")).unwrap(), "two");
+    }
+
+    #[test]
+    fn an_old_name_that_is_a_link_is_not_followed() {
+        let folder = Folder::new("old-link");
+        let (path, other) = (folder.0.join("p"), folder.0.join("other"));
+        save(&other, "other");
+        symlink(&other, folder.0.join("p.old")).unwrap();
+        save(&path, "one");
+        save(&path, "two");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old")).unwrap(), "one");
+    }
+
+    #[test]
+    fn what_is_saved_is_in_the_folder_that_was_opened() {
+        let folder = Folder::new("moved");
+        let (before, after) = (folder.0.join("before"), folder.0.join("after"));
+        fs::create_dir(&before).unwrap();
+        let output = Output::open(&before.join("p"), None).unwrap();
+        fs::rename(&before, &after).unwrap();
+        symlink("/nonexistent", &before).unwrap();
+        output.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(fs::read_to_string(after.join("p")).unwrap(), "one");
+    }
+
+    #[test]
+    fn what_another_puts_in_its_place_is_not_taken_for_it() {
+        let folder = Folder::new("replaced");
+        let path = folder.0.join("p");
+        let output = Output::open(&path, None).unwrap();
+        let temporary = folder.0.join(&folder.names()[0]);
+        fs::remove_file(&temporary).unwrap();
+        fs::write(&temporary, "another's").unwrap();
+        assert!(output.save(|out| out.write_all(b"one")).is_err());
+        assert!(!path.exists() && temporary.exists());
+    }
+
+    #[test]
+    fn a_temporary_file_is_removed_by_the_next_once_nobody_holds_it() {
+        let folder = Folder::new("leftover");
+        let path = folder.0.join("p");
+        let (dead, other) = (folder.0.join(".p.1.tmp"), folder.0.join(".q.1.tmp"));
+        fs::write(&dead, "half").unwrap();
+        fs::write(&other, "half").unwrap();
+        let living = Output::open(&path, None).unwrap();
+        assert!(!dead.exists() && other.exists());
+        // A second one for the same name has a name of its own.
+        save(&path, "two");
+        living.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(folder.names(), [".q.1.tmp", "p", "p.old"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_private_folder_holds_the_file_or_is_gone() {
+        let folder = Folder::new("private");
+        let open = || Output::open_apart(&folder.0, Path::new("p"), None).unwrap();
+        drop(open());
+        assert!(folder.names().is_empty());
+        let output = open();
+        let path = output.name().to_owned();
+        output.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        let own = path.parent().unwrap();
+        assert_eq!(own.parent(), Some(folder.0.canonicalize().unwrap().as_path()));
+        assert_eq!(fs::metadata(own).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_descriptor_is_written_to() {
+        let folder = Folder::new("descriptor");
+        let path = folder.0.join("p");
+        fs::write(&path, "before ").unwrap();
+        let file = File::options().append(true).open(&path).unwrap();
+        for folder in ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"] {
+            save(&Path::new(folder).join(file.as_raw_fd().to_string()), "more ");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before more more more ");
+        let read = File::open(&path).unwrap();
+        let refused = Output::open(&Path::new("/dev/fd").join(read.as_raw_fd().to_string()), None);
+        assert!(matches!(refused.unwrap_err(), Refused::NotWritable));
+    }
+
+    #[test]
+    fn what_is_written_in_any_order_is_a_file() {
+        assert!(Destination::find_seekable(Path::new("/dev/null")).is_ok());
+        let folder = Folder::new("seekable");
+        let fifo = folder.0.join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        assert!(matches!(Destination::find_seekable(&fifo).unwrap_err(), Refused::Stream));
     }
 }
