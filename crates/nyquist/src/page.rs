@@ -9,6 +9,17 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     write_with(|out| out.write_all(text.as_bytes()))
 }
 
+/// Writes the completion script of a command for a shell.
+pub(crate) fn print_completions(
+    shell: clap_complete::Shell,
+    command: &mut clap::Command,
+    name: &str,
+) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, name, &mut script);
+    write_with(|out| out.write_all(&script))
+}
+
 /// Writes JSON, indented.
 pub(crate) fn print_json(json: &Value) -> Result<(), Failure> {
     print(&format!("{json:#}\n"))

@@ -3,33 +3,17 @@
 use crate::args::{ServerArgs, SymbolArgs};
 use crate::browser;
 use crate::control::{Control, Phase};
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::finder::finder;
 use crate::output::Owner;
 use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
 use nyquist_server::{Config, PortChoice, ProfileSymbols, Server};
-use std::path::Path;
 use std::sync::Arc;
 
-/// Serves the saved profile until Ctrl-C.
+/// Serves a profile, whose bytes as a file these are, until Ctrl-C.
 pub(crate) fn serve(
-    path: &Path,
-    profile: &Profile,
-    args: &ServerArgs,
-    symbols: &SymbolArgs,
-    user: Option<Owner>,
-    printer: Printer,
-    control: &Control,
-) -> Result<(), Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
-    serve_bytes(bytes, profile, args, symbols, user, printer, control)
-}
-
-/// Serves a profile that is no file: these are its bytes as one.
-pub(crate) fn serve_bytes(
     bytes: Vec<u8>,
     profile: &Profile,
     args: &ServerArgs,

@@ -364,6 +364,8 @@ fn print_missing(
             "used by processes that may not be recorded (setuid), or that have left the control group"
         };
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
+    } else if statistics.samples == 0 && used.is_some() {
+        printer.say("Nothing was sampled: it used less CPU time than a sampling interval");
     } else if statistics.samples == 0 {
         printer.say(format_args!("Nothing was sampled: {}", ending.why_nothing(interval, cpu_time)));
     }

@@ -42,6 +42,8 @@ mod markers;
 mod names;
 mod options;
 mod output_files;
+mod output_forms;
+mod output_safety;
 mod own_files;
 mod own_signals;
 pub(crate) mod paranoid;
@@ -91,6 +93,8 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
+    ("output_forms", output_forms::TESTS),
+    ("output_safety", output_safety::TESTS),
     ("attach", attach::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),

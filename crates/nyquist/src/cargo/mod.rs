@@ -15,6 +15,7 @@ mod targets;
 
 use crate::args::cargo::{self, BenchArgs, CargoCli, CargoCommand, CommonArgs, RunArgs, TestArgs};
 use crate::failure::Failure;
+use crate::page;
 use build::{Build, Built, Outcome};
 use choose::Candidate;
 use clap::CommandFactory as _;
@@ -40,8 +41,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
         CargoCommand::Test(args) => run_test(&args),
         CargoCommand::Launch { words } => launch::report(words),
         CargoCommand::Completions { shell } => {
-            clap_complete::generate(shell, &mut CargoCli::command(), "cargo-nyquist", &mut std::io::stdout());
-            Ok(0)
+            page::print_completions(shell, &mut CargoCli::command(), "cargo-nyquist").map(|()| 0)
         }
     }
 }

@@ -7,38 +7,51 @@ mod subject;
 
 pub(crate) use subject::command_of;
 
-use crate::args::RecordArgs;
+use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
 use crate::ending::{Ending, pid_list};
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::form::{self, Form};
 use crate::number::counted;
-use crate::output::{Output, Owner};
+use crate::output::{Destination, Output, Owner};
 use crate::printer::Printer;
-use crate::save::save;
+use crate::save::{Written, save};
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
 use crate::{flamegraph, launch_advice, summary};
 use nyquist_convert::{Converter, Finished};
+use nyquist_profile::Profile;
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_record::linux::perf::EndReason;
 use nyquist_record::linux::signals::Requests;
 use nyquist_record::linux::{Credentials, invoking_user};
 use run::{Recorder, Run, Whom};
+use rustix::process::{Resource, getrlimit};
 use std::io::{self, IsTerminal as _};
 use std::mem;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
+    if let Some(pids) = args.pids_in_words() {
+        let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
+        return Err(Failure::new(format!("`{first}` is no command"))
+            .hint(format!("-p {pids} records these processes"))
+            .status(NOT_UNDERSTOOD));
+    }
+    check_descriptors(getrlimit(Resource::Nofile).maximum)?;
+    // Before signals are taken over, for this may wait for the reader of a FIFO.
+    let outputs = Destinations::find(args)?;
     // Before any thread is started: they all leave these signals to one.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
-    let output = open_output(args, owner)?;
+    let Outputs { output, form, picture } = outputs.open(args, owner)?;
     let Recorded { finished, summary, status, used, living } =
         record(args, printer, &control, user.as_ref(), owner)?;
     let Finished { profile, statistics, libs } = finished;
@@ -46,7 +59,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let goes_on = wants_server(args);
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
-    let saved = save(&profile, output, args.profile_version, owner, printer)?;
+    let saved = save(&profile, output, Written { form, version: args.profile_version, owner }, printer)?;
     summary::print(
         printer,
         &profile,
@@ -55,12 +68,12 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
         &Ending { used, living: &living, attached: &args.target.pid },
         saved.path.as_deref(),
     );
-    if let Some(picture) = &args.flamegraph {
-        flamegraph::save(&profile, picture, owner)?;
-        printer.say(format_args!("Wrote {}", picture.display()));
+    if let Some(picture) = picture {
+        write_picture(&profile, picture, printer)?;
     }
-    if let (Some(path), true) = (saved.path, goes_on) {
-        serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
+    if goes_on && saved.path.is_some() {
+        let bytes = saved.bytes(&profile)?;
+        serve(bytes, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
     let_go(profile, goes_on);
     // A script that finds no file where it asked for one must hear of it.
@@ -76,17 +89,63 @@ fn let_go<T>(memory: T, goes_on: bool) {
     }
 }
 
-/// Opens the output, and keeps standard output for it alone where it is that.
-fn open_output(args: &RecordArgs, owner: Option<Owner>) -> Result<Output, Failure> {
-    let path = &args.output;
-    let cannot_write =
-        |error: io::Error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)));
-    let output = Output::open(path, owner)
-        .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
-    if output.is_stdout() {
-        rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
+/// Fails where the hard limit of open files leaves no room for recording: what goes wrong then would be told as something else.
+fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
+    /// For one thread on two CPUs, and the files of its program.
+    const LEAST: u64 = 32;
+    match limit.filter(|limit| *limit < LEAST) {
+        Some(limit) => Err(Failure::new(format!(
+            "only {limit} files may be open at once here, which is too few to record anything"
+        ))
+        .hint("raise the limit (`ulimit -n 1024`)")),
+        None => Ok(()),
     }
-    Ok(output)
+}
+
+/// Where the profile and its flame graph go.
+struct Destinations {
+    output: Destination,
+    form: Form,
+    picture: Option<Destination>,
+}
+
+/// The same, opened.
+struct Outputs {
+    output: Output,
+    form: Form,
+    picture: Option<Output>,
+}
+
+impl Destinations {
+    /// Looks for both, and whether their names are those of what is written.
+    fn find(args: &RecordArgs) -> Result<Self, Failure> {
+        let form = Form::of(&args.output)?;
+        args.flamegraph.as_deref().map_or(Ok(()), form::check_picture)?;
+        let picture = args
+            .flamegraph
+            .as_deref()
+            .map(|path| Destination::find(path).map_err(|refused| refused.failure(path, "--flamegraph")));
+        let output = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
+        let output = output.map_err(|refused| refused.failure(&args.output, "-o"))?;
+        Ok(Self { output, form, picture: picture.transpose()? })
+    }
+
+    fn open(self, args: &RecordArgs, owner: Option<Owner>) -> Result<Outputs, Failure> {
+        let output = self.output.open(owner).map_err(|refused| refused.failure(&args.output, "-o"))?;
+        let path = args.flamegraph.as_deref().unwrap_or(Path::new(""));
+        let picture = self.picture.map(|picture| picture.open(owner)).transpose();
+        let picture = picture.map_err(|refused| refused.failure(path, "--flamegraph"))?;
+        Ok(Outputs { output, form: self.form, picture })
+    }
+}
+
+fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result<(), Failure> {
+    let path = picture.name().to_owned();
+    picture
+        .save(|out| flamegraph::write_picture(profile, out))
+        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))?;
+    printer.say(format_args!("Wrote {}", path.display()));
+    Ok(())
 }
 
 /// Without any terminal nobody would end the server.
@@ -175,4 +234,19 @@ pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
 
 pub(crate) fn open_failure(error: &OpenError) -> Failure {
     error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_descriptors_are_the_reason_that_is_given() {
+        let failure = check_descriptors(Some(12)).unwrap_err();
+        assert!(
+            failure.message.contains("12 files") && failure.hints[0].contains("ulimit -n"),
+            "{failure:?}"
+        );
+        assert!(check_descriptors(Some(256)).is_ok() && check_descriptors(None).is_ok());
+    }
 }

@@ -83,7 +83,7 @@ impl Recorder<'_> {
         let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
         let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
-        let kept = kept.map(|path| Ok((path, PerfTee::open(path, self.owner)?))).transpose()?;
+        let kept = kept.map(|path| PerfTee::open(path, self.owner)).transpose()?;
         let ancestors = ancestors(&target);
         let backend = self.open(target, child.as_ref(), duration)?;
         let outcome = backend.outcome();
@@ -102,7 +102,7 @@ impl Recorder<'_> {
             markers.begin_at(nyquist_record::linux::now());
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
-        let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording, wanted)).transpose()?;
+        let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
             summary::print_before_start(self.printer, &outcome);
         }
