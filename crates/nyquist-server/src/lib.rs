@@ -37,7 +37,6 @@ mod profile_symbols;
 mod reply;
 mod router;
 mod server;
-mod source_file;
 mod stall;
 mod strangers;
 mod symbol_source;

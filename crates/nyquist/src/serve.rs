@@ -4,7 +4,7 @@ use crate::args::{ServerArgs, SymbolArgs};
 use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::{Failure, io_reason};
-use crate::finder::finder;
+use crate::finder::{finder, source_files};
 use crate::output::Owner;
 use crate::printer::Printer;
 use crate::watch::Watch;
@@ -41,7 +41,8 @@ pub(crate) fn serve_bytes(
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let front_end = args.profiler_url.clone();
     let config = Config { address: args.address, port, front_end, ..Config::default() };
-    let symbols = Arc::new(ProfileSymbols::new(profile, finder(symbols, Watch::new(printer, None))));
+    let finder = finder(symbols, Watch::new(printer, None));
+    let symbols = Arc::new(ProfileSymbols::new(profile, finder, source_files(symbols)));
     let server = Server::bind(config, bytes, symbols).map_err(|error| {
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
