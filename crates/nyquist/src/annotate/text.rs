@@ -7,6 +7,7 @@ use super::places::Weight;
 use crate::number::counted;
 use crate::text::names::printable;
 use crate::text::{Style, cut};
+use nyquist_symbols::short_source_path;
 use std::cmp::Reverse;
 
 /// From this width on instructions stand beside the lines, and not below them.
@@ -81,7 +82,7 @@ fn heading(annotated: &Annotated<'_>) -> String {
 fn source_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines], context: u32) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for file in files {
-        rows.push(Row::Heading(file.file.clone()));
+        rows.push(Row::Heading(short_source_path(&file.file).into_owned()));
         rows.extend(file.shown(context).into_iter().map(|line| match line {
             Some(line) => line_row(file, line, line.to_string()),
             None => Row::Gap,
