@@ -9,7 +9,7 @@ use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Runs the subcommand.
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
     let format = format(args)?;
     let to_stdout = args.output == Path::new("-");
-    if to_stdout && format.is_binary() && io::stdout().is_terminal() {
+    if to_stdout && format.is_binary() && page::is_terminal() {
         return Err(Failure::new("this format is not for a terminal")
             .hint("name a file with -o FILE, or redirect it"));
     }
@@ -27,7 +27,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             .hint("name a file: -o perf.data"));
     }
     if to_stdout {
-        return page::write_with(|out| write(&profile, format, args, out));
+        return page::write_file_with(format.is_json(), |out| write(&profile, format, args, out));
     }
     let cannot_write = |error: &io::Error| {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))

@@ -6,7 +6,7 @@ use crate::failure::{FAILED, Failure, io_reason};
 use crate::input;
 use crate::output::Output;
 use crate::perf_data;
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::save::save;
 use crate::serve::serve;
 use nyquist_record::linux::signals::Requests;
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let output = Output::open(&args.output, None)
         .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
     if output.is_stdout() {
-        rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
+        rustix::stdio::dup2_stdout(printer::stderr()).map_err(|error| cannot_write(error.into()))?;
     }
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
     let saved = save(&profile, output, args.profile_version, None, printer)?;

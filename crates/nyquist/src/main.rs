@@ -1,4 +1,6 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
+// What is printed goes through `page` and `printer`, which escape what came from outside (`clippy.toml`).
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod annotate;
 mod args;
@@ -19,10 +21,12 @@ mod import;
 mod input;
 mod launch_advice;
 mod load;
+mod lossy_path;
 mod machine;
 mod markers;
 mod number;
 mod output;
+mod own_code;
 mod page;
 mod perf_data;
 mod perf_tee;
@@ -48,7 +52,6 @@ mod watch;
 use args::{Cli, Command};
 use clap::CommandFactory as _;
 use failure::Failure;
-use std::io;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -88,7 +91,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
+            clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut page::stdout());
             Ok(0)
         }
     }

@@ -1,7 +1,8 @@
 //! Where a profile is saved: opened before the recording starts, whole or not at all when it ends.
 
+use crate::page;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::{OpenOptionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
@@ -47,10 +48,10 @@ impl Output {
     }
 
     fn stdout() -> io::Result<Self> {
-        if io::stdout().is_terminal() {
+        if page::is_terminal() {
             return Err(io::Error::other("a profile is not for a terminal; redirect it to a file or a pipe"));
         }
-        let file = File::from(std::os::fd::AsFd::as_fd(&io::stdout()).try_clone_to_owned()?);
+        let file = File::from(std::os::fd::AsFd::as_fd(&page::stdout()).try_clone_to_owned()?);
         Ok(Self::Stream { file, path: PathBuf::from("-") })
     }
 

@@ -3,7 +3,7 @@
 use crate::failure::io_reason;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 /// The longest source file that is read, in bytes; amalgamated C reaches 10 MB.
@@ -24,6 +24,8 @@ impl SourceText {
         if !Path::new(file).is_absolute() {
             return Err("its folder is not known".to_owned());
         }
+        let found = crate::lossy_path::files(file);
+        let file = found.first().map_or(Path::new(file), PathBuf::as_path);
         // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
         let metadata = fs::metadata(file).map_err(|error| io_reason(&error))?;
         if !metadata.is_file() {
@@ -53,16 +55,16 @@ impl SourceText {
     }
 }
 
-fn read_first(file: &str, length: u64) -> io::Result<Vec<u8>> {
+fn read_first(file: &Path, length: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(file)?.take(length).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A line as it is shown: tabs are four blanks, other control characters are replaced.
+/// A line as it is shown: tabs are four blanks, other hidden characters are escaped.
 fn shown(line: &str) -> String {
     let line = line.replace('\t', "    ");
-    crate::text::names::printable(line.trim_end()).into_owned()
+    crate::text::one_line(line.trim_end()).into_owned()
 }
 
 #[cfg(test)]

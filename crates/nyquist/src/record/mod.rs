@@ -11,11 +11,11 @@ use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::number::counted;
 use crate::output::{Output, Owner};
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::save::save;
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, launch_advice, summary};
+use crate::{flamegraph, launch_advice, page, summary};
 use nyquist_convert::Finished;
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
@@ -44,7 +44,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, args.profile_version, owner, printer)?;
-    summary::print(printer, &profile, &summary, &statistics, used, saved.path.as_deref());
+    let told = summary::Told { profile: &profile, program: &subject::target_name(args) };
+    summary::print(printer, &told, &summary, &statistics, used, saved.path.as_deref());
     if let Some(picture) = &args.flamegraph {
         flamegraph::save(&profile, picture, owner)?;
         printer.say(format_args!("Wrote {}", picture.display()));
@@ -74,14 +75,14 @@ fn open_output(args: &RecordArgs, owner: Option<Owner>) -> Result<Output, Failur
     let output = Output::open(path, owner)
         .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
     if output.is_stdout() {
-        rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
+        rustix::stdio::dup2_stdout(printer::stderr()).map_err(|error| cannot_write(error.into()))?;
     }
     Ok(output)
 }
 
 /// Without any terminal nobody would end the server.
 fn wants_server(args: &RecordArgs) -> bool {
-    let on_terminal = io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal();
+    let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
     !args.save_only && (args.serve || on_terminal)
 }
 
