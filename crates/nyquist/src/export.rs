@@ -10,7 +10,7 @@ use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Runs the subcommand.
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         version: args.profile_version,
         gzip: form::is_compressed(&args.output),
     };
-    if to_stdout && format.is_binary() && io::stdout().is_terminal() {
+    if to_stdout && format.is_binary() && page::is_terminal() {
         return Err(not_for_terminals());
     }
     let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             .hint("name a file: -o perf.data"));
     }
     if to_stdout {
-        return page::write_with(|out| write(&profile, format, options, out));
+        return page::write_file_with(format.is_json(), |out| write(&profile, format, options, out));
     }
     let cannot_write = |error: &io::Error| {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))

@@ -1,4 +1,6 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
+// What is printed goes through `page` and `printer`, which escape what came from outside (`clippy.toml`).
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod annotate;
 mod args;
@@ -22,10 +24,12 @@ mod input;
 mod launch_advice;
 mod load;
 mod loader;
+mod lossy_path;
 mod machine;
 mod markers;
 mod number;
 mod output;
+mod own_code;
 mod page;
 mod perf_data;
 mod perf_tee;

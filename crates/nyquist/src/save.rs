@@ -3,11 +3,11 @@
 use crate::failure::{Failure, io_reason};
 use crate::form::Form;
 use crate::output::{Output, Owner};
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read as _, Seek as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 /// How a profile is written, and for whom.
@@ -120,10 +120,10 @@ fn name_of(wanted: &Path) -> &Path {
 
 /// Asks for a path on the terminal; nothing typed, or no terminal, is `None`.
 fn ask() -> Option<PathBuf> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !io::stdin().is_terminal() || !printer::is_terminal() {
         return None;
     }
-    let _ = write!(io::stderr(), "Save the profile where? (Enter: a folder for temporary files) ");
+    printer::ask("Save the profile where? (Enter: a folder for temporary files) ").ok()?;
     let mut line = String::new();
     io::stdin().read_line(&mut line).ok()?;
     let line = line.trim();

@@ -3,10 +3,11 @@
 use crate::ending::Ending;
 use crate::failure::without_error_numbers;
 use crate::number::{counted, grouped};
-use crate::printer::Printer;
+use crate::own_code;
+use crate::printer::{self, Printer};
 use crate::report::shares;
 use crate::scale::Scale;
-use crate::text::{Names, cut};
+use crate::text::{Names, cut_name};
 use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
@@ -232,10 +233,18 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
         .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
 }
 
+/// What is told of.
+pub(crate) struct Told<'a> {
+    /// The profile.
+    pub(crate) profile: &'a Profile,
+    /// What was recorded, by its name.
+    pub(crate) program: &'a str,
+}
+
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
-    profile: &Profile,
+    &Told { profile, program }: &Told<'_>,
     summary: &Summary,
     statistics: &Statistics,
     ending: &Ending<'_>,
@@ -263,6 +272,10 @@ pub(crate) fn print(
     let hottest = hottest(&functions, scale);
     if !hottest.is_empty() {
         printer.say(format_args!("Most time is in {hottest}"));
+    }
+    let own = own_code::hottest(&functions, program, scale, name_width());
+    if !own.is_empty() {
+        printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
     for hint in unnamed::hints(profile, &functions, scale) {
         printer.say(hint);
@@ -395,8 +408,13 @@ fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
 /// How many functions a recording's summary names.
 const HOTTEST: usize = 5;
 
-/// The most characters of a function's name in the summary.
+/// The most characters of a function's name in the summary on a terminal.
 const NAME_WIDTH: usize = 40;
+
+/// How long names may be: in a pipe or a file nothing is cut.
+fn name_width() -> Option<usize> {
+    printer::is_terminal().then_some(NAME_WIDTH)
+}
 
 /// What the CPU time is made of, where there is any.
 fn shares_in_brackets(view: &View<'_>) -> String {
@@ -414,7 +432,8 @@ fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
         function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
     };
     let named = functions.iter().filter(is_function).take(HOTTEST).map(|function| {
-        let name = cut(&Names::Short.show(function.name), NAME_WIDTH, true);
+        let name = Names::Short.show(function.name);
+        let name = name_width().map_or(name.clone(), |width| cut_name(&name, width, true));
         format!("{name} {}", scale.percent(function.self_amount.weight))
     });
     named.collect::<Vec<_>>().join(", ")

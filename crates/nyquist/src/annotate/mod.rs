@@ -41,7 +41,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     if args.format.json {
         page::print_json(&json::json(&annotated))
     } else {
-        page::print(&text::text(&annotated))
+        page::print(text::text(&annotated))
     }
 }
 

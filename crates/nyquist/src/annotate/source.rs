@@ -46,10 +46,10 @@ impl SourceText {
     }
 }
 
-/// A line as it is shown: tabs are four blanks, other control characters are replaced.
+/// A line as it is shown: tabs are four blanks, other hidden characters are escaped.
 fn shown(line: &str) -> String {
     let line = line.replace('\t', "    ");
-    crate::text::names::printable(line.trim_end()).into_owned()
+    crate::text::one_line(line.trim_end()).into_owned()
 }
 
 #[cfg(test)]

@@ -48,7 +48,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.json {
         page::print_json(&report.json())?;
     } else {
-        page::print(&report.text(Screen::of_stdout(), args.verbosity.verbose))?;
+        page::print(report.text(Screen::of_stdout(), args.verbosity.verbose))?;
     }
     Ok(if report.can_record { 0 } else { FAILED })
 }

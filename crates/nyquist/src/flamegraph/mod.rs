@@ -9,7 +9,7 @@ use crate::failure::{Failure, io_reason};
 use crate::output::Output;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::text::Names;
+use crate::text::{Names, one_line};
 use crate::{form, input, page, report, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::flame::{FlamePicture, TableRow, write_html, write_svg};
@@ -80,7 +80,7 @@ pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<
 
 fn write(file: &Path, picture: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     if file == Path::new("-") {
-        return page::write_with(picture);
+        return page::write_file_with(false, picture);
     }
     let cannot_write =
         |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
@@ -98,7 +98,8 @@ fn titled(view: &View<'_>, args: &PictureArgs, picture: FlamePicture) -> FlamePi
     let mut lines = heading.lines();
     // The first line begins with the name, which is the title.
     let first = lines.next().unwrap_or_default();
-    let first = first.strip_prefix(view.profile().meta().product.as_str()).unwrap_or(first);
+    let product = one_line(&view.profile().meta().product);
+    let first = first.strip_prefix(&*product).unwrap_or(first);
     let usual: Vec<_> = std::iter::once(first.trim_start_matches(": ")).chain(lines).collect();
     FlamePicture {
         title: args.title.clone().unwrap_or_else(|| view.profile().meta().product.clone()),

@@ -14,11 +14,11 @@ use crate::failure::{FAILED, Failure, io_reason};
 use crate::form::{self, Form};
 use crate::number::counted;
 use crate::output::{Destination, Output, Owner};
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use crate::save::{Written, save};
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, launch_advice, summary};
+use crate::{flamegraph, launch_advice, page, summary};
 use nyquist_convert::{Converter, Finished};
 use nyquist_profile::Profile;
 use nyquist_record::linux::backend::{OpenError, Summary};
@@ -60,9 +60,10 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version, owner }, printer)?;
+    let told = summary::Told { profile: &profile, program: &subject::target_name(args) };
     summary::print(
         printer,
-        &profile,
+        &told,
         &summary,
         &statistics,
         &Ending { used, living: &living, attached: &args.target.pid },
@@ -150,7 +151,7 @@ fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result
 
 /// Without any terminal nobody would end the server.
 fn wants_server(args: &RecordArgs) -> bool {
-    let on_terminal = io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal();
+    let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
     !args.save_only && (args.serve || on_terminal)
 }
 

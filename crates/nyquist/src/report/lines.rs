@@ -3,6 +3,7 @@
 use super::functions::place;
 use super::rows::{Row, Rows, choose};
 use super::{Report, TABLE_ROWS};
+use crate::text::Text;
 use nyquist_analysis::{Code, Line};
 use nyquist_symbols::short_source_path;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ fn lines<'a>(report: &Report<'a>) -> Vec<Line<'a>> {
     lines
 }
 
-pub(super) fn text(report: &Report<'_>) -> String {
+pub(super) fn text(report: &Report<'_>) -> Text {
     let row = |line: &Line<'_>| Row {
         own: line.self_amount.weight,
         total: line.total.weight,

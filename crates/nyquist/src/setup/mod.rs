@@ -6,9 +6,9 @@ mod plan;
 
 use crate::args::SetupArgs;
 use crate::failure::Failure;
-use crate::page;
+use crate::{page, printer};
 use nyquist_record::linux::machine::{Settings, is_root, wanted_ring_kb};
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 /// Runs the subcommand and gives back the exit status.
@@ -91,7 +91,7 @@ fn wants(args: SetupArgs, shown: &str) -> Result<bool, Failure> {
 }
 
 fn ask(question: &str) -> io::Result<bool> {
-    write!(io::stderr(), "{question}")?;
+    printer::ask(question)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(is_yes(&answer))
