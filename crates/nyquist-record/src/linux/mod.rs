@@ -5,6 +5,7 @@ mod budget;
 mod cgroup;
 mod command;
 mod cpus;
+mod identity;
 mod kernel;
 pub mod launch;
 mod limits;
@@ -23,6 +24,7 @@ mod sys;
 
 pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;
+pub use identity::{as_user, become_user, give_up_capabilities, has_rights_of};
 pub use proc::{named as processes_named, process_of_thread};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;

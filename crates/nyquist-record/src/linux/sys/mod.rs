@@ -6,6 +6,7 @@ pub(crate) mod control_page;
 mod copy;
 pub(crate) mod event;
 pub(crate) mod files;
+pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod maps;
 pub(crate) mod memory;
