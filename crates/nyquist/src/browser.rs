@@ -1,20 +1,20 @@
 //! Showing a served profile: in a browser where there is one, as a link where there is none.
 
-use crate::output::Owner;
+use crate::identity;
 use crate::printer::Printer;
-use nyquist_record::linux::invoking_environment;
+use nyquist_record::linux::{self, Credentials, invoking_environment};
 use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
 /// Opens `url`, or says it, with what else is needed to open it from another machine.
-pub(crate) fn show(printer: Printer, url: &str, port: u16, open: bool, user: Option<Owner>) {
+pub(crate) fn show(printer: Printer, url: &str, port: u16, open: bool) {
     let ssh = env::var("SSH_CONNECTION").ok();
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if open && has_display() && launch(url, user) {
+    } else if open && has_display() && launch(url) {
         printer.say("Opening the profile in your browser");
     }
     printer.say(format_args!("  {url}"));
@@ -38,14 +38,15 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
 }
 
 /// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes
-/// nowhere.
-fn launch(url: &str, user: Option<Owner>) -> bool {
+/// nowhere. Root starts none for a user who typed sudo, whosever the profile is.
+fn launch(url: &str) -> bool {
+    let user = identity::invoking_user().cloned().or_else(linux::invoking_user);
     let chosen = env::var("BROWSER").unwrap_or_default();
     let openers = chosen.split(':').filter(|name| !name.is_empty()).chain(["xdg-open", "wslview"]);
     for opener in openers {
         let mut command = Command::new(opener);
         command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        if let Some(Owner { uid, gid }) = user {
+        if let Some(Credentials { uid, gid, .. }) = user {
             command.uid(uid).gid(gid).envs(invoking_environment(uid));
         }
         if let Ok(mut child) = command.spawn() {

@@ -2,9 +2,8 @@
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
-use crate::output::Output;
 use crate::printer::Printer;
-use crate::{export_perf_data, flamegraph, input, page, selection};
+use crate::{export_perf_data, flamegraph, identity, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
@@ -21,18 +20,17 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(Failure::new("this format is not for a terminal")
             .hint("name a file with -o FILE, or redirect it"));
     }
-    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
     if to_stdout && format == ExportFormat::PerfData {
         return Err(Failure::new("a perf.data file cannot be written to standard output")
             .hint("name a file: -o perf.data"));
     }
-    if to_stdout {
-        return page::write_with(|out| write(&profile, format, args, out));
-    }
     let cannot_write = |error: &io::Error| {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))
     };
-    let output = Output::open(&args.output, None).map_err(|error| cannot_write(&error))?;
+    let output = (!to_stdout).then(|| identity::open_output(&args.output)).transpose();
+    let output = output.map_err(|error| cannot_write(&error))?;
+    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    let Some(output) = output else { return page::write_with(|out| write(&profile, format, args, out)) };
     if format == ExportFormat::PerfData {
         return export_perf_data::run(&profile, output, &args.symbols, printer)
             .map_err(|error| cannot_write(&error));

@@ -3,12 +3,11 @@
 use crate::args::ImportArgs;
 use crate::control::Control;
 use crate::failure::{FAILED, Failure, io_reason};
-use crate::input;
-use crate::output::Output;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::save::save;
 use crate::serve::serve;
+use crate::{identity, input};
 use nyquist_record::linux::signals::Requests;
 use std::io;
 
@@ -18,13 +17,13 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let cannot_write = |error: io::Error| {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(&error)))
     };
-    let output = Output::open(&args.output, None)
+    let output = identity::open_output(&args.output)
         .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
     if output.is_stdout() {
         rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
     }
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
-    let saved = save(&profile, output, args.profile_version, None, printer)?;
+    let saved = save(&profile, output, args.profile_version, printer)?;
     if let Some(path) = &saved.path {
         printer.say(format_args!("Saved {}", path.display()));
         if !args.save_only {
@@ -32,7 +31,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-            serve(path, &profile, &args.server, &symbols, None, printer, &control)?;
+            serve(path, &profile, &args.server, &symbols, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

@@ -15,6 +15,7 @@ mod finder;
 mod flamegraph;
 mod folders;
 mod functions;
+mod identity;
 mod import;
 mod input;
 mod launch_advice;

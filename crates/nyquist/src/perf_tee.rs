@@ -1,7 +1,7 @@
 //! `record --perf-data`: what the kernel gave is kept as a perf.data file, beside the profile.
 
 use crate::failure::{Failure, io_reason};
-use crate::output::Owner;
+use crate::identity::Rights;
 use crate::printer::Printer;
 use nyquist_convert::Filter;
 use nyquist_convert::event::{Event, Timestamp};
@@ -12,34 +12,29 @@ use nyquist_record::Chunk;
 use nyquist_record::linux::backend::Recording;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter};
-use std::os::unix::fs::{OpenOptionsExt as _, fchown};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// The file that is written while the program is recorded. When it cannot be written any more, the recording goes on.
 pub(crate) struct PerfTee {
     path: PathBuf,
+    rights: Rights,
     state: Result<RecordingWriter<BufWriter<File>>, io::Error>,
 }
 
 impl PerfTee {
     /// Opens the file, before the program is started.
-    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<File, Failure> {
-        let cannot_write = |error: io::Error| {
-            Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
-        };
+    pub(crate) fn open(path: &Path) -> Result<(File, Rights), Failure> {
         let mut options = OpenOptions::new();
-        let file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(cannot_write)?;
-        if let Some(owner) = owner {
-            fchown(&file, Some(owner.uid), Some(owner.gid)).map_err(cannot_write)?;
-        }
-        Ok(file)
+        options.write(true).create(true).truncate(true).mode(0o600);
+        Rights::to_open(|| options.open(path))
+            .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))
     }
 
     /// Begins the file with the events of a recording, of whose samples some are wanted. Fails where these are not the kernel's.
     pub(crate) fn begin(
         path: &Path,
-        file: File,
+        (file, rights): (File, Rights),
         recording: &Recording,
         wanted: Filter,
     ) -> Result<Self, Failure> {
@@ -51,7 +46,7 @@ impl PerfTee {
         let events = recording.written_events();
         let state = events.and_then(|events| RecordingWriter::new(out, events, recording.counters()));
         let state = state.map(|writer| writer.keeping_only(wanted));
-        Ok(Self { path: path.to_owned(), state })
+        Ok(Self { path: path.to_owned(), rights, state })
     }
 
     /// Writes a chunk, of which `events` is what it says.
@@ -69,8 +64,9 @@ impl PerfTee {
 
     /// Finishes the file and says so.
     pub(crate) fn finish(self, meta: &Meta, start: Timestamp, printer: Printer) {
-        let finished = self.state.and_then(|writer| writer.finish(features(meta, start)));
-        match finished {
+        let finish = || self.state.and_then(|writer| writer.finish(features(meta, start)));
+        let finished = self.rights.with(finish);
+        match finished.unwrap_or_else(|failure| Err(io::Error::other(failure.message))) {
             Ok(_) => printer.say(format_args!("Saved {}", self.path.display())),
             Err(error) => {
                 printer.warn(format_args!("cannot write {}: {}", self.path.display(), io_reason(&error)));

@@ -1,7 +1,7 @@
 //! Saving a profile: where it was asked for, or, when that fails, wherever there is room.
 
 use crate::failure::{Failure, io_reason};
-use crate::output::{Output, Owner};
+use crate::output::Output;
 use crate::printer::Printer;
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
@@ -25,7 +25,6 @@ pub(crate) fn save(
     profile: &Profile,
     output: Output,
     version: FormatVersion,
-    owner: Option<Owner>,
     printer: Printer,
 ) -> Result<Saved, Failure> {
     let wanted = output.name().to_owned();
@@ -35,7 +34,7 @@ pub(crate) fn save(
     };
     printer.warn(format_args!("cannot write {}: {}", wanted.display(), io_reason(&error)));
     for (place, as_asked) in other_places(&wanted) {
-        match Output::open(&place, owner).and_then(|output| write(profile, output, version)) {
+        match Output::open(&place, None).and_then(|output| write(profile, output, version)) {
             Ok(path) => {
                 printer.warn(format_args!("the profile was saved as {} instead", place.display()));
                 return Ok(Saved { path, as_asked });

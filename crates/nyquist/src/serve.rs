@@ -5,7 +5,6 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::{Failure, io_reason};
 use crate::finder::finder;
-use crate::output::Owner;
 use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
@@ -19,13 +18,16 @@ pub(crate) fn serve(
     profile: &Profile,
     args: &ServerArgs,
     symbols: &SymbolArgs,
-    user: Option<Owner>,
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))?;
-    serve_bytes(bytes, profile, args, symbols, user, printer, control)
+    serve_bytes(read_back(path)?, profile, args, symbols, printer, control)
+}
+
+/// The bytes of a profile that was saved.
+pub(crate) fn read_back(path: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(path)
+        .map_err(|error| Failure::new(format!("cannot read {}: {}", path.display(), io_reason(&error))))
 }
 
 /// Serves a profile that is no file: these are its bytes as one.
@@ -34,7 +36,6 @@ pub(crate) fn serve_bytes(
     profile: &Profile,
     args: &ServerArgs,
     symbols: &SymbolArgs,
-    user: Option<Owner>,
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
@@ -46,7 +47,7 @@ pub(crate) fn serve_bytes(
     })?;
     control.enter(Phase::Serving(server.shutdown_handle()));
     let url = server.open_url(&args.profiler_url);
-    browser::show(printer, &url, server.local_addr().port(), !args.no_open, user);
+    browser::show(printer, &url, server.local_addr().port(), !args.no_open);
     printer.say("Serving the profile and its symbols; Ctrl-C ends");
     server.run().map_err(|error| Failure::because("the server failed", &error))
 }

@@ -6,7 +6,8 @@ mod picture;
 
 use crate::args::{FlamegraphArgs, PictureArgs};
 use crate::failure::{Failure, io_reason};
-use crate::output::{Output, Owner};
+use crate::identity::{self, Rights};
+use crate::output::Output;
 use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::Names;
@@ -23,7 +24,10 @@ const PAGE_FUNCTIONS: usize = 100;
 /// Runs the subcommand.
 pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    let profile = input::read(&args.file, &args.symbols, printer)?;
+    let output = if args.format.json { None } else { open(&args.output)? };
+    let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
+    let mut profiles = input::read_all(files, &args.symbols, printer)?.into_iter();
+    let Some(profile) = profiles.next() else { return Err(Failure::new("no profile was read")) };
     let index = Index::new(&profile);
     let selected = selection::select(&profile, &args.filter)?;
     let view = View::new(&index, &selected);
@@ -33,8 +37,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let names = args.format.names();
     let picture = if args.chart {
         chart::picture(&view, &args.picture, names)
-    } else if let Some(file) = &args.before {
-        let before = input::read(file, &args.symbols, printer)?;
+    } else if let Some(before) = profiles.next() {
         let before_index = Index::new(&before);
         let before_selected = selection::select(&before, &args.filter)?;
         change::picture(&view, &View::new(&before_index, &before_selected), &args.picture, names)
@@ -44,7 +47,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     if args.format.json {
         return page::print_json(&picture::json(&picture, &view));
     }
-    write(&args.output, None, |mut out| write_svg(&picture, &mut out))?;
+    write(&args.output, output, |mut out| write_svg(&picture, &mut out))?;
     if args.output != Path::new("-") {
         printer.say(format_args!("Wrote {}", args.output.display()));
     }
@@ -52,11 +55,17 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
 }
 
 /// Writes the flame graph of a whole profile: what `nyquist record --flamegraph` does.
-pub(crate) fn save(profile: &Profile, file: &Path, owner: Option<Owner>) -> Result<(), Failure> {
+pub(crate) fn save(profile: &Profile, file: &Path) -> Result<(), Failure> {
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let picture = picture::picture(&view, &PictureArgs::default(), false, Names::Short);
-    write(file, owner, |mut out| write_svg(&picture, &mut out))
+    let draw = |mut out: &mut dyn Write| write_svg(&picture, &mut out);
+    if file == Path::new("-") {
+        return page::write_with(draw);
+    }
+    let (output, rights) =
+        Rights::to_open(|| Output::open(file, None)).map_err(|error| cannot_open(file, &error))?;
+    rights.with(|| output.save(draw))?.map_err(|error| cannot_write(file, &error))
 }
 
 /// Writes a page with the flame graph and the functions with the most time.
@@ -77,19 +86,31 @@ pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<
     write_html(&picture, &summary, &rows.collect::<Vec<_>>(), out)
 }
 
+/// Opens the file for a picture; none for standard output.
+fn open(file: &Path) -> Result<Option<Output>, Failure> {
+    if file == Path::new("-") {
+        return Ok(None);
+    }
+    identity::open_output(file).map(Some).map_err(|error| cannot_open(file, &error))
+}
+
 fn write(
     file: &Path,
-    owner: Option<Owner>,
+    output: Option<Output>,
     picture: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    if file == Path::new("-") {
-        return page::write_with(picture);
+    match output {
+        None => page::write_with(picture),
+        Some(output) => output.save(picture).map_err(|error| cannot_write(file, &error)),
     }
-    let cannot_write =
-        |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
-    let output = Output::open(file, owner)
-        .map_err(|error| cannot_write(&error).hint("choose another place with -o FILE"))?;
-    output.save(picture).map_err(|error| cannot_write(&error))
+}
+
+fn cannot_open(file: &Path, error: &io::Error) -> Failure {
+    cannot_write(file, error).hint("choose another place with -o FILE")
+}
+
+fn cannot_write(file: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)))
 }
 
 /// The lines about a picture, where the user has not given others.

@@ -10,18 +10,19 @@ use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::number::counted;
-use crate::output::{Output, Owner};
+use crate::output::Output;
 use crate::printer::Printer;
 use crate::save::save;
-use crate::serve::serve;
+use crate::serve::{read_back, serve_bytes};
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, launch_advice, summary};
-use nyquist_convert::Finished;
+use crate::{flamegraph, identity, launch_advice, summary};
+use nyquist_convert::{Finished, LibSource, Libs};
+use nyquist_record::linux::Credentials;
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_record::linux::perf::EndReason;
 use nyquist_record::linux::signals::Requests;
-use nyquist_record::linux::{Credentials, invoking_user};
+use nyquist_symbols::KernelFiles;
 use run::{Recorder, Run};
 use std::io::{self, IsTerminal as _};
 use std::mem;
@@ -34,27 +35,50 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
-    let user = if args.as_root { None } else { invoking_user() };
-    let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
-    let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status, used } = record(args, printer, &control, user.as_ref(), owner)?;
+    if args.as_root {
+        identity::serve_root();
+    }
+    let output = open_output(args)?;
+    let recorded = record(args, printer, &control, identity::invoking_user());
+    // The output that is not needed any more is removed by whoever has made it.
+    let Recorded { finished, summary, status, used } =
+        recorded.inspect_err(|_| give_up_privileges(printer))?;
     let Finished { profile, statistics, libs } = finished;
-    let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
+    let kernel = kernel_files(&libs);
+    give_up_privileges(printer);
+    let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
+    let profile = identity::as_invoking_user(look_up)?;
     let goes_on = wants_server(args);
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
-    let saved = save(&profile, output, args.profile_version, owner, printer)?;
+    let saved = save(&profile, output, args.profile_version, printer)?;
     summary::print(printer, &profile, &summary, &statistics, used, saved.path.as_deref());
     if let Some(picture) = &args.flamegraph {
-        flamegraph::save(&profile, picture, owner)?;
+        flamegraph::save(&profile, picture)?;
         printer.say(format_args!("Wrote {}", picture.display()));
     }
     if let (Some(path), true) = (saved.path, goes_on) {
-        serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
+        let bytes = read_back(&path)?;
+        identity::as_invoking_user(|| {
+            serve_bytes(bytes, &profile, &args.server, &args.symbols, printer, &control)
+        })??;
     }
     let_go(profile, goes_on);
     // A script that finds no file where it asked for one must hear of it.
     Ok(if saved.as_asked { status } else { status.max(FAILED) })
+}
+
+/// What the running kernel tells root alone, where a recording has addresses in it: it is looked up after root's rights were given up.
+fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
+    let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
+    libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
+}
+
+/// What follows a recording is done with no more rights than the user has. Where they stay, the recording is still worth more.
+fn give_up_privileges(printer: Printer) {
+    if let Err(failure) = identity::give_up_privileges() {
+        printer.warn(failure.message);
+    }
 }
 
 /// Gives memory back where the program goes on. Else the system soon takes all of it, in less time than its pieces take.
@@ -67,11 +91,11 @@ fn let_go<T>(memory: T, goes_on: bool) {
 }
 
 /// Opens the output, and keeps standard output for it alone where it is that.
-fn open_output(args: &RecordArgs, owner: Option<Owner>) -> Result<Output, Failure> {
+fn open_output(args: &RecordArgs) -> Result<Output, Failure> {
     let path = &args.output;
     let cannot_write =
         |error: io::Error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)));
-    let output = Output::open(path, owner)
+    let output = identity::open_output(path)
         .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
     if output.is_stdout() {
         rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
@@ -100,10 +124,9 @@ fn record(
     printer: Printer,
     control: &Control,
     user: Option<&Credentials>,
-    owner: Option<Owner>,
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
-    let recorder = Recorder { args, printer, control, user, owner };
+    let recorder = Recorder { args, printer, control, user };
     let Run { mut converter, mut summary, mut status, mut used } = recorder.run(args.duration, None)?;
     for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
