@@ -3,21 +3,24 @@
 use crate::identity;
 use crate::printer::Printer;
 use nyquist_record::linux::{self, Credentials, invoking_environment};
+use nyquist_server::Server;
 use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-/// Opens `url`, or says it, with what else is needed to open it from another machine.
-pub(crate) fn show(printer: Printer, url: &str, port: u16, open: bool) {
+/// Opens the served profile, or says its address, with what else is needed to open it from another machine. The browser
+/// gets another address than the person: everybody on this machine can read its arguments.
+pub(crate) fn show(printer: Printer, server: &Server, open: bool) {
+    let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if open && has_display() && launch(url) {
+    } else if open && has_display() && open_once(server) {
         printer.say("Opening the profile in your browser");
     }
-    printer.say(format_args!("  {url}"));
+    printer.say(format_args!("  {}", server.open_url()));
 }
 
 fn has_display() -> bool {
@@ -37,17 +40,24 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
     format!("ssh -L {port}:127.0.0.1:{port}{ssh_port} {at}{server}")
 }
 
-/// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes
-/// nowhere. Root starts none for a user who typed sudo, whosever the profile is.
-fn launch(url: &str) -> bool {
+/// Opens the profile by a link that is good once, for the user whose browser it is.
+fn open_once(server: &Server) -> bool {
+    // Root starts none for a user who typed sudo, whosever the profile is.
     let user = identity::invoking_user().cloned().or_else(linux::invoking_user);
+    let uid = user.as_ref().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    server.one_time_url(uid).is_some_and(|url| launch(&url, user.as_ref()))
+}
+
+/// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes
+/// nowhere.
+fn launch(url: &str, user: Option<&Credentials>) -> bool {
     let chosen = env::var("BROWSER").unwrap_or_default();
     let openers = chosen.split(':').filter(|name| !name.is_empty()).chain(["xdg-open", "wslview"]);
     for opener in openers {
         let mut command = Command::new(opener);
         command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         if let Some(Credentials { uid, gid, .. }) = user {
-            command.uid(uid).gid(gid).envs(invoking_environment(uid));
+            command.uid(*uid).gid(*gid).envs(invoking_environment(*uid));
         }
         if let Ok(mut child) = command.spawn() {
             // The opener ends by itself; waiting for it elsewhere leaves no zombie.

@@ -8,8 +8,11 @@ use super::sys::identity::{
     set_dumpable, set_file_ids_of_thread, set_groups_of_thread, set_ids_of_process,
 };
 
-/// Does work with a user's rights to files and without any capability, on the calling thread and those that it starts
-/// meanwhile. Where this process is that user's already, nothing changes.
+/// `CAP_SETGID` and `CAP_SETUID` (`linux/capability.h`). They give no right to any file.
+const TO_CHANGE_USER: u64 = 1 << 6 | 1 << 7;
+
+/// Does work with a user's rights to files and without any capability but those to start a program as that user, on the
+/// calling thread and those that it starts meanwhile. Where this process is that user's already, nothing changes.
 pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T> {
     if has_rights_of(user.uid) {
         return Ok(work());
@@ -20,7 +23,12 @@ pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T>
 
 /// Whether the calling thread uses files with a user's rights.
 pub fn has_rights_of(uid: u32) -> bool {
-    file_ids_of_thread().0 == uid
+    file_user() == uid
+}
+
+/// The user with whose rights the calling thread uses files, and whose the files are that it makes.
+pub fn file_user() -> u32 {
+    file_ids_of_thread().0
 }
 
 /// Makes this process a user's, for good, with all its threads: it has no capability any more, and no way back.
@@ -71,7 +79,9 @@ impl Lent {
         // From here on all is given back, also where the rest is refused.
         let lent = Self { capabilities, file_ids, groups, dumpable };
         set_file_ids_of_thread(user.uid, user.gid)?;
-        Capabilities { effective: 0, ..lent.capabilities }.set_of_thread()?;
+        // Without these two, a program that is started meanwhile could not be made the user's, and would be root's.
+        let effective = lent.capabilities.effective & TO_CHANGE_USER;
+        Capabilities { effective, ..lent.capabilities }.set_of_thread()?;
         Ok(lent)
     }
 
@@ -154,7 +164,7 @@ mod tests {
         assert_eq!(inside[0], format!("Uid:\t0\t0\t0\t{NOBODY}"));
         assert_eq!(inside[1].split('\t').next_back(), Some(&*NOBODY.to_string()));
         assert_eq!(inside[2], format!("Groups:\t{NOBODY}"));
-        assert_eq!(inside[4], format!("CapEff:\t{:016x}", 0));
+        assert_eq!(inside[4], format!("CapEff:\t{TO_CHANGE_USER:016x}"));
         assert_eq!(state(), before);
         let metadata = fs::metadata(&own).unwrap();
         assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY));

@@ -6,12 +6,11 @@ mod picture;
 
 use crate::args::{FlamegraphArgs, PictureArgs};
 use crate::failure::{Failure, io_reason};
-use crate::identity::{self, Rights};
-use crate::output::Output;
+use crate::output::Destination;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::text::Names;
-use crate::{input, page, report, selection};
+use crate::text::{Names, one_line};
+use crate::{form, input, page, report, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::flame::{FlamePicture, TableRow, write_html, write_svg};
 use nyquist_profile::Profile;
@@ -24,7 +23,9 @@ const PAGE_FUNCTIONS: usize = 100;
 /// Runs the subcommand.
 pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
-    let output = if args.format.json { None } else { open(&args.output)? };
+    form::check_picture(&args.output)?;
+    // Reading the profile may take root's rights away, which are left where the output takes them.
+    let output = if args.format.json { None } else { find(&args.output)? };
     let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
     let mut profiles = input::read_all(files, &args.symbols, printer)?.into_iter();
     let Some(profile) = profiles.next() else { return Err(Failure::new("no profile was read")) };
@@ -55,17 +56,11 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
 }
 
 /// Writes the flame graph of a whole profile: what `nyquist record --flamegraph` does.
-pub(crate) fn save(profile: &Profile, file: &Path) -> Result<(), Failure> {
+pub(crate) fn write_picture(profile: &Profile, mut out: &mut dyn Write) -> io::Result<()> {
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let picture = picture::picture(&view, &PictureArgs::default(), false, Names::Short);
-    let draw = |mut out: &mut dyn Write| write_svg(&picture, &mut out);
-    if file == Path::new("-") {
-        return page::write_with(draw);
-    }
-    let (output, rights) =
-        Rights::to_open(|| Output::open(file, None)).map_err(|error| cannot_open(file, &error))?;
-    rights.with(|| output.save(draw))?.map_err(|error| cannot_write(file, &error))
+    write_svg(&picture, &mut out)
 }
 
 /// Writes a page with the flame graph and the functions with the most time.
@@ -86,31 +81,28 @@ pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<
     write_html(&picture, &summary, &rows.collect::<Vec<_>>(), out)
 }
 
-/// Opens the file for a picture; none for standard output.
-fn open(file: &Path) -> Result<Option<Output>, Failure> {
+/// Looks for the file of a picture; none for standard output.
+fn find(file: &Path) -> Result<Option<Destination>, Failure> {
     if file == Path::new("-") {
         return Ok(None);
     }
-    identity::open_output(file).map(Some).map_err(|error| cannot_open(file, &error))
+    Destination::find(file).map(Some).map_err(|refused| refused.failure(file, "-o"))
 }
 
 fn write(
     file: &Path,
-    output: Option<Output>,
+    output: Option<Destination>,
     picture: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    match output {
-        None => page::write_with(picture),
-        Some(output) => output.save(picture).map_err(|error| cannot_write(file, &error)),
+    let Some(output) = output else { return page::write_file_with(false, picture) };
+    let cannot_write =
+        |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
+    let output = output.open().map_err(|refused| refused.failure(file, "-o"))?;
+    match output.save(picture) {
+        // Whoever reads the pipe has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        saved => saved.map(|_| ()).map_err(|error| cannot_write(&error)),
     }
-}
-
-fn cannot_open(file: &Path, error: &io::Error) -> Failure {
-    cannot_write(file, error).hint("choose another place with -o FILE")
-}
-
-fn cannot_write(file: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)))
 }
 
 /// The lines about a picture, where the user has not given others.
@@ -119,7 +111,8 @@ fn titled(view: &View<'_>, args: &PictureArgs, picture: FlamePicture) -> FlamePi
     let mut lines = heading.lines();
     // The first line begins with the name, which is the title.
     let first = lines.next().unwrap_or_default();
-    let first = first.strip_prefix(view.profile().meta().product.as_str()).unwrap_or(first);
+    let product = one_line(&view.profile().meta().product);
+    let first = first.strip_prefix(&*product).unwrap_or(first);
     let usual: Vec<_> = std::iter::once(first.trim_start_matches(": ")).chain(lines).collect();
     FlamePicture {
         title: args.title.clone().unwrap_or_else(|| view.profile().meta().product.clone()),
