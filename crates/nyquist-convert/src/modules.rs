@@ -11,7 +11,7 @@ use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_perf::{PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
-use nyquist_symbols::ModuleRequest;
+use nyquist_symbols::{ModuleRequest, OpenFile};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -504,7 +504,7 @@ impl Module {
     /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
     /// found also when it is deleted or replaced meanwhile.
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
-        let open = match &self.bytes {
+        let held = match &self.bytes {
             Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Stated(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
@@ -517,15 +517,17 @@ impl Module {
             }
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
-                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
+                let path = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
+                Some(OpenFile { path, source: Arc::clone(source) })
             }
-            Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
+            Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => None,
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
             id: self.id.clone(),
-            alternatives: open,
+            alternatives: held.iter().map(|held| held.path.clone()).collect(),
+            held,
             ..ModuleRequest::default()
         })
     }

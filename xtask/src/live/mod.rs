@@ -50,6 +50,7 @@ pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
 mod permissions;
+mod privileges;
 pub(crate) mod profile;
 mod profiler_cli;
 mod ptrace;
@@ -111,6 +112,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("own_signals", own_signals::TESTS),
     ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),
+    ("privileges", privileges::TESTS),
     ("ptrace", ptrace::TESTS),
     ("ptrace_attach", ptrace_attach::TESTS),
     ("setuid", setuid::TESTS),

@@ -198,7 +198,7 @@ impl Search<'_> {
         check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
     ) -> Option<(OpenElf, OpenFile)> {
         for path in paths {
-            let (outcome, opened) = match open(&path) {
+            let (outcome, opened) = match self.source(&path).and_then(|source| open_elf(&path, source)) {
                 Ok((elf, file)) => (check(self, &file, &elf), Some((elf, file))),
                 Err(outcome) => (outcome, None),
             };
@@ -280,7 +280,10 @@ impl Search<'_> {
 }
 
 fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
-    let source = open_source(path)?;
+    open_elf(path, open_source(path)?)
+}
+
+fn open_elf(path: &Path, source: Arc<FileSource>) -> Result<(OpenElf, OpenFile), Outcome> {
     let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }

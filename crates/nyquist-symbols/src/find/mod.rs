@@ -8,7 +8,7 @@ mod linux;
 mod macos;
 mod windows;
 
-use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError};
+use crate::{AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, SymbolsError};
 use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
@@ -32,6 +32,8 @@ pub struct ModuleRequest {
     /// Other paths under which the same file may be had, such as `/proc/PID/root/PATH` of a process in a mount
     /// namespace of its own. They are tried before `path`.
     pub alternatives: Vec<PathBuf>,
+    /// The file itself, where it is held open, by one of these paths: it is not opened again, which may not be permitted any more.
+    pub held: Option<OpenFile>,
 }
 
 /// Where to look beside the places that are always looked at.
@@ -149,6 +151,7 @@ pub struct Finder {
     paths: SearchPaths,
     cache: Option<Arc<AnswerCache>>,
     fetch: Option<Arc<dyn Fetch>>,
+    kernel: Option<Arc<KernelFiles>>,
 }
 
 impl Finder {
@@ -166,6 +169,17 @@ impl Finder {
     /// The cache, if it was given one.
     pub fn cache(&self) -> Option<&AnswerCache> {
         self.cache.as_deref()
+    }
+
+    /// Reads the running kernel's symbols from files that were opened before.
+    #[must_use]
+    pub fn with_kernel_files(self, files: Option<KernelFiles>) -> Self {
+        Self { kernel: files.map(Arc::new), ..self }
+    }
+
+    /// The files of the running kernel, where they were opened before.
+    pub(crate) fn kernel_files(&self) -> Option<Arc<KernelFiles>> {
+        self.kernel.clone()
     }
 
     /// Asks `fetch` for the files that are not found otherwise.
@@ -240,6 +254,16 @@ pub(crate) struct Search<'a> {
     pub(crate) fetch: Option<&'a dyn Fetch>,
     pub(crate) request: &'a ModuleRequest,
     pub(crate) found: Found,
+}
+
+impl Search<'_> {
+    /// Opens a file, unless it is the one that is held open.
+    fn source(&self, path: &Path) -> Result<Arc<FileSource>, Outcome> {
+        match self.request.held.as_ref().filter(|held| held.path == path) {
+            Some(held) => Ok(Arc::clone(&held.source)),
+            None => open_source(path),
+        }
+    }
 }
 
 /// Opens a regular file. Pipes and devices are not opened: reading them may not end. Somebody else may put one there in
