@@ -122,7 +122,8 @@ impl<'a> JitDumpRecord<'a> {
     /// for the code itself stands last. `None` of other records, and where a name does not end in `start`.
     pub fn parse_start(start: &'a [u8], size: u32) -> Option<Self> {
         let mut cursor = Cursor::new(start, ByteOrder::Little);
-        let (kind, _size, time) = (cursor.u32("kind").ok()?, cursor.u32("size").ok()?, cursor.u64("time").ok()?);
+        let (kind, _size, time) =
+            (cursor.u32("kind").ok()?, cursor.u32("size").ok()?, cursor.u64("time").ok()?);
         if kind != 0 {
             return None;
         }
@@ -295,7 +296,9 @@ mod tests {
         let bytes =
             record(0, &[&words(&[0]), &words(&[9, 0x7000, 3, 17]), b"JS:*f /x.js:1:2\0", b"\0\x90\xc3"]);
         let parsed = JitDumpRecord::parse(&bytes).unwrap().unwrap();
-        let JitDumpBody::Load { address, index, name, code_offset, code_size } = parsed.body else { panic!() };
+        let JitDumpBody::Load { address, index, name, code_offset, code_size } = parsed.body else {
+            panic!()
+        };
         assert_eq!((parsed.time, address, index), (77, 0x7000, 17));
         assert_eq!((name, code_size), (&b"JS:*f /x.js:1:2"[..], 3));
         assert_eq!(code_offset as usize, bytes.len() - 3);

@@ -4,6 +4,7 @@ use crate::args::ImportArgs;
 use crate::control::Control;
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::input;
+use crate::memory;
 use crate::output::Output;
 use crate::perf_data;
 use crate::printer::Printer;
@@ -24,6 +25,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
         rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
     }
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
+    // What is written is written to its end.
+    memory::lift();
     let saved = save(&profile, output, args.profile_version, None, printer)?;
     if let Some(path) = &saved.path {
         printer.say(format_args!("Saved {}", path.display()));

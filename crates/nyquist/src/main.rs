@@ -21,6 +21,7 @@ mod launch_advice;
 mod load;
 mod machine;
 mod markers;
+mod memory;
 mod number;
 mod output;
 mod page;

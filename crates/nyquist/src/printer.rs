@@ -49,13 +49,19 @@ impl Printer {
 
 /// Prints a failure: the sentence, then its hints.
 pub(crate) fn print_failure(failure: &Failure) {
-    line(format_args!("error: {}", failure.message));
+    line(rendered(failure).trim_end_matches('\n'));
+}
+
+/// A failure as it is printed.
+pub(crate) fn rendered(failure: &Failure) -> String {
+    let mut text = format!("error: {}\n", failure.message);
     if !failure.hints.is_empty() {
-        line("");
+        text.push('\n');
     }
     for hint in &failure.hints {
-        line(format_args!("hint: {hint}"));
+        text += &format!("hint: {hint}\n");
     }
+    text
 }
 
 fn line(text: impl Display) {

@@ -5,6 +5,7 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::{Failure, io_reason};
 use crate::finder::finder;
+use crate::memory;
 use crate::output::Owner;
 use crate::printer::Printer;
 use crate::watch::Watch;
@@ -38,6 +39,8 @@ pub(crate) fn serve_bytes(
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
+    // A browser is nothing that reads a profile for us.
+    memory::lift();
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let config = Config { address: args.address, port, ..Config::default() };
     let symbols = Arc::new(ProfileSymbols::new(profile, finder(symbols, Watch::new(printer, None))));

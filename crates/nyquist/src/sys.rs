@@ -1,5 +1,13 @@
-//! The memory allocator of the C library.
+//! The memory allocator of the C library, and the limit that the system holds it to.
 #![allow(unsafe_code)]
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::io::Write as _;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{process, ptr};
 
 /// Makes each large block of memory a mapping of its own, always: such blocks grow without being copied, and go back to the
 /// system when they are freed. Left alone, glibc puts them onto its heaps as soon as some have been freed (mallopt(3),
@@ -11,5 +19,94 @@ pub(crate) fn map_large_blocks() {
         const LARGE: libc::c_int = 1 << 20;
         // SAFETY: mallopt only stores a number, under the allocator's own lock. Where it refuses, nothing has changed.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
+    }
+}
+
+/// How much memory the process may take, and what is said when it would take more.
+#[derive(Debug)]
+pub(crate) struct DataLimit {
+    pub(crate) bytes: u64,
+    pub(crate) said: String,
+}
+
+/// What is said when there is no more memory; null while that is not to end the process.
+static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+
+/// The limit that there was before.
+static BEFORE: Mutex<Option<Rlimit>> = Mutex::new(None);
+
+/// Holds the process to a limit.
+pub(crate) fn hold_data(limit: DataLimit) {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let old = *before.get_or_insert_with(|| getrlimit(Resource::Data));
+    let least = |limit: Option<u64>, other: u64| Some(limit.map_or(other, |limit| limit.min(other)));
+    let current = least(old.current, least(old.maximum, limit.bytes).unwrap_or(limit.bytes));
+    // Never freed: another thread may be about to say it.
+    SAID.store(Box::into_raw(Box::new(limit.said)), Ordering::Release);
+    // Where the system refuses, memory ends where it did before.
+    let _ = setrlimit(Resource::Data, Rlimit { current, maximum: old.maximum });
+}
+
+/// Gives back the limit that there was before.
+pub(crate) fn lift_data() {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(before) = before.take() {
+        let _ = setrlimit(Resource::Data, before);
+        SAID.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// How large the address space may become, if there is a limit.
+pub(crate) fn address_space() -> Option<u64> {
+    getrlimit(Resource::As).current
+}
+
+/// The system's allocator. Where it has no more memory while the process is held to a limit, the process says so and ends: who asks
+/// for memory cannot go on without, and the standard library knows nothing but to abort.
+struct Told;
+
+#[global_allocator]
+static ALLOCATOR: Told = Told;
+
+// SAFETY: all is passed on to the system's allocator as it came, and given back as that gives it.
+unsafe impl GlobalAlloc for Told {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps to what the trait demands.
+        there(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps to what the trait demands.
+        there(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps to what the trait demands.
+        there(unsafe { System.realloc(block, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps to what the trait demands.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[inline]
+fn there(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        end_if_held();
+    }
+    block
+}
+
+#[cold]
+fn end_if_held() {
+    // Taken, so that this is not called again by what follows, nor by other threads.
+    let said = SAID.swap(ptr::null_mut(), Ordering::Acquire);
+    // SAFETY: it comes from a box that is never freed, and whose text nobody changes.
+    if let Some(said) = unsafe { said.as_ref() } {
+        // Neither takes memory.
+        let _ = std::io::stderr().write_all(said.as_bytes());
+        process::exit(crate::failure::FAILED.into());
     }
 }

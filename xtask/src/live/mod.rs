@@ -60,6 +60,7 @@ mod samply;
 mod samply_options;
 mod server;
 mod setuid;
+mod side_files;
 mod signals;
 mod simpleperf;
 mod spare;
@@ -87,6 +88,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("symbol_sources", symbol_sources::TESTS),
     ("go", go::TESTS),
     ("jit", jit::TESTS),
+    ("side_files", side_files::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("attach", attach::TESTS),

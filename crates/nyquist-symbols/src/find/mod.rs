@@ -13,6 +13,7 @@ use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
 use std::fmt;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -243,10 +244,13 @@ pub(crate) struct Search<'a> {
 
 /// Opens a regular file. Pipes and devices are not opened: reading them may not end.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
+    let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+        return Err(other());
     }
-    File::open(path)
+    // Something else may be there by now: a pipe is not waited for.
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
 }
 
 /// Opens a regular file.

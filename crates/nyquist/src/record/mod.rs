@@ -38,7 +38,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
     let output = open_output(args, owner)?;
     let Recorded { finished, summary, status, used } = record(args, printer, &control, user.as_ref(), owner)?;
-    let Finished { profile, statistics, libs } = finished;
+    let Finished { profile, statistics, libs, side_news } = finished;
+    side_news.iter().for_each(|news| printer.warn(news));
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     let goes_on = wants_server(args);
     let_go(libs, goes_on);
