@@ -26,6 +26,7 @@ mod formats;
 mod front_end;
 mod go;
 mod harness;
+mod hostile_markers;
 mod http;
 mod idle;
 mod invocation;
@@ -41,6 +42,8 @@ mod markers;
 mod names;
 mod options;
 mod output_files;
+mod output_forms;
+mod output_safety;
 mod own_files;
 mod own_signals;
 pub(crate) mod paranoid;
@@ -68,6 +71,7 @@ mod stacks;
 mod storms;
 mod symbol_sources;
 mod targets;
+mod time_namespaces;
 mod top;
 mod unwind_info;
 mod walkthrough;
@@ -91,9 +95,12 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("side_files", side_files::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
+    ("output_forms", output_forms::TESTS),
+    ("output_safety", output_safety::TESTS),
     ("attach", attach::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
+    ("time namespaces", time_namespaces::TESTS),
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
     ("own_files", own_files::TESTS),
@@ -121,6 +128,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("front_end", front_end::TESTS),
     ("many_cpus", many_cpus::TESTS),
     ("markers", markers::TESTS),
+    ("hostile_markers", hostile_markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),

@@ -11,7 +11,7 @@ mod windows;
 use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError};
 use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
@@ -242,15 +242,18 @@ pub(crate) struct Search<'a> {
     pub(crate) found: Found,
 }
 
-/// Opens a regular file. Pipes and devices are not opened: reading them may not end.
+/// Opens a regular file. Pipes and devices are not opened: reading them may not end. Somebody else may put one there in
+/// between, so that opening does not wait, and what was opened is looked at, too.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    let other = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(other());
-    }
-    // Something else may be there by now: a pipe is not waited for.
-    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(other()) }
+    let regular = |metadata: &Metadata| {
+        let error = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        metadata.is_file().then_some(()).ok_or_else(error)
+    };
+    regular(&std::fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
 }
 
 /// Opens a regular file.
