@@ -14,6 +14,7 @@ use crate::spent::Spent;
 use crate::stages::Stages;
 use crate::symbolicate::Teller;
 use crate::walks::Walkers;
+use nyquist_perf::Budget;
 use nyquist_perf::file::PlacedFiles;
 use nyquist_profile::{LibId, Meta, Profile, ProfileBuilder};
 
@@ -92,7 +93,14 @@ impl Converter {
     /// called before the first event.
     #[must_use]
     pub fn with_recorded_files(mut self, files: RecordedFiles) -> Self {
-        self.stages.modules = ModuleStore::of(Files::Recorded(Box::new(files)));
+        self.stages.modules.look_in(Files::Recorded(Box::new(files)));
+        self
+    }
+
+    /// Names in perf maps and jitdumps take no more memory than that. What is beyond it has none, and is told of.
+    #[must_use]
+    pub fn limiting_side_files(mut self, budget: Budget) -> Self {
+        self.stages.modules.limit(budget);
         self
     }
 
@@ -220,9 +228,11 @@ impl Converter {
         self.stages.show_rest();
         let statistics = self.statistics();
         let lib_sources = self.stages.lib_sources();
+        let side_news = self.stages.side_news();
         let builder = std::mem::replace(&mut self.stages.builder, ProfileBuilder::new(Meta::default()));
         let profile = self.stages.named_builder(builder).finish();
-        Finished { profile, statistics, libs: Libs { sources: lib_sources, _modules: self.stages.modules } }
+        let libs = Libs { sources: lib_sources, _modules: self.stages.modules };
+        Finished { profile, statistics, libs, side_news }
     }
 
     /// Forgets all samples and markers before a point in time, and the stacks and frames that only they had. Costs as much
@@ -270,6 +280,8 @@ pub struct Finished {
     pub statistics: Statistics,
     /// Where each lib's symbols come from.
     pub libs: Libs,
+    /// What the user should know of perf maps and jitdumps: which were not used, and of which only a part. A sentence each.
+    pub side_news: Vec<String>,
 }
 
 /// Where the symbols of the libs of a profile come from. While this lives, the files are held open.

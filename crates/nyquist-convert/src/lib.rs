@@ -34,6 +34,8 @@ mod recorded_files;
 mod reuse;
 mod select;
 mod shape;
+mod side_file;
+mod side_news;
 mod spent;
 mod stack_roots;
 mod stages;

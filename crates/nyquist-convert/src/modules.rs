@@ -4,12 +4,14 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memory_image;
 use crate::recorded_files::Files;
+use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
+use crate::side_news::SideNews;
 use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
-use nyquist_perf::{PerfMap, PerfMapEntry};
+use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
 use rustc_hash::FxHashMap;
@@ -90,6 +92,10 @@ pub(crate) struct ModuleStore {
     kernel_code: PerfMap,
     kernel_windows: FxHashMap<Avma, ModuleIndex>,
     known: FxHashMap<Key, ModuleIndex>,
+    /// How much memory the names in perf maps and jitdumps may take.
+    budget: Budget,
+    /// What there is to say of these files.
+    pub(crate) news: SideNews,
 }
 
 /// What the kernel says of a mapped file.
@@ -134,9 +140,19 @@ impl Opened {
 }
 
 impl ModuleStore {
-    /// A store that looks for files there.
-    pub(crate) fn of(files: Files) -> Self {
-        Self { files: Arc::new(files), ..Self::default() }
+    /// Looks for files there.
+    pub(crate) fn look_in(&mut self, files: Files) {
+        self.files = Arc::new(files);
+    }
+
+    /// How much memory the names in perf maps and jitdumps may take.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    /// Names in perf maps and jitdumps take no more memory than that.
+    pub(crate) fn limit(&mut self, budget: Budget) {
+        self.budget = budget;
     }
 
     /// An empty store that shares with this one what is looked for and what was opened: a file is read once for both.
@@ -197,13 +213,21 @@ impl ModuleStore {
         self.known.get(&(mapping.identity.clone(), mapping.path.clone())).copied()
     }
 
-    /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened.
+    /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened, or is not
+    /// to be believed of a process of that user.
     pub(crate) fn add_jitdump(
         &mut self,
         mapping: &Mapping,
+        user: Option<u32>,
         dump: DumpIndex,
-    ) -> Option<(ModuleIndex, Arc<File>)> {
-        let file = Arc::new(self.files.open_jitdump(mapping)?);
+    ) -> Option<(ModuleIndex, Found)> {
+        let file = match self.files.open_jitdump(mapping, user) {
+            Ok(file) => file,
+            Err(why) => {
+                self.news.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
+                return None;
+            }
+        };
         let key = (mapping.identity.clone(), mapping.path.clone());
         if let Some(&index) = self.known.get(&key) {
             return Some((index, file));
@@ -220,16 +244,26 @@ impl ModuleStore {
         self.add(Arc::new(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) }))
     }
 
-    /// The perf map of a process that lives, or has just ended; of a recording that is read later, the one that it has left
-    /// behind. It may not be there yet where `maps_at_end`.
-    pub(crate) fn find_perf_map(&self, pid: Pid, maps_at_end: bool) -> Option<MapFile> {
-        match &*self.files {
-            Files::Live => MapFile::find(pid, maps_at_end),
+    /// The perf map of a process that lives, or has just ended, and is that user's; of a recording that is read later, the
+    /// one that it has left behind. It may not be there yet where `maps_at_end`.
+    pub(crate) fn find_perf_map(&self, pid: Pid, user: Option<u32>, maps_at_end: bool) -> Option<MapFile> {
+        let path = format!("/tmp/perf-{}.map", pid.0);
+        let found = match &*self.files {
+            Files::Live => MapFile::find(pid, user, maps_at_end),
             Files::Recorded(files) => {
-                let (file, path) = files.aux.open(&format!("/tmp/perf-{}.map", pid.0))?;
-                Some(MapFile::left_behind(file, path))
+                files.aux.open(&path).map(|(found, path)| MapFile::left_behind(found.file, path))
             }
+        };
+        found.inspect_err(|why| self.news.refused(pid, "perf map", Path::new(&path), why)).ok()
+    }
+
+    /// The names in a perf map.
+    fn names_in(&self, map: &MapFile, base: Avma) -> LibSource {
+        let Ok(names) = map.read(&self.budget) else { return LibSource::Unknown };
+        if !names.is_whole() {
+            self.news.is_too_large("perf map", map.path(), self.budget.most());
         }
+        LibSource::Jit(JitSymbols::of_map(names, base))
     }
 
     /// The module for code that appeared in the kernel, and where its addresses count from: one for each 2 GiB that have
@@ -265,11 +299,14 @@ impl ModuleStore {
     /// Where the code and the symbols of a module come from.
     pub(crate) fn source(&self, index: ModuleIndex, dumps: &JitDumps) -> LibSource {
         let module = self.get(index);
-        match module.bytes {
+        match &module.bytes {
             Bytes::KernelCode(base) => {
-                LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), base))
+                LibSource::Jit(JitSymbols::plain(Arc::new(self.kernel_code.clone()), *base))
             }
-            Bytes::Kernel(base) => LibSource::Kernel { base, gone: Arc::new(self.kernel_code.clone()) },
+            Bytes::Kernel(base) => {
+                LibSource::Kernel { base: *base, gone: Arc::new(self.kernel_code.clone()) }
+            }
+            Bytes::PerfMap(map, base) => self.names_in(map, *base),
             _ => module.source(dumps),
         }
     }
@@ -298,6 +335,11 @@ impl ModuleStore {
 
 /// The lib of code that appeared in the kernel while it ran.
 const KERNEL_CODE: &str = "[kernel code]";
+
+/// Whether a mapping is of memory that no file holds, and that the kernel has not made.
+pub(crate) fn is_without_file(mapping: &Mapping) -> bool {
+    !is_file(&mapping.path) && !mapping.path.starts_with('[')
+}
 
 /// Whether the path of a mapping is that of a file, and not a name such as `//anon` or `[heap]`.
 fn is_file(path: &str) -> bool {
@@ -510,17 +552,16 @@ impl Module {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
             }
             Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
-            Bytes::PerfMap(map, base) => {
-                return map.read().map_or(LibSource::Unknown, |text| {
-                    LibSource::Jit(JitSymbols::of_map(PerfMap::parse(&text), *base))
-                });
-            }
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
                 let path = PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()));
                 Some(OpenFile { path, source: Arc::clone(source) })
             }
-            Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => None,
+            Bytes::Kernel(_)
+            | Bytes::OtherKernel(_)
+            | Bytes::KernelCode(_)
+            | Bytes::PerfMap(..)
+            | Bytes::Missing => None,
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
@@ -538,27 +579,51 @@ fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquis
 }
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
-/// that was mapped is not used.
+/// that was mapped is not used. The kernel has said the path without links: what leads over one now is another file.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
-    let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
-    let end = mapping.start.0.saturating_add(mapping.len);
-    let places = [
-        format!("/proc/{}/root{path}", pid.0),
-        // A deleted or replaced file is still to be had from here, with the privilege.
-        format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0),
-        path.to_owned(),
-    ];
-    // And the program's own from here, without it; of what is not known to be that, it would be another.
-    let program = format!("/proc/{}/exe", pid.0);
-    let program = Some(program).filter(|_| mapping.identity != MappedFile::Unknown);
-    let mut files = places.iter().chain(&program).filter_map(|place| open_regular(place));
-    files.find(|file| is_same(file, &mapping.identity))
+    let is_it = |file: &File| is_same(file, &mapping.identity);
+    let path = Path::new(mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path));
+    let at_path = |root: Option<Root>| Some(root?.open(path).ok()?.file).filter(is_it);
+    // And the program's own from here, without privileges; of what is not known to be that, it would be another.
+    let program = || open_regular(Path::new(&format!("/proc/{}/exe", pid.0))).ok();
+    at_path(Root::of_process(pid))
+        .or_else(|| open_regular(&map_file(mapping, pid)).ok().filter(is_it))
+        .or_else(|| at_path(Root::own()))
+        .or_else(|| program().filter(|file| mapping.identity != MappedFile::Unknown && is_it(file)))
 }
 
-/// Opens a regular file; opening a FIFO or a device could block or do something.
-pub(crate) fn open_regular(path: &str) -> Option<File> {
-    let metadata = std::fs::metadata(path).ok()?;
-    if metadata.is_file() { File::open(path).ok() } else { None }
+/// Where the kernel has a mapped file, deleted or replaced as it may be, for who has the privilege.
+fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
+    let end = mapping.start.0.saturating_add(mapping.len);
+    PathBuf::from(format!("/proc/{}/map_files/{:x}-{end:x}", pid.0, mapping.start.0))
+}
+
+/// Opens a jitdump that a process of that user, if it is known, maps: the very file, and one that is to be believed.
+pub(crate) fn open_mapped_dump(mapping: &Mapping, pid: Pid, user: Option<u32>) -> Result<Found, Refusal> {
+    // Compared in the same terms: on stacked file systems the device that is mapped is another one.
+    let number = |file: &File| file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let mapped = open_regular(&map_file(mapping, pid)).ok();
+    let is_it = |file: &File| {
+        is_same(file, &mapping.identity)
+            && mapped.as_ref().is_none_or(|mapped| number(mapped) == number(file))
+    };
+    let path = Path::new(mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path));
+    let mut why = Refusal::Absent;
+    let mut found = None;
+    for root in [Root::of_process(pid), Root::own()].into_iter().flatten() {
+        match root.open(path) {
+            Ok(file) if is_it(&file.file) => {
+                found = Some(file);
+                break;
+            }
+            Ok(_) if !why.is_worth_telling() => why = Refusal::Other,
+            Err(refusal) if !why.is_worth_telling() => why = refusal,
+            _ => {}
+        }
+    }
+    let deleted = || mapped.as_ref().and_then(|file| file.try_clone().ok()).filter(is_it);
+    let found = found.or_else(|| deleted().map(Found::without_place)).ok_or(why)?;
+    found.believed(&[user_of(pid).or(user).unwrap_or_else(own_user)])
 }
 
 /// Whether an open file can be the one that the kernel mapped. The device is not compared: on stacked file

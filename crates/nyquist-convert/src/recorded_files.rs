@@ -3,7 +3,8 @@
 
 use crate::aux_files::AuxFiles;
 use crate::event::{MappedFile, Mapping};
-use crate::modules::{is_same, open_mapped, open_regular};
+use crate::modules::{is_same, open_mapped, open_mapped_dump};
+use crate::side_file::{Found, Refusal, open_regular};
 use crate::stated_symbols::StatedSymbols;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
@@ -69,10 +70,10 @@ impl Files {
         self.stated_symbols(path).is_some()
     }
 
-    /// Opens a jitdump, which has no identity but its inode.
-    pub(crate) fn open_jitdump(&self, mapping: &Mapping) -> Option<File> {
+    /// Opens a jitdump, which has no identity but its inode, of a process of that user.
+    pub(crate) fn open_jitdump(&self, mapping: &Mapping, user: Option<u32>) -> Result<Found, Refusal> {
         match self {
-            Self::Live => open_mapped(mapping, mapping.pid?),
+            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user),
             Self::Recorded(files) => files.aux.open_mapped(mapping),
         }
     }
@@ -128,6 +129,6 @@ impl RecordedFiles {
             return None;
         }
         let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
-        open_regular(path).filter(|file| is_same(file, &mapping.identity))
+        open_regular(path.as_ref()).ok().filter(|file| is_same(file, &mapping.identity))
     }
 }

@@ -1,10 +1,20 @@
 //! Reading an object file's bytes in a way that survives the file changing underneath.
 
 use crate::ObjectError;
+use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt as _};
 use std::sync::Arc;
+
+/// A file of this size may be one hole, for all that it matters.
+const SMALL: u64 = 256 << 20;
+
+/// Of how many bytes of a larger file one must be there.
+const HOLLOW: u64 = 8;
+
+/// The most parts between holes that are looked at.
+const MOST_PARTS: usize = 1 << 12;
 
 /// Random access to the bytes of an object file.
 ///
@@ -130,8 +140,14 @@ impl FileSource {
 }
 
 impl ByteSource for FileSource {
+    /// The size of the file. One that is large and hollow counts as empty: it costs nothing to make, and whoever reads what it
+    /// claims to hold fills memory with zeros.
     fn len(&self) -> u64 {
-        self.file.metadata().map_or(0, |metadata| metadata.len())
+        let Ok(metadata) = self.file.metadata() else { return 0 };
+        let len = metadata.len();
+        // Some file systems do not count blocks, or count them later: so the parts between holes have the last word.
+        let is_suspicious = len > SMALL && metadata.blocks().saturating_mul(512 * HOLLOW) < len;
+        if is_suspicious && !has_bytes(&self.file, len, len / HOLLOW) { 0 } else { len }
     }
 
     fn as_file(&self) -> Option<&FileSource> {
@@ -141,6 +157,22 @@ impl ByteSource for FileSource {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
+}
+
+/// Whether at least so many bytes of a file are in no hole.
+fn has_bytes(file: &File, len: u64, least: u64) -> bool {
+    let (mut at, mut found) = (0, 0);
+    for _ in 0..MOST_PARTS {
+        // None: there is only a hole behind this place. Where holes are not known, all is one part.
+        let Ok(start) = seek(file, SeekFrom::Data(at)) else { return false };
+        let end = seek(file, SeekFrom::Hole(start)).unwrap_or(len);
+        found += end.saturating_sub(start);
+        if found >= least {
+            return true;
+        }
+        at = end;
+    }
+    false
 }
 
 #[cfg(test)]
@@ -154,6 +186,27 @@ mod tests {
         assert!(bytes.as_slice().read_range(1, u64::MAX).is_err());
         assert!(bytes.as_slice().read_range(u64::MAX, 1).is_err());
         assert!(bytes.as_slice().read_range(0, 1 << 60).is_err());
+    }
+
+    #[test]
+    fn a_large_file_of_holes_counts_as_empty() {
+        let path = std::env::temp_dir().join(format!("nyquist-hollow-{}", std::process::id()));
+        std::fs::write(&path, [7; 8192]).unwrap();
+        let file = std::fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let source = FileSource::new(File::open(&path).unwrap());
+        file.set_len(SMALL).unwrap();
+        assert_eq!(source.len(), SMALL);
+        file.set_len(1 << 40).unwrap();
+        file.write_all_at(&[7; 8192], (1 << 40) - 8192).unwrap();
+        assert_eq!(source.len(), 0);
+        assert!(source.read_range(0, 1 << 39).is_err());
+        // Enough of this one is there.
+        file.set_len(SMALL + 8).unwrap();
+        for megabyte in 0..40 {
+            file.write_all_at(&vec![7; 1 << 20], megabyte << 20).unwrap();
+        }
+        assert_eq!(source.len(), SMALL + 8);
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]

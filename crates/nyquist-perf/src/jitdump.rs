@@ -75,8 +75,8 @@ pub enum JitDumpBody<'a> {
         name: &'a [u8],
         /// Where the code's bytes begin in the record.
         code_offset: u32,
-        /// The code.
-        code: &'a [u8],
+        /// How many bytes of code there are, to the end of the record.
+        code_size: u32,
     },
     /// Code was moved.
     Move {
@@ -118,6 +118,25 @@ impl<'a> JitDumpRecord<'a> {
         if (size as usize) < PREFIX { Err(JitDumpError::RecordSize(size)) } else { Ok(Some(size)) }
     }
 
+    /// Reads a record of `size` bytes that is too large to be read as a whole, by its beginning: of made code that is enough,
+    /// for the code itself stands last. `None` of other records, and where a name does not end in `start`.
+    pub fn parse_start(start: &'a [u8], size: u32) -> Option<Self> {
+        let mut cursor = Cursor::new(start, ByteOrder::Little);
+        let (kind, _size, time) =
+            (cursor.u32("kind").ok()?, cursor.u32("size").ok()?, cursor.u64("time").ok()?);
+        if kind != 0 {
+            return None;
+        }
+        let made = Made::read(&mut cursor).ok()?;
+        let name = cursor.terminated("name").ok()?;
+        let code_size = u32::try_from(made.code_size).ok()?;
+        let code_offset = size.checked_sub(code_size)?;
+        if (code_offset as usize) < start.len() - cursor.remaining() {
+            return None;
+        }
+        Some(Self { time, size, body: made.with(name, code_offset, code_size) })
+    }
+
     /// Reads the record that begins with `bytes`; `None` where they do not yet hold the whole of it.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<Self>, JitDumpError> {
         let Some(size) = Self::size(bytes)? else { return Ok(None) };
@@ -153,14 +172,31 @@ impl<'a> JitDumpRecord<'a> {
     }
 }
 
+/// What stands before the name of code that was made.
+struct Made {
+    address: u64,
+    code_size: u64,
+    index: u64,
+}
+
+impl Made {
+    fn read(cursor: &mut Cursor<'_>) -> Result<Self, RecordError> {
+        let _threads = (cursor.u32("pid")?, cursor.u32("tid")?);
+        let (_vma, address) = (cursor.u64("vma")?, cursor.u64("address")?);
+        Ok(Self { address, code_size: cursor.u64("code size")?, index: cursor.u64("code index")? })
+    }
+
+    fn with(self, name: &[u8], code_offset: u32, code_size: u32) -> JitDumpBody<'_> {
+        JitDumpBody::Load { address: self.address, index: self.index, name, code_offset, code_size }
+    }
+}
+
 fn load<'a>(cursor: &mut Cursor<'a>, size: u32) -> Result<JitDumpBody<'a>, RecordError> {
-    let _threads = (cursor.u32("pid")?, cursor.u32("tid")?);
-    let (_vma, address) = (cursor.u64("vma")?, cursor.u64("address")?);
-    let (code_size, index) = (cursor.u64("code size")?, cursor.u64("code index")?);
-    let code_size = usize::try_from(code_size).unwrap_or(usize::MAX);
+    let made = Made::read(cursor)?;
     // The code is what stands last: a name may hold anything but a zero.
-    let code = cursor.split_tail(code_size, "code")?.rest();
-    Ok(JitDumpBody::Load { address, index, name: cursor.text(), code_offset: size - code.len() as u32, code })
+    let code = usize::try_from(made.code_size).unwrap_or(usize::MAX);
+    let code_size = cursor.split_tail(code, "code")?.remaining() as u32;
+    Ok(made.with(cursor.text(), size - code_size, code_size))
 }
 
 /// The lines of a piece of code, in the file's order.
@@ -260,10 +296,16 @@ mod tests {
         let bytes =
             record(0, &[&words(&[0]), &words(&[9, 0x7000, 3, 17]), b"JS:*f /x.js:1:2\0", b"\0\x90\xc3"]);
         let parsed = JitDumpRecord::parse(&bytes).unwrap().unwrap();
-        let JitDumpBody::Load { address, index, name, code_offset, code } = parsed.body else { panic!() };
+        let JitDumpBody::Load { address, index, name, code_offset, code_size } = parsed.body else {
+            panic!()
+        };
         assert_eq!((parsed.time, address, index), (77, 0x7000, 17));
-        assert_eq!((name, code), (&b"JS:*f /x.js:1:2"[..], &b"\0\x90\xc3"[..]));
+        assert_eq!((name, code_size), (&b"JS:*f /x.js:1:2"[..], 3));
         assert_eq!(code_offset as usize, bytes.len() - 3);
+        let size = bytes.len() as u32;
+        assert_eq!(JitDumpRecord::parse_start(&bytes[..bytes.len() - 3], size), Some(parsed));
+        assert_eq!(JitDumpRecord::parse_start(&bytes[..bytes.len() - 4], size), None, "the name may go on");
+        assert_eq!(JitDumpRecord::parse_start(&bytes, size - 1), None, "the code would begin in the name");
     }
 
     #[test]

@@ -13,7 +13,9 @@
 
 pub mod abi;
 mod attr;
+mod budget;
 mod byte_order;
+mod code_names;
 mod cursor;
 mod encode;
 mod error;
@@ -26,7 +28,9 @@ mod sample;
 mod tasks;
 
 pub use attr::{AttrFlags, EventAttr};
+pub use budget::{Budget, Charge};
 pub use byte_order::ByteOrder;
+pub use code_names::{CodeNames, NamedCode};
 pub use error::RecordError;
 pub use format::{ReadFormat, RecordFormat, RecordId, SampleType};
 pub use jitdump::{JitDumpBody, JitDumpError, JitDumpHeader, JitDumpLine, JitDumpLines, JitDumpRecord};

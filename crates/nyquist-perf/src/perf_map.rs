@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-/// The code that a map names.
+/// The code that a map names, where pieces are added one by one; [`CodeNames`](crate::CodeNames) is what a file holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfMap {
     /// By first address; none overlap.
@@ -24,16 +24,6 @@ pub struct PerfMapEntry {
 }
 
 impl PerfMap {
-    /// Reads a map. Lines that cannot be read are left out; of code that overlaps, what stands later in the file counts:
-    /// it was made later, where the other was. O(n log n).
-    pub fn parse(text: &[u8]) -> Self {
-        let mut map = Self::default();
-        for entry in text.split(|&byte| byte == b'\n').filter_map(parse_line) {
-            map.insert(entry);
-        }
-        map
-    }
-
     /// The code that holds an address. O(log n).
     pub fn find(&self, address: u64) -> Option<&PerfMapEntry> {
         self.entries.range(..=address).next_back().map(|(_, entry)| entry).filter(|entry| address < entry.end)
@@ -65,46 +55,17 @@ impl PerfMap {
     }
 }
 
-fn parse_line(line: &[u8]) -> Option<PerfMapEntry> {
-    let line = String::from_utf8_lossy(line);
-    let mut words = line.trim_end_matches('\r').splitn(3, ' ');
+/// The addresses of a line's code, from the first to the one after the last, and its name.
+pub(crate) fn parse_line(line: &str) -> Option<(u64, u64, &str)> {
+    let mut words = line.trim_end_matches(['\r', '\n']).splitn(3, ' ');
     let start = parse_hex(words.next()?)?;
     let end = start.checked_add(parse_hex(words.next()?)?)?;
     let name = words.next()?.trim();
-    (start < end && !name.is_empty()).then(|| PerfMapEntry { start, end, name: name.into() })
+    (start < end && !name.is_empty()).then_some((start, end, name))
 }
 
 /// Some compilers write `0x`, some do not.
 fn parse_hex(word: &str) -> Option<u64> {
     let digits = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")).unwrap_or(word);
     u64::from_str_radix(digits, 16).ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_that_make_no_sense_are_left_out() {
-        let text = b"7f00 10 JS:*f /x.js:1:2\n\nnonsense\n8000 0 empty\n0x9000 0x20 py::g:/y.py\r\nffffffffffffffff 2 far\n9100 8\n9200 8 \xff";
-        let map = PerfMap::parse(text);
-        let name = |address| map.find(address).map(|entry| &*entry.name);
-        assert_eq!(map.len(), 3);
-        assert_eq!(name(0x7f00), Some("JS:*f /x.js:1:2"));
-        assert_eq!(name(0x7f0f), Some("JS:*f /x.js:1:2"));
-        assert_eq!(name(0x7f10), None);
-        assert_eq!(name(0x901f), Some("py::g:/y.py"));
-        assert_eq!(name(0x9200), Some("\u{fffd}"));
-        assert_eq!(name(0), None);
-    }
-
-    #[test]
-    fn code_that_was_made_later_replaces_what_was_there() {
-        let map = PerfMap::parse(b"1000 10 a\n1010 10 b\n1020 10 c\n1008 10 new\n1000 4 small\n");
-        let name = |address| map.find(address).map(|entry| &*entry.name);
-        assert_eq!(
-            [0x1000, 0x1005, 0x1008, 0x1017, 0x1018, 0x1020].map(name),
-            [Some("small"), None, Some("new"), Some("new"), None, Some("c")]
-        );
-    }
 }

@@ -4,6 +4,7 @@ use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
 use crate::lossy_path;
+use crate::memory;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::symbolicate;
@@ -45,11 +46,19 @@ pub(crate) fn read_as(
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
+<<<<<<< ours
     Ok(named(profile_file::read(path, recording, args, printer)?, recording, args, printer))
 }
 
 /// Looks up the names that a profile has not got.
 fn named(profile: Profile, recording: &RecordingArgs, args: &SymbolArgs, printer: Printer) -> Profile {
+=======
+    let profile = profile_file::read(path, recording, args, printer)?;
+    let _held = memory::hold(path, args.max_memory);
+    if recording.no_symbols {
+        return Ok(profile);
+    }
+>>>>>>> theirs
     // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
     if recording.no_symbols || profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return profile;

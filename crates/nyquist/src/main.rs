@@ -28,6 +28,7 @@ mod loader;
 mod lossy_path;
 mod machine;
 mod markers;
+mod memory;
 mod number;
 mod output;
 mod own_code;

@@ -4,6 +4,7 @@ use crate::args::{RecordingArgs, SymbolArgs, TimeRange};
 use crate::failure::{Failure, io_reason};
 use crate::finder::finder;
 use crate::folders::UserFolders;
+use crate::memory;
 use crate::number::counted;
 use crate::printer::Printer;
 use crate::symbolicate::{finish, symbolicator};
@@ -15,6 +16,7 @@ use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
 use nyquist_symbols::KernelFiles;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
@@ -71,6 +73,8 @@ fn options(path: &Path, args: &RecordingArgs, symbols: &SymbolArgs, printer: Pri
         name: args.profile_name.clone(),
         architecture: args.override_arch,
         aux_folders: aux_folders(path, args),
+        owner: std::fs::metadata(path).ok().map(|metadata| metadata.uid()),
+        side_files: memory::side_files(symbols.max_memory),
         saved_ns: saved.map(|time| time.as_nanos() as u64),
         shape: args.rows.into(),
         threads: None,

@@ -50,13 +50,24 @@ impl Printer {
 
 /// Prints a failure: the sentence, then its hints.
 pub(crate) fn print_failure(failure: &Failure) {
-    line(format_args!("error: {}", failure.message));
+    line(rendered(failure).trim_end_matches('\n'));
+}
+
+/// A failure as [`print_failure`] prints it, for who cannot print it by that.
+pub(crate) fn failure_text(failure: &Failure) -> String {
+    format!("{}\n", message(rendered(failure).trim_end_matches('\n')).as_str())
+}
+
+/// A failure as it is printed.
+pub(crate) fn rendered(failure: &Failure) -> String {
+    let mut text = format!("error: {}\n", failure.message);
     if !failure.hints.is_empty() {
-        line("");
+        text.push('\n');
     }
     for hint in &failure.hints {
-        line(format_args!("hint: {hint}"));
+        text += &format!("hint: {hint}\n");
     }
+    text
 }
 
 /// Asks something: the text stands in front of what is typed.

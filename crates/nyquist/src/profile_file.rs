@@ -3,6 +3,7 @@
 use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
 use crate::identity::{self, Rights};
+use crate::memory;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::sys;
@@ -74,6 +75,7 @@ pub(crate) fn read_opened(
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
+    let _held = memory::hold(path, symbols.max_memory);
     if format == Some(Format::PerfData) {
         sys::map_large_blocks();
         let reader = source.recording().map_err(|error| cannot_load(&error))?;

@@ -1,9 +1,16 @@
-//! What takes unsafe code: the memory allocator of the C library, and descriptors that are known by their numbers.
+//! What takes unsafe code: the memory allocator of the C library and the limit that the system holds it to, and descriptors
+//! that are known by their numbers.
 #![allow(unsafe_code)]
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd as _;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The first descriptor that is not one of the standard streams.
 const FIRST_OTHER: libc::c_int = 3;
@@ -36,4 +43,105 @@ pub(crate) fn map_large_blocks() {
         // SAFETY: mallopt only stores a number, under the allocator's own lock. Where it refuses, nothing has changed.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, LARGE) };
     }
+}
+
+/// How much memory the process may take, and what is said when it would take more.
+#[derive(Debug)]
+pub(crate) struct DataLimit {
+    pub(crate) bytes: u64,
+    pub(crate) said: String,
+}
+
+/// What is said when there is no more memory; null while that is not to end the process.
+static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+
+/// Whether the process is about to end for want of memory.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
+/// The limit that there was before.
+static BEFORE: Mutex<Option<Rlimit>> = Mutex::new(None);
+
+/// Holds the process to a limit.
+pub(crate) fn hold_data(limit: DataLimit) {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    let old = *before.get_or_insert_with(|| getrlimit(Resource::Data));
+    let least = |limit: Option<u64>, other: u64| Some(limit.map_or(other, |limit| limit.min(other)));
+    let current = least(old.current, least(old.maximum, limit.bytes).unwrap_or(limit.bytes));
+    // Never freed: another thread may be about to say it.
+    SAID.store(Box::into_raw(Box::new(limit.said)), Ordering::Release);
+    // Where the system refuses, memory ends where it did before.
+    let _ = setrlimit(Resource::Data, Rlimit { current, maximum: old.maximum });
+}
+
+/// Gives back the limit that there was before.
+pub(crate) fn lift_data() {
+    let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(before) = before.take() {
+        SAID.store(ptr::null_mut(), Ordering::Release);
+        // It was allowed then, and the hard limit is still the same.
+        let _ = setrlimit(Resource::Data, before);
+    }
+}
+
+/// How large the address space may become, if there is a limit.
+pub(crate) fn address_space() -> Option<u64> {
+    getrlimit(Resource::As).current
+}
+
+/// The system's allocator. Where it has no more memory while the process is held to a limit, the process says so and ends: who asks
+/// for memory cannot go on without, and the standard library knows nothing but to abort.
+struct Told;
+
+#[global_allocator]
+static ALLOCATOR: Told = Told;
+
+// SAFETY: all is passed on to the system's allocator as it came, and given back as that gives it.
+unsafe impl GlobalAlloc for Told {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps to what the trait demands.
+        there(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller keeps to what the trait demands.
+        there(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the caller keeps to what the trait demands.
+        there(unsafe { System.realloc(block, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps to what the trait demands.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[inline]
+fn there(block: *mut u8) -> *mut u8 {
+    if block.is_null() {
+        end_if_held();
+    }
+    block
+}
+
+#[cold]
+fn end_if_held() {
+    // SAFETY: it is null, or comes from a box that is never freed, and whose text nobody changes.
+    let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
+    if ENDS.swap(true, Ordering::AcqRel) {
+        // Another thread is about to end the process. Without memory this one can only abort it before.
+        loop {
+            // SAFETY: it only waits.
+            unsafe { libc::pause() };
+        }
+    }
+    // By no lock that a waiting thread may have. Nothing can be said about a standard error that cannot be written to.
+    let mut rest = said.as_bytes();
+    while let Ok(written @ 1..) = rustix::io::write(rustix::stdio::stderr(), rest) {
+        rest = &rest[written..];
+    }
+    // SAFETY: nothing of this process is used afterwards. What a library does at a regular end may take memory.
+    unsafe { libc::_exit(crate::failure::FAILED.into()) }
 }

@@ -1,7 +1,7 @@
 //! Jitdumps and perf maps of arbitrary bytes, and unwind information in a jitdump.
 
 use nyquist_object::{Architecture, RelativeAddress};
-use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpRecord, PerfMap};
+use nyquist_perf::{Budget, CodeNames, JitDumpBody, JitDumpHeader, JitDumpRecord};
 use nyquist_unwind::Module;
 
 /// Takes one input.
@@ -12,9 +12,9 @@ pub fn run(bytes: &[u8]) {
         read(record.body);
         rest = &rest[record.size as usize..];
     }
-    let map = PerfMap::parse(bytes);
+    let map = CodeNames::read(bytes, &Budget::default()).expect("bytes can be read");
     let (all, found) =
-        (map.len(), map.entries().filter(|entry| map.find(entry.start) == Some(*entry)).count());
+        (map.len(), map.iter().filter(|code| map.find(code.start) == Some(*code)).count());
     assert_eq!(all, found, "an entry is not found by its own first address");
 }
 

@@ -37,6 +37,7 @@ pub(super) const TESTS: &[Test] = &[
         refused(test, &written(test, &[b'['; 200_000])?, "not a")
     })
     .parallel(),
+    Test::new("a_small_file_of_a_profile_beyond_memory", beyond_memory).parallel(),
     Test::new("a_file_that_may_not_be_read", forbidden).parallel(),
     Test::new("a_file_behind_an_option_as_of_perf", behind_an_option).quick().parallel(),
     Test::new("words_that_are_not_understood", words).quick().parallel(),
@@ -71,6 +72,44 @@ fn refused(test: &Context<'_>, path: &Path, why: &str) -> Verdict {
         expect(finished.stdout.is_empty(), "something was printed on the standard output")?;
     }
     Ok(())
+}
+
+/// Files of some kilobytes, whose profiles would take gigabytes. The limit is low so that this is seen soon.
+fn beyond_memory(test: &Context<'_>) -> Verdict {
+    let meta = r#"{"meta":{"preprocessedProfileVersion":49},"#;
+    let files: [(&str, Vec<u8>); 5] = [
+        ("libs", format!("{meta}\"libs\":[{}{{}}]}}", "{},".repeat(2_000_000)).into()),
+        ("one string", format!("{meta}\"libs\":[{{\"name\":\"{}\"}}]}}", "a".repeat(200_000_000)).into()),
+        ("speedscope", speedscope(2_000_000).into()),
+        ("folded stacks", [&b"a;b 1\n"[..], &vec![b'x'; 200_000_000], b" 2\n"].concat()),
+        // Empty strings in the table of strings.
+        ("pprof", [&b"\x0a\x04\x08\x01\x10\x01"[..], &b"\x32\x00".repeat(10_000_000)].concat()),
+    ];
+    for (what, bytes) in files {
+        let path = gzipped(test, &bytes)?;
+        let folder = || -> Result<usize, anyhow::Error> { Ok(fs::read_dir(test.path(""))?.count()) };
+        let before = folder()?;
+        let output = test.path("never.json.gz").display().to_string();
+        for command in [&["report"][..], &["load", "--no-open"], &["import", "-s", "-o", &output]] {
+            let call = test.nyquist(command).path(&path).env("NYQUIST_MAX_MEMORY", "64M");
+            let finished = call.run()?;
+            expect_eq(&format!("the status of {command:?} of {what}"), finished.status.code(), Some(1))?;
+            let wanted = format!("cannot load {}: it needs more than 64 MiB of memory", path.display());
+            expect_contains(what, &finished.stderr, &wanted)?;
+            expect_contains(what, &finished.stderr, "hint: --max-memory")?;
+        }
+        // The output of each call is in two files.
+        expect_eq(&format!("files left by {what}"), folder()?, before + 6)?;
+    }
+    Ok(())
+}
+
+/// A profile of speedscope with so many frames.
+fn speedscope(frames: usize) -> String {
+    format!(
+        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{{"frames":[{}{{"name":"a"}}]}},"profiles":[]}}"#,
+        r#"{"name":"a"},"#.repeat(frames)
+    )
 }
 
 /// Who types what perf takes is told what to type.

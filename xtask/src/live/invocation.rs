@@ -124,6 +124,7 @@ impl<'a> Invocation<'a> {
             "DEBUGINFOD_CACHE_PATH",
             "_NT_SYMBOL_PATH",
             "NYQUIST_NO_CACHE",
+            "NYQUIST_MAX_MEMORY",
         ] {
             command.env_remove(name);
         }

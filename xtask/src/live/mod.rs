@@ -64,6 +64,7 @@ mod samply;
 mod samply_options;
 mod server;
 mod setuid;
+mod side_files;
 mod signals;
 mod simpleperf;
 mod spare;
@@ -92,6 +93,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("symbol_sources", symbol_sources::TESTS),
     ("go", go::TESTS),
     ("jit", jit::TESTS),
+    ("side_files", side_files::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
     ("output_forms", output_forms::TESTS),

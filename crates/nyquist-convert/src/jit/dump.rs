@@ -4,16 +4,25 @@ use crate::event::{Pid, Timestamp};
 use crate::mappings::Range;
 use crate::modules::ModuleIndex;
 use nyquist_object::{Architecture, Avma};
-use nyquist_perf::{JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
+use nyquist_perf::{Charge, JitDumpBody, JitDumpHeader, JitDumpLines, JitDumpRecord};
 use nyquist_unwind::Module;
 use rustc_hash::FxHashMap;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 /// How many bytes are read at once, unless a record is larger.
 const CHUNK: usize = 1 << 20;
+
+/// The largest record that is read as a whole. Of made code, the beginning is enough.
+const LARGEST: usize = 16 << 20;
+
+/// What is kept of a record at most, beside what is in it: code in two lists, where it is, and by its number.
+const KEPT: u64 = 320;
+
+/// How often what is in a record may be kept: names in two lists, lines and unwind information in a form for asking.
+const KEPT_TIMES: u64 = 4;
 
 /// A jitdump.
 #[derive(Debug)]
@@ -40,10 +49,16 @@ pub(crate) struct Dump {
     unwinding: Option<Vec<u8>>,
     /// Where code with unwind information has appeared, in the file's order.
     unwindable: Vec<MadeCode>,
-    /// What is not yet in `ranges`, by time.
-    upcoming: VecDeque<(Timestamp, Change)>,
+    /// What is not yet in `ranges`, by time, and of one time in the file's order.
+    upcoming: BTreeMap<(Timestamp, u64), Change>,
+    /// How many changes there were.
+    changes: u64,
     /// Which code is where: first address to the one after the last, and the code. None overlap.
     ranges: BTreeMap<u64, (u64, usize)>,
+    /// The memory that all this takes.
+    charge: Charge,
+    /// Whether something was left out, because it would have taken too much.
+    is_too_large: bool,
 }
 
 /// A piece of code.
@@ -96,7 +111,7 @@ struct Change {
 
 impl Dump {
     /// The jitdump that `file` is, of which nothing is read yet.
-    pub(crate) fn new(file: Arc<File>, module: ModuleIndex, owner: Option<Pid>) -> Self {
+    pub(crate) fn new(file: Arc<File>, module: ModuleIndex, owner: Option<Pid>, charge: Charge) -> Self {
         Self {
             file,
             module,
@@ -111,14 +126,22 @@ impl Dump {
             lines: FxHashMap::default(),
             unwinding: None,
             unwindable: Vec::new(),
-            upcoming: VecDeque::new(),
+            upcoming: BTreeMap::new(),
+            changes: 0,
             ranges: BTreeMap::new(),
+            charge,
+            is_too_large: false,
         }
     }
 
     /// The module whose addresses are places in this file.
     pub(crate) fn module(&self) -> ModuleIndex {
         self.module
+    }
+
+    /// Whether something was left out, because it would have taken too much memory.
+    pub(crate) fn is_too_large(&self) -> bool {
+        self.is_too_large
     }
 
     /// Where code with unwind information has appeared, in the file's order.
@@ -153,25 +176,36 @@ impl Dump {
     /// Reads what was written since the last call. A damaged record ends the file: nothing behind it can be found.
     pub(crate) fn read_on(&mut self) {
         while !self.is_ended {
-            let mut size = CHUNK;
-            let Some(mut bytes) = self.read(size) else { return };
-            // A record larger than a chunk is read as a whole, if the file really has it.
-            if let Ok(Some(record)) = JitDumpRecord::size(&bytes)
-                && self.header.is_some()
-                && record as usize > bytes.len()
-            {
-                size = record as usize;
-                match self.read(size) {
-                    Some(whole) => bytes = whole,
-                    None => return,
+            let Some(bytes) = self.read(CHUNK) else { return };
+            let taken = match JitDumpRecord::size(&bytes) {
+                Ok(Some(size)) if self.header.is_some() && size as usize > bytes.len() => {
+                    self.take_large(&bytes, size)
                 }
-            }
-            let taken = self.take_records(&bytes);
-            self.offset += taken as u64;
+                _ => self.take_records(&bytes) as u64,
+            };
+            self.offset += taken;
             if taken == 0 {
                 return;
             }
+            // Relative addresses say no place behind this one.
+            self.is_ended |= self.offset > u64::from(u32::MAX);
         }
+    }
+
+    /// Takes a record that is not whole in `start`, if the file really has it. What it claims to be takes no memory.
+    fn take_large(&mut self, start: &[u8], size: u32) -> u64 {
+        let end = self.offset.saturating_add(u64::from(size));
+        if self.file.metadata().map_or(0, |metadata| metadata.len()) < end {
+            return 0;
+        }
+        if let Some(record) = JitDumpRecord::parse_start(start, size) {
+            self.take(&record, self.offset);
+        } else if size as usize <= LARGEST {
+            return self.read(size as usize).map_or(0, |bytes| self.take_records(&bytes) as u64);
+        } else {
+            self.is_too_large = true;
+        }
+        u64::from(size)
     }
 
     /// Reads up to `size` bytes at the place of the next record, but no more than the file has.
@@ -221,22 +255,29 @@ impl Dump {
     }
 
     fn take(&mut self, record: &JitDumpRecord<'_>, offset: u64) {
+        let kept = match record.body {
+            JitDumpBody::Load { code_offset, .. } => code_offset,
+            _ => record.size,
+        };
+        if !self.charge.take(KEPT + KEPT_TIMES * u64::from(kept)) {
+            (self.is_too_large, self.is_ended) = (true, true);
+            return;
+        }
         let time = if self.has_clock_times() { Timestamp(record.time) } else { Timestamp::default() };
         self.last_time = self.last_time.max(time);
         match record.body {
-            JitDumpBody::Load { address, index, name, code_offset, code } => {
+            JitDumpBody::Load { address, index, name, code_offset, code_size } => {
                 let Ok(offset) = u32::try_from(offset + u64::from(code_offset)) else { return };
                 let lines = self.lines.remove(&address).unwrap_or_default();
                 let name = String::from_utf8_lossy(name).into();
                 let place = self.codes.len();
                 self.by_number.insert(index, place);
-                self.codes.push(Code { name, offset, size: code.len() as u32, lines, made: time });
+                self.codes.push(Code { name, offset, size: code_size, lines, made: time });
                 if let Some(section) = self.unwinding.take() {
-                    let module =
-                        Arc::new(Module::from_made_code(self.architecture(), code.len() as u32, section));
-                    self.unwindable.push(MadeCode { start: Avma(address), len: code.len() as u64, module });
+                    let module = Arc::new(Module::from_made_code(self.architecture(), code_size, section));
+                    self.unwindable.push(MadeCode { start: Avma(address), len: code_size.into(), module });
                 }
-                let end = address.saturating_add(code.len() as u64);
+                let end = address.saturating_add(code_size.into());
                 self.add_change(time, Change { start: address, end, place, moved_from: None });
             }
             JitDumpBody::Move { index, from, to, size } => {
@@ -259,13 +300,14 @@ impl Dump {
 
     /// Compilers write from several threads, so that times may go back a little.
     fn add_change(&mut self, time: Timestamp, change: Change) {
-        let at = self.upcoming.partition_point(|(other, _)| *other <= time);
-        self.upcoming.insert(at, (time, change));
+        self.upcoming.insert((time, self.changes), change);
+        self.changes += 1;
     }
 
     /// The code that is at an address at a time, as a range of the module. Times must not go back.
     pub(crate) fn find(&mut self, address: Avma, time: Timestamp) -> Option<Range> {
-        while let Some((_, change)) = self.upcoming.pop_front_if(|(at, _)| *at <= time) {
+        while let Some(next) = self.upcoming.first_entry().filter(|next| next.key().0 <= time) {
+            let change = next.remove();
             self.apply(change);
         }
         let (&start, &(end, code)) = self.ranges.range(..=address.0).next_back()?;
@@ -387,6 +429,44 @@ mod tests {
         dump.read_on();
         assert_eq!(name(&mut dump, 0x7f00_0010_0000 + 2 * CHUNK as u64, 11).as_deref(), Some("large"));
         assert_eq!(name(&mut dump, 0x7f00_0000_1000, 11).as_deref(), Some("small"));
+    }
+
+    #[test]
+    fn what_a_record_claims_takes_no_memory() {
+        let file = TestDump::new(0);
+        file.load(10, 0x1000, 16, 1, "first");
+        // Code of 3 GB, which are a hole in the file.
+        let size = 3_u32 << 30;
+        let fields = [0, 0x10_0000, 0x10_0000, u64::from(size) - 64, 2].map(u64::to_le_bytes).concat();
+        let start =
+            [&0_u32.to_le_bytes()[..], &size.to_le_bytes(), &11_u64.to_le_bytes(), &fields, b"sparse\0"];
+        file.write(&start.concat());
+        file.extend_to(u64::from(size) + file.len() - start.concat().len() as u64);
+        // Lines, of which nobody has that many.
+        let size = 512_u32 << 20;
+        let start = [&2_u32.to_le_bytes()[..], &size.to_le_bytes(), &12_u64.to_le_bytes()].concat();
+        file.write(&start);
+        file.extend_to(u64::from(size) + file.len() - start.len() as u64);
+        file.load(13, 0x7f00_0000_2000, 16, 3, "last");
+        let mut dump = file.open();
+        dump.read_on();
+        assert_eq!(name(&mut dump, 0x1001, 13).as_deref(), Some("first"));
+        assert_eq!(name(&mut dump, 0x4000_0000, 13).as_deref(), Some("sparse"));
+        assert_eq!(name(&mut dump, 0x7f00_0000_2000, 13).as_deref(), Some("last"));
+        assert!(dump.is_too_large() && dump.codes.len() == 3);
+    }
+
+    #[test]
+    fn what_is_beyond_the_budget_is_left_out() {
+        let mut file = TestDump::new(0);
+        file.budget = nyquist_perf::Budget::new(100_000);
+        let long = "x".repeat(100);
+        (0..1000).for_each(|number| file.load(number, 0x1000 + 16 * number, 16, number, &long));
+        let mut dump = file.open();
+        dump.read_on();
+        assert!(dump.is_too_large() && dump.is_read_up_to(Timestamp(u64::MAX)));
+        assert!((50..200).contains(&dump.codes.len()), "{}", dump.codes.len());
+        assert_eq!(name(&mut dump, 0x1000, 1000), Some(long));
     }
 
     #[test]

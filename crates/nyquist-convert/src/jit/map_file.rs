@@ -1,13 +1,17 @@
-//! Finding the perf map of a process.
+//! The perf map of a process: finding and reading it.
 
 use crate::event::Pid;
+use crate::side_file::{Found, Refusal, Root, own_user, user_of};
+use nyquist_perf::{Budget, CodeNames};
 use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::path::PathBuf;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How large a perf map may be: one of a large server has some tens of megabytes.
-const MAX_SIZE: u64 = 1 << 30;
+/// The most that is read of a perf map: one of a large server has some tens of megabytes.
+const MAX_SIZE: u64 = 1 << 32;
 
 /// How many ticks a second `/proc/PID/stat` counts in (`USER_HZ`, the same on every Linux).
 const TICKS: u64 = 100;
@@ -17,45 +21,105 @@ const TICKS: u64 = 100;
 pub(crate) struct MapFile {
     /// Its path, as the process sees it.
     path: PathBuf,
+    source: Source,
+    /// What was read of it, and how long it was then: each lib that is made of it has its names from here.
+    names: Mutex<Option<(u64, Arc<CodeNames>)>>,
+}
+
+#[derive(Debug)]
+enum Source {
     /// Held open: the process may have ended, and its folders with it, when the names are wanted.
-    file: Option<File>,
+    Open(File),
+    /// It will be in this folder, and is believed if it is this user's.
+    Expected(Root, Option<u32>),
 }
 
 impl MapFile {
-    /// The perf map of a process that lives, or has just ended. It may not be there yet where `maps_at_end`.
-    pub(crate) fn find(pid: Pid, maps_at_end: bool) -> Option<Self> {
+    /// The perf map of a process that lives, or has just ended, and whose user is known or could not be found out. It may
+    /// not be there yet where `maps_at_end`.
+    pub(crate) fn find(pid: Pid, user: Option<u32>, maps_at_end: bool) -> Result<Self, Refusal> {
+        let user = user_of(pid).or(user);
         let inner = inner_pid(pid).unwrap_or(pid.0);
         let path = PathBuf::from(format!("/tmp/perf-{inner}.map"));
-        let places =
-            [format!("/proc/{}/root/tmp/perf-{inner}.map", pid.0), format!("/tmp/perf-{}.map", pid.0)];
-        let file = places.iter().find_map(|place| open_own(pid, place));
-        (file.is_some() || maps_at_end).then_some(Self { path, file })
+        // Some agents write it where those see it who are not in the process's namespaces.
+        let places = [(Root::of_process(pid), inner), (Root::own(), pid.0)];
+        let mut folders = places.into_iter().filter_map(|(root, number)| Some((root?.temporary()?, number)));
+        let mut why = Refusal::Absent;
+        let mut expected = None;
+        let found =
+            folders.find_map(|(folder, number)| match open_own(pid, &folder, &name_of(number), user) {
+                Ok(found) => Some(found.file),
+                Err(refusal) => {
+                    if !why.is_worth_telling() {
+                        why = refusal;
+                    }
+                    if number == inner {
+                        expected.get_or_insert(folder);
+                    }
+                    None
+                }
+            });
+        let source = match (found, expected) {
+            (Some(file), _) => Source::Open(file),
+            (None, Some(folder)) if maps_at_end && !why.is_worth_telling() => Source::Expected(folder, user),
+            _ => return Err(why),
+        };
+        Ok(Self { path, source, names: Mutex::default() })
     }
 
     /// The perf map that a process of a recording has left behind, which is read later.
     pub(crate) fn left_behind(file: File, path: PathBuf) -> Self {
-        Self { path, file: Some(file) }
+        Self { path, source: Source::Open(file), names: Mutex::default() }
     }
 
     /// The map's path.
-    pub(crate) fn path(&self) -> &PathBuf {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What the map holds by now.
-    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+    /// What the map holds by now, as far as the budget allows.
+    pub(crate) fn read(&self, budget: &Budget) -> Result<Arc<CodeNames>, Refusal> {
         let opened;
-        let file = match &self.file {
-            Some(file) => file,
-            None => {
-                opened = File::open(&self.path)?;
+        let file = match &self.source {
+            Source::Open(file) => file,
+            Source::Expected(folder, user) => {
+                let name = self.path.file_name().unwrap_or_default();
+                opened = believed(folder.open(Path::new(name))?, *user)?.file;
                 &opened
             }
         };
-        let mut text = Vec::new();
-        file.take(MAX_SIZE).read_to_end(&mut text)?;
-        Ok(text)
+        let len = file.metadata().map_err(Refusal::Unreadable)?.len();
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, names)) = &*names
+            && *known == len
+        {
+            return Ok(Arc::clone(names));
+        }
+        // The memory of the old ones goes back first, if nobody else has them.
+        *names = None;
+        let text = FromStart { file, at: 0 }.take(len.min(MAX_SIZE));
+        let new = Arc::new(CodeNames::read(text, budget).map_err(Refusal::Unreadable)?);
+        *names = Some((len, Arc::clone(&new)));
+        Ok(new)
     }
+}
+
+/// Reads a file from its start, wherever others who share it have read to.
+struct FromStart<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl Read for FromStart<'_> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(room, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+fn name_of(pid: u32) -> PathBuf {
+    PathBuf::from(format!("perf-{pid}.map"))
 }
 
 /// The process's number in its own namespace.
@@ -66,13 +130,19 @@ fn inner_pid(pid: Pid) -> Option<u32> {
 }
 
 /// Opens a perf map, unless it was left behind by an earlier process of the same number.
-fn open_own(pid: Pid, place: &str) -> Option<File> {
-    let metadata = fs::metadata(place).ok()?;
-    let is_older = || Some(metadata.modified().ok()? + Duration::from_secs(1) < start_time(pid)?);
-    if !metadata.is_file() || is_older() == Some(true) {
-        return None;
+fn open_own(pid: Pid, folder: &Root, name: &Path, user: Option<u32>) -> Result<Found, Refusal> {
+    let found = folder.open(name)?;
+    let modified =
+        found.file.metadata().and_then(|metadata| metadata.modified()).map_err(Refusal::Unreadable)?;
+    if start_time(pid).is_some_and(|start| modified + Duration::from_secs(1) < start) {
+        return Err(Refusal::Absent);
     }
-    File::open(place).ok()
+    believed(found, user)
+}
+
+/// Where the process's user is not known, it is taken to be the one who records.
+fn believed(found: Found, user: Option<u32>) -> Result<Found, Refusal> {
+    found.believed(&[user.unwrap_or_else(own_user)])
 }
 
 /// When a process began; `None` if it has ended.

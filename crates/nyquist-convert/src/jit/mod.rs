@@ -21,10 +21,10 @@ pub use symbols::JitSymbols;
 
 use crate::event::{Mapping, Pid, Timestamp};
 use crate::mappings::Range;
-use crate::modules::ModuleStore;
+use crate::modules::{ModuleIndex, ModuleStore, is_without_file};
+use crate::side_file::user_of;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -47,8 +47,14 @@ pub(crate) struct JitDumps {
 }
 
 impl JitDumps {
-    /// Opens the jitdump that a mapping shows: compilers map the file, so that the recorder hears of it.
-    pub(crate) fn open(&mut self, mapping: &Mapping, modules: &mut ModuleStore) -> Option<DumpIndex> {
+    /// Opens the jitdump that a mapping shows, of a process of that user: compilers map the file, so that the recorder hears
+    /// of it.
+    pub(crate) fn open(
+        &mut self,
+        mapping: &Mapping,
+        user: Option<u32>,
+        modules: &mut ModuleStore,
+    ) -> Option<DumpIndex> {
         if !is_dump(mapping) {
             return None;
         }
@@ -56,12 +62,12 @@ impl JitDumps {
             return self.dumps.iter().position(|dump| dump.module() == known).map(DumpIndex);
         }
         let index = DumpIndex(self.dumps.len());
-        let (module, file) = modules.add_jitdump(mapping, index)?;
-        self.dumps.push(Dump::new(file, module, mapping.pid));
-        if let (true, Some(pid)) = (self.unlink, mapping.pid) {
+        let (module, found) = modules.add_jitdump(mapping, user, index)?;
+        if let (true, Some(pid)) = (self.unlink && modules.are_live(), mapping.pid) {
             // One that cannot be removed is only left behind.
-            let _ = fs::remove_file(format!("/proc/{}/root{}", pid.0, mapping.path));
+            let _ = user_of(pid).or(user).map(|user| found.remove(user));
         }
+        self.dumps.push(Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge()));
         Some(index)
     }
 
@@ -74,6 +80,11 @@ impl JitDumps {
     /// Nothing of dumps whose times are those of another clock.
     pub(crate) fn take_new_functions(&mut self, before: Timestamp) -> Vec<(Pid, Timestamp, String)> {
         self.dumps.iter_mut().flat_map(|dump| dump.take_new_functions(before)).collect()
+    }
+
+    /// The modules of those that hold more than the budget allows, or what is too large to be read.
+    pub(crate) fn too_large(&self) -> impl Iterator<Item = ModuleIndex> {
+        self.dumps.iter().filter(|dump| dump.is_too_large()).map(Dump::module)
     }
 
     /// What the jitdump at an index of these says of its code.
@@ -97,6 +108,11 @@ impl JitDumps {
     }
 }
 
+/// Whether a mapping may be of code that is made while the process runs, or of a file that tells of it.
+pub(crate) fn may_be_made_code(mapping: &Mapping) -> bool {
+    is_without_file(mapping) || is_dump(mapping)
+}
+
 /// Whether a mapping is called as that of a jitdump is.
 pub(crate) fn is_dump(mapping: &Mapping) -> bool {
     let name = Path::new(&mapping.path).file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -116,6 +132,8 @@ pub(crate) struct ProcessJit {
     windows: Vec<Range>,
     /// When to look for a perf map again.
     next_probe: Timestamp,
+    /// The user whose rights the process has, as it was when code was first made.
+    pub(crate) user: Option<u32>,
     /// Whether its runtime writes the perf map only when it ends.
     maps_at_end: bool,
     /// What was read of the code for want of unwind information.
@@ -194,7 +212,7 @@ impl ProcessJit {
     fn map(&mut self, pid: Pid, now: Timestamp, modules: &ModuleStore) -> Option<Arc<MapFile>> {
         if self.map.is_none() && now >= self.next_probe {
             self.next_probe = Timestamp(now.0.saturating_add(PROBE_INTERVAL));
-            self.map = modules.find_perf_map(pid, self.maps_at_end).map(Arc::new);
+            self.map = modules.find_perf_map(pid, self.user, self.maps_at_end).map(Arc::new);
         }
         self.map.clone()
     }

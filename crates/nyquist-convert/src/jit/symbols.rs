@@ -2,7 +2,8 @@
 
 use crate::jit::dump::{Code, Dump};
 use nyquist_object::{Avma, RelativeAddress};
-use nyquist_perf::PerfMap;
+use nyquist_perf::{CodeNames, PerfMap};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The names of code that was made while the program ran.
@@ -14,7 +15,7 @@ enum Source {
     /// The code of a jitdump, by its place in the file.
     Dump(Arc<[Code]>),
     /// A perf map, and the address from which the lib counts.
-    Map(Arc<PerfMap>, Avma),
+    Map(Arc<CodeNames>, Avma),
     /// The same of code whose names are functions', and not written by a compiler that ran in the process.
     Plain(Arc<PerfMap>, Avma),
 }
@@ -37,8 +38,8 @@ impl JitSymbols {
         Self(Source::Dump(dump.codes().into()))
     }
 
-    pub(crate) fn of_map(map: PerfMap, base: Avma) -> Self {
-        Self(Source::Map(Arc::new(map), base))
+    pub(crate) fn of_map(names: Arc<CodeNames>, base: Avma) -> Self {
+        Self(Source::Map(names, base))
     }
 
     /// Names of functions as they are shown. `base` is the map's address from which the lib counts.
@@ -65,14 +66,22 @@ impl JitSymbols {
     pub(crate) fn find(&self, address: RelativeAddress) -> Option<JitFunction<'_>> {
         match &self.0 {
             Source::Dump(codes) => find_in_dump(codes, address),
-            Source::Map(map, base) | Source::Plain(map, base) => {
+            Source::Map(names, base) => {
+                let code = names.find(base.0.checked_add(u64::from(address.0))?)?;
+                Some(at_address(code.start..code.end, code.name, *base))
+            }
+            Source::Plain(map, base) => {
                 let entry = map.find(base.0.checked_add(u64::from(address.0))?)?;
-                let start = entry.start.checked_sub(base.0).and_then(|start| u32::try_from(start).ok());
-                let size = u32::try_from(entry.end - entry.start).unwrap_or(u32::MAX);
-                Some(JitFunction { name: &entry.name, start: start.map(RelativeAddress), size, line: None })
+                Some(at_address(entry.start..entry.end, &entry.name, *base))
             }
         }
     }
+}
+
+fn at_address(code: Range<u64>, name: &str, base: Avma) -> JitFunction<'_> {
+    let start = code.start.checked_sub(base.0).and_then(|start| u32::try_from(start).ok());
+    let size = u32::try_from(code.end - code.start).unwrap_or(u32::MAX);
+    JitFunction { name, start: start.map(RelativeAddress), size, line: None }
 }
 
 fn find_in_dump(codes: &[Code], address: RelativeAddress) -> Option<JitFunction<'_>> {

@@ -5,6 +5,7 @@ use crate::jit::dump::Dump;
 use crate::jit::{DumpIndex, JitDumps};
 use crate::modules::ModuleStore;
 use nyquist_object::{Avma, FileOffset};
+use nyquist_perf::Budget;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -14,6 +15,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A jitdump that is removed in the end.
 pub(crate) struct TestDump {
     path: PathBuf,
+    /// Of what a reader may take.
+    pub(crate) budget: Budget,
 }
 
 impl TestDump {
@@ -23,7 +26,7 @@ impl TestDump {
         let folder = format!("nyquist-jit-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(folder);
         fs::create_dir_all(&folder).unwrap();
-        let test = Self { path: folder.join("jit-77.dump") };
+        let test = Self { path: folder.join("jit-77.dump"), budget: Budget::default() };
         File::create(&test.path).unwrap();
         test.write(&[0x4a69_5444_u32, 1, 40, 62, 0, 77].map(u32::to_le_bytes).concat());
         test.write(&[0, flags].map(u64::to_le_bytes).concat());
@@ -32,6 +35,15 @@ impl TestDump {
 
     pub(crate) fn write(&self, bytes: &[u8]) {
         File::options().append(true).open(&self.path).unwrap().write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        fs::metadata(&self.path).unwrap().len()
+    }
+
+    /// Makes the file larger by a hole.
+    pub(crate) fn extend_to(&self, len: u64) {
+        File::options().write(true).open(&self.path).unwrap().set_len(len).unwrap();
     }
 
     fn record(&self, kind: u32, time: u64, body: &[u8]) {
@@ -78,10 +90,10 @@ impl TestDump {
     pub(crate) fn open(&self) -> Dump {
         let mut modules = ModuleStore::default();
         let mapping = self.mapping(Pid(std::process::id()));
-        let index = JitDumps::default().open(&mapping, &mut modules);
+        let index = JitDumps::default().open(&mapping, None, &mut modules);
         assert_eq!(index, Some(DumpIndex(0)));
         let module = modules.of_mapping(&mapping).unwrap();
-        Dump::new(Arc::new(File::open(&self.path).unwrap()), module, mapping.pid)
+        Dump::new(Arc::new(File::open(&self.path).unwrap()), module, mapping.pid, self.budget.charge())
     }
 }
 

@@ -61,6 +61,7 @@ pub(crate) fn new_converter(
     };
     Converter::new(Options { start, kernel_permitted, meta })
         .with_recorded_files(files)
+        .limiting_side_files(options.side_files.clone())
         .with_copies_in(reader.files())
         .with_selection(options.selection.clone())
         .shaped(options.shape)
@@ -73,7 +74,11 @@ pub(crate) fn stated_symbols(features: &Features) -> FxHashMap<String, StatedSym
 
 /// Where what programs wrote while they ran is looked for.
 pub(crate) fn aux_files(features: &Features, options: &ImportOptions) -> AuxFiles {
-    AuxFiles { folders: options.aux_folders.clone(), made_here: is_this_machine(features) }
+    AuxFiles {
+        folders: options.aux_folders.clone(),
+        made_here: is_this_machine(features),
+        owner: options.owner,
+    }
 }
 
 /// The time that the profile counts from: where the recorder says when it began, then; else the first sample's.

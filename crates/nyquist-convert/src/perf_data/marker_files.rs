@@ -16,9 +16,9 @@ pub(crate) fn markers(mapping: &Mapping, aux: &AuxFiles) -> Vec<Event> {
     let (Some((named_pid, tid)), Some(pid)) = (owner_in_path(&mapping.path), mapping.pid) else {
         return events;
     };
-    let Some((file, _)) = aux.open(&mapping.path) else { return events };
+    let Ok((found, _)) = aux.open(&mapping.path) else { return events };
     let mut content = Vec::new();
-    if file.take(MAX_BYTES).read_to_end(&mut content).is_err() {
+    if found.file.take(MAX_BYTES).read_to_end(&mut content).is_err() {
         return events;
     }
     // In a namespace of its own a program counts itself differently than the recorder.

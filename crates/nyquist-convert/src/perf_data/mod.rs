@@ -22,7 +22,7 @@ use std::thread;
 use nyquist_object::elf::Architecture;
 use nyquist_perf::abi::record::{CALLCHAIN_DEFERRED, SAMPLE, TEXT_POKE};
 use nyquist_perf::file::{FieldValue, FileEvent, FileReader, FileRecord, Place, Tracepoints};
-use nyquist_perf::{AttrFlags, Body, CpuMode, Record, RecordError, SampleType, parse_record};
+use nyquist_perf::{AttrFlags, Body, Budget, CpuMode, Record, RecordError, SampleType, parse_record};
 use nyquist_symbols::Finder;
 use rustc_hash::FxHashSet;
 
@@ -64,6 +64,10 @@ pub struct ImportOptions {
     pub architecture: Option<Architecture>,
     /// Folders that may have the jitdumps, perf maps and marker files whose own place is gone.
     pub aux_folders: Vec<PathBuf>,
+    /// Whose the recording is: files of that user are believed, too.
+    pub owner: Option<u32>,
+    /// How much memory the names in perf maps and jitdumps may take.
+    pub side_files: Budget,
     /// When the recording was saved, in nanoseconds since 1970-01-01 UTC, where that is known: its own clocks may not say
     /// when it was made.
     pub saved_ns: Option<u64>,
@@ -434,7 +438,8 @@ impl Import {
             self.push(event);
         }
         let finished = self.started(reader).finish();
-        let notes = describe::notes(reader, self.not_understood, finished.statistics.late);
+        let mut notes = describe::notes(reader, self.not_understood, finished.statistics.late);
+        notes.extend(finished.side_news.iter().cloned());
         Imported {
             finished,
             events: self.chosen.into_iter().map(Chosen::into_use).collect(),

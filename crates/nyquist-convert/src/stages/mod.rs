@@ -16,7 +16,7 @@ use crate::event::{Event, EventKind, Mapping, Pid, Sample, Tid, Timestamp};
 use crate::evict;
 use crate::filter::Filter;
 use crate::intern::Interner;
-use crate::jit::JitDumps;
+use crate::jit::{self, JitDumps};
 use crate::live_stacks::LiveStacks;
 use crate::markers::{self, Markers};
 use crate::modules::{LibSource, ModuleStore};
@@ -25,6 +25,7 @@ use crate::program_arguments::ProgramArguments;
 use crate::reuse::Pool;
 use crate::select::Selection;
 use crate::shape::Shape;
+use crate::side_file::user_of;
 use crate::spent::Spent;
 use crate::stack_roots::StackRoots;
 use crate::symbolicate::Teller;
@@ -58,6 +59,8 @@ pub(crate) struct Stages {
     tracker: Tracker,
     pub(crate) modules: ModuleStore,
     pub(crate) dumps: JitDumps,
+    /// The users of processes that may make code.
+    users: FxHashMap<Pid, u32>,
     /// Samples that wait for a jitdump to be written, by time.
     waiting: VecDeque<Waiting>,
     unwinder: Unwinder,
@@ -118,6 +121,7 @@ impl Stages {
             tracker: Tracker::default(),
             modules: ModuleStore::default(),
             dumps: JitDumps::default(),
+            users: FxHashMap::default(),
             waiting: VecDeque::new(),
             unwinder: Unwinder::new(),
             interner,
@@ -152,8 +156,22 @@ impl Stages {
     /// Opens a mapped file as soon as the mapping is heard of, long before its event's turn comes: the process
     /// may end, or the file go away.
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
-        self.dumps.open(mapping, &mut self.modules);
+        let user = self.user_of(mapping);
+        self.dumps.open(mapping, user, &mut self.modules);
         self.modules.of_mapping(mapping);
+    }
+
+    /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it
+    /// may have ended when that matters.
+    fn user_of(&mut self, mapping: &Mapping) -> Option<u32> {
+        let may_be_made = self.modules.are_live() && jit::may_be_made_code(mapping);
+        let pid = mapping.pid.filter(|_| may_be_made)?;
+        if let Some(&user) = self.users.get(&pid) {
+            return Some(user);
+        }
+        let user = user_of(pid)?;
+        self.users.insert(pid, user);
+        Some(user)
     }
 
     /// Nothing has happened from the last event on until then.
@@ -292,11 +310,23 @@ impl Stages {
 
     pub(super) fn map(&mut self, mapping: &Mapping, now: Timestamp) {
         self.tracker.map(mapping, now, &mut self.modules);
-        if let Some(pid) = mapping.pid
-            && let Some(dump) = self.dumps.open(mapping, &mut self.modules)
-        {
+        let Some(pid) = mapping.pid else { return };
+        let user = self.user_of(mapping);
+        if user.is_some() {
+            self.tracker.process(pid, now).jit.user = user;
+        }
+        if let Some(dump) = self.dumps.open(mapping, user, &mut self.modules) {
             self.tracker.process(pid, now).jit.dumps.push(dump);
         }
+    }
+
+    /// What the user should know of perf maps and jitdumps.
+    pub(crate) fn side_news(&self) -> Vec<String> {
+        for module in self.dumps.too_large() {
+            let path = self.modules.get(module).lib().path;
+            self.modules.news.is_too_large("jitdump", path.as_ref(), self.modules.budget().most());
+        }
+        self.modules.news.sentences()
     }
 
     fn name(&mut self, now: Timestamp, (pid, tid): (Pid, Tid), name: &str, exec: bool) {

@@ -1,5 +1,6 @@
-//! Where symbols are looked for, for every command that shows functions.
+//! Where symbols are looked for, and how much memory reading may take, for every command that shows functions.
 
+use crate::memory::Bytes;
 use clap::Args;
 use clap::builder::FalseyValueParser;
 use std::path::PathBuf;
@@ -43,6 +44,10 @@ pub(crate) struct SymbolArgs {
     /// Keep Breakpad symbol files from servers here
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) breakpad_symbol_cache: Option<PathBuf>,
+    /// Take no more memory than that to read a file, as 512M or 4G (default: half of what there is); of a recording, the most
+    /// that names of code made at run time may take (default: a quarter)
+    #[arg(long, value_name = "SIZE", env = "NYQUIST_MAX_MEMORY", hide_short_help = true)]
+    pub(crate) max_memory: Option<Bytes>,
 }
 
 /// `FROM=TO`. The last `=` divides them: folders of builds have more of them than those in which people keep source.

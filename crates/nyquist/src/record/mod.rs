@@ -58,7 +58,8 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     // The output that is not needed any more is removed by whoever has made it.
     let Recorded { finished, summary, status, used, living } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
-    let Finished { profile, statistics, libs } = finished;
+    let Finished { profile, statistics, libs, side_news } = finished;
+    side_news.iter().for_each(|news| printer.warn(news));
     let kernel = kernel_files(&libs);
     give_up_privileges(printer);
     let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);

@@ -8,7 +8,7 @@ use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
 use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
-use crate::{machine, markers, summary};
+use crate::{machine, markers, memory, summary};
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 use nyquist_convert::{Converter, Filter, Options};
 use nyquist_profile::Meta;
@@ -194,7 +194,7 @@ impl Recorder<'_> {
         let converter = Converter::new(options);
         let mut converter = converter.shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files);
         converter.keep_only(wanted);
-        converter
+        converter.limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
 
     fn converter_options(&self, outcome: &Outcome) -> Options {

@@ -5,12 +5,14 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
+use crate::memory;
 use crate::printer::Printer;
 use crate::record::{command_of, launch_failure, open_failure};
 use crate::summary;
 use crate::{finder, identity};
 use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
+use nyquist_perf::Budget;
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
@@ -117,7 +119,8 @@ impl Session {
         let backend = backend.map_err(|error| open_failure(&error))?;
         let about = About { name: name(args), pids, outcome: backend.outcome() };
         let zero = now();
-        let mut converter = converter(&about.outcome, zero);
+        let side_files = memory::side_files(args.symbols.max_memory);
+        let mut converter = converter(&about.outcome, zero, side_files);
         converter.keep_only(backend.filter());
         let converter = converter.walking_with(about.outcome.walkers());
         let decoder = Decoder::new(about.outcome.walkers());
@@ -190,13 +193,14 @@ fn name(args: &TopArgs) -> String {
     Path::new(&program).file_name().unwrap_or(&program).to_string_lossy().into_owned()
 }
 
-fn converter(outcome: &Outcome, zero: nyquist_convert::event::Timestamp) -> Converter {
+fn converter(outcome: &Outcome, zero: nyquist_convert::event::Timestamp, side_files: Budget) -> Converter {
     let interval = 1_000_000_000 / u64::from(outcome.rate_hz().max(1));
     let meta = Meta { interval, has_cpu_deltas: true, ..Meta::default() };
     // Who starts threads again and again should find one row for them, and not thousands.
     let shape = Shape { reuse_threads: true, ..Shape::default() };
     Converter::new(Options { start: zero, kernel_permitted: outcome.samples_all_cpu_time(), meta })
         .shaped(shape)
+        .limiting_side_files(side_files)
 }
 
 fn spawn<T: Send + 'static>(

@@ -1,0 +1,304 @@
+//! Files at paths that a recorded process names, or can put something at: how they are opened, and which are believed.
+//!
+//! Whoever records may have more privileges than the process. So no link is followed on the way, nothing but a regular file is
+//! opened, and what a compiler says of its code is believed only in a file that nobody but the process's user, or root, has
+//! written.
+
+use crate::event::Pid;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::path::{Component, Path};
+
+/// Why a file is not used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("it is not there")]
+    Absent,
+    #[error("it is a link, or its folder is one")]
+    Link,
+    #[error("it is not a regular file")]
+    NotRegular,
+    #[error("it belongs to user {0}, who is neither the process's user nor root")]
+    Owner(u32),
+    #[error("everybody may write to it")]
+    Writable,
+    #[error("it is root's, and the process's user may not read it")]
+    Private,
+    #[error("it is another file than the one that was mapped")]
+    Other,
+    #[error("it cannot be opened: {0}")]
+    Unreadable(#[source] io::Error),
+}
+
+impl Refusal {
+    /// Whether somebody should hear of it: a file that is not there is none.
+    pub(crate) fn is_worth_telling(&self) -> bool {
+        !matches!(self, Self::Absent)
+    }
+}
+
+impl From<Errno> for Refusal {
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::SRCH => Self::Absent,
+            Errno::LOOP => Self::Link,
+            other => Self::Unreadable(other.into()),
+        }
+    }
+}
+
+/// A folder from which paths are followed.
+#[derive(Debug)]
+pub(crate) struct Root(OwnedFd);
+
+impl Root {
+    /// A process's own root folder, in its own mount namespace.
+    pub(crate) fn of_process(pid: Pid) -> Option<Self> {
+        Self::at(Path::new(&format!("/proc/{}/root", pid.0)))
+    }
+
+    /// Ours.
+    pub(crate) fn own() -> Option<Self> {
+        Self::at(Path::new("/"))
+    }
+
+    /// A folder that the user has named.
+    pub(crate) fn at(folder: &Path) -> Option<Self> {
+        openat(CWD, folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok().map(Self)
+    }
+
+    /// The folder for temporary files in it. Only the administrator can have made it a link.
+    pub(crate) fn temporary(&self) -> Option<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        if let Ok(folder) = openat(&self.0, "tmp", flags | OFlags::NOFOLLOW, Mode::empty()) {
+            return Some(Self(folder));
+        }
+        let is_roots = statat(&self.0, "tmp", AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|link| link.st_uid == 0);
+        let inside = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        let folder = is_roots.then(|| openat2(&self.0, "tmp", flags, Mode::empty(), inside));
+        folder?.ok().map(Self)
+    }
+
+    /// Opens a regular file for reading. No link is followed on the way.
+    pub(crate) fn open(&self, path: &Path) -> Result<Found, Refusal> {
+        let mut names = Vec::new();
+        for component in path.components() {
+            match component {
+                Component::Normal(name) => names.push(name),
+                Component::RootDir | Component::CurDir => {}
+                Component::ParentDir | Component::Prefix(_) => return Err(Refusal::Absent),
+            }
+        }
+        let name = names.pop().ok_or(Refusal::Absent)?;
+        let mut folder = self.0.try_clone().map_err(Refusal::Unreadable)?;
+        for name in names {
+            folder = open_folder(&folder, name)?;
+        }
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = open_again(&openat(&folder, name, flags, Mode::empty())?)?;
+        Ok(Found { file, place: Some((folder, name.to_owned())) })
+    }
+}
+
+fn open_folder(folder: &OwnedFd, name: &OsStr) -> Result<OwnedFd, Refusal> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(folder, name, flags, Mode::empty()).map_err(|error| {
+        let there = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).map(|there| file_type(&there));
+        if there == Ok(FileType::Symlink) { Refusal::Link } else { error.into() }
+    })
+}
+
+/// Opens for reading what was found at a path, if it is a regular file: opening a device may do something, and a FIFO may
+/// block.
+fn open_again(found: &OwnedFd) -> Result<File, Refusal> {
+    match file_type(&fstat(found)?) {
+        FileType::RegularFile => {}
+        FileType::Symlink => return Err(Refusal::Link),
+        _ => return Err(Refusal::NotRegular),
+    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd())).map_err(Refusal::Unreadable)
+}
+
+/// Opens a regular file at a path that is followed wherever it leads: one that the user has named, or a link of the kernel's.
+pub(crate) fn open_regular(path: &Path) -> Result<File, Refusal> {
+    open_again(&openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+fn file_type(stat: &Stat) -> FileType {
+    FileType::from_raw_mode(stat.st_mode)
+}
+
+/// A regular file that is open.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) file: File,
+    /// The folder in which it was found, and its name in there.
+    place: Option<(OwnedFd, OsString)>,
+}
+
+impl Found {
+    /// One that was found some other way.
+    pub(crate) fn without_place(file: File) -> Self {
+        Self { file, place: None }
+    }
+
+    /// The file, if what it says is to be believed of a process of one of these users.
+    pub(crate) fn believed(self, users: &[u32]) -> Result<Self, Refusal> {
+        let file = fstat(&self.file)?;
+        let is_theirs = users.contains(&file.st_uid);
+        if !is_theirs && file.st_uid != 0 {
+            return Err(Refusal::Owner(file.st_uid));
+        }
+        if file.st_mode & 0o002 != 0 {
+            return Err(Refusal::Writable);
+        }
+        // Else a hard link to a file of root's would show what is in there.
+        if !is_theirs && file.st_mode & 0o004 == 0 {
+            return Err(Refusal::Private);
+        }
+        Ok(self)
+    }
+
+    /// Removes the file from the folder in which it was found, if it is still there and belongs to this user, who could
+    /// do that, too.
+    pub(crate) fn remove(&self, user: u32) -> Result<(), Refusal> {
+        let (folder, name) = self.place.as_ref().ok_or(Refusal::Absent)?;
+        let (file, there) = (fstat(&self.file)?, statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?);
+        if (file.st_dev, file.st_ino) != (there.st_dev, there.st_ino) {
+            return Err(Refusal::Other);
+        }
+        let around = fstat(folder)?;
+        if file.st_uid != user || (around.st_uid != user && around.st_mode & 0o002 == 0) {
+            return Err(Refusal::Owner(file.st_uid));
+        }
+        Ok(unlinkat(folder.as_fd(), name, AtFlags::empty())?)
+    }
+}
+
+/// The user whose rights a process has, as we count users; `None` if it has ended.
+pub(crate) fn user_of(pid: Pid) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
+    // Real, effective, saved (proc_pid_status(5)).
+    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    numbers.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// The user whose rights we have.
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    use std::path::PathBuf;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let name = format!("nyquist-side-{}-{number}", std::process::id());
+            let path = std::env::temp_dir().canonicalize().unwrap().join(name);
+            fs::create_dir_all(path.join("in/side")).unwrap();
+            fs::write(path.join("in/side/file"), "names").unwrap();
+            Self(path)
+        }
+
+        fn file(&self) -> PathBuf {
+            self.0.join("in/side/file")
+        }
+
+        fn open(&self, path: &str) -> Result<Found, Refusal> {
+            Root::at(&self.0).unwrap().open(Path::new(path))
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn no_link_is_followed_and_nothing_else_is_opened() {
+        let folder = Folder::new();
+        symlink("side/file", folder.0.join("in/link")).unwrap();
+        symlink("in", folder.0.join("way")).unwrap();
+        rustix::fs::mknodat(CWD, folder.0.join("fifo"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert!(folder.open("/in/./side/file").is_ok());
+        let check = |path: &str, expected: fn(&Refusal) -> bool| {
+            let refusal = folder.open(path).unwrap_err();
+            assert!(expected(&refusal), "{path}: {refusal:?}");
+        };
+        check("/in/link", |refusal| matches!(refusal, Refusal::Link));
+        check("/way/side/file", |refusal| matches!(refusal, Refusal::Link));
+        check("/fifo", |refusal| matches!(refusal, Refusal::NotRegular));
+        check("/in/side", |refusal| matches!(refusal, Refusal::NotRegular));
+        check("/in/side/none", |refusal| matches!(refusal, Refusal::Absent));
+        check("/in/side/file/more", |refusal| matches!(refusal, Refusal::Absent));
+        check("/in/../in/side/file", |refusal| matches!(refusal, Refusal::Absent));
+        assert!(matches!(open_regular(&folder.0.join("fifo")), Err(Refusal::NotRegular)));
+        assert!(open_regular(&folder.0.join("in/link")).is_ok());
+    }
+
+    #[test]
+    fn a_file_is_believed_by_whose_it_is_and_who_may_write_it() {
+        let folder = Folder::new();
+        let owner = fs::metadata(folder.file()).unwrap().uid();
+        let with_mode = |mode| {
+            fs::set_permissions(folder.file(), fs::Permissions::from_mode(mode)).unwrap();
+            folder.open("in/side/file").unwrap()
+        };
+        assert!(with_mode(0o600).believed(&[7, owner]).is_ok());
+        assert!(matches!(with_mode(0o602).believed(&[owner]), Err(Refusal::Writable)));
+        // A root that runs the tests is believed by all, in what all may read.
+        let of_other = with_mode(0o600).believed(&[owner + 1]);
+        if owner == 0 {
+            assert!(matches!(of_other, Err(Refusal::Private)), "{of_other:?}");
+            assert!(with_mode(0o644).believed(&[1]).is_ok());
+        } else {
+            assert!(matches!(of_other, Err(Refusal::Owner(uid)) if uid == owner), "{of_other:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_very_file_is_removed() {
+        let folder = Folder::new();
+        let owner = fs::metadata(folder.file()).unwrap().uid();
+        let found = folder.open("in/side/file").unwrap();
+        assert!(matches!(found.remove(owner + 1), Err(Refusal::Owner(_))));
+        fs::rename(folder.file(), folder.0.join("moved")).unwrap();
+        symlink("../../moved", folder.file()).unwrap();
+        assert!(matches!(found.remove(owner), Err(Refusal::Other)));
+        assert!(folder.file().symlink_metadata().is_ok() && folder.0.join("moved").exists());
+        fs::remove_file(folder.file()).unwrap();
+        fs::rename(folder.0.join("moved"), folder.file()).unwrap();
+        found.remove(owner).unwrap();
+        assert!(!folder.file().exists());
+    }
+
+    #[test]
+    fn the_folder_for_temporary_files_may_be_a_link_of_roots_alone() {
+        let folder = Folder::new();
+        symlink("in", folder.0.join("tmp")).unwrap();
+        let is_roots = fs::symlink_metadata(folder.0.join("tmp")).unwrap().uid() == 0;
+        let temporary = Root::at(&folder.0).unwrap().temporary();
+        assert_eq!(temporary.is_some_and(|tmp| tmp.open(Path::new("side/file")).is_ok()), is_roots);
+    }
+
+    #[test]
+    fn a_process_has_the_rights_of_a_user() {
+        assert_eq!(user_of(Pid(std::process::id())), Some(own_user()));
+        assert_eq!(user_of(Pid(u32::MAX)), None);
+    }
+}

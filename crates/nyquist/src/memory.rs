@@ -1,0 +1,145 @@
+//! How much memory what is read may take, and what is said where it takes more.
+//!
+//! A small file can hold a large profile: compressed, or in few bytes a row. So what reads files does so under a limit that
+//! the system holds the whole process to, whatever the format is. Where memory is refused, the allocator ends the process with
+//! a sentence. A recorder is never held to it: what it recorded would be lost. There, only the names in perf maps and
+//! jitdumps are limited.
+
+use crate::failure::Failure;
+use crate::printer;
+use crate::sys::{self, DataLimit};
+use nyquist_perf::Budget;
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::str::FromStr;
+
+/// A number of bytes, as it is written on the command line: 1073741824, 512M, 4G.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes(u64);
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const UNITS: [(char, u32); 4] = [('K', 10), ('M', 20), ('G', 30), ('T', 40)];
+        let unit = UNITS.iter().find_map(|(unit, shift)| {
+            let number = text.strip_suffix([*unit, unit.to_ascii_lowercase()])?;
+            Some((number, *shift))
+        });
+        let (number, shift) = unit.unwrap_or((text, 0));
+        let bytes = number.parse().ok().and_then(|number: u64| number.checked_mul(1 << shift));
+        let bytes = bytes.filter(|bytes| *bytes >= LEAST);
+        bytes.map(Self).ok_or_else(|| "not a size from 16M on, such as 512M or 4G".to_owned())
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes >= 10 << 30 => write!(f, "{} GiB", bytes >> 30),
+            bytes => write!(f, "{} MiB", bytes >> 20),
+        }
+    }
+}
+
+/// The smallest limit: the program itself takes some megabytes.
+const LEAST: u64 = 16 << 20;
+
+/// What the command may take: what was asked for, or half of what there is.
+fn limit(asked: Option<Bytes>) -> Bytes {
+    asked.unwrap_or_else(|| Bytes((available() / 2).max(LEAST)))
+}
+
+/// Of what may be read of a file beside a recording, a quarter of what there is: the recording itself needs memory, too.
+pub(crate) fn side_files(asked: Option<Bytes>) -> Budget {
+    Budget::new(asked.map_or_else(|| (available() / 4).max(LEAST), |asked| asked.0))
+}
+
+/// What holds the process to the limit while it is there: what is read is read under it, and neither what is written, nor what
+/// is served, nor what is started.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Held(());
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        sys::lift_data();
+    }
+}
+
+/// Holds the process to the limit: where it would take more, it ends, and says that of the file.
+pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> Held {
+    let limit = limit(asked);
+    let failure = Failure::new(format!(
+        "cannot load {}: it needs more than {limit} of memory to be read",
+        path.display()
+    ));
+    let failure =
+        failure.hint("--max-memory SIZE, or NYQUIST_MAX_MEMORY, allows more, as in --max-memory 8G");
+    sys::hold_data(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
+    Held(())
+}
+
+/// The memory of this machine, of the control group, or of what the address space may be: the least of them.
+fn available() -> u64 {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total(&text));
+    let group = fs::read_to_string("/proc/self/cgroup").ok().and_then(|text| of_group(&text));
+    [machine, group, sys::address_space()].into_iter().flatten().min().unwrap_or(4 << 30)
+}
+
+/// The machine's memory, as `/proc/meminfo` says it.
+fn total(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// The least that the control group and those around it may take (cgroups(7)).
+fn of_group(groups: &str) -> Option<u64> {
+    let read = |folder: &Path, file| fs::read_to_string(folder.join(file)).ok()?.trim().parse::<u64>().ok();
+    let places = groups.lines().filter_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            list if list.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return None,
+        };
+        Some((Path::new(root), path.trim_start_matches('/'), file))
+    });
+    let limits = places.flat_map(|(root, path, file)| {
+        let around = Path::new(path).ancestors().filter_map(|part| read(&root.join(part), file));
+        around.collect::<Vec<_>>()
+    });
+    limits.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_in_powers_of_two() {
+        let check = |text: &str, expected: Option<u64>| {
+            assert_eq!(text.parse::<Bytes>().ok(), expected.map(Bytes), "{text}");
+        };
+        check("67108864", Some(64 << 20));
+        check("512M", Some(512 << 20));
+        check("2g", Some(2 << 30));
+        check("1T", Some(1 << 40));
+        for text in ["", "M", "-1G", "1.5G", "15M", "17000000000000000000T", "4 G", "all"] {
+            check(text, None);
+        }
+        assert_eq!(Bytes(512 << 20).to_string(), "512 MiB");
+        assert_eq!(Bytes(12 << 30).to_string(), "12 GiB");
+    }
+
+    #[test]
+    fn the_machines_memory_is_what_the_kernel_says() {
+        assert_eq!(total("MemTotal:       24683648 kB\nMemFree: 1 kB\n"), Some(24_683_648 * 1024));
+        assert_eq!(total("MemFree: 1 kB\n"), None);
+        assert!(available() >= LEAST);
+    }
+}

@@ -1,0 +1,187 @@
+//! Perf maps and jitdumps that somebody else may have written, and large ones: what is not to be believed is not used, and said.
+
+use std::fs::{self, File};
+use std::io::{BufWriter, Write as _};
+use std::os::unix::fs::{chown, symlink};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+
+use super::context::Context;
+use super::expect::{Stop, Verdict, expect, expect_contains, need_root};
+use super::harness::Test;
+use super::invocation::{Finished, Invocation, Running};
+use super::profile::Profile;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_perf_map_of_another_user_is_not_believed", of_another_user),
+    Test::new("a_perf_map_that_is_a_link_is_not_followed", link),
+    Test::new("a_perf_map_that_is_a_fifo_is_not_opened", fifo),
+    Test::new("only_a_jitdump_that_is_believed_is_removed", jitdump),
+    Test::new("a_perf_map_beyond_memory_loses_no_profile", large_map),
+    Test::new("what_a_jitdump_claims_takes_no_memory", large_claim),
+];
+
+/// What names the code in the workload's own file.
+const NAME: &str = "made_here";
+
+/// A user that nothing here belongs to.
+const STRANGER: u32 = 4711;
+
+/// A workload that has written its file and works on. In the end it is killed, and the file removed.
+struct Target<'a> {
+    running: Option<Running<'a>>,
+    file: PathBuf,
+}
+
+impl<'a> Target<'a> {
+    fn start(test: &'a Context<'a>, workload: &str) -> Result<Self, Stop> {
+        let ready = test.fresh("ready");
+        let call = test.program(&test.workload(workload).display().to_string()).args(&["60000", NAME]);
+        let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
+        running.wait_for_file(&ready)?;
+        let pid = running.pid();
+        let file = match workload {
+            "made_code" => PathBuf::from(format!("/tmp/perf-{pid}.map")),
+            _ => test.path(&format!("jit-{pid}.dump")),
+        };
+        Ok(Self { running: Some(running), file })
+    }
+
+    fn pid(&self) -> String {
+        self.running.as_ref().map(|running| running.pid().to_string()).unwrap_or_default()
+    }
+
+    /// Records it for a while.
+    fn record(
+        &self,
+        test: &Context<'_>,
+        options: &[&str],
+        adapt: impl Fn(Invocation<'_>) -> Invocation<'_>,
+    ) -> Result<(Profile, Finished), Stop> {
+        let output = test.fresh("profile.json.gz");
+        let call = test.nyquist(&["record", "-s", "-o"]).path(&output).args(options);
+        let finished = adapt(call.args(&["-d", "0.5", "-p", &self.pid()])).run()?;
+        finished.clone().succeeded()?;
+        Ok((Profile::read(&output)?, finished))
+    }
+
+    /// Its file is not used, and that is said.
+    fn expect_refused(&self, test: &Context<'_>, options: &[&str], why: &str) -> Verdict {
+        let (profile, finished) = self.record(test, options, |call| call)?;
+        let told = format!("{} of process {} is not used: {why}", self.file.display(), self.pid());
+        expect_contains("stderr", &finished.stderr, &told)?;
+        expect(finished.stderr.matches("is not used").count() == 1, "it is said more than once")?;
+        let functions = profile.functions();
+        expect(!functions.keys().any(|name| is_name(name)), format_args!("it was used: {functions:?}"))
+    }
+
+    fn expect_used(&self, test: &Context<'_>, options: &[&str]) -> Verdict {
+        let (profile, finished) = self.record(test, options, |call| call)?;
+        expect(!finished.stderr.contains("is not used"), &finished.stderr)?;
+        let functions = profile.functions();
+        expect(functions.keys().any(|name| is_name(name)), format_args!("no name: {functions:?}"))
+    }
+}
+
+impl Drop for Target<'_> {
+    fn drop(&mut self) {
+        if let Some(running) = self.running.take() {
+            const SIGKILL: i32 = 9;
+            let _ = running.signal(SIGKILL);
+            let _ = running.wait();
+        }
+        let _ = fs::remove_file(&self.file);
+    }
+}
+
+/// The name in a perf map, or the one that the workload with a jitdump has for its code.
+fn is_name(name: &str) -> bool {
+    name == NAME || name == "dumped_code"
+}
+
+fn of_another_user(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let target = Target::start(test, "made_code")?;
+    chown(&target.file, Some(STRANGER), None)?;
+    target.expect_refused(
+        test,
+        &[],
+        "it belongs to user 4711, who is neither the process's user nor root",
+    )?;
+    chown(&target.file, Some(0), None)?;
+    target.expect_used(test, &[])
+}
+
+fn link(test: &Context<'_>) -> Verdict {
+    let target = Target::start(test, "made_code")?;
+    let other = test.path("names");
+    fs::copy(&target.file, &other)?;
+    fs::remove_file(&target.file)?;
+    symlink(&other, &target.file)?;
+    target.expect_refused(test, &[], "it is a link")
+}
+
+fn fifo(test: &Context<'_>) -> Verdict {
+    let target = Target::start(test, "made_code")?;
+    fs::remove_file(&target.file)?;
+    test.program("mkfifo").path(&target.file).run()?.succeeded()?;
+    target.expect_refused(test, &[], "it is not a regular file")
+}
+
+fn jitdump(test: &Context<'_>) -> Verdict {
+    const UNLINK: &[&str] = &["--unlink-aux-files"];
+    need_root()?;
+    let target = Target::start(test, "dumped_code")?;
+    chown(&target.file, Some(STRANGER), None)?;
+    target.expect_refused(test, UNLINK, "it belongs to user 4711")?;
+    chown(&target.file, Some(0), None)?;
+    // Another file in its place is not the one that is mapped, whosever it is.
+    let moved = test.path("moved");
+    fs::rename(&target.file, &moved)?;
+    fs::write(&target.file, "something else")?;
+    target.record(test, UNLINK, |call| call)?;
+    expect(target.file.exists(), "another file was removed")?;
+    fs::rename(&moved, &target.file)?;
+    target.expect_used(test, UNLINK)?;
+    expect(!target.file.exists(), "it is still there")
+}
+
+/// Records with little memory. Its rings and threads take some of that, too.
+fn with_little_memory(call: Invocation<'_>) -> Invocation<'_> {
+    call.under(&["sh", "-c", "ulimit -v 1000000; exec \"$0\" \"$@\""])
+}
+
+fn large_map(test: &Context<'_>) -> Verdict {
+    const LINES: u64 = 6_000_000;
+    let target = Target::start(test, "made_code")?;
+    let mut map = BufWriter::new(append(&target.file)?);
+    for number in 0..LINES {
+        writeln!(map, "{:x} 10 LazyCompile:~a_function_{number}", 0x7000_0000_0000 + 16 * number)?;
+    }
+    map.flush()?;
+    drop(map);
+    let (profile, finished) = target.record(test, &[], with_little_memory)?;
+    expect_contains("stderr", &finished.stderr, "not all of the perf map")?;
+    expect_contains("stderr", &finished.stderr, "--max-memory")?;
+    // Its beginning was read.
+    let functions = profile.functions();
+    expect(functions.contains_key(NAME), format_args!("no name: {functions:?}"))
+}
+
+fn large_claim(test: &Context<'_>) -> Verdict {
+    let target = Target::start(test, "dumped_code")?;
+    let mut dump = append(&target.file)?;
+    let before = dump.metadata()?.len();
+    // Lines for 4 GB of code, of which nothing but a hole is there.
+    dump.write_all(&[&2_u32.to_le_bytes()[..], &0xffff_fff0_u32.to_le_bytes(), &[0; 8]].concat())?;
+    dump.set_len(before + 0xffff_fff0)?;
+    let (profile, finished) = target.record(test, &[], with_little_memory)?;
+    expect_contains("stderr", &finished.stderr, "not all of the jitdump")?;
+    let functions = profile.functions();
+    expect(functions.keys().any(|name| is_name(name)), format_args!("no name: {functions:?}"))
+}
+
+fn append(path: &Path) -> Result<File, anyhow::Error> {
+    File::options().append(true).open(path).with_context(|| format!("cannot append to {}", path.display()))
+}
