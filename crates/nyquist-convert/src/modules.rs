@@ -2,8 +2,11 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::memfd;
 use crate::memory_image;
+use crate::process_root::ProcessRoots;
 use crate::recorded_files::Files;
+use crate::replaced_text::is_memory;
 use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
 use nyquist_object::Avma;
@@ -53,6 +56,8 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     image_base: Svma,
     bytes: Bytes,
+    /// The root of the process that it was opened for, where that is another than ours.
+    root: Option<Arc<File>>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
@@ -99,6 +104,7 @@ type Key = (MappedFile, String);
 #[derive(Debug, Default)]
 struct Opened {
     modules: Mutex<Modules>,
+    roots: ProcessRoots,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
@@ -164,8 +170,11 @@ impl ModuleStore {
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
-        let is_known =
-            is_file(&mapping.path) || mapping.path == vdso::NAME || self.files.states(&mapping.path);
+        let is_memory_file = memfd::is_name(&mapping.path);
+        let is_known = is_file(&mapping.path)
+            || is_memory_file
+            || mapping.path == vdso::NAME
+            || self.files.states(&mapping.path);
         if mapping.pid.is_some() && !is_known {
             return None;
         }
@@ -174,10 +183,16 @@ impl ModuleStore {
             return Some(index);
         }
         let module = self.opened.module(&key, || {
-            let module = Module::of_mapping(mapping, &self.files);
+            let mut module = Module::of_mapping(mapping, &self.files);
+            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
+            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.opened.roots.of(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
             if is_missing { self.read_memory(mapping).unwrap_or(module) } else { module }
         });
+        // Compilers keep the code that they make in memory files: what is no program and no library is memory like any other.
+        if is_memory_file && matches!(module.bytes, Bytes::Missing) && module.id.is_none() {
+            return None;
+        }
         let index = self.add(module)?;
         self.known.insert(key, index);
         Some(index)
@@ -304,7 +319,8 @@ fn is_file(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
         && !path.starts_with("/dev/zero")
-        && !path.starts_with("/memfd:")
+        && !is_memory(path)
+        && !memfd::is_name(path)
         && !path.starts_with("/SYSV")
 }
 
@@ -339,6 +355,7 @@ impl Module {
             segments: Vec::new(),
             image_base: Svma(0),
             bytes: Bytes::Missing,
+            root: None,
             unwind: OnceLock::new(),
         }
     }
@@ -392,13 +409,12 @@ impl Module {
             }),
         };
         Some(Self {
-            path: path.to_owned(),
             id: Some(id),
             architecture: Some(elf.architecture()),
             segments: elf.segments().to_vec(),
             image_base: elf.image_base(),
             bytes: Bytes::File(source),
-            unwind: OnceLock::new(),
+            ..Self::missing(path)
         })
     }
 
@@ -504,6 +520,7 @@ impl Module {
     /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
     /// found also when it is deleted or replaced meanwhile.
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
+        let by_descriptor = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
         let open = match &self.bytes {
             Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Stated(symbols, first) => {
@@ -516,9 +533,7 @@ impl Module {
                 });
             }
             _ if self.id.is_none() => return LibSource::Unknown,
-            Bytes::File(source) => {
-                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
-            }
+            Bytes::File(source) => vec![by_descriptor(source.file())],
             Bytes::Kernel(_) | Bytes::OtherKernel(_) | Bytes::KernelCode(_) | Bytes::Missing => Vec::new(),
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
@@ -526,6 +541,7 @@ impl Module {
             path: PathBuf::from(path),
             id: self.id.clone(),
             alternatives: open,
+            roots: self.root.as_deref().map(by_descriptor).into_iter().collect(),
             ..ModuleRequest::default()
         })
     }
@@ -538,6 +554,9 @@ fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquis
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
 /// that was mapped is not used.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+    if memfd::is_name(&mapping.path) {
+        return memfd::open_mapped(mapping, pid);
+    }
     let path = mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path);
     let end = mapping.start.0.saturating_add(mapping.len);
     let places = [

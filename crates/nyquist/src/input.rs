@@ -67,7 +67,7 @@ pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
         id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
         debug_id,
         debug_name: lib.debug_name.clone(),
-        alternatives: Vec::new(),
+        ..ModuleRequest::default()
     }
 }
 
