@@ -1,15 +1,18 @@
-// Writes markers as docs/markers.md says, without any library: `markers records|cut|samply`.
+// Writes markers as docs/markers.md says, without any library: `markers records|cut|samply|attach`.
 //
 // `records` writes two intervals with fields and a moment, and a file beside them that is no marker file. `cut` writes an
-// interval and then bytes that are no record. `samply` writes a file of samply's protocol.
+// interval and then bytes that are no record. `samply` writes a file of samply's protocol. `attach` offers a control file, and in
+// each recording it writes a moment `parent`, and a child that it forks a moment `child`.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -57,6 +60,16 @@ static void finish(void) {
   __atomic_store_n((uint64_t *)(file + 64), written, __ATOMIC_RELEASE);
 }
 
+// Fills in the header of a new ring.
+static void open_ring(void) {
+  uint64_t capacity = CAPACITY;
+  uint32_t pid = getpid();
+  memcpy(file + 8, &capacity, 8);
+  memcpy(file + 16, &pid, 4);
+  memcpy(file, "nyqmark\1", 8);
+  written = 0;
+}
+
 static void open_file(const char *folder) {
   char path[4096];
   snprintf(path, sizeof path, "%s/%d-c.nyqmark", folder, getpid());
@@ -66,11 +79,7 @@ static void open_file(const char *folder) {
   file = mmap(0, HEADER + CAPACITY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (file == MAP_FAILED)
     exit(1);
-  uint64_t capacity = CAPACITY;
-  uint32_t pid = getpid();
-  memcpy(file + 8, &capacity, 8);
-  memcpy(file + 16, &pid, 4);
-  memcpy(file, "nyqmark\1", 8);
+  open_ring();
 }
 
 static void interval(uint64_t start, const char *path, int64_t bytes) {
@@ -83,6 +92,16 @@ static void interval(uint64_t start, const char *path, int64_t bytes) {
   put_text(path);
   put((uint8_t[]){1, 1}, 2);
   put_u64(bytes);
+  finish();
+}
+
+static void instant(const char *name) {
+  begin(4, 0);
+  put_u32(0);
+  put_u32(strlen(name));
+  put_u64(now());
+  put_u64(0);
+  put(name, strlen(name));
   finish();
 }
 
@@ -104,13 +123,7 @@ static void write_records(const char *folder, int cut) {
     return;
   }
   interval(now() - 1000000, "/b", 123);
-  begin(4, 0);
-  put_u32(0);
-  put_u32(4);
-  put_u64(now());
-  put_u64(0);
-  put("tick", 4);
-  finish();
+  instant("tick");
   char path[4096];
   snprintf(path, sizeof path, "%s/other.nyqmark", folder);
   FILE *other = fopen(path, "w");
@@ -130,16 +143,74 @@ static void write_samplys(void) {
   fclose(text);
 }
 
+enum { STATE = 8 / 4, RINGS = 16 / 4, STOPPING = 1, FIRST = 1 << 16, STRIDE = (1 << 20) + (1 << 16) };
+
+static int control;
+static uint32_t *page;
+
+static void mark_in_new_ring(const char *name) {
+  off_t at = FIRST + (off_t)__atomic_fetch_add(&page[RINGS], 1, __ATOMIC_RELAXED) * STRIDE;
+  if (posix_fallocate(control, at, HEADER + CAPACITY))
+    exit(1);
+  file = mmap(0, HEADER + CAPACITY, PROT_READ | PROT_WRITE, MAP_SHARED, control, at);
+  if (file == MAP_FAILED)
+    exit(1);
+  open_ring();
+  begin(1, 0);
+  put_u32(syscall(SYS_gettid));
+  finish();
+  instant(name);
+}
+
+// Long enough to be sampled.
+static void work(void) {
+  for (uint64_t end = now() + 50000000; now() < end;)
+    ;
+}
+
+static void record_one(void) {
+  mark_in_new_ring("parent");
+  pid_t child = fork();
+  if (child == 0) {
+    mark_in_new_ring("child");
+    _exit(0);
+  }
+  waitpid(child, 0, 0);
+  work();
+}
+
+// Marks in every recording until it is killed.
+static void wait_for_recorders(void) {
+  control = memfd_create("nyquist-markers", MFD_CLOEXEC);
+  if (control < 0 || posix_fallocate(control, 0, 4096))
+    exit(1);
+  page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, control, 0);
+  if (page == MAP_FAILED)
+    exit(1);
+  memcpy(page, "nyqctrl\2", 8);
+  for (uint32_t seen = 0;;) {
+    syscall(SYS_futex, &page[STATE], FUTEX_WAIT, seen, 0, 0, 0);
+    uint32_t state = __atomic_load_n(&page[STATE], __ATOMIC_ACQUIRE);
+    if (state == seen)
+      continue;
+    seen = state;
+    if (state > STOPPING)
+      record_one();
+    else if (state == 0)
+      fallocate(control, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FIRST, (off_t)page[RINGS] * STRIDE);
+  }
+}
+
 int main(int argc, char **argv) {
   const char *folder = getenv("NYQUIST_MARKER_DIR");
   if (argc < 2)
     return 2;
-  if (!strcmp(argv[1], "samply"))
+  if (!strcmp(argv[1], "attach"))
+    wait_for_recorders();
+  else if (!strcmp(argv[1], "samply"))
     write_samplys();
   else if (folder)
     write_records(folder, !strcmp(argv[1], "cut"));
-  // Long enough to be sampled.
-  for (uint64_t end = now() + 50000000; now() < end;)
-    ;
+  work();
   return 0;
 }

@@ -1,4 +1,5 @@
-//! What several fuzz targets need: ELF files made of given sections, made-up Go programs, and the address space of one of them.
+//! Every fuzz target, and what several of them need: ELF files made of given sections, made-up Go programs, and the address space of
+//! one of them.
 
 #![forbid(unsafe_code)]
 
@@ -7,7 +8,10 @@ pub mod elf_image;
 pub mod go_image;
 pub mod loopback;
 pub mod macho_image;
+#[path = "../../xtask/src/mutation.rs"]
+pub mod mutation;
 pub mod sample_profile;
 #[path = "../../crates/nyquist-symbols/tests/shared_cache_image/mod.rs"]
 pub mod shared_cache_image;
+pub mod targets;
 pub mod walk;

@@ -1,15 +1,25 @@
-//! `cargo xtask fuzz`: runs the fuzz targets of the `fuzz` workspace with cargo-fuzz.
+//! `cargo xtask fuzz`: runs the targets of the `fuzz` workspace, by its own driver or with cargo-fuzz.
 
-use std::process::Command;
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::Mutex;
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::steps::{cargo, succeeds};
+use crate::steps::{cargo, succeeds, succeeds_quietly};
+use crate::sys;
 
 /// The bounds of one input. Whoever claims a length makes no reader take memory for it, and time stays in
 /// proportion to the input, so an input of at most 100 kB needs neither much memory nor seconds. Instrumented code
 /// is several times slower than what is shipped.
 const BOUNDS: [&str; 4] = ["-max_len=100000", "-timeout=10", "-rss_limit_mb=2048", "-malloc_limit_mb=256"];
+
+/// The address space of the driver. Some targets have threads, which reserve more than they use.
+const ADDRESS_SPACE: u64 = 3 << 30;
+
+/// For how long the check of every change tries each target, and what its inputs follow from.
+const CHECK: (u32, u64) = (3, 1);
 
 /// What to fuzz, and for how long.
 #[derive(clap::Args)]
@@ -19,11 +29,18 @@ pub(crate) struct Options {
     /// Seconds for each target
     #[arg(long, default_value_t = 60)]
     seconds: u32,
+    /// Changes known inputs without looking at what is executed, which takes no cargo-fuzz
+    #[arg(long)]
+    plain: bool,
+    /// What the changes of --plain follow from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
 }
 
 /// Writes the seeds and runs the targets; says whether none found anything.
 pub(crate) fn run(options: &Options) -> Result<bool> {
-    let all = all_targets()?;
+    let driver = build_driver()?;
+    let all = all_targets(&driver)?;
     let targets = match &options.target {
         Some(target) => {
             ensure!(all.contains(target), "there is no fuzz target {target}; there are {}", all.join(", "));
@@ -31,32 +48,115 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         }
         None => all,
     };
-    let manifest = crate::root().join("fuzz/Cargo.toml");
-    let mut seeds = cargo(&["run", "--quiet", "--example", "seeds", "--manifest-path"]);
-    seeds.arg(manifest);
-    let mut clean = succeeds(seeds)?;
+    write_seeds(&driver)?;
+    if options.plain {
+        return run_driver(&driver, targets, options.seconds, options.seed);
+    }
+    let is_there = succeeds_quietly(&mut cargo(&["fuzz", "--version"]));
+    ensure!(
+        is_there,
+        "cargo-fuzz does not work here; get it with `cargo install cargo-fuzz`, or use --plain"
+    );
+    let mut clean = true;
     for target in targets {
-        let limit = format!("-max_total_time={}", options.seconds);
-        let mut command = cargo_fuzz();
-        command.args(["run", &target, "--", &limit, "-print_final_stats=1"]).args(BOUNDS);
-        clean &= succeeds(command)?;
+        clean &= succeeds(cargo_fuzz(&target, options.seconds)?)?;
     }
     Ok(clean)
 }
 
-fn all_targets() -> Result<Vec<String>> {
-    let output = cargo_fuzz().arg("list").output().context("cannot start cargo")?;
-    ensure!(
-        output.status.success(),
-        "cargo-fuzz does not work here; get it with `cargo install cargo-fuzz`\n{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+/// The check of every change: all targets are built, and each is tried for a few seconds.
+pub(crate) fn check() -> Result<bool> {
+    let driver = build_driver()?;
+    write_seeds(&driver)?;
+    let (seconds, seed) = CHECK;
+    run_driver(&driver, all_targets(&driver)?, seconds, seed)
+}
+
+/// Builds all targets into one program, in the project's own target folder: what the tests have built need not be built again.
+fn build_driver() -> Result<PathBuf> {
+    let target = crate::target();
+    let mut build = cargo(&["build", "--quiet", "--locked", "--bin", "fuzz-driver", "--manifest-path"]);
+    build.arg(crate::root().join("fuzz/Cargo.toml")).arg("--target-dir").arg(&target);
+    ensure!(succeeds(build)?, "the fuzz targets do not build");
+    Ok(target.join("debug/fuzz-driver"))
+}
+
+fn all_targets(driver: &Path) -> Result<Vec<String>> {
+    let output =
+        Command::new(driver).arg("list").output().context("cannot start the fuzz targets' driver")?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
 }
 
-/// cargo-fuzz asks for unstable options of the compiler; they are in the stable one too, behind this variable.
-fn cargo_fuzz() -> Command {
-    let mut command = cargo(&["fuzz"]);
-    command.env("RUSTC_BOOTSTRAP", "1");
+fn write_seeds(driver: &Path) -> Result<()> {
+    let mut seeds = Command::new(driver);
+    seeds.arg("seeds");
+    ensure!(succeeds(seeds)?, "the first inputs of the fuzz targets cannot be written");
+    Ok(())
+}
+
+/// Runs each target, as many at a time as there are CPUs.
+fn run_driver(driver: &Path, targets: Vec<String>, seconds: u32, seed: u64) -> Result<bool> {
+    let left = Mutex::new(VecDeque::from(targets));
+    let next = || left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop_front();
+    let run_some = || {
+        let mut clean = true;
+        while let Some(target) = next() {
+            let mut command = Command::new(driver);
+            command.args(["run", &target, &seconds.to_string(), &seed.to_string()]).stdin(Stdio::null());
+            sys::limit_address_space(&mut command, ADDRESS_SPACE);
+            clean &= tell(&target, &command.output().context("cannot start the fuzz targets' driver")?);
+        }
+        anyhow::Ok(clean)
+    };
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..sys::cpu_count()).map(|_| scope.spawn(run_some)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("it does not panic")).collect()
+    });
+    outcomes.into_iter().try_fold(true, |clean, outcome| Ok(clean & outcome?))
+}
+
+/// Prints how a target has ended; says whether it was well.
+fn tell(target: &str, output: &Output) -> bool {
+    print!("{}", String::from_utf8_lossy(&output.stdout));
+    let is_clean = output.status.success();
+    if !is_clean {
+        println!("FAILED: {target}: {}", output.status);
+        println!("{}", String::from_utf8_lossy(&output.stderr).trim_end());
+        println!("the input is fuzz/artifacts/{target}/tried; what is mended is kept in fuzz/found/{target}");
+    }
+    is_clean
+}
+
+/// cargo-fuzz asks for unstable options of the compiler; they are in the stable one too, behind a variable.
+fn cargo_fuzz(target: &str, seconds: u32) -> Result<Command> {
+    let folder = crate::root().join("fuzz");
+    let (corpus, artifacts) = (folder.join("corpus").join(target), folder.join("artifacts").join(target));
+    for made in [&corpus, &artifacts] {
+        std::fs::create_dir_all(made).with_context(|| format!("cannot create {}", made.display()))?;
+    }
+    let mut command = cargo(&["fuzz", "run", "--features", "libfuzzer", "any"]);
     command
+        .arg(corpus)
+        .args(["--", &format!("-max_total_time={seconds}"), "-print_final_stats=1"])
+        .args(BOUNDS);
+    command.arg(format!("-artifact_prefix={}/", artifacts.display()));
+    command.env("RUSTC_BOOTSTRAP", "1").env("NYQUIST_FUZZ_TARGET", target);
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    #[test]
+    fn every_fuzz_target_is_in_the_table() {
+        let folder = crate::root().join("fuzz/src/targets");
+        let table = fs::read_to_string(folder.join("mod.rs")).unwrap();
+        let listed: Vec<&str> = table.lines().filter_map(|line| line.strip_prefix("    ")).collect();
+        for entry in fs::read_dir(folder).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            let name = name.strip_suffix(".rs").unwrap();
+            assert!(name == "mod" || listed.contains(&name), "{name} is missing in fuzz/src/targets/mod.rs");
+        }
+    }
 }

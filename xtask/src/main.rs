@@ -1,4 +1,4 @@
-//! The one entry for people and CI: `cargo xtask test | bench | fuzz`.
+//! The one entry for people and CI: `cargo xtask test | bench | fuzz | mutate`.
 
 mod bench;
 mod docs;
@@ -6,6 +6,9 @@ mod fuzz;
 mod holds;
 mod instructions;
 mod live;
+mod mutate;
+#[allow(unreachable_pub, reason = "the driver of the fuzz targets has this file, too")]
+mod mutation;
 mod oracle;
 mod packages;
 mod packaging;
@@ -37,8 +40,10 @@ enum Chore {
     Workloads,
     /// Measures nyquist beside its peers
     Bench(bench::Options),
-    /// Runs a fuzz target, or all of them one after another
+    /// Runs a fuzz target, or all of them: shortly on any compiler, or with cargo-fuzz
     Fuzz(fuzz::Options),
+    /// Gives the real program damaged files, and looks at how it ends
+    Mutate(mutate::Options),
 }
 
 fn main() -> ExitCode {
@@ -50,6 +55,7 @@ fn main() -> ExitCode {
         }),
         Chore::Bench(options) => bench::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
+        Chore::Mutate(options) => mutate::run(&options),
     };
     match outcome {
         Ok(true) => ExitCode::SUCCESS,

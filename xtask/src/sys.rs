@@ -5,8 +5,9 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
 
 /// Whether this process is root.
 pub(crate) fn is_root() -> bool {
@@ -73,6 +74,45 @@ pub(crate) fn control_terminal(command: &mut Command) {
     };
     // SAFETY: the closure makes only the two async-signal-safe calls above.
     unsafe { command.pre_exec(become_leader) };
+}
+
+/// Bounds the address space of a command.
+pub(crate) fn limit_address_space(command: &mut Command, bytes: u64) {
+    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
+    // SAFETY: setrlimit is async-signal-safe and reads a live rlimit.
+    let set = move || check(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) });
+    // SAFETY: the closure makes only the async-signal-safe call above.
+    unsafe { command.pre_exec(set) };
+}
+
+/// How a child has ended.
+pub(crate) struct Ended {
+    pub(crate) status: ExitStatus,
+    /// The most memory that it had at a time.
+    pub(crate) peak_bytes: u64,
+}
+
+/// Waits for a child, which nobody else waits for, and kills it when that takes too long: then there is nothing to tell.
+pub(crate) fn wait_measured(child: &Child, longest: Duration) -> io::Result<Option<Ended>> {
+    let end = Instant::now() + longest;
+    loop {
+        let (mut status, in_time) = (0, Instant::now() < end);
+        if !in_time {
+            signal_process(child.id(), libc::SIGKILL)?;
+        }
+        // SAFETY: an rusage is plain numbers, for which zeros are valid.
+        let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+        let how = if in_time { libc::WNOHANG } else { 0 };
+        // SAFETY: the call writes a number and an rusage, both of which live.
+        let pid = unsafe { libc::wait4(child.id() as i32, &raw mut status, how, &raw mut usage) };
+        check(pid)?;
+        if pid != 0 {
+            let ended =
+                Ended { status: ExitStatus::from_raw(status), peak_bytes: usage.ru_maxrss as u64 * 1024 };
+            return Ok(in_time.then_some(ended));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 fn check(result: i32) -> io::Result<()> {

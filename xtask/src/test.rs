@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, instructions, live, oracle, packages, packaging, workloads};
+use crate::{docs, fuzz, instructions, live, mutate, oracle, packages, packaging, workloads};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -75,6 +75,8 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("package", false, |_, ci| packaging::run(ci)),
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
+    ("fuzz", false, |_, _| fuzz::check()),
+    ("mutate", false, |_, _| mutate::check()),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {
@@ -106,7 +108,8 @@ fn run_live(options: &Options, tally: &mut Tally) -> Result<bool> {
     live::run(&live::Plan { nyquist, workloads, quick: options.quick, filter: options.filter.clone() }, tally)
 }
 
-fn build_nyquist() -> Result<PathBuf> {
+/// Builds the program as it is shipped.
+pub(crate) fn build_nyquist() -> Result<PathBuf> {
     let build: Command = cargo(&["build", "--release", "--quiet", "--package", "nyquist"]);
     anyhow::ensure!(succeeds(build)?, "nyquist does not build");
     Ok(crate::target().join("release/nyquist"))

@@ -136,6 +136,7 @@ const WORKLOADS: &[Workload] = &[
     c("odd_name", "odd_name.c"),
     c("measured", "measured.c"),
     c("markers", "markers.c"),
+    c("hostile_markers", "hostile_markers.c"),
     c("fixed_work-fp", "-fno-omit-frame-pointer -pthread fixed_work.c"),
     c("fixed_work-cfi", "-fomit-frame-pointer -pthread fixed_work.c"),
     cpp("names", "names.cpp"),

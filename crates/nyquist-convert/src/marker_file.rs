@@ -62,6 +62,15 @@ pub struct Period {
     pub since: Timestamp,
     /// What is now.
     pub until: Timestamp,
+    /// How far the program's clock is ahead of the recorder's, in nanoseconds: time namespaces have clocks of their own.
+    pub ahead_ns: i64,
+}
+
+impl Period {
+    /// The recorder's time of a program's.
+    pub(crate) fn time(&self, written: u64) -> Timestamp {
+        Timestamp(written.saturating_add_signed(self.ahead_ns.saturating_neg()))
+    }
 }
 
 /// Turns the records of one file into events.
@@ -233,7 +242,7 @@ impl Decoder {
             category: None,
         });
         let time = if record == record::INTERVAL {
-            marker.timing = MarkerTiming::Interval { start: Timestamp(first) };
+            marker.timing = MarkerTiming::Interval { start: out.period.time(first) };
             second
         } else {
             first
@@ -241,7 +250,7 @@ impl Decoder {
         if let Some(kind) = kind {
             describe(&mut marker, kind);
         }
-        out.put(record, Timestamp(time), second, marker)
+        out.put(record, out.period.time(time), second, marker)
     }
 }
 
@@ -342,7 +351,7 @@ mod tests {
     use super::*;
     use nyquist_tracing::protocol::{Field, Number, Values, put_kind, put_marker, put_thread};
 
-    const PERIOD: Period = Period { since: Timestamp(100), until: Timestamp(1000) };
+    const PERIOD: Period = Period { since: Timestamp(100), until: Timestamp(1000), ahead_ns: 0 };
 
     /// Decodes records, and shows each marker as a line.
     fn decode(bytes: &[u8]) -> (Vec<String>, u64) {

@@ -2,6 +2,7 @@
 
 use crate::event::{FieldValue, MarkerCategory, Pid};
 use nyquist_profile::{CategoryColor, MarkerDisplay, MarkerField, MarkerFormat, MarkerSchema};
+use std::fmt::Write as _;
 use std::sync::Arc;
 
 /// How many schemas there are for one kind whose fields have values of different types from marker to marker.
@@ -31,17 +32,20 @@ impl Kind {
             label: some(label),
             format: MarkerFormat::from_name(format).unwrap_or(MarkerFormat::String),
         };
+        let table_label = some(table_label).or_else(|| label_of_fields(fields));
         Self {
             marker_name: marker_name.into(),
             track: some(track).map(Into::into),
-            category: some(category)
-                .map(|name| MarkerCategory { name: name.into(), color: CategoryColor::Blue }),
+            category: some(category).map(|name| MarkerCategory { name: name.into(), color: color_of(name) }),
             schema: MarkerSchema {
                 name: name.to_owned(),
                 display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],
                 fields: fields.iter().map(field).collect(),
                 description: some(description),
-                table_label: some(table_label),
+                tooltip_label: Some("{marker.name}".to_owned()),
+                // Without a label of its own, a bar is empty.
+                chart_label: Some(table_label.clone().unwrap_or_else(|| "{marker.name}".to_owned())),
+                table_label,
                 ..MarkerSchema::default()
             },
             open: fields.iter().map(|[_, _, format]| MarkerFormat::from_name(format).is_none()).collect(),
@@ -91,6 +95,54 @@ impl Kind {
     }
 }
 
+/// How many fields a label shows.
+const LABEL_FIELDS: usize = 6;
+
+/// A label of a marker's own fields: the value of a single one, else each with its key. `None` where there are none.
+/// Numbers of flows connect markers and say nothing to people.
+fn label_of_fields(fields: &[[&str; 3]]) -> Option<String> {
+    // The front end knows no other characters in the key of a label.
+    let can_name =
+        |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-');
+    let is_shown = |format: &str| {
+        !matches!(
+            MarkerFormat::from_name(format),
+            Some(MarkerFormat::FlowId | MarkerFormat::TerminatingFlowId)
+        )
+    };
+    let keys =
+        fields.iter().filter(|[key, _, format]| can_name(key) && is_shown(format)).map(|[key, ..]| *key);
+    let keys: Vec<_> = keys.take(LABEL_FIELDS).collect();
+    match keys.as_slice() {
+        [] => None,
+        [key] => Some(format!("{{marker.data.{key}}}")),
+        keys => Some(keys.iter().fold(String::new(), |mut label, key| {
+            let space = if label.is_empty() { "" } else { " " };
+            // Writing to a string cannot fail.
+            let _ = write!(label, "{space}{key}={{marker.data.{key}}}");
+            label
+        })),
+    }
+}
+
+/// The colour of a category, the same for the same name in every profile.
+fn color_of(name: &str) -> CategoryColor {
+    const COLORS: [CategoryColor; 8] = [
+        CategoryColor::Blue,
+        CategoryColor::Green,
+        CategoryColor::Orange,
+        CategoryColor::Purple,
+        CategoryColor::LightBlue,
+        CategoryColor::Magenta,
+        CategoryColor::Brown,
+        CategoryColor::LightRed,
+    ];
+    // FNV-1a, so that neighbouring names differ.
+    let hash =
+        name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    COLORS[hash as usize % COLORS.len()]
+}
+
 fn format_of(value: &FieldValue) -> MarkerFormat {
     match value {
         FieldValue::Integer(_) => MarkerFormat::Integer,
@@ -135,6 +187,22 @@ mod tests {
             [FieldValue::String("y".into()), integer.clone(), FieldValue::String("z".into())],
             ["string", "bytes", "string"],
         );
+    }
+
+    #[test]
+    fn labels_show_the_fields() {
+        let check = |given: &str, fields: &[[&str; 3]], table: Option<&str>, chart: &str| {
+            let kind = Kind::new(["span", "span", "", "", "", given], fields);
+            assert_eq!(kind.schema.table_label.as_deref(), table, "{fields:?}");
+            assert_eq!(kind.schema.chart_label.as_deref(), Some(chart), "{fields:?}");
+            assert_eq!(kind.schema.tooltip_label.as_deref(), Some("{marker.name}"));
+        };
+        check("", &[], None, "{marker.name}");
+        check("", &[["span", "", "flow-id"]], None, "{marker.name}");
+        check("", &[["path", "", ""]], Some("{marker.data.path}"), "{marker.data.path}");
+        let both = "path={marker.data.path} bytes={marker.data.bytes}";
+        check("", &[["path", "", ""], ["bytes", "", "bytes"], ["a.b", "", ""]], Some(both), both);
+        check("{marker.data.x}!", &[["x", "", ""]], Some("{marker.data.x}!"), "{marker.data.x}!");
     }
 
     #[test]

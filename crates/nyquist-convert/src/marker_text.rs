@@ -22,7 +22,7 @@ pub fn owner_in_path(path: &str) -> Option<(Pid, Tid)> {
 pub fn decode(content: &[u8], owner: (Pid, Tid), period: Period, events: &mut Vec<Event>) -> u64 {
     let mut unreadable = 0;
     for line in content.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        match interval(line).filter(|(_, end, _)| *end <= period.until) {
+        match interval(line, period).filter(|(_, end, _)| *end <= period.until) {
             Some((start, end, name)) if end >= period.since => events.push(event(owner, start, end, name)),
             Some(_) => {}
             None => unreadable += 1,
@@ -31,10 +31,10 @@ pub fn decode(content: &[u8], owner: (Pid, Tid), period: Period, events: &mut Ve
     unreadable
 }
 
-fn interval(line: &[u8]) -> Option<(Timestamp, Timestamp, &str)> {
+fn interval(line: &[u8], period: Period) -> Option<(Timestamp, Timestamp, &str)> {
     let line = std::str::from_utf8(line).ok()?;
     let mut words = line.splitn(3, ' ');
-    let mut time = || words.next()?.parse().ok().map(Timestamp);
+    let mut time = || words.next()?.parse().ok().map(|time| period.time(time));
     let (start, end) = (time()?, time()?);
     let name = words.next().filter(|name| !name.is_empty())?;
     (start <= end).then_some((start, end, name))
@@ -75,7 +75,8 @@ mod tests {
     #[test]
     fn lines_are_intervals_and_others_are_counted() {
         let content = b"150 200 load the index\n\n150 150 now\nx 3 y\n3\n150 200 \n300 200 back\n150 9999 later\n1 99 old\n\xff\n";
-        let (mut events, period) = (Vec::new(), Period { since: Timestamp(100), until: Timestamp(1000) });
+        let (mut events, period) =
+            (Vec::new(), Period { since: Timestamp(100), until: Timestamp(1000), ahead_ns: 0 });
         assert_eq!(decode(content, (Pid(1), Tid(2)), period, &mut events), 6);
         let found: Vec<_> = events
             .iter()

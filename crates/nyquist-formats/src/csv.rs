@@ -1,5 +1,6 @@
 //! The table of functions as CSV (RFC 4180): `self,total,function,lib,file,line`.
 
+use crate::hidden;
 use std::io::{self, Write};
 
 /// A row of the table.
@@ -34,12 +35,16 @@ pub fn write<'a>(rows: impl IntoIterator<Item = Row<'a>>, out: &mut impl Write) 
     Ok(())
 }
 
-/// A field, in quotes where it has characters that mean something.
+/// A text as a field: in quotes where it has characters that mean something, and with hidden ones escaped. What a spreadsheet
+/// would take for a formula has a `'` in front, which makes it text there (OWASP, "CSV Injection"). Numbers are
+/// written as they are.
 fn field(text: &str) -> String {
-    if text.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
+    let formula = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
+    let text = hidden::escape(text);
+    if text.contains(['"', ',']) {
+        format!("\"{formula}{}\"", text.replace('"', "\"\""))
     } else {
-        text.to_owned()
+        format!("{formula}{text}")
     }
 }
 
@@ -61,5 +66,23 @@ mod tests {
         write([row], &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         assert_eq!(text, "self,total,function,lib,file,line\n3,17,\"f<A, B>(\"\"x\"\")\",app,,9\n");
+    }
+
+    #[test]
+    fn a_name_is_no_formula() {
+        let check = |text, expected| assert_eq!(field(text), expected);
+        check("=HYPERLINK(\"x\",1)", "\"'=HYPERLINK(\"\"x\"\",1)\"");
+        check("+1", "'+1");
+        check("-[NSObject init]", "'-[NSObject init]");
+        check("@SUM", "'@SUM");
+        check("\t=1", "'\\t=1");
+        check("\r=1", "'\\r=1");
+        check("a=b", "a=b");
+        check("", "");
+    }
+
+    #[test]
+    fn hidden_characters_are_escaped_and_break_no_row() {
+        assert_eq!(field("a\nb\u{1b}[31m\u{202e}"), "a\\nb\\x1b[31m\\u{202e}");
     }
 }

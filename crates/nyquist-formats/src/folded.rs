@@ -9,6 +9,7 @@ use nyquist_profile::{FrameId, Profile, Samples, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Imported, Note, ReadError};
+use crate::hidden;
 use crate::import::{Code, Importer, MILLISECOND, ThreadName};
 use crate::select;
 
@@ -92,7 +93,7 @@ fn line(profile: &Profile, root: &str, stack: Option<StackId>, names: &[String])
     line
 }
 
-/// A name without the characters that end a frame or a line.
+/// A name without the characters that end a frame or a line, and with hidden ones escaped.
 fn harmless(name: &str) -> String {
     let letter = |letter: char| match letter {
         ';' => ':',
@@ -101,7 +102,7 @@ fn harmless(name: &str) -> String {
     };
     // A name is trimmed because a trailing space would be taken for the one before the count.
     let name: String = name.trim().chars().map(letter).collect();
-    if name.is_empty() { "(unknown)".into() } else { name }
+    if name.is_empty() { "(unknown)".into() } else { hidden::escape(&name).into_owned() }
 }
 
 /// Reads folded stacks. There are no times, threads or processes in them: the stacks follow each other on one thread, each
@@ -193,6 +194,14 @@ mod tests {
             text,
             "app;app;app`main 2\napp;app;app`main;app`inlined: x;libc.so.6`write 4\napp;pool 1;worker 1\n"
         );
+    }
+
+    #[test]
+    fn a_name_ends_no_frame_and_no_line() {
+        let check = |name, expected| assert_eq!(harmless(name), expected);
+        check("a;b\nc", "a:b c");
+        check("a\u{85}b\u{2028}c\u{202e}d", "a b\\u{2028}c\\u{202e}d");
+        check(" \n", "(unknown)");
     }
 
     #[test]

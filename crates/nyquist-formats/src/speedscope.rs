@@ -83,12 +83,17 @@ fn write_thread(
     off_cpu: bool,
 ) -> io::Result<()> {
     let interval = profile.meta().interval;
-    let weight = |sample: &Sample| u64::from(sample.weight) * interval;
-    let total: u64 = selected(profile, thread, off_cpu).map(|sample| weight(&sample)).sum();
+    let weight = |sample: &Sample| u64::from(sample.weight).saturating_mul(interval);
+    let weights = selected(profile, thread, off_cpu).map(|sample| weight(&sample));
+    let total = weights.fold(0, u64::saturating_add);
     let start = selected(profile, thread, off_cpu).next().map_or(0, |sample| sample.time);
     out.write_all(b"{\"type\":\"sampled\",\"name\":")?;
     write_json(out, &profile_name(profile, thread, off_cpu))?;
-    write!(out, ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{}", start + total)?;
+    write!(
+        out,
+        ",\"unit\":\"nanoseconds\",\"startValue\":{start},\"endValue\":{}",
+        start.saturating_add(total)
+    )?;
     out.write_all(b",\"samples\":[")?;
     for (index, sample) in selected(profile, thread, off_cpu).enumerate() {
         separate(out, index)?;
@@ -318,6 +323,21 @@ mod tests {
         let threads: Vec<_> = read.profile.threads().iter().map(|thread| thread.name.as_str()).collect();
         assert_eq!(threads, ["app", "pool 1"]);
         assert_eq!(read.profile.processes()[0].pid, "77");
+    }
+
+    #[test]
+    fn weights_beyond_64_bits_are_the_largest_there_is() {
+        let meta = nyquist_profile::Meta { interval: u64::MAX / 2, ..nyquist_profile::Meta::default() };
+        let mut builder = nyquist_profile::ProfileBuilder::new(meta);
+        let process = builder.add_process(nyquist_profile::Process::default());
+        let thread = builder.add_thread(nyquist_profile::Thread::new(process, "1", "main"));
+        let stack = builder.intern_label(None, "a", None);
+        for weight in [3, 1] {
+            builder.add_sample(thread, Sample { weight, ..Sample::new(7, Some(stack), 0) });
+        }
+        let mut out = Vec::new();
+        write(&builder.finish(), &mut out).unwrap();
+        assert!(String::from_utf8(out).unwrap().contains(&format!("\"endValue\":{}", u64::MAX)));
     }
 
     fn file(profile: &str) -> String {

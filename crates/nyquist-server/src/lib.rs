@@ -1,8 +1,9 @@
 //! The HTTP server that a profile viewer asks for profiles, symbols, source and assembly.
 //!
 //! [`Server::bind`] takes a port and makes up a secret token, [`Server::open_url`] gives the address that opens
-//! the profile in the Firefox Profiler, and [`Server::run`] serves until a [`ShutdownHandle`] ends it. Nothing
-//! in here prints, opens a browser or ends the process: that is the caller's.
+//! the profile in the Firefox Profiler, [`Server::one_time_url`] one that does so once and does not hold the token, and
+//! [`Server::run`] serves until a [`ShutdownHandle`] ends it. Nothing in here prints, opens a browser or ends the
+//! process: that is the caller's.
 //!
 //! | path | method | answer |
 //! |---|---|---|
@@ -10,13 +11,15 @@
 //! | `/TOKEN/symbolicate/v5` | POST | names, files, lines and inlined frames of addresses |
 //! | `/TOKEN/source/v1` | POST | the text of a source file that the profile's debug info names |
 //! | `/TOKEN/asm/v1` | POST | the instructions of a function |
+//! | `/open/CODE` | GET | once, for the user who is to see it: where the profile is opened |
 //!
 //! What needs binaries comes from a [`SymbolSource`]; [`ProfileSymbols`] is the one over the files of a profile's
 //! libs.
 //!
-//! Who may ask: any page that knows the token, which is what the cross-origin headers say. A request without
-//! the token gets a 404 and one under a foreign host name (DNS rebinding) a 403, and neither says what this
-//! server is. Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the protocol layer
+//! Who may ask: whoever knows the token, and of pages in a browser only those of the front end, which is what the
+//! cross-origin headers say. A request without the token gets a 404 and one under a foreign host name (DNS rebinding) a
+//! 403, and neither says what this server is. Connections on which no token has come are few and short (`strangers`).
+//! Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the protocol layer
 //! answers with a bare status.
 
 #![forbid(unsafe_code)]
@@ -28,12 +31,14 @@ mod endpoints;
 mod error;
 mod hosts;
 mod links;
+mod one_time;
+mod peer_user;
 mod profile_symbols;
 mod reply;
 mod router;
 mod server;
-mod source_file;
 mod stall;
+mod strangers;
 mod symbol_source;
 mod token;
 

@@ -13,6 +13,22 @@ pub(crate) fn origin(bound: SocketAddr) -> String {
     format!("http://{}", SocketAddr::new(ip, bound.port()))
 }
 
+/// The origin of a page's address, as browsers send it (RFC 6454, section 6.2): in lower case, without the port that goes
+/// without saying. Pages from files have the origin `null`.
+pub(crate) fn origin_of(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let usual_port = match &*scheme {
+        "https" => ":443",
+        "http" => ":80",
+        "file" => return Some("null".to_owned()),
+        _ => return None,
+    };
+    let authority = rest.split(['/', '?', '#', '\\']).next()?.rsplit('@').next()?.to_ascii_lowercase();
+    let host = authority.strip_suffix(usual_port).unwrap_or(&authority);
+    (!host.is_empty()).then(|| format!("{scheme}://{host}"))
+}
+
 /// The address at which the front end opens a profile, with the server to ask for symbols.
 pub(crate) fn from_url(front_end: &str, profile: &str, symbol_server: &str) -> String {
     let front_end = front_end.trim_end_matches('/');
@@ -53,6 +69,22 @@ mod tests {
         check("0.0.0.0:3000", "http://127.0.0.1:3000");
         check("[::]:3000", "http://[::1]:3000");
         check("192.168.1.5:80", "http://192.168.1.5:80");
+    }
+
+    #[test]
+    fn an_origin_is_spelled_as_browsers_send_it() {
+        let check =
+            |address: &str, expected| assert_eq!(origin_of(address).as_deref(), expected, "{address}");
+        check("https://profiler.firefox.com", Some("https://profiler.firefox.com"));
+        check("HTTPS://Profiler.Firefox.com:443/a/b?c#d", Some("https://profiler.firefox.com"));
+        check("http://localhost:4242/", Some("http://localhost:4242"));
+        check("http://[::1]:80", Some("http://[::1]"));
+        check("https://user:secret@front.example/x", Some("https://front.example"));
+        check("https://good.example\\@evil.example/", Some("https://good.example"));
+        check("file:///opt/profiler/index.html", Some("null"));
+        for none in ["", "profiler.firefox.com", "https://", "https:///x", "javascript://x"] {
+            check(none, None);
+        }
     }
 
     #[test]

@@ -9,22 +9,24 @@ use std::thread;
 
 use nyquist_object::{DebugId, ModuleId, RelativeAddress};
 use nyquist_profile::{Lib, LibId, Profile};
-use nyquist_symbols::{Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols};
+use nyquist_symbols::{
+    Attempt, Disassembly, Finder, Found, Frame, ModuleRequest, ModuleSymbols, Outcome, SourceFiles,
+};
 
-use crate::source_file;
 use crate::symbol_source::{
     AddressInfo, Assembly, AssemblyRequest, InlineFrame, Instruction, LibKey, LookupError, SourceRequest,
     SymbolSource,
 };
 
-/// How many of the paths that were tried in vain are told to the viewer.
-const ATTEMPTS_TOLD: usize = 8;
+/// How many of the files that are not the right ones are told to the viewer.
+const FILES_TOLD: usize = 2;
 
 /// Answers from the files of a profile's libs. A lib's files are looked for and opened when it is first asked
 /// for, and stay open.
 pub struct ProfileSymbols {
     libs: BTreeMap<LibKey, LibFiles>,
     finder: Finder,
+    source_files: SourceFiles,
     threads: NonZeroUsize,
 }
 
@@ -39,15 +41,21 @@ struct LibFiles {
 
 impl ProfileSymbols {
     /// Takes from a profile what it says of its libs; the profile itself is not kept. O(libs and functions); no
-    /// file is touched. Libs without a name or an id cannot be asked for and are left out.
-    pub fn new(profile: &Profile, finder: Finder) -> Self {
+    /// file is touched. Libs without a name or an id cannot be asked for and are left out: without an id any file would do.
+    /// Source files that `source_files` does not allow are served only where the lib's debug info names them.
+    pub fn new(profile: &Profile, finder: Finder, source_files: SourceFiles) -> Self {
         let mut libs: BTreeMap<LibKey, LibFiles> = BTreeMap::new();
         for (lib, sources) in profile.libs().iter().zip(sources_by_lib(profile)) {
-            if !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty() {
+            if !lib.debug_name.is_empty() && !lib.breakpad_id.is_empty() && LibFiles::has_identity(lib) {
                 libs.entry(key(lib)).or_insert_with(|| LibFiles::new(lib)).sources.extend(sources);
             }
         }
-        Self { libs, finder, threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN) }
+        Self {
+            libs,
+            finder,
+            source_files,
+            threads: thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
+        }
     }
 
     fn lib(&self, key: &LibKey) -> Result<&LibFiles, LookupError> {
@@ -59,10 +67,9 @@ impl ProfileSymbols {
         opened.map_err(|reason| LookupError::NoBinary { lib: key.clone(), reason: reason.to_owned() })
     }
 
-    /// Whether the profile, or the lib's debug info, names the file. Only then may it be read.
-    fn names_source(&self, request: &SourceRequest) -> Result<bool, LookupError> {
-        let named_by_profile = self.lib(&request.lib)?.sources.contains(&*request.file);
-        Ok(named_by_profile || self.module(&request.lib)?.names_source(&request.file, request.address))
+    /// Whether the lib's debug info names the file. That alone lets it be read: a profile may name anything.
+    fn debug_info_names(&self, request: &SourceRequest) -> bool {
+        self.module(&request.lib).is_ok_and(|module| module.names_source(&request.file, request.address))
     }
 }
 
@@ -71,11 +78,17 @@ impl ProfileSymbols {
     fn fetched_source(&self, request: &SourceRequest) -> Option<String> {
         let Some(ModuleId::BuildId(id)) = &self.lib(&request.lib).ok()?.request.id else { return None };
         let path = self.finder.fetch_source(id, &request.file).path?;
-        source_file::read(path.to_str()?).ok()
+        self.source_files.read(path.to_str()?, || true).ok().map(|file| file.text)
     }
 }
 
 impl LibFiles {
+    /// Whether there is anything by which a file can be told to be the lib's.
+    fn has_identity(lib: &Lib) -> bool {
+        let request = Self::new(lib).request;
+        request.id.is_some() || request.debug_id.is_some()
+    }
+
     fn new(lib: &Lib) -> Self {
         let debug_id = DebugId::from_breakpad(&lib.breakpad_id);
         let request = ModuleRequest {
@@ -99,10 +112,12 @@ fn open(finder: &Finder, found: &Found) -> Result<ModuleSymbols, String> {
     finder.open(found).map_err(|error| format!("{error}{tried}"))
 }
 
-/// The attempts as text, to be put behind an error.
+/// The attempts as text, to be put behind an error: the files that are there and were not used. Places without a file, of
+/// which there are many for the kernel, say nothing.
 fn told(attempts: &[Attempt]) -> String {
+    let there = attempts.iter().filter(|attempt| attempt.outcome != Outcome::Missing);
     let told = |attempt: &Attempt| format!("; {}: {}", attempt.path.display(), attempt.outcome);
-    attempts.iter().take(ATTEMPTS_TOLD).map(told).collect()
+    there.take(FILES_TOLD).map(told).collect()
 }
 
 fn key(lib: &Lib) -> LibKey {
@@ -131,11 +146,21 @@ impl SymbolSource for ProfileSymbols {
     }
 
     fn source(&self, request: &SourceRequest) -> Result<String, LookupError> {
-        if self.names_source(request)? {
-            let read = source_file::read(&request.file);
-            return read.or_else(|error| self.fetched_source(request).ok_or(error));
+        let file = &request.file;
+        // What neither of them names cannot be asked for, also in a folder that is allowed.
+        if !self.lib(&request.lib)?.sources.contains(&**file) {
+            self.module(&request.lib)?;
+            if !self.debug_info_names(request) {
+                return Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: file.clone() });
+            }
         }
-        Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: request.file.clone() })
+        match self.source_files.read(file, || self.debug_info_names(request)) {
+            Ok(read) => Ok(read.text),
+            Err(source) => {
+                let no_source = LookupError::NoSource { file: file.clone(), source };
+                self.fetched_source(request).ok_or(no_source)
+            }
+        }
     }
 
     fn assembly(&self, request: &AssemblyRequest) -> Result<Assembly, LookupError> {

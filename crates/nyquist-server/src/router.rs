@@ -1,6 +1,7 @@
 //! Who may ask, and which endpoint answers.
 
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ALLOW, HeaderValue};
@@ -11,7 +12,9 @@ use tokio::task::spawn_blocking;
 use crate::config::Limits;
 use crate::endpoints::{assembly, profile, source, symbolicate};
 use crate::hosts::AllowedHosts;
+use crate::one_time::OneTimeLink;
 use crate::reply::{ApiError, Reply};
+use crate::strangers::Acquaintance;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 use crate::{body, cors, reply};
@@ -20,6 +23,10 @@ use crate::{body, cors, reply};
 pub(crate) struct Site {
     pub(crate) token: Token,
     pub(crate) hosts: AllowedHosts,
+    /// The link that a browser is opened with, where one was asked for.
+    pub(crate) one_time: OnceLock<OneTimeLink>,
+    /// The origin of the pages that may read answers.
+    pub(crate) front_end_origin: Option<HeaderValue>,
     pub(crate) profile: Bytes,
     pub(crate) symbols: Arc<dyn SymbolSource>,
     pub(crate) limits: Limits,
@@ -27,15 +34,26 @@ pub(crate) struct Site {
     pub(crate) lookups: Arc<Semaphore>,
 }
 
+/// Who is on a connection.
+pub(crate) struct Sender {
+    pub(crate) acquaintance: Acquaintance,
+    /// The connection's far end and its near one.
+    pub(crate) between: Option<(SocketAddr, SocketAddr)>,
+}
+
 /// Answers a request, whatever it is.
-pub(crate) async fn answer(site: &Site, request: Request<Incoming>) -> Reply {
+pub(crate) async fn answer(site: &Site, request: Request<Incoming>, sender: &Sender) -> Reply {
     if !site.hosts.allow(&request) {
         return ApiError::new(StatusCode::FORBIDDEN, "forbidden").into();
     }
     let path = request.uri().path().to_owned();
+    if let Some(link) = site.one_time.get().filter(|link| link.is_at(&path)) {
+        return link.answer(request.method(), sender.between).await;
+    }
     let Some(path) = site.token.strip_from(&path) else { return ApiError::not_found().into() };
+    sender.acquaintance.known();
     let mut reply = answer_trusted(site, path, request).await;
-    cors::allow_any_origin(&mut reply);
+    cors::allow_origin(&mut reply, site.front_end_origin.as_ref());
     reply
 }
 

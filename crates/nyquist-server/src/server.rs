@@ -3,22 +3,26 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
 use crate::config::{Config, PortChoice};
 use crate::error::ServerError;
 use crate::hosts::AllowedHosts;
 use crate::links;
-use crate::router::{self, Site};
+use crate::one_time::{self, OneTimeLink};
+use crate::router::{self, Sender, Site};
 use crate::stall::StallGuard;
+use crate::strangers::{Stranger, Strangers};
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
 
@@ -32,6 +36,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(50);
 pub struct Server {
     listener: TcpListener,
     local_addr: SocketAddr,
+    front_end: String,
     site: Arc<Site>,
     shutdown: ShutdownHandle,
 }
@@ -65,13 +70,16 @@ impl Server {
         let site = Site {
             token,
             hosts: AllowedHosts::new(local_addr.ip()),
+            one_time: OnceLock::new(),
+            front_end_origin: links::origin_of(&config.front_end)
+                .and_then(|origin| HeaderValue::try_from(origin).ok()),
             profile: profile.into(),
             symbols,
             lookups: Arc::new(Semaphore::new(config.limits.lookups.into())),
             limits: config.limits,
         };
         let shutdown = ShutdownHandle(Arc::new(watch::Sender::new(false)));
-        Ok(Self { listener, local_addr, site: Arc::new(site), shutdown })
+        Ok(Self { listener, local_addr, front_end: config.front_end, site: Arc::new(site), shutdown })
     }
 
     /// The address and port that were taken.
@@ -94,9 +102,24 @@ impl Server {
         format!("{}/profile.json", self.symbol_server_url())
     }
 
-    /// The address that opens the profile in a front end such as `https://profiler.firefox.com`.
-    pub fn open_url(&self, front_end: &str) -> String {
-        links::from_url(front_end, &self.profile_url(), &self.symbol_server_url())
+    /// The address that opens the profile in the front end. It holds the token.
+    pub fn open_url(&self) -> String {
+        links::from_url(&self.front_end, &self.profile_url(), &self.symbol_server_url())
+    }
+
+    /// An address for the arguments of a browser, which everybody on this machine can read: it leads to
+    /// [`Server::open_url`] once, within a minute, and only connections of the user with the number `user`. The first call
+    /// decides. `None` where no such address can be had.
+    pub fn one_time_url(&self, user: u32) -> Option<String> {
+        let link = match self.site.one_time.get() {
+            Some(link) => link,
+            None => {
+                let target = HeaderValue::try_from(self.open_url()).ok()?;
+                let link = OneTimeLink::new(Token::random().ok()?, target, user, one_time::LIFETIME);
+                self.site.one_time.get_or_init(|| link)
+            }
+        };
+        Some(format!("{}{}", links::origin(self.local_addr), link.path()))
     }
 
     /// What ends [`Server::run`].
@@ -161,36 +184,54 @@ fn is_taken(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied)
 }
 
-/// Accepts connections for ever, each a task of its own: a panic in one ends that one.
+/// Accepts connections for ever, each a task of its own: a panic in one ends that one. Where all places are taken, the
+/// oldest stranger makes room.
 async fn accept(
     listener: &tokio::net::TcpListener,
     site: &Arc<Site>,
     connections: &Arc<Semaphore>,
     ended: &watch::Sender<bool>,
 ) {
-    while let Ok(permit) = Arc::clone(connections).acquire_owned().await {
-        match listener.accept().await {
-            Ok((stream, _)) => {
-                tokio::spawn(serve_connection(stream, Arc::clone(site), ended.subscribe(), permit));
-            }
-            Err(_) => sleep(ACCEPT_RETRY).await,
-        }
+    let strangers = Strangers::new(site.limits.strangers, site.limits.stranger_timeout);
+    loop {
+        let Ok((stream, _)) = listener.accept().await else {
+            sleep(ACCEPT_RETRY).await;
+            continue;
+        };
+        let stranger = strangers.admit();
+        let Some(permit) = place(connections, &strangers).await else { return };
+        tokio::spawn(serve_connection(stream, stranger, Arc::clone(site), ended.subscribe(), permit));
+        // What has come on this connection is read before others are accepted, who might make it the oldest.
+        yield_now().await;
     }
+}
+
+/// A place for one more connection.
+async fn place(connections: &Arc<Semaphore>, strangers: &Arc<Strangers>) -> Option<OwnedSemaphorePermit> {
+    if let Ok(permit) = Arc::clone(connections).try_acquire_owned() {
+        return Some(permit);
+    }
+    strangers.turn_out_oldest();
+    Arc::clone(connections).acquire_owned().await.ok()
 }
 
 /// Serves one connection to its end. What goes wrong on it is its client's business alone.
 async fn serve_connection(
     stream: TcpStream,
+    stranger: Stranger,
     site: Arc<Site>,
     mut ended: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
 ) {
     let _ = stream.set_nodelay(true);
+    let between = stream.peer_addr().ok().zip(stream.local_addr().ok());
     let stream = TokioIo::new(StallGuard::new(stream, site.limits.stall_timeout));
     let header_timeout = site.limits.header_timeout;
+    let (acquaintance, turned_out) = stranger.split();
+    let sender = Arc::new(Sender { acquaintance, between });
     let service = service_fn(move |request| {
-        let site = Arc::clone(&site);
-        async move { Ok::<_, Infallible>(router::answer(&site, request).await) }
+        let (site, sender) = (Arc::clone(&site), Arc::clone(&sender));
+        async move { Ok::<_, Infallible>(router::answer(&site, request, &sender).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -201,6 +242,7 @@ async fn serve_connection(
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
+        () = turned_out.wait() => return,
         _ = ended.wait_for(|ended| *ended) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;

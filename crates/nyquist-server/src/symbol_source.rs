@@ -1,9 +1,9 @@
 //! What the server asks for the answers that need binaries and debug info. The server knows nothing of either.
 
 use std::fmt;
-use std::io;
 
 use nyquist_object::RelativeAddress;
+use nyquist_symbols::SourceError;
 
 /// Answers for the libs of a profile. Called from several threads at once, and never from the one that talks to
 /// the network, so a call may take its time. A call that panics costs its request a 500 and nothing else.
@@ -133,21 +133,13 @@ pub enum LookupError {
         /// The file that was asked for.
         file: String,
     },
-    /// The source file cannot be read.
-    #[error("cannot read the source file {file}: {source}")]
-    SourceUnreadable {
-        /// The file.
-        file: String,
-        /// The system's reason.
-        source: io::Error,
-    },
-    /// The source file is no regular file, too long or no text.
-    #[error("the source file {file} is not served: {reason}")]
-    SourceUnfit {
+    /// The source file cannot be read, or not be shown.
+    #[error("no source of {file}: {source}")]
+    NoSource {
         /// The file.
         file: String,
         /// What is wrong with it.
-        reason: &'static str,
+        source: SourceError,
     },
     /// The instructions cannot be had.
     #[error("no instructions of {lib} at {start}: {reason}")]

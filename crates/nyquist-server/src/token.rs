@@ -27,7 +27,7 @@ impl Token {
     }
 
     /// Compares every byte whatever the first difference is, so that the time taken tells nothing of the token.
-    fn equals(&self, other: &str) -> bool {
+    pub(crate) fn equals(&self, other: &str) -> bool {
         let differences = self.0.bytes().zip(other.bytes()).fold(0, |all, (a, b)| black_box(all | (a ^ b)));
         self.0.len() == other.len() && differences == 0
     }

@@ -246,12 +246,20 @@ impl Variant {
         };
         let described = |what: &str| format!("{what} of {}{place}", metadata.target());
         let name = metadata.name();
+        let category = crate_of(metadata.target());
         let field = |key, format| Field { key, label: "", format };
         match self {
             Self::Run => {
                 fields.push(field("span", "flow-id"));
                 let description = described("A run of a span").into();
-                Kind { name: name.into(), marker_name: name, description, fields, ..Kind::default() }
+                Kind {
+                    name: name.into(),
+                    marker_name: name,
+                    category,
+                    description,
+                    fields,
+                    ..Kind::default()
+                }
             }
             Self::Task => {
                 fields.push(field("span", "terminating-flow-id"));
@@ -265,6 +273,7 @@ impl Variant {
                     name: name_of_kind,
                     marker_name: name,
                     track: TASKS,
+                    category,
                     description,
                     fields,
                     ..Kind::default()
@@ -277,6 +286,7 @@ impl Variant {
                 Kind {
                     name,
                     marker_name: metadata.level().as_str(),
+                    category,
                     description,
                     table_label,
                     fields,
@@ -285,6 +295,11 @@ impl Variant {
             }
         }
     }
+}
+
+/// The crate of a target, which is a module's path unless the program names another.
+fn crate_of(target: &'static str) -> &'static str {
+    target.split("::").next().unwrap_or(target)
 }
 
 /// Encodes the values of fields.

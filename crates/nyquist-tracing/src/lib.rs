@@ -18,6 +18,8 @@
 //! ring of its own, without a lock, a system call or an allocation for each marker; what finds no room is counted. What
 //! was written is read even if the program crashes. [`protocol`] is the rings' layout.
 
+#[cfg(target_os = "linux")]
+mod area;
 #[cfg(all(feature = "tracing", target_os = "linux"))]
 mod layer;
 #[cfg(target_os = "linux")]

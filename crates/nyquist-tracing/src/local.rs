@@ -74,7 +74,7 @@ impl Writer {
     }
 
     fn create(session: u32) -> Option<Self> {
-        let ring = Ring::create(&session::folder()?).ok()?;
+        let ring = Ring::create(&session::place()?).ok()?;
         let mut writer = Self {
             session,
             ring,

@@ -84,21 +84,39 @@ pub mod value {
 /// The number of the kind that needs no definition: markers of a name alone.
 pub const PLAIN_KIND: u32 = 0;
 
-/// The page by which a recorder that attaches switches markers on: a memory file of the program's
-/// (memfd_create(2)), which the recorder finds among the program's descriptors.
+/// The memory file (memfd_create(2)) of a program that a recorder may attach to. The recorder finds it among the program's
+/// descriptors, switches markers on in its first page, and reads the rings that follow it. Each ring has the layout of a
+/// marker file.
 pub mod control {
     /// The memory file's name.
     pub const NAME: &str = "nyquist-markers";
-    /// The length of the page.
+    /// The length of the page that it begins with.
     pub const LEN: usize = 4096;
     /// The first bytes; the last is the version.
-    pub const MAGIC: [u8; 8] = *b"nyqctrl\x01";
-    /// u32, a futex: 0 while nobody records, else a number that differs from the last one.
+    pub const MAGIC: [u8; 8] = *b"nyqctrl\x02";
+    /// u32, a futex, set by the recorder: [`OFF`], [`STOPPING`], or the number of a recording, which is another one each time.
     pub const STATE: usize = 8;
-    /// u32: the length of the path.
-    pub const PATH_LEN: usize = 12;
-    /// The path of the folder of marker files, as the program sees it.
-    pub const PATH: usize = 16;
+    /// The state while nobody records: what the rings have is of no use to anybody, and their memory can be freed.
+    pub const OFF: u32 = 0;
+    /// The state when a recording has ended: the program writes no more, and the recorder reads what is left.
+    pub const STOPPING: u32 = 1;
+    /// u32, set by the recorder: the number of the last recording.
+    pub const LAST: usize = 12;
+    /// u32, set by the program: how many rings it has ever begun to make. It adds one before it makes one.
+    pub const RINGS: usize = 16;
+    /// The longest ring with its header.
+    pub const RING_LEN: usize = super::header::LEN + super::CAPACITY;
+    /// How many rings of one recording are read.
+    pub const MAX_RINGS: u32 = 1 << 14;
+    /// Where the first ring is, and what lies between two rings beside their bytes: any size of a page divides it.
+    const GAP: u64 = 1 << 16;
+    /// How far a ring is from the next one.
+    pub const STRIDE: u64 = super::CAPACITY as u64 + GAP;
+
+    /// Where a ring is. No number is used again as long as the program lives.
+    pub const fn ring_at(number: u32) -> u64 {
+        GAP + number as u64 * STRIDE
+    }
 }
 
 /// What a [`record::KIND`] says.

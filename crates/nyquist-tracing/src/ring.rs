@@ -1,6 +1,7 @@
-//! A marker file that is being written: a ring of records with one writer.
+//! A ring of records with one writer, that is being written: a marker file of its own, or a part of the control file.
 
 use crate::protocol::{CAPACITY, EXTENSION, MAGIC, header, record};
+use crate::session::Place;
 use crate::sys::Shared;
 use std::fs::OpenOptions;
 use std::io;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Makes the names of this process's files distinct.
 static FILES: AtomicU32 = AtomicU32::new(0);
 
-/// The writer's end of a marker file.
+/// The writer's end of a ring.
 #[derive(Debug)]
 pub(crate) struct Ring {
     memory: Shared,
@@ -21,18 +22,19 @@ pub(crate) struct Ring {
 }
 
 impl Ring {
-    /// Makes a new file in the folder.
-    pub(crate) fn create(folder: &Path) -> io::Result<Self> {
-        let pid = std::process::id();
-        let name = format!("{pid}-{}.{EXTENSION}", FILES.fetch_add(1, Ordering::Relaxed));
-        let file =
-            OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(folder.join(name))?;
-        let mut memory = Shared::map_new(&file, header::LEN + CAPACITY)?;
+    /// Makes a new ring.
+    pub(crate) fn create(place: &Place) -> io::Result<Self> {
+        let mut memory = match place {
+            Place::Folder(folder) => new_file(folder)?,
+            // Nobody tells the children that this process has forked when the recording has ended.
+            Place::Area(area, recording) if area.state() == *recording => area.ring()?,
+            Place::Area(..) => return Err(io::ErrorKind::NotFound.into()),
+        };
         memory.write(header::CAPACITY, &(CAPACITY as u64).to_le_bytes());
-        memory.write(header::PID, &pid.to_le_bytes());
+        memory.write(header::PID, &std::process::id().to_le_bytes());
         let namespace = std::fs::metadata("/proc/self/ns/pid").map_or(0, |metadata| metadata.ino());
         memory.write(header::PID_NAMESPACE, &namespace.to_le_bytes());
-        // Last: a file without it is not ready.
+        // Last: a ring without it is not ready.
         memory.write(header::MAGIC, &MAGIC);
         Ok(Self { memory, written: 0, read: 0 })
     }
@@ -71,9 +73,18 @@ impl Ring {
     }
 }
 
+/// Memory for a ring in a new file of the folder.
+fn new_file(folder: &Path) -> io::Result<Shared> {
+    let name = format!("{}-{}.{EXTENSION}", std::process::id(), FILES.fetch_add(1, Ordering::Relaxed));
+    let file =
+        OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(folder.join(name))?;
+    Shared::map_new(&file, 0, header::LEN + CAPACITY)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::area::Area;
     use std::fs::File;
     use std::os::unix::fs::FileExt as _;
     use std::path::PathBuf;
@@ -82,7 +93,7 @@ mod tests {
     fn ring(test: &str) -> (Ring, File, PathBuf) {
         let folder = std::env::temp_dir().join(format!("nyquist-ring-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let ring = Ring::create(&folder).unwrap();
+        let ring = Ring::create(&Place::Folder(folder.clone())).unwrap();
         let entry = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap();
         let file = OpenOptions::new().read(true).write(true).open(entry.path()).unwrap();
         (ring, file, folder)
@@ -136,5 +147,12 @@ mod tests {
             assert!(!ring.push(&record(8)), "{read}");
         }
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_ring_of_the_control_file_is_of_the_recording_that_goes_on() {
+        let area: &'static Area = Box::leak(Box::new(Area::create().unwrap()));
+        assert!(Ring::create(&Place::Area(area, 7)).is_err());
+        assert!(Ring::create(&Place::Area(area, 0)).unwrap().push(&record(64)));
     }
 }

@@ -76,15 +76,23 @@ pub(crate) struct Shared {
 // SAFETY: the mapping is the process's, not the thread's; it lives as long as the value.
 unsafe impl Send for Shared {}
 
+// SAFETY: what a shared reference allows are atomic operations.
+unsafe impl Sync for Shared {}
+
 impl Shared {
-    /// Gives a new, empty file `len` bytes that exist, so that writing to them can never fail, and maps it.
-    pub(crate) fn map_new(file: &File, len: usize) -> io::Result<Self> {
+    /// Gives a file `len` bytes that exist, so that writing to them can never fail, and maps them. They begin at a multiple of
+    /// the page's size, and nobody else has them mapped.
+    pub(crate) fn map_new(file: &File, at: u64, len: usize) -> io::Result<Self> {
+        let end = at.checked_add(len as u64).filter(|end| *end <= file_size_limit());
+        // Beyond the limit the kernel would end the program (setrlimit(2), RLIMIT_FSIZE).
+        end.ok_or(io::ErrorKind::FileTooLarge)?;
+        let at = libc::off_t::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
         // SAFETY: the call takes no memory of ours.
-        check(unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, len as libc::off_t) })?;
+        check(unsafe { libc::fallocate(file.as_raw_fd(), 0, at, len as libc::off_t) })?;
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
         // SAFETY: the kernel chooses a place where nothing is mapped, so no memory of ours changes.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), 0) };
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, file.as_raw_fd(), at) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -99,16 +107,6 @@ impl Shared {
             // reference into the mapping is ever given out.
             unsafe {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.start.as_ptr().add(at), bytes.len());
-            }
-        }
-    }
-
-    /// Copies bytes of the mapping; what would lie beyond it stays as it was.
-    pub(crate) fn read(&self, at: usize, bytes: &mut [u8]) {
-        if at <= self.len && bytes.len() <= self.len - at {
-            // SAFETY: the place lies in the mapping, as was just checked, and `bytes` cannot overlap it.
-            unsafe {
-                std::ptr::copy_nonoverlapping(self.start.as_ptr().add(at), bytes.as_mut_ptr(), bytes.len());
             }
         }
     }
@@ -151,6 +149,23 @@ pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
     let descriptor = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
     // SAFETY: the descriptor is new and nobody else's.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+}
+
+/// Gives the memory of a part of a file back; the part has zeros from then on, also where it is mapped.
+pub(crate) fn free(file: &File, at: u64, len: u64) -> io::Result<()> {
+    let flags = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let too_large = |_| io::Error::from(io::ErrorKind::FileTooLarge);
+    let (at, len) = (at.try_into().map_err(too_large)?, len.try_into().map_err(too_large)?);
+    // SAFETY: the call takes no memory of ours, and of what is mapped nobody has more than atomic numbers.
+    check(unsafe { libc::fallocate(file.as_raw_fd(), flags, at, len) }).map(drop)
+}
+
+/// How long a file of this process may become.
+fn file_size_limit() -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: libc::RLIM_INFINITY, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: `limit` is a valid rlimit that the call writes to.
+    unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) };
+    limit.rlim_cur
 }
 
 /// Has a function called in every child that this process forks. It must do nothing but atomic operations.

@@ -3,21 +3,24 @@
 use crate::output::Owner;
 use crate::printer::Printer;
 use nyquist_record::linux::invoking_environment;
+use nyquist_server::Server;
 use std::env;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 
-/// Opens `url`, or says it, with what else is needed to open it from another machine.
-pub(crate) fn show(printer: Printer, url: &str, port: u16, open: bool, user: Option<Owner>) {
+/// Opens the served profile, or says its address, with what else is needed to open it from another machine. The browser
+/// gets another address than the person: everybody on this machine can read its arguments.
+pub(crate) fn show(printer: Printer, server: &Server, open: bool, user: Option<Owner>) {
+    let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if open && has_display() && launch(url, user) {
+    } else if open && has_display() && open_once(server, user) {
         printer.say("Opening the profile in your browser");
     }
-    printer.say(format_args!("  {url}"));
+    printer.say(format_args!("  {}", server.open_url()));
 }
 
 fn has_display() -> bool {
@@ -35,6 +38,12 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
     let ssh_port = ssh_port.map(|ssh_port| format!(" -p {ssh_port}")).unwrap_or_default();
     let at = if user.is_empty() { String::new() } else { format!("{user}@") };
     format!("ssh -L {port}:127.0.0.1:{port}{ssh_port} {at}{server}")
+}
+
+/// Opens the profile by a link that is good once, for the user whose browser it is.
+fn open_once(server: &Server, user: Option<Owner>) -> bool {
+    let uid = user.map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    server.one_time_url(uid).is_some_and(|url| launch(&url, user))
 }
 
 /// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes

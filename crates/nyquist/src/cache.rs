@@ -6,6 +6,7 @@ use crate::finder::answers;
 use crate::folders::UserFolders;
 use crate::number::counted;
 use crate::page;
+use crate::text::one_line;
 use indicatif::DecimalBytes;
 use nyquist_download::{Debuginfod, Usage, clear, usage};
 use nyquist_symbols::{AnswerCache, CachedModule};
@@ -129,7 +130,7 @@ impl Contents {
         for module in self.modules.iter().take(listed) {
             let path = module.path.as_ref().map_or("(damaged)".into(), |path| path.to_string_lossy());
             let size = DecimalBytes(module.bytes).to_string();
-            let _ = writeln!(text, "  {size:>10}  {}", crate::text::names::printable(&path));
+            let _ = writeln!(text, "  {size:>10}  {}", one_line(&path));
         }
         if let Some(more) = self.modules.len().checked_sub(listed).filter(|more| *more > 0) {
             let _ = writeln!(text, "  and {more} more (-v lists them)");

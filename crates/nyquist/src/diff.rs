@@ -5,7 +5,7 @@ use crate::failure::{FAILED, Failure};
 use crate::number::{counted, grouped, percent};
 use crate::printer::Printer;
 use crate::scale::milliseconds;
-use crate::text::{Cell, Column, Names, Screen, Style, Table};
+use crate::text::{Cell, Column, Names, Screen, Style, Table, Text};
 use crate::{input, page, selection};
 use nyquist_analysis::{Comparison, Diff, DiffOptions, DiffUnit, FunctionDiff, Index, View};
 use nyquist_profile::Profile;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
     if args.format.json {
         page::print_json(&json(&diff, args))?;
     } else {
-        page::print(&text(&diff, args, Screen::of_stdout()))?;
+        page::print(text(&diff, args, Screen::of_stdout()))?;
     }
     check(&diff, args)
 }
@@ -101,7 +101,11 @@ fn whole_after(diff: &Diff<'_>) -> f64 {
 }
 
 fn relative(comparison: &Comparison) -> String {
-    comparison.relative.map_or_else(|| "new".to_owned(), |share| format!("{:+.1}%", share * 100.0))
+    match comparison.relative {
+        Some(share) => format!("{:+.1}%", share * 100.0),
+        None if comparison.after > 0.0 => "new".to_owned(),
+        None => "+0.0%".to_owned(),
+    }
 }
 
 /// A value in its unit.
@@ -118,25 +122,34 @@ fn change(unit: DiffUnit, change: f64) -> String {
 }
 
 /// The diff as text: the whole, then what got slower, then what got faster.
-fn text(diff: &Diff<'_>, args: &DiffArgs, screen: Screen) -> String {
+fn text(diff: &Diff<'_>, args: &DiffArgs, screen: Screen) -> Text {
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
     let chosen: Vec<_> =
-        diff.functions.iter().filter(|function| args.all || !function.self_time.is_noise).collect();
-    let (mut slower, faster): (Vec<_>, Vec<_>) =
-        chosen.iter().partition(|function| function.self_time.change >= 0.0);
-    let shown = slower.len().min(limit) + faster.len().min(limit);
-    let mut text = heading(diff);
+        with_time(diff).filter(|function| args.all || !function.self_time.is_noise).collect();
+    let count = chosen.len();
+    let (same, changed): (Vec<_>, Vec<_>) =
+        chosen.into_iter().partition(|function| function.self_time.change.abs() < f64::EPSILON);
+    let (slower, faster): (Vec<_>, Vec<_>) =
+        changed.into_iter().partition(|function| function.self_time.change > 0.0);
+    let parts = [("Slower", slower), ("Faster", faster), ("Unchanged", same)];
+    let shown: usize = parts.iter().map(|(_, functions)| functions.len().min(limit)).sum();
+    let mut text = Text::from(heading(diff));
     if shown == 0 {
-        text.push_str("No function differs by more than noise.\n");
+        text.push("No function differs by more than noise.\n");
     }
-    slower.truncate(limit);
-    for (title, functions) in [("Slower", slower), ("Faster", faster.into_iter().take(limit).collect())] {
+    for (title, mut functions) in parts {
+        functions.truncate(limit);
         if !functions.is_empty() {
-            text.extend(["\n", &Style::Bold.paint(title, screen), "\n"]);
-            text.push_str(&table(diff.unit, &functions, args.format.names()).render(screen));
+            text = text + "\n" + Style::Bold.paint(title, screen) + "\n";
+            text.push(table(diff.unit, &functions, args.format.names()).render(screen));
         }
     }
-    text + &left_out(diff, args, chosen.len() - shown)
+    text + left_out(diff, args, count - shown)
+}
+
+/// The functions that have time of their own, which is what the table compares.
+fn with_time<'d, 'a>(diff: &'d Diff<'a>) -> impl Iterator<Item = &'d FunctionDiff<'a>> {
+    diff.functions.iter().filter(|function| function.self_time.before > 0.0 || function.self_time.after > 0.0)
 }
 
 /// What is not shown.
@@ -145,7 +158,7 @@ fn left_out(diff: &Diff<'_>, args: &DiffArgs, cut: usize) -> String {
     if cut > 0 {
         lines.push(format!("\n{} (--limit 0 shows all)\n", counted(cut as u64, "more function")));
     }
-    let noise = diff.functions.iter().filter(|function| function.self_time.is_noise).count();
+    let noise = with_time(diff).filter(|function| function.self_time.is_noise).count();
     if noise > 0 && !args.all {
         let functions = counted(noise as u64, "function");
         lines.push(format!("\n{functions} differ by no more than noise (--all shows them)\n"));

@@ -2,14 +2,15 @@
 
 use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
+use crate::form::Named;
 use crate::output::Output;
 use crate::printer::Printer;
-use crate::{export_perf_data, flamegraph, input, page, selection};
+use crate::{export_perf_data, flamegraph, form, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
-use nyquist_profile::firefox::{self, WriteOptions};
-use std::io::{self, IsTerminal as _, Write};
+use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
+use std::io::{self, Write};
 use std::path::Path;
 
 /// Runs the subcommand.
@@ -17,9 +18,14 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
     let format = format(args)?;
     let to_stdout = args.output == Path::new("-");
-    if to_stdout && format.is_binary() && io::stdout().is_terminal() {
-        return Err(Failure::new("this format is not for a terminal")
-            .hint("name a file with -o FILE, or redirect it"));
+    let options = Options {
+        thread_names: args.with_threads,
+        libs: args.with_libs,
+        version: args.profile_version,
+        gzip: form::is_compressed(&args.output),
+    };
+    if to_stdout && format.is_binary() && page::is_terminal() {
+        return Err(not_for_terminals());
     }
     let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
     if to_stdout && format == ExportFormat::PerfData {
@@ -27,57 +33,89 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
             .hint("name a file: -o perf.data"));
     }
     if to_stdout {
-        return page::write_with(|out| write(&profile, format, args, out));
+        return page::write_file_with(format.is_json(), |out| write(&profile, format, options, out));
     }
     let cannot_write = |error: &io::Error| {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))
     };
-    let output = Output::open(&args.output, None).map_err(|error| cannot_write(&error))?;
+    let output = Output::open(&args.output, None).map_err(|refused| refused.failure(&args.output, "-o"))?;
+    if format.is_binary() && output.is_terminal() {
+        return Err(not_for_terminals());
+    }
     if format == ExportFormat::PerfData {
         return export_perf_data::run(&profile, output, &args.symbols, printer)
-            .map_err(|error| cannot_write(&error));
+            .map_err(|refused| refused.failure(&args.output, "-o"));
     }
-    match output.save(|out| write(&profile, format, args, out)) {
+    match output.save(|out| write(&profile, format, options, out)) {
         // Whoever reads the pipe has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(cannot_write(&error)),
-        Ok(()) => {
+        Ok(_) => {
             printer.say(format_args!("Wrote {}", args.output.display()));
             Ok(())
         }
     }
 }
 
-fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
-    args.format.or_else(|| ExportFormat::of_name(&args.output)).ok_or_else(|| {
-        let message = if args.output == Path::new("-") {
-            "no format is given".to_owned()
-        } else {
-            format!("the name {} does not say which format is wanted", args.output.display())
-        };
-        Failure::new(message).hint(
-            "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|csv|html",
-        )
-    })
+fn not_for_terminals() -> Failure {
+    Failure::new("this format is not for a terminal").hint("name a file with -o FILE, or redirect it")
 }
 
-fn write(
+/// The format that is asked for. Where the name says one as well, it is the same.
+fn format(args: &ExportArgs) -> Result<ExportFormat, Failure> {
+    let named = Named::of(&args.output);
+    match (args.format, named) {
+        (Some(format), _) if named.fits(format) => Ok(format),
+        (None, Named::Format(format)) => Ok(format),
+        (_, Named::NotSo(instead)) => Err(form::wrong_name(&args.output).hint(instead)),
+        (_, Named::Picture) => Err(form::wrong_name(&args.output)
+            .hint(format!("`nyquist flamegraph -o {}` draws a flame graph", args.output.display()))),
+        (Some(_), _) => {
+            Err(form::wrong_name(&args.output).hint("leave out --format, or choose another name"))
+        }
+        (None, _) => {
+            let message = if args.output == Path::new("-") {
+                "no format is given".to_owned()
+            } else {
+                format!("the name {} does not say which format is wanted", args.output.display())
+            };
+            Err(Failure::new(message).hint(
+                "choose one: --format pprof|folded|speedscope|chrome|firefox|perf-script|perf.data|csv|html",
+            ))
+        }
+    }
+}
+
+/// What some of the formats can be given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Options {
+    /// Threads' names behind those of processes (folded).
+    pub(crate) thread_names: bool,
+    /// Libraries' names before functions (folded).
+    pub(crate) libs: bool,
+    /// The version (firefox).
+    pub(crate) version: FormatVersion,
+    /// Whether it is compressed (firefox).
+    pub(crate) gzip: bool,
+}
+
+/// Writes a profile in another profiler's format.
+pub(crate) fn write(
     profile: &Profile,
     format: ExportFormat,
-    args: &ExportArgs,
+    options: Options,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
         ExportFormat::Pprof => pprof::write(profile, &mut out),
         ExportFormat::Folded => {
-            let options = folded::WriteOptions { thread_names: args.with_threads, libs: args.with_libs };
+            let options = folded::WriteOptions { thread_names: options.thread_names, libs: options.libs };
             folded::write(profile, &mut out, options)
         }
         ExportFormat::Speedscope => speedscope::write(profile, &mut out),
         ExportFormat::Chrome => chrome::write(profile, &mut out),
         ExportFormat::Firefox => {
-            let gzip = args.output.extension().is_none_or(|extension| extension != "json");
-            firefox::write(profile, WriteOptions { version: args.profile_version, gzip }, out)
+            firefox::write(profile, WriteOptions { version: options.version, gzip: options.gzip }, out)
         }
         ExportFormat::PerfScript => perf_script::write(profile, &mut out),
         // What has to be a file is not written here.

@@ -2,13 +2,12 @@
 
 use crate::args::SymbolArgs;
 use crate::finder::finder;
-use crate::output::Output;
+use crate::output::{Output, Refused};
 use crate::printer::Printer;
 use crate::watch::Watch;
-use nyquist_convert::perf_data::{StandIn, WriteOptions, write_profile};
+use nyquist_convert::perf_data::{WriteOptions, write_profile};
 use nyquist_profile::Profile;
-use std::path::{Path, PathBuf};
-use std::{fs, io};
+use std::io::{BufWriter, Write as _};
 
 /// Writes the recording and the folder with names that belongs to it.
 pub(crate) fn run(
@@ -16,17 +15,23 @@ pub(crate) fn run(
     output: Output,
     symbols: &SymbolArgs,
     printer: Printer,
-) -> io::Result<()> {
-    let target = std::path::absolute(output.name())?;
-    let folder = stand_in_folder(&target);
+) -> Result<(), Refused> {
+    let Output::File(pending) = output else { return Err(Refused::Stream) };
     let finder = finder(symbols, Watch::new(printer, None));
+    // `perf.data.symbols` beside `perf.data`.
+    let mut name = pending.path().file_name().unwrap_or_default().to_owned();
+    name.push(".symbols");
+    let folder = pending.path().with_file_name(&name);
     let options = WriteOptions { finder: &finder, stand_ins: &folder };
-    let mut stand_ins = Vec::new();
-    output.save_seekable(|file| {
-        stand_ins = write_profile(profile, options, file)?.1;
-        write_stand_ins(&folder, &stand_ins)
-    })?;
-    printer.say(format_args!("Wrote {}", target.display()));
+    let writer = BufWriter::with_capacity(1 << 16, pending.file()?);
+    let (mut writer, stand_ins) = write_profile(profile, options, writer)?;
+    writer.flush()?;
+    if !stand_ins.is_empty() {
+        pending.write_beside(&name, stand_ins.iter().map(|file| (&*file.file_name, &*file.bytes)))?;
+    }
+    let shown = pending.path().to_owned();
+    pending.appear()?;
+    printer.say(format_args!("Wrote {}", shown.display()));
     if !stand_ins.is_empty() {
         printer.say(format_args!(
             "Wrote {}: the names of functions for which there is no binary here; perf reads them from there",
@@ -34,19 +39,4 @@ pub(crate) fn run(
         ));
     }
     Ok(())
-}
-
-/// `perf.data.symbols` beside `perf.data`.
-fn stand_in_folder(target: &Path) -> PathBuf {
-    let mut name = target.as_os_str().to_owned();
-    name.push(".symbols");
-    PathBuf::from(name)
-}
-
-fn write_stand_ins(folder: &Path, stand_ins: &[StandIn]) -> io::Result<()> {
-    if stand_ins.is_empty() {
-        return Ok(());
-    }
-    fs::create_dir_all(folder)?;
-    stand_ins.iter().try_for_each(|file| fs::write(folder.join(&file.file_name), &file.bytes))
 }

@@ -22,7 +22,8 @@ impl Failure {
     /// A failure with the status [`FAILED`].
     pub(crate) fn new(message: impl Into<String>) -> Self {
         let message = without_error_numbers(message.into());
-        Self { message, hints: Vec::new(), status: FAILED }
+        let hints = limit_hint(&message).map(str::to_owned).into_iter().collect();
+        Self { message, hints, status: FAILED }
     }
 
     /// `what` failed because of `error` and everything that caused it.
@@ -50,6 +51,15 @@ impl Failure {
     pub(crate) fn status(self, status: u8) -> Self {
         Self { status, ..self }
     }
+}
+
+/// What to do where a limit of this process is the reason.
+fn limit_hint(message: &str) -> Option<&'static str> {
+    let reasons = [
+        ("oo many open files", "raise the limit of open files (`ulimit -n 1024`)"),
+        ("ile too large", "the size of files is limited here (`ulimit -f`)"),
+    ];
+    reasons.into_iter().find(|(reason, _)| message.contains(reason)).map(|(_, hint)| hint)
 }
 
 /// Takes out the `(os error 2)` that the standard library adds to the operating system's words.
@@ -88,6 +98,17 @@ mod tests {
         check("a (os error 1), b (os error 2): c", "a, b: c");
         check("cut (os error", "cut (os error");
         check("cut (os error 1", "cut");
+    }
+
+    #[test]
+    fn a_limit_is_said_to_be_one() {
+        let check = |number, part: &str| {
+            let error = std::io::Error::from_raw_os_error(number);
+            let failure = Failure::because("cannot do it", &error);
+            assert!(failure.hints[0].contains(part), "{failure:?}");
+        };
+        check(libc::EMFILE, "ulimit -n");
+        check(libc::EFBIG, "ulimit -f");
     }
 
     #[test]

@@ -71,8 +71,7 @@ pub(crate) fn choose<'a>(view: &View<'a>, wanted: &str) -> Result<Choice<'a>, Fa
         // By total, these would be the functions that every program starts with.
         let mut by_self: Vec<_> = functions.iter().collect();
         by_self.sort_by_key(|function| std::cmp::Reverse(function.self_amount));
-        let names: Vec<_> =
-            by_self.iter().take(OTHERS_LISTED).map(|it| shorten(it.name).into_owned()).collect();
+        let names: Vec<_> = by_self.iter().take(OTHERS_LISTED).map(|it| Names::Short.show(it.name)).collect();
         let failure = Failure::new(format!("no function with samples matches `{wanted}`"));
         failure.hint(format!("functions with the most time are {}", names.join(", ")))
     })

@@ -2,29 +2,27 @@
 
 use crate::args::ImportArgs;
 use crate::control::Control;
-use crate::failure::{FAILED, Failure, io_reason};
+use crate::failure::{FAILED, Failure};
+use crate::form::Form;
 use crate::input;
-use crate::output::Output;
+use crate::output::Destination;
 use crate::perf_data;
 use crate::printer::Printer;
-use crate::save::save;
+use crate::save::{Written, save};
 use crate::serve::serve;
 use nyquist_record::linux::signals::Requests;
-use std::io;
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
-    let cannot_write = |error: io::Error| {
-        Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(&error)))
-    };
-    let output = Output::open(&args.output, None)
-        .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
-    if output.is_stdout() {
-        rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
-    }
+    let form = Form::of(&args.output)?;
+    // The file is made when there is something to write: until then, Ctrl-C ends this as it ends any program.
+    let destination = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
+    let destination = destination.map_err(|refused| refused.failure(&args.output, "-o"))?;
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
-    let saved = save(&profile, output, args.profile_version, None, printer)?;
+    let output = destination.open(None).map_err(|refused| refused.failure(&args.output, "-o"))?;
+    let saved =
+        save(&profile, output, Written { form, version: args.profile_version, owner: None }, printer)?;
     if let Some(path) = &saved.path {
         printer.say(format_args!("Saved {}", path.display()));
         if !args.save_only {
@@ -32,7 +30,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-            serve(path, &profile, &args.server, &symbols, None, printer, &control)?;
+            serve(saved.bytes(&profile)?, &profile, &args.server, &symbols, None, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

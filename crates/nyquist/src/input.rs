@@ -3,9 +3,11 @@
 use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
+use crate::lossy_path;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::symbolicate;
+use crate::text::one_line;
 use crate::watch::Watch;
 use nyquist_convert::{LibSource, Progress, Symbolicated};
 use nyquist_object::{DebugId, ModuleId};
@@ -67,6 +69,7 @@ pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
         id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
         debug_id,
         debug_name: lib.debug_name.clone(),
+        alternatives: lossy_path::files(&lib.path),
         ..ModuleRequest::default()
     }
 }
@@ -95,11 +98,11 @@ fn is_stand_in(name: &str) -> bool {
 /// Says which libs' functions stay without names.
 fn warn_of_missing(symbolicated: &Symbolicated, printer: Printer) {
     let missing = symbolicated.libs.iter().filter(|report| report.symbols_from.is_none());
-    let names: Vec<_> = missing.map(|report| symbolicated.profile.lib(report.lib).name.as_str()).collect();
+    let names: Vec<_> = missing.map(|report| one_line(&symbolicated.profile.lib(report.lib).name)).collect();
     if names.is_empty() {
         return;
     }
-    let named = names.iter().take(LIBS_NAMED).copied().collect::<Vec<_>>().join(", ");
+    let named = names.iter().take(LIBS_NAMED).map(AsRef::as_ref).collect::<Vec<&str>>().join(", ");
     let text = match names.len().saturating_sub(LIBS_NAMED) {
         0 => named,
         more => format!("{named} and {more} more"),

@@ -4,6 +4,8 @@ use nyquist_record::linux::launch::LaunchError;
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::loader;
+
 /// A line on what to do, where that can be guessed.
 pub(crate) fn advice(error: &LaunchError) -> Option<String> {
     match error {
@@ -32,6 +34,9 @@ fn about(program: &str, kind: ErrorKind, folder: &Path) -> Option<String> {
 }
 
 fn not_there(file: &Path, folder: &Path) -> Option<String> {
+    if let Some(loader) = loader::missing(file) {
+        return Some(format!("the file is there, but its loader is not: {}", loader.display()));
+    }
     if file.is_file() {
         return Some("the file is there, but the interpreter that its first line names is not".to_owned());
     }
@@ -56,6 +61,10 @@ mod tests {
         };
         check("./target/app", ErrorKind::NotFound, Some("cargo nyquist"));
         check("./Cargo.toml", ErrorKind::NotFound, Some("interpreter"));
+        let lost = loader::tests::program_without_loader("advice");
+        let advice = not_there(&lost, package).unwrap();
+        std::fs::remove_file(lost).unwrap();
+        assert!(advice.contains("its loader is not: /") && advice.contains("ld-lost_"), "{advice}");
         check("Cargo.toml", ErrorKind::NotFound, Some("./Cargo.toml"));
         check("ap", ErrorKind::NotFound, Some("PATH"));
         check("src", ErrorKind::PermissionDenied, Some("a folder"));

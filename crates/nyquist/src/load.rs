@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::perf_data;
 use crate::printer::Printer;
 use crate::profile_file;
-use crate::serve::serve_bytes;
+use crate::serve::serve;
 use nyquist_record::linux::signals::Requests;
 
 /// Runs the subcommand: serves the profile until Ctrl-C.
@@ -19,5 +19,5 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let control = Control::start(requests);
     let bytes = profile_file::document(&args.file, &profile)?;
     let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-    serve_bytes(bytes, &profile, &args.server, &symbols, None, printer, &control)
+    serve(bytes, &profile, &args.server, &symbols, None, printer, &control)
 }

@@ -1,4 +1,6 @@
 //! `nyquist`, the command: arguments, messages, exit statuses and wiring.
+// What is printed goes through `page` and `printer`, which escape what came from outside (`clippy.toml`).
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod annotate;
 mod args;
@@ -8,21 +10,26 @@ mod cargo;
 mod control;
 mod diff;
 mod doctor;
+mod ending;
 mod export;
 mod export_perf_data;
 mod failure;
 mod finder;
 mod flamegraph;
 mod folders;
+mod form;
 mod functions;
 mod import;
 mod input;
 mod launch_advice;
 mod load;
+mod loader;
+mod lossy_path;
 mod machine;
 mod markers;
 mod number;
 mod output;
+mod own_code;
 mod page;
 mod perf_data;
 mod perf_tee;
@@ -48,11 +55,16 @@ mod watch;
 use args::{Cli, Command};
 use clap::CommandFactory as _;
 use failure::Failure;
-use std::io;
+use nyquist_record::linux::signals::{on_own_stack, outlive_file_size_limit};
 use std::process::ExitCode;
 
+/// What all work is done with, however little stack the program was given.
+const STACK_BYTES: usize = 8 << 20;
+
 fn main() -> ExitCode {
-    match command_line().and_then(|cli| run(cli.command)) {
+    outlive_file_size_limit();
+    let worked = on_own_stack(STACK_BYTES, || command_line().and_then(|cli| run(cli.command)));
+    match worked.unwrap_or_else(|error| Err(Failure::because("no thread can be started", &error))) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             printer::print_failure(&failure);
@@ -88,8 +100,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Cache(args) => cache::run(&args).map(|()| 0),
         Command::Guide => query::guide().map(|()| 0),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "nyquist", &mut io::stdout());
-            Ok(0)
+            page::print_completions(shell, &mut Cli::command(), "nyquist").map(|()| 0)
         }
     }
 }

@@ -40,6 +40,15 @@ pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Print
         let files = counted(summary.strangers, "file");
         printer.warn(format_args!("{files} with markers came from processes that are not known"));
     }
+    if summary.refused > 0 {
+        let files = counted(summary.refused, "file");
+        printer.warn(format_args!(
+            "{files} of markers were left alone: the program may not be able to read them"
+        ));
+    }
+    if summary.cut > 0 {
+        printer.warn("the program made a file shorter that its markers were in: some are missing");
+    }
     if summary.markers > 0 {
         printer.detail(format_args!("read {}", counted(summary.markers, "marker")));
     }

@@ -1,29 +1,92 @@
-//! Results on the standard output. A reader who has seen enough closes the pipe, and that is no error.
+//! Results on the standard output, which nothing else writes to. A reader who has seen enough closes the pipe, and that is no error.
 
 use crate::failure::{Failure, io_reason};
+use crate::text::Text;
+use escaping::{Escaping, Form};
 use serde_json::Value;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Stdout, Write};
 
-/// Writes a text.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    write_with(|out| out.write_all(text.as_bytes()))
+mod escaping;
+
+/// Writes a text, with what came from outside escaped.
+pub(crate) fn print(text: impl Into<Text>) -> Result<(), Failure> {
+    let text = text.into();
+    write_with(|out| out.write_all(text.as_str().as_bytes()))
 }
 
-/// Writes JSON, indented.
+/// Writes the completion script of a command for a shell.
+pub(crate) fn print_completions(
+    shell: clap_complete::Shell,
+    command: &mut clap::Command,
+    name: &str,
+) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, command, name, &mut script);
+    write_with(|out| out.write_all(&script))
+}
+
+/// Writes a text at once. Says whether somebody reads it.
+pub(crate) fn print_at_once(text: impl Into<Text>) -> Result<bool, Failure> {
+    let mut out = stdout().lock();
+    match out.write_all(text.into().as_str().as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(cannot_write(&error)),
+    }
+}
+
+/// Writes JSON, indented. Hidden characters in strings are escaped as JSON has it, whoever reads it.
 pub(crate) fn print_json(json: &Value) -> Result<(), Failure> {
-    print(&format!("{json:#}\n"))
+    write_json_with(|out| writeln!(out, "{json:#}"))
+}
+
+/// Writes the JSON that `write` does, with hidden characters escaped as JSON has it.
+pub(crate) fn write_json_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    write_with(|out| Escaping::new(out, Form::Json).write_with(write))
+}
+
+/// Writes the text that `write` does, with hidden characters but newlines and tabs escaped.
+pub(crate) fn write_text_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    write_with(|out| Escaping::new(out, Form::Text).write_with(write))
+}
+
+/// Writes a file of some format: as it is to a pipe or a file, where each byte has the format's meaning, and escaped to a terminal.
+pub(crate) fn write_file_with(
+    is_json: bool,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    match (is_terminal(), is_json) {
+        (false, _) => write_with(write),
+        (true, false) => write_text_with(write),
+        (true, true) => write_json_with(write),
+    }
+}
+
+/// Whether the standard output is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    stdout().is_terminal()
+}
+
+/// The standard output, for those who ask what it is, and for libraries that write nothing of what was recorded.
+#[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
+pub(crate) fn stdout() -> Stdout {
+    io::stdout()
 }
 
 /// Writes whatever `write` does, buffered.
-pub(crate) fn write_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
-    let mut out = io::BufWriter::with_capacity(1 << 16, io::stdout().lock());
+fn write_with(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+    let mut out = io::BufWriter::with_capacity(1 << 16, stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
             // What is still in the buffer has no reader either.
             let _ = out.into_parts();
             Ok(())
         }
-        Err(error) => Err(Failure::new(format!("cannot write the result: {}", io_reason(&error)))),
+        Err(error) => Err(cannot_write(&error)),
         Ok(()) => Ok(()),
     }
+}
+
+fn cannot_write(error: &io::Error) -> Failure {
+    Failure::new(format!("cannot write the result: {}", io_reason(error)))
 }

@@ -1,7 +1,7 @@
 //! `record --perf-data`: what the kernel gave is kept as a perf.data file, beside the profile.
 
 use crate::failure::{Failure, io_reason};
-use crate::output::Owner;
+use crate::output::{Destination, Output, Owner};
 use crate::printer::Printer;
 use nyquist_convert::Filter;
 use nyquist_convert::event::{Event, Timestamp};
@@ -10,48 +10,37 @@ use nyquist_perf::file::{ClockMoment, Features};
 use nyquist_profile::Meta;
 use nyquist_record::Chunk;
 use nyquist_record::linux::backend::Recording;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter};
-use std::os::unix::fs::{OpenOptionsExt as _, fchown};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 
-/// The file that is written while the program is recorded. When it cannot be written any more, the recording goes on.
+/// The file that is written while the program is recorded, and that has its name when it is whole. When it cannot be written any more,
+/// the recording goes on.
 pub(crate) struct PerfTee {
-    path: PathBuf,
+    output: Output,
     state: Result<RecordingWriter<BufWriter<File>>, io::Error>,
 }
 
 impl PerfTee {
     /// Opens the file, before the program is started.
-    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<File, Failure> {
-        let cannot_write = |error: io::Error| {
-            Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)))
-        };
-        let mut options = OpenOptions::new();
-        let file =
-            options.write(true).create(true).truncate(true).mode(0o600).open(path).map_err(cannot_write)?;
-        if let Some(owner) = owner {
-            fchown(&file, Some(owner.uid), Some(owner.gid)).map_err(cannot_write)?;
-        }
-        Ok(file)
+    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<Output, Failure> {
+        let opened = Destination::find_seekable(path).and_then(|place| place.open(owner));
+        opened.map_err(|refused| refused.failure(path, "--perf-data"))
     }
 
     /// Begins the file with the events of a recording, of whose samples some are wanted. Fails where these are not the kernel's.
-    pub(crate) fn begin(
-        path: &Path,
-        file: File,
-        recording: &Recording,
-        wanted: Filter,
-    ) -> Result<Self, Failure> {
+    pub(crate) fn begin(output: Output, recording: &Recording, wanted: Filter) -> Result<Self, Failure> {
         let Recording::Perf(recording) = recording else {
             return Err(Failure::new("of a recording by ptrace no perf.data file can be written")
                 .hint("leave out --perf-data, or permit perf_event_open"));
         };
-        let out = BufWriter::with_capacity(1 << 20, file);
-        let events = recording.written_events();
-        let state = events.and_then(|events| RecordingWriter::new(out, events, recording.counters()));
+        let file = output.file();
+        let state = file.and_then(|file| {
+            let out = BufWriter::with_capacity(1 << 20, file);
+            RecordingWriter::new(out, recording.written_events()?, recording.counters())
+        });
         let state = state.map(|writer| writer.keeping_only(wanted));
-        Ok(Self { path: path.to_owned(), state })
+        Ok(Self { output, state })
     }
 
     /// Writes a chunk, of which `events` is what it says.
@@ -69,11 +58,12 @@ impl PerfTee {
 
     /// Finishes the file and says so.
     pub(crate) fn finish(self, meta: &Meta, start: Timestamp, printer: Printer) {
-        let finished = self.state.and_then(|writer| writer.finish(features(meta, start)));
-        match finished {
-            Ok(_) => printer.say(format_args!("Saved {}", self.path.display())),
+        let path = self.output.name().to_owned();
+        let finished = self.state.and_then(|writer| writer.finish(features(meta, start))?.flush());
+        match finished.and_then(|()| self.output.appear()) {
+            Ok(()) => printer.say(format_args!("Saved {}", path.display())),
             Err(error) => {
-                printer.warn(format_args!("cannot write {}: {}", self.path.display(), io_reason(&error)));
+                printer.warn(format_args!("cannot write {}: {}", path.display(), io_reason(&error)))
             }
         }
     }

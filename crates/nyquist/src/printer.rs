@@ -2,8 +2,9 @@
 
 use crate::args::Verbosity;
 use crate::failure::Failure;
+use crate::text::{Text, one_line};
 use std::fmt::Display;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _, Stderr, Write as _};
 
 /// Talks to the user. Standard output is for data alone.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +44,7 @@ impl Printer {
 
     /// Whether something that changes on the terminal may be shown.
     pub(crate) fn shows_progress(self) -> bool {
-        !self.verbosity.quiet && io::stderr().is_terminal()
+        !self.verbosity.quiet && is_terminal()
     }
 }
 
@@ -58,7 +59,49 @@ pub(crate) fn print_failure(failure: &Failure) {
     }
 }
 
+/// Asks something: the text stands in front of what is typed.
+pub(crate) fn ask(question: impl Display) -> io::Result<()> {
+    let mut out = stderr().lock();
+    out.write_all(message(&question.to_string()).as_str().as_bytes())?;
+    out.flush()
+}
+
+/// Whether the standard error is a terminal.
+pub(crate) fn is_terminal() -> bool {
+    stderr().is_terminal()
+}
+
+/// The standard error, for those who ask what it is.
+#[expect(clippy::disallowed_methods, reason = "this is the place that all go through")]
+pub(crate) fn stderr() -> Stderr {
+    io::stderr()
+}
+
 fn line(text: impl Display) {
     // Nothing can be said about a standard error that cannot be written to.
-    let _ = writeln!(io::stderr(), "{text}");
+    let _ = writeln!(stderr(), "{}", message(&text.to_string()).as_str());
+}
+
+/// The text with hidden characters escaped. Of several lines all but the first begin with blanks, so that no name with a newline
+/// in it looks like a message of ours.
+fn message(text: &str) -> Text {
+    let lines = text.split('\n').enumerate().map(|(index, line)| match line {
+        line if index > 0 && !line.is_empty() && !line.starts_with(' ') => format!("  {}", one_line(line)),
+        line => one_line(line).into_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_forges_no_message() {
+        let check = |text, expected| assert_eq!(message(text).as_str(), expected);
+        check("cannot read a\u{1b}[2Jb\u{202e}", "cannot read a\\x1b[2Jb\\u{202e}");
+        check("no `x\nhint: run this`", "no `x\n  hint: run this`");
+        check("to choose from:\n  a\n  b", "to choose from:\n  a\n  b");
+        check("a\r\u{85}b", "a\\r\\u{85}b");
+    }
 }

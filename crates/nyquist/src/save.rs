@@ -1,12 +1,22 @@
 //! Saving a profile: where it was asked for, or, when that fails, wherever there is room.
 
 use crate::failure::{Failure, io_reason};
+use crate::form::Form;
 use crate::output::{Output, Owner};
-use crate::printer::Printer;
+use crate::printer::{self, Printer};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
-use std::io::{self, IsTerminal as _, Write as _};
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
+
+/// How a profile is written, and for whom.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    pub(crate) form: Form,
+    pub(crate) version: FormatVersion,
+    pub(crate) owner: Option<Owner>,
+}
 
 /// A profile that was saved.
 #[derive(Debug)]
@@ -15,6 +25,27 @@ pub(crate) struct Saved {
     pub(crate) path: Option<PathBuf>,
     /// Whether it is where it was asked for, at first or on the terminal.
     pub(crate) as_asked: bool,
+    /// The file itself, whatever has its name meanwhile, where it holds the profile in full.
+    file: Option<File>,
+}
+
+impl Saved {
+    /// The profile as a file of the Firefox Profiler's format.
+    pub(crate) fn bytes(&self, profile: &Profile) -> Result<Vec<u8>, Failure> {
+        let cannot_read = |error: io::Error| Failure::because("cannot read the saved profile", &error);
+        let mut bytes = Vec::new();
+        match &self.file {
+            Some(file) => {
+                let mut file = file;
+                file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map_err(cannot_read)?;
+            }
+            None => {
+                firefox::write(profile, WriteOptions { gzip: true, ..WriteOptions::default() }, &mut bytes)
+                    .map_err(|error| Failure::because("cannot convert the profile", &error))?
+            }
+        }
+        Ok(bytes)
+    }
 }
 
 /// Saves the profile.
@@ -24,53 +55,92 @@ pub(crate) struct Saved {
 pub(crate) fn save(
     profile: &Profile,
     output: Output,
-    version: FormatVersion,
-    owner: Option<Owner>,
+    written: Written,
     printer: Printer,
 ) -> Result<Saved, Failure> {
     let wanted = output.name().to_owned();
-    let error = match write(profile, output, version) {
-        Ok(path) => return Ok(Saved { path, as_asked: true }),
+    let error = match write(profile, output, written) {
+        Ok(saved) => return Ok(saved),
         Err(error) => error,
     };
     printer.warn(format_args!("cannot write {}: {}", wanted.display(), io_reason(&error)));
-    for (place, as_asked) in other_places(&wanted) {
-        match Output::open(&place, owner).and_then(|output| write(profile, output, version)) {
-            Ok(path) => {
+    for place in std::iter::from_fn(ask) {
+        // The name that is typed decides as the one on the command line does.
+        let opened = Form::of(&place).and_then(|form| {
+            let output = Output::open(&place, written.owner);
+            Ok((form, output.map_err(|refused| refused.failure(&place, "-o"))?))
+        });
+        let saved = opened.and_then(|(form, output)| {
+            let cannot_write = |error: io::Error| cannot_write(&place, &io_reason(&error));
+            write(profile, output, Written { form, ..written }).map_err(cannot_write)
+        });
+        match saved {
+            Ok(saved) => {
                 printer.warn(format_args!("the profile was saved as {} instead", place.display()));
-                return Ok(Saved { path, as_asked });
+                return Ok(saved);
             }
-            Err(error) => {
-                printer.warn(format_args!("cannot write {}: {}", place.display(), io_reason(&error)));
+            Err(failure) => printer.warn(failure.message),
+        }
+    }
+    let name = name_of(&wanted);
+    for folder in [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")] {
+        match Output::open_apart(&folder, name, written.owner) {
+            Ok(output) => {
+                let place = output.name().to_owned();
+                match write(profile, output, written) {
+                    Ok(saved) => {
+                        printer.warn(format_args!("the profile was saved as {} instead", place.display()));
+                        return Ok(Saved { as_asked: false, ..saved });
+                    }
+                    Err(error) => printer.warn(cannot_write(&place, &io_reason(&error)).message),
+                }
             }
+            Err(refused) => printer.warn(cannot_write(&folder, &refused.reason()).message),
         }
     }
     Err(Failure::new(format!("the profile could not be saved: {}", io_reason(&error))))
 }
 
-fn write(profile: &Profile, output: Output, version: FormatVersion) -> io::Result<Option<PathBuf>> {
-    let path = output.path().map(Path::to_owned);
-    output.save(|out| firefox::write(profile, WriteOptions { version, gzip: true }, out))?;
-    Ok(path)
+fn cannot_write(place: &Path, reason: &str) -> Failure {
+    Failure::new(format!("cannot write {}: {reason}", place.display()))
 }
 
-/// Other places, as they are wanted: what the user types, then the folders for temporary files.
-fn other_places(wanted: &Path) -> impl Iterator<Item = (PathBuf, bool)> {
-    let asked = std::iter::from_fn(ask).map(|place| (place, true));
-    let name = wanted.file_name().filter(|_| wanted != Path::new("-")).unwrap_or("profile.json.gz".as_ref());
-    let name = format!("{}-{}", std::process::id(), name.to_string_lossy());
-    let folders = [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")];
-    asked.chain(folders.map(|folder| (folder.join(&name), false)))
+fn write(profile: &Profile, output: Output, written: Written) -> io::Result<Saved> {
+    let Written { form, version, .. } = written;
+    let path = output.name().to_owned();
+    let file = output.save(|out| form.write(profile, version, out))?;
+    Ok(Saved { path: file.as_ref().map(|_| path), as_asked: true, file: file.filter(|_| form.is_profile()) })
+}
+
+/// The name that a file has elsewhere. A stream's says nothing, and `-` is not one.
+fn name_of(wanted: &Path) -> &Path {
+    let named = wanted.file_name().map(Path::new).filter(|name| name.extension().is_some());
+    named.unwrap_or(Path::new("profile.json.gz"))
 }
 
 /// Asks for a path on the terminal; nothing typed, or no terminal, is `None`.
 fn ask() -> Option<PathBuf> {
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !io::stdin().is_terminal() || !printer::is_terminal() {
         return None;
     }
-    let _ = write!(io::stderr(), "Save the profile where? (Enter: a folder for temporary files) ");
+    printer::ask("Save the profile where? (Enter: a folder for temporary files) ").ok()?;
     let mut line = String::new();
     io::stdin().read_line(&mut line).ok()?;
     let line = line.trim();
     (!line.is_empty()).then(|| PathBuf::from(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_elsewhere_keeps_its_name() {
+        let check =
+            |wanted: &str, expected: &str| assert_eq!(name_of(Path::new(wanted)), Path::new(expected));
+        check("/full/p.svg", "p.svg");
+        for stream in ["-", "/dev/full", "/proc/self/fd/3"] {
+            check(stream, "profile.json.gz");
+        }
+    }
 }

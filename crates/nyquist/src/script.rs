@@ -13,19 +13,21 @@ pub(crate) fn run(args: &ScriptArgs) -> Result<(), Failure> {
     let profile = input::read(&args.file, &args.symbols, Printer::new(args.verbosity))?;
     let profile = selection::part_of(profile, &args.filter)?;
     if args.limit == 0 && !args.json {
-        return page::write_with(|mut out| perf_script::write(&profile, &mut out));
+        return page::write_text_with(|mut out| perf_script::write(&profile, &mut out));
     }
     let limit = if args.limit == 0 { usize::MAX } else { args.limit };
-    page::write_with(|mut out| {
-        for (thread, sample) in first_samples(&profile, limit) {
-            if args.json {
+    let mut samples = first_samples(&profile, limit).into_iter();
+    if args.json {
+        return page::write_json_with(|mut out| {
+            samples.try_for_each(|(thread, sample)| {
                 serde_json::to_writer(&mut out, &json(&profile, thread, &sample))?;
-                out.write_all(b"\n")?;
-            } else {
-                perf_script::write_sample(&profile, thread, &sample, &mut out)?;
-            }
-        }
-        Ok(())
+                out.write_all(b"\n")
+            })
+        });
+    }
+    page::write_text_with(|mut out| {
+        samples
+            .try_for_each(|(thread, sample)| perf_script::write_sample(&profile, thread, &sample, &mut out))
     })
 }
 

@@ -2,6 +2,7 @@
 
 use crate::args::FilterArgs;
 use crate::failure::Failure;
+use crate::text::one_line;
 use nyquist_analysis::{Index, Pattern, SampleState, Selection, View};
 use nyquist_profile::{CategoryId, LibId, ProcessIndex, Profile, ThreadIndex};
 
@@ -163,7 +164,11 @@ impl Named {
         let more = names.len().saturating_sub(NAMES_LISTED);
         names.truncate(NAMES_LISTED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        failure.hint(format!("its {} are {}{more}", self.plural, names.join(", ")))
+        failure.hint(format!(
+            "its {} are {}{more}",
+            self.plural,
+            names.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ")
+        ))
     }
 }
 

@@ -1,21 +1,23 @@
 //! What is said of a recording: what the machine allows before it, and what came of it after it.
 
+use crate::ending::Ending;
 use crate::failure::without_error_numbers;
 use crate::number::{counted, grouped};
-use crate::printer::Printer;
+use crate::own_code;
+use crate::printer::{self, Printer};
 use crate::report::shares;
 use crate::scale::Scale;
-use crate::text::{Names, cut};
+use crate::text::{Names, cut_name};
 use crate::unnamed;
 use nyquist_analysis::{Function, Index, Selection, View};
 use nyquist_convert::Statistics;
 use nyquist_profile::{ExtraInfo, Profile, StackId, well_known};
 use nyquist_record::linux::backend::{Outcome, Summary};
+use nyquist_record::linux::may_look_into_others;
 use nyquist_record::linux::perf::{self, CallGraph, Coverage, Notice, Trigger};
 use nyquist_record::linux::ptrace::{self, HoldSummary};
 use std::cmp::Reverse;
 use std::path::Path;
-use std::time::Duration;
 
 /// Says what the command will not have, as long as nothing has happened for want of it.
 pub(crate) fn print_before_start(printer: Printer, outcome: &Outcome) {
@@ -231,13 +233,21 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
         .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
 }
 
+/// What is told of.
+pub(crate) struct Told<'a> {
+    /// The profile.
+    pub(crate) profile: &'a Profile,
+    /// What was recorded, by its name.
+    pub(crate) program: &'a str,
+}
+
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
-    profile: &Profile,
+    &Told { profile, program }: &Told<'_>,
     summary: &Summary,
     statistics: &Statistics,
-    used: Option<Duration>,
+    ending: &Ending<'_>,
     saved: Option<&Path>,
 ) {
     if printer.is_silent() {
@@ -254,14 +264,18 @@ pub(crate) fn print(
         shares_in_brackets(&view),
         counted(statistics.samples, "sample")
     ));
-    print_way(printer, summary, duration);
+    print_way(printer, summary, ending, duration);
     print_losses(printer, statistics);
     print_stacks(printer, statistics, &functions, scale);
     print_not_sampled(printer, profile, statistics, cpu_time);
-    print_missing(printer, statistics, used, cpu_time);
+    print_missing(printer, profile.meta().interval, statistics, ending, cpu_time);
     let hottest = hottest(&functions, scale);
     if !hottest.is_empty() {
         printer.say(format_args!("Most time is in {hottest}"));
+    }
+    let own = own_code::hottest(&functions, program, scale, name_width());
+    if !own.is_empty() {
+        printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
     for hint in unnamed::hints(profile, &functions, scale) {
         printer.say(hint);
@@ -276,7 +290,7 @@ fn seconds(nanoseconds: u64) -> f64 {
 }
 
 /// Says how the recording went on.
-fn print_way(printer: Printer, summary: &Summary, duration: f64) {
+fn print_way(printer: Printer, summary: &Summary, ending: &Ending<'_>, duration: f64) {
     if let Some(holds) = &summary.holds {
         print_holds(printer, holds, duration);
     }
@@ -290,7 +304,7 @@ fn print_way(printer: Printer, summary: &Summary, duration: f64) {
         printer.warn(notice);
     }
     if summary.left_running {
-        printer.say("Processes that were started in the recording run on, and are no longer recorded");
+        printer.say(ending.line());
     }
 }
 
@@ -321,8 +335,17 @@ fn print_stacks(printer: Printer, statistics: &Statistics, functions: &[Function
         let stacks = counted(statistics.truncated, "stack");
         printer.say(format_args!("{stacks} {verb}{}", reasons(functions, scale)));
         if functions.iter().any(lacks_mappings) {
-            printer.say("The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names");
+            printer.say(why_mappings_are_unknown(may_look_into_others()));
         }
+    }
+}
+
+/// Why the mappings of some processes were never told: whoever may look into all processes only comes too late for some.
+fn why_mappings_are_unknown(may_look_into_others: bool) -> &'static str {
+    if may_look_into_others {
+        "The mappings of some processes could not be read, as they had ended: their stacks have no roots and names"
+    } else {
+        "The mappings of other users' processes may not be read: sudo, or CAP_SYS_PTRACE, gives their stacks roots and names"
     }
 }
 
@@ -340,16 +363,24 @@ fn print_not_sampled(printer: Printer, profile: &Profile, statistics: &Statistic
 }
 
 /// Says how much CPU time of the command's is not in the profile, and why.
-fn print_missing(printer: Printer, statistics: &Statistics, used: Option<Duration>, cpu_time: u64) {
-    if let Some(missing) = used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
+fn print_missing(
+    printer: Printer,
+    interval: u64,
+    statistics: &Statistics,
+    ending: &Ending<'_>,
+    cpu_time: u64,
+) {
+    if let Some(missing) = ending.used.and_then(|used| missing(used.as_nanos() as u64, cpu_time)) {
         let why = if statistics.lost > 0 {
             "records were dropped"
         } else {
             "used by processes that may not be recorded (setuid), or that have left the control group"
         };
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
+    } else if statistics.samples == 0 && used.is_some() {
+        printer.say("Nothing was sampled: it used less CPU time than a sampling interval");
     } else if statistics.samples == 0 {
-        printer.say("Nothing was sampled: it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)");
+        printer.say(format_args!("Nothing was sampled: {}", ending.why_nothing(interval, cpu_time)));
     }
 }
 
@@ -377,8 +408,13 @@ fn missing(used_ns: u64, recorded_ns: u64) -> Option<u64> {
 /// How many functions a recording's summary names.
 const HOTTEST: usize = 5;
 
-/// The most characters of a function's name in the summary.
+/// The most characters of a function's name in the summary on a terminal.
 const NAME_WIDTH: usize = 40;
+
+/// How long names may be: in a pipe or a file nothing is cut.
+fn name_width() -> Option<usize> {
+    printer::is_terminal().then_some(NAME_WIDTH)
+}
 
 /// What the CPU time is made of, where there is any.
 fn shares_in_brackets(view: &View<'_>) -> String {
@@ -396,7 +432,8 @@ fn hottest(functions: &[Function<'_>], scale: Scale) -> String {
         function.self_amount.weight > 0 && function.name != well_known::NOT_SAMPLED
     };
     let named = functions.iter().filter(is_function).take(HOTTEST).map(|function| {
-        let name = cut(&Names::Short.show(function.name), NAME_WIDTH, true);
+        let name = Names::Short.show(function.name);
+        let name = name_width().map_or(name.clone(), |width| cut_name(&name, width, true));
         format!("{name} {}", scale.percent(function.self_amount.weight))
     });
     named.collect::<Vec<_>>().join(", ")
@@ -470,6 +507,12 @@ mod tests {
         check(&attached, "user code at 1000 Hz", &["samples kernel code, too;"]);
         let notices = vec![Notice::KernelNotPermitted { paranoid: Some(2), is_root: true }];
         check(&perf::Outcome { notices, ..outcome() }, short, &["--cap-add=PERFMON"]);
+    }
+
+    #[test]
+    fn whoever_may_look_into_all_processes_needs_no_privilege() {
+        assert!(why_mappings_are_unknown(true).contains("had ended"));
+        assert!(why_mappings_are_unknown(false).contains("CAP_SYS_PTRACE"));
     }
 
     #[test]

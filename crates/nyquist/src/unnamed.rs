@@ -1,24 +1,63 @@
 //! Code of a recording that has no names, and what would give it some.
 
+use crate::cargo::quoted;
 use crate::scale::Scale;
 use nyquist_analysis::{Function, is_only_address};
 use nyquist_profile::{Lib, LibId, Profile};
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 /// From this share of the CPU time on, code without names is worth a line.
 const WORTH_A_LINE: f64 = 0.1;
 
-/// A runtime that makes code while a program runs, known by the file that it is in, and how it is made to name that code.
-const RUNTIMES: [(&str, &str); 5] = [
-    ("node", "node --perf-basic-prof names it"),
-    ("chromium", "chromium --no-sandbox --js-flags=--perf-basic-prof names it"),
-    ("chrome", "chrome --no-sandbox --js-flags=--perf-basic-prof names it"),
-    (
-        "libjvm.so",
-        "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer names it",
-    ),
-    ("libcoreclr.so", "DOTNET_PerfMapEnabled=1 names it"),
+/// A runtime that makes code while a program runs.
+struct Runtime {
+    /// The file that it is in.
+    lib: &'static str,
+    /// How it is made to name that code.
+    advice: &'static str,
+    /// The word of a command line that has done so.
+    word: &'static str,
+    /// What names the code of one that was told so and has not.
+    instead: &'static str,
+}
+
+/// What is said of runtimes that write a name when they make a piece of code.
+const NAMED_EARLY: &str = "it was asked for names, and has given none of this code: what it makes later, moves or throws away may have none";
+
+const RUNTIMES: [Runtime; 5] = [
+    Runtime {
+        lib: "node",
+        advice: "node --perf-basic-prof names it",
+        word: "--perf-basic-prof",
+        instead: NAMED_EARLY,
+    },
+    Runtime {
+        lib: "chromium",
+        advice: "chromium --no-sandbox --js-flags=--perf-basic-prof names it",
+        word: "--perf-basic-prof",
+        instead: NAMED_EARLY,
+    },
+    Runtime {
+        lib: "chrome",
+        advice: "chrome --no-sandbox --js-flags=--perf-basic-prof names it",
+        word: "--perf-basic-prof",
+        instead: NAMED_EARLY,
+    },
+    Runtime {
+        lib: "libjvm.so",
+        advice: "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -XX:+PreserveFramePointer names it when the program ends, and `jcmd PID Compiler.perfmap` while it runs",
+        word: "DumpPerfMapAtExit",
+        instead: "it writes the names when it ends: `jcmd PID Compiler.perfmap` makes it write them while it runs",
+    },
+    Runtime {
+        lib: "libcoreclr.so",
+        advice: "DOTNET_PerfMapEnabled=1 names it",
+        word: "DOTNET_PerfMapEnabled=1",
+        instead: NAMED_EARLY,
+    },
 ];
 
 /// The function in which Python runs a program's code, and the category of functions that Python has named.
@@ -39,7 +78,7 @@ pub(crate) fn hints(profile: &Profile, functions: &[Function<'_>], scale: Scale)
     let is_worth_it = |weight: u64| scale.share(weight) >= WORTH_A_LINE;
     let in_files = of_libs.into_iter().max_by_key(|(_, weight)| *weight).filter(|it| is_worth_it(it.1));
     let in_files = in_files.map(|(lib, weight)| of_file(profile.lib(lib), &scale.percent(weight)));
-    let made = is_worth_it(of_made_code).then(|| runtime(profile)).flatten();
+    let made = is_worth_it(of_made_code).then(|| advice(profile, functions)).flatten();
     let made = made.map(|advice| {
         format!("{} is in code that was made while the program ran: {advice}", scale.percent(of_made_code))
     });
@@ -62,17 +101,44 @@ fn interpreted(profile: &Profile, functions: &[Function<'_>]) -> Option<u64> {
 
 fn of_file(lib: &Lib, share: &str) -> String {
     let what = format!("{share} is in functions of {} whose names are not known", lib.name);
-    if Path::new(&lib.path).is_absolute() {
-        format!("{what}: `nyquist doctor {}` says what gives them", lib.path)
+    if is_binary(Path::new(&lib.path)) {
+        format!("{what}: `nyquist doctor {}` says what gives them", quoted(lib.path.as_ref()))
     } else {
-        format!("{what}: `nyquist doctor` says what gives them")
+        what
     }
 }
 
-/// How the runtime that is in the profile is made to name its code.
-fn runtime(profile: &Profile) -> Option<&'static str> {
-    let is_there = |name: &str| profile.libs().iter().any(|lib| lib.name == name);
-    RUNTIMES.iter().find(|(name, _)| is_there(name)).map(|(_, advice)| *advice)
+/// Whether there is a file of which `nyquist doctor` can say something: one of Linux, Windows or macOS.
+fn is_binary(path: &Path) -> bool {
+    // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
+    if !path.is_absolute() || !path.metadata().is_ok_and(|metadata| metadata.is_file()) {
+        return false;
+    }
+    let mut magic = [0; 4];
+    let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok();
+    let macho = [0xfeed_face_u32, 0xfeed_facf, 0xcafe_babe, 0xcafe_babf];
+    let is_macho = || macho.iter().any(|known| [known.to_be_bytes(), known.to_le_bytes()].contains(&magic));
+    is_read && (magic == *b"\x7fELF" || magic.starts_with(b"MZ") || is_macho())
+}
+
+/// How the runtime that is in the profile is made to name its code. What the recording shows to be done already is not
+/// advised again.
+fn advice(profile: &Profile, functions: &[Function<'_>]) -> Option<&'static str> {
+    let is_there = |runtime: &&Runtime| profile.libs().iter().any(|lib| lib.name == runtime.lib);
+    let runtime = RUNTIMES.iter().find(is_there)?;
+    let command = profile.meta().arguments.as_deref().unwrap_or_default();
+    let has_named = || {
+        let named = functions.iter().filter(|function| !is_only_address(function.name));
+        let mut libs = named.filter_map(|function| profile.funcs().get(function.func.index())?.lib);
+        libs.any(|lib| is_perf_map(profile.lib(lib)) || is_jitdump(profile.lib(lib)))
+    };
+    let was_told = command.contains(runtime.word);
+    Some(if was_told || has_named() { runtime.instead } else { runtime.advice })
+}
+
+/// Whether a lib stands for what a jitdump describes.
+fn is_jitdump(lib: &Lib) -> bool {
+    lib.name.strip_prefix("jit-").is_some_and(|rest| rest.strip_suffix(".dump").is_some())
 }
 
 /// Whether a lib stands for what a process's perf map names, or would name.
@@ -88,7 +154,13 @@ mod tests {
 
     /// The hints on a profile of these functions: the path of their file, if any, their name and weight.
     fn hints_of(functions: &[(&str, &str, u32)]) -> Vec<String> {
-        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        hints_for("", functions)
+    }
+
+    /// The same, of a recording of a command.
+    fn hints_for(command: &str, functions: &[(&str, &str, u32)]) -> Vec<String> {
+        let meta = Meta { interval: 1_000_000, arguments: Some(command.into()), ..Meta::default() };
+        let mut builder = ProfileBuilder::new(meta);
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));
         for &(path, name, weight) in functions {
@@ -111,13 +183,36 @@ mod tests {
     #[test]
     fn the_file_with_the_most_time_without_names_is_told() {
         let told = hints_of(&[
-            ("/usr/bin/sort", "fun_c230", 30),
-            ("/usr/bin/sort", "fun_c990", 20),
+            ("/proc/self/exe", "fun_c230", 30),
+            ("/proc/self/exe", "fun_c990", 20),
             ("/usr/lib/libz.so", "fun_12", 15),
-            ("/usr/bin/sort", "main", 35),
+            ("/proc/self/exe", "main", 35),
         ]);
-        let expected = "50.0% is in functions of sort whose names are not known: `nyquist doctor /usr/bin/sort` says what gives them";
+        let expected = "50.0% is in functions of exe whose names are not known: `nyquist doctor /proc/self/exe` says what gives them";
         assert_eq!(told, [expected]);
+    }
+
+    #[test]
+    fn doctor_is_advised_for_files_that_it_can_look_into() {
+        for path in ["/etc/passwd", "/nonexistent", "/dev/zero", "/etc", "[vdso]"] {
+            let told = hints_of(&[(path, "fun_c230", 30)]);
+            assert!(matches!(&*told, [told] if !told.contains("doctor")), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_done_already_is_not_advised() {
+        let node = [("/usr/bin/node", "Builtins_MergeAt", 60), ("", "0x7f5a0800727d", 40)];
+        let check = |told: &[String], expected: &str, not: &str| {
+            assert!(matches!(told, [told] if told.contains(expected) && !told.contains(not)), "{told:?}");
+        };
+        check(&hints_for("node app.js", &node), "node --perf-basic-prof", "asked");
+        check(&hints_for("node --perf-basic-prof app.js", &node), "asked for names", "--perf");
+        let named = [&node[..], &[("/tmp/perf-7.map", "LazyCompile:~run", 9)]].concat();
+        check(&hints_of(&named), "asked for names", "--perf");
+        let java = [("/usr/lib/jvm/libjvm.so", "JavaMain", 60), ("/tmp/perf-7.map", "0x7f5a0800727d", 40)];
+        check(&hints_of(&java), "DumpPerfMapAtExit", "asked");
+        check(&hints_for("java -XX:+DumpPerfMapAtExit App", &java), "jcmd PID Compiler.perfmap", "DumpPerf");
     }
 
     #[test]

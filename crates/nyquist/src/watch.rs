@@ -1,6 +1,7 @@
 //! Shows downloads while they last, and ends them with what they are for.
 
 use crate::printer::Printer;
+use crate::text::one_line;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use nyquist_convert::Progress;
 use nyquist_download::Observer;
@@ -46,7 +47,7 @@ impl Watch {
         let style = ProgressStyle::with_template("Downloading {wide_msg} {bytes} of {total_bytes}");
         let bar = BARS.add(ProgressBar::new(0));
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        bar.set_message(url.to_owned());
+        bar.set_message(one_line(url).into_owned());
         bar
     }
 }

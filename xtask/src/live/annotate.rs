@@ -1,5 +1,6 @@
 //! `nyquist annotate`: where in a function the time is.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -16,6 +17,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("the_hottest_line_comes_first", hottest).parallel(),
     Test::new("missing_files_are_named", missing).parallel(),
     Test::new("inlined_code_without_source_is_one_line", folded).parallel(),
+    Test::new("the_librarys_source_is_its_compilers", library_source).parallel(),
     Test::new("a_function_that_is_not_there_is_said_to_be_missing", unknown).parallel(),
     Test::new("a_terminal_gets_what_fits_it", terminal).parallel(),
 ];
@@ -123,21 +125,49 @@ fn missing(test: &Context<'_>) -> Verdict {
     expect(text.contains('%'), format_args!("no shares:\n{text}"))
 }
 
-/// The standard library's files are where it was built, and not on this machine.
+/// The standard library's files are where it was built, and not on this machine, or in a toolchain that is not looked at.
 fn folded(test: &Context<'_>) -> Verdict {
     let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
+    let annotate = |words: &[&str]| -> Result<String, anyhow::Error> {
+        let call = test.nyquist(&["annotate"]).args(words).path(&recorded.path);
+        Ok(call.env("RUSTUP_HOME", "/nonexistent").run()?.succeeded()?.stdout_text())
+    };
     for options in [&["--source"][..], &["--hottest", "--source"]] {
         let words = [&["outer_frame"], options].concat();
-        let text = annotate(test, &words, &recorded.path)?;
+        let text = annotate(&words)?;
         let folded = text.lines().filter(|line| line.contains("without source here (-v lists them)"));
         expect_eq("lines for what is inlined", folded.count(), 1)?;
         let body = text.split_once("TOTAL").map_or("", |(_, body)| body);
-        expect(!body.contains("/rustc/"), format_args!("a file without source is listed:\n{text}"))?;
-        let all = annotate(test, &[&words[..], &["-v"]].concat(), &recorded.path)?;
+        expect(!body.contains("library/"), format_args!("a file without source is listed:\n{text}"))?;
+        let all = annotate(&[&words[..], &["-v"]].concat())?;
         expect(!all.contains("-v lists them"), format_args!("folded all the same:\n{all}"))?;
         expect(all.lines().count() > text.lines().count(), format_args!("no more lines:\n{all}"))?;
+        expect(!all.contains("/rustc/"), format_args!("the library's paths are long:\n{all}"))?;
+        expect_contains("what gets the source", &all, "`rustup component add rust-src` gets it")?;
     }
     Ok(())
+}
+
+/// The source of the standard library is that of the toolchain whose compiler has built the program.
+fn library_source(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["inlines-v0", "300"]).run_well()?;
+    let lib = test.path("rustup/toolchains/built/lib/rustlib");
+    let files = recorded.profile.stacks().flat_map(|(stack, _)| stack);
+    let files: BTreeSet<_> =
+        files.filter_map(|frame| frame.file.as_deref()?.strip_prefix("/rustc/")).collect();
+    for (commit, path) in files.into_iter().filter_map(|file| file.split_once('/')) {
+        let source = lib.join("src/rust").join(path);
+        fs::create_dir_all(source.parent().unwrap_or(&lib))?;
+        fs::write(&source, "of the library\n".repeat(10_000))?;
+        let manifest = format!("[pkg.rust]\nversion = \"1.0.0 ({} 2026-01-01)\"\n", &commit[..9]);
+        fs::write(lib.join("multirust-channel-manifest.toml"), manifest)?;
+    }
+    let call = test.nyquist(&["annotate", "outer_frame", "--source", "-v"]).path(&recorded.path);
+    let call = call.env("RUSTUP_HOME", test.path("rustup").display().to_string());
+    let text = call.run()?.succeeded()?.stdout_text();
+    expect_contains("a file's heading", &text, "  library/core/")?;
+    expect_contains("its text", &text, "of the library")?;
+    expect(!text.contains("was changed after"), format_args!("its version is the commit's:\n{text}"))
 }
 
 fn unknown(test: &Context<'_>) -> Verdict {

@@ -217,6 +217,9 @@ fn no_leave(test: &Context<'_>) -> Verdict {
     };
     check(&test.nyquist(&["setup", "--dry-run", "--lasting"]).run()?, 0, "/etc/sysctl.d/60-nyquist.conf")?;
     check(&test.nyquist(&["setup", "--lasting"]).by_plain_user().run()?, 1, "setup --lasting")?;
+    let asked = test.nyquist(&["setup", "--lasting", "-y"]).by_plain_user().run()?;
+    check(&asked, 1, "These settings would be changed, for good:")?;
+    check(&asked, 1, "60-nyquist.conf would be written:")?;
     check(&test.nyquist(&["setup"]).run()?, 1, "-y does not ask")?;
     expect(!Path::new(LASTING).exists(), "the lasting file was written")
 }

@@ -2,6 +2,9 @@
 //! attached to.
 
 use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -9,6 +12,7 @@ use serde_json::Value;
 use super::context::Context;
 use super::expect::{Verdict, expect, expect_contains, expect_eq, expect_measured};
 use super::harness::Test;
+use super::invocation::Running;
 use super::profile::Profile;
 use super::profiler_cli::Session;
 
@@ -21,6 +25,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_marker_file_that_is_cut_keeps_what_parses", cut),
     Test::new("samplys_marker_files_are_read", samplys),
     Test::new("attaching_switches_markers_on_and_off", attached),
+    Test::new("attaching_finds_markers_of_a_forked_child", attached_child),
     Test::new("the_front_end_shows_markers", front_end),
 ];
 
@@ -170,12 +175,7 @@ fn samplys(test: &Context<'_>) -> Verdict {
 
 fn attached(test: &Context<'_>) -> Verdict {
     let target = test.program(test.workload("async_server")).args(&["joined", "4", "1000000"]).start()?;
-    target.wait_until("the program can be attached to", || {
-        let descriptors =
-            std::fs::read_dir(format!("/proc/{}/fd", target.pid())).into_iter().flatten().flatten();
-        let links = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
-        links.into_iter().any(|link| link.to_string_lossy().contains("nyquist-markers"))
-    })?;
+    target.wait_until("the program can be attached to", || control_file(&target).is_some())?;
     let pid = target.pid().to_string();
     for round in ["first", "second"] {
         let output = test.fresh("attached.json.gz");
@@ -184,9 +184,45 @@ fn attached(test: &Context<'_>) -> Verdict {
         let markers = markers(&Profile::read(&output)?)?;
         let pages = counts(&markers, "tokio-rt-worker").get("INFO").copied().unwrap_or_default();
         expect_measured(pages > 50, format_args!("{pages} pages in the {round} recording"))?;
+        wait_until_freed(&target)?;
     }
     let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     expect(!maps.is_empty(), "the program did not survive")?;
+    target.signal(libc::SIGKILL)?;
+    target.wait()?;
+    Ok(())
+}
+
+/// The memory file that recorders look for.
+fn control_file(target: &Running<'_>) -> Option<PathBuf> {
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", target.pid())).ok()?.flatten();
+    let is_it = |path: &PathBuf| {
+        fs::read_link(path).is_ok_and(|link| link.to_string_lossy().contains("nyquist-markers"))
+    };
+    descriptors.map(|entry| entry.path()).find(is_it)
+}
+
+/// Waits until nothing is left of the rings but where they were.
+fn wait_until_freed(target: &Running<'_>) -> Verdict {
+    let blocks = || control_file(target).and_then(|file| fs::metadata(file).ok()).map(|file| file.blocks());
+    // A few pages come back where a thread has been in the middle of writing.
+    target.wait_until("the rings' memory to be freed", || blocks().is_some_and(|blocks| blocks < 1024))?;
+    Ok(())
+}
+
+fn attached_child(test: &Context<'_>) -> Verdict {
+    let target = test.program(test.workload("markers")).args(&["attach"]).by_plain_user().start()?;
+    target.wait_until("the program can be attached to", || control_file(&target).is_some())?;
+    let pid = target.pid().to_string();
+    for _ in 0..2 {
+        let output = test.fresh("attached.json.gz");
+        test.nyquist(&["record", "-s", "-d", "1", "-p", &pid, "-o"]).path(&output).run()?.succeeded()?;
+        let mut names: Vec<_> =
+            markers(&Profile::read(&output)?)?.into_iter().map(|marker| marker.name).collect();
+        names.sort();
+        expect_eq("markers", names, vec!["child".to_owned(), "parent".to_owned()])?;
+        wait_until_freed(&target)?;
+    }
     target.signal(libc::SIGKILL)?;
     target.wait()?;
     Ok(())

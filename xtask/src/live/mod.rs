@@ -27,6 +27,7 @@ mod formats;
 mod front_end;
 mod go;
 mod harness;
+mod hostile_markers;
 mod http;
 mod idle;
 mod invocation;
@@ -43,6 +44,8 @@ mod names;
 mod options;
 mod other_stacks;
 mod output_files;
+mod output_forms;
+mod output_safety;
 mod own_files;
 mod own_signals;
 pub(crate) mod paranoid;
@@ -70,6 +73,7 @@ mod stacks;
 mod storms;
 mod symbol_sources;
 mod targets;
+mod time_namespaces;
 mod top;
 mod unwind_info;
 mod walkthrough;
@@ -95,9 +99,12 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("jit", jit::TESTS),
     ("exit_status", exit_status::TESTS),
     ("output_files", output_files::TESTS),
+    ("output_forms", output_forms::TESTS),
+    ("output_safety", output_safety::TESTS),
     ("attach", attach::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
+    ("time namespaces", time_namespaces::TESTS),
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
     ("own_files", own_files::TESTS),
@@ -125,6 +132,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("front_end", front_end::TESTS),
     ("many_cpus", many_cpus::TESTS),
     ("markers", markers::TESTS),
+    ("hostile_markers", hostile_markers::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),

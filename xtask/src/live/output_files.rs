@@ -244,7 +244,9 @@ fn expect_told_and_kept(test: &Context<'_>, finished: &Finished, output: &Path) 
     match elsewhere.find(|path| path.is_file()) {
         Some(path) => {
             let held = expect_profile(&path);
-            drop(fs::remove_file(path));
+            drop(fs::remove_file(&path));
+            // The folder was made for it, unless it holds more.
+            drop(path.parent().map(fs::remove_dir));
             held
         }
         None => expect(!finished.status.success(), "the profile is gone, and the status says nothing of it"),

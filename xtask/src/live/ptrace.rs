@@ -39,6 +39,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("sigterm_saves_the_profile", terminated),
     Test::new("a_stopped_program_stays_stopped_until_it_is_continued", job_control).quick(),
     Test::new("exec_of_every_kind_keeps_the_count", exec_chain),
+    Test::new("programs_that_soon_call_exec_have_callers", short_programs),
     Test::new("vfork_and_short_processes_are_counted", short_processes),
     Test::new("one_thread_is_looked_at_within_its_budget", one_thread_within_budget),
     Test::new("many_threads_lower_the_rate_and_are_all_seen", many_threads),
@@ -440,6 +441,26 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
         expect_measured(recorded.profile.total_share(function) > 0.2, format_args!("{function} is missing"))?;
     }
     Ok(())
+}
+
+/// Each program maps its libraries after it was looked at, and is gone before it is time to look at mappings again.
+fn short_programs(test: &Context<'_>) -> Verdict {
+    const PROGRAMS: usize = 100;
+    let step = test.workload("exec_step").display().to_string();
+    let words = [&*step, "4"].repeat(PROGRAMS);
+    let recorded = denied(test.record_command(&words), test).run_well()?;
+    let profile = &recorded.profile;
+    let (burned, under_main) = (
+        profile.share_of_taken("before_exec"),
+        profile.of_taken(profile.share_of_stacks(|stack| {
+            stack.iter().any(|frame| frame.function == "before_exec")
+                && stack.iter().any(|frame| frame.function.starts_with("__libc_start_call_main"))
+        })),
+    );
+    expect_measured(
+        burned > 0.3 && under_main > 0.9 * burned,
+        format_args!("before_exec has {burned:.3}, and {under_main:.3} with the caller of main"),
+    )
 }
 
 fn short_processes(test: &Context<'_>) -> Verdict {

@@ -24,6 +24,9 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_port_that_is_taken_is_left_alone", taken_port).parallel(),
     Test::new("profiler_url_names_another_front_end", other_front_end).parallel(),
     Test::new("over_ssh_a_tunnel_line_is_printed", over_ssh).parallel(),
+    Test::new("a_browsers_link_is_good_once_for_its_user", browser_link).parallel(),
+    Test::new("silent_connections_do_not_block_the_server", silent_connections).parallel(),
+    Test::new("a_source_that_only_the_profile_names", claimed_source).parallel(),
     Test::new("record_in_a_pipe_saves_and_ends", record_in_a_pipe).parallel(),
     Test::new("record_serves_when_asked_to", record_serves).parallel(),
 ];
@@ -364,6 +367,78 @@ fn over_ssh(test: &Context<'_>) -> Verdict {
     running.signal(libc::SIGINT)?;
     expect_eq("the status", running.wait()?.code(), 0)?;
     expect(!opened.exists(), "a browser was opened")
+}
+
+/// What is in the browser's arguments does not hold the token, is of no use to another user, and works once.
+fn browser_link(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "50"]).run_well()?;
+    let (opened, browser) = (test.path("opened"), test.path("browser"));
+    let script = format!("#!/bin/sh\necho \"$1\" > {0}.new && mv {0}.new {0}\n", opened.display());
+    std::fs::write(&browser, script)?;
+    expect(std::process::Command::new("chmod").arg("755").arg(&browser).status()?.success(), "chmod failed")?;
+    let call = test.nyquist(&["load"]).path(&recorded.path).env("BROWSER", browser.display().to_string());
+    let running = call.start()?;
+    let link = link_of(&running)?;
+    running.wait_until("the browser to be opened", || opened.exists())?;
+    let argument = std::fs::read_to_string(&opened)?.trim().to_owned();
+    let (port, _, base) = parts_of(&link)?;
+    let token = base.trim_start_matches('/');
+    expect(!argument.contains(token), format_args!("the token is in the arguments: {argument}"))?;
+    let path = argument.strip_prefix(&format!("http://127.0.0.1:{port}"));
+    let path = path.ok_or_else(|| anyhow::anyhow!("{argument} is not this server's"))?;
+    if crate::sys::is_root() {
+        let script = "exec 3<>/dev/tcp/127.0.0.1/$1; \
+            printf 'GET %s HTTP/1.1\\r\\nHost: 127.0.0.1\\r\\nConnection: close\\r\\n\\r\\n' \"$2\" >&3; cat <&3";
+        let other = test.program("bash").args(&["-c", script, "bash", &port.to_string(), path]);
+        let told = other.by_plain_user().run()?.succeeded()?.stdout_text();
+        expect(told.starts_with("HTTP/1.1 403 "), format_args!("another user gets {told}"))?;
+        expect(!told.contains(token), format_args!("another user gets the token: {told}"))?;
+    }
+    let client = Client::new(port);
+    let answer = client.get(path)?;
+    expect_eq("the status", answer.status, 302)?;
+    expect_eq("where it leads", answer.header("location"), Some(link.as_str()))?;
+    expect_eq("the status of the second use", client.get(path)?.status, 410)?;
+    running.signal(libc::SIGINT)?;
+    expect_eq("the status at the end", running.wait()?.code(), 0)
+}
+
+/// More of them than a server takes at once, none of which says anything.
+fn silent_connections(test: &Context<'_>) -> Verdict {
+    let served = serve(test)?;
+    let connect = |_| std::net::TcpStream::connect(("127.0.0.1", served.client.port));
+    let silent: Vec<_> = (0..300).map(connect).collect::<Result<_, _>>()?;
+    expect_eq("the profile's status", served.client.get(&served.profile)?.status, 200)?;
+    drop(silent);
+    served.expect_alive()
+}
+
+/// A profile of somebody who wants to have another file shown.
+fn claimed_source(test: &Context<'_>) -> Verdict {
+    let recorded = test.record(&["shares", "200"]).run_well()?;
+    let file = recorded.profile.frame_of(|frame| frame.function == "alpha").and_then(|frame| frame.file);
+    let file = file.ok_or_else(|| anyhow::anyhow!("alpha has no file"))?;
+    let (folder, claimed) = (test.path("elsewhere"), test.path("changed.json"));
+    std::fs::create_dir(&folder)?;
+    let secret = folder.join("secret");
+    std::fs::write(&secret, "the secret line\n".repeat(100))?;
+    let plain = test.program("gzip").args(&["-dc"]).path(&recorded.path).run()?.succeeded()?.stdout_text();
+    let changed = plain.replace(&format!("\"{file}\""), &format!("\"{}\"", secret.display()));
+    expect(changed != plain, format_args!("{file} is not in the profile"))?;
+    std::fs::write(&claimed, changed)?;
+    let annotate = |options: &[&str]| -> Result<String, anyhow::Error> {
+        let call = test.nyquist(&["annotate", "alpha", "--source"]).args(options).path(&claimed);
+        Ok(call.run()?.succeeded()?.stdout_text())
+    };
+    let refused = annotate(&[])?;
+    expect(!refused.contains("secret line"), format_args!("it is shown:\n{refused}"))?;
+    let note = format!("no source of {}: no debug info on this machine names it", secret.display());
+    expect_contains("the note", &refused, &note)?;
+    expect_contains("what helps", &refused, "--source-dir DIR")?;
+    let own = folder.display().to_string();
+    expect_contains("of an allowed folder", &annotate(&["--source-dir", &own])?, "the secret line")?;
+    let map = format!("{own}={own}");
+    expect_contains("of a folder that is mapped", &annotate(&["--source-map", &map])?, "the secret line")
 }
 
 fn record_in_a_pipe(test: &Context<'_>) -> Verdict {

@@ -17,6 +17,8 @@ use super::spare::watched;
 pub(super) const TESTS: &[Test] = &[
     Test::new("the_commands_control_group_is_gone_afterwards", group_is_removed).quick(),
     Test::new("what_the_command_leaves_running_is_said_and_moved_up", left_running),
+    Test::new("what_runs_on_is_named_and_recorded_for_a_time", daemon),
+    Test::new("an_empty_profile_says_why", empty),
     Test::new("the_group_of_a_recorder_that_crashed_is_removed_by_the_next", crashed),
     Test::new("nobody_elses_stacks_are_recorded", nobody_else),
     Test::new("without_a_control_group_the_commands_samples_are_picked_out", no_group),
@@ -183,6 +185,55 @@ fn left_running(test: &Context<'_>) -> Verdict {
     expect(processes_of(&own)?.contains(&pid), "the daemon is not in the recorder's group")?;
     expect_eq("groups that are left", leaves()?, Vec::new())?;
     expect_contains("stderr", &recorded.finished.stderr, "run on")
+}
+
+/// A command that ends at once, and leaves its work to a process that it has started.
+fn daemon(test: &Context<'_>) -> Verdict {
+    let script = format!("{} 1 >/dev/null 2>&1 & echo $!", test.workload("endless").display());
+    for by in BOTH {
+        for options in [&[][..], &["-d", "2"]] {
+            let recording = test.record_command(&["sh", "-c", &script]).by(by).options(options);
+            let recorded = recording.run_well()?;
+            let pid: u32 = recorded.finished.stdout_text().trim().parse()?;
+            let lives = is_alive(pid);
+            crate::sys::signal_process(pid, libc::SIGKILL)?;
+            expect(lives, "the daemon was ended")?;
+            let stderr = &recorded.finished.stderr;
+            if options.is_empty() {
+                expect_contains("stderr", stderr, &format!("`nyquist record -p {pid}` records them"))?;
+            } else {
+                expect_contains("stderr", stderr, &format!("recorded from now on: PIDs {pid}"))?;
+                let taken = weight_of(&recorded.profile, pid);
+                expect_measured(taken > 50.0, format_args!("{taken} ms of the daemon are in the profile"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// By ptrace a profile shows where threads wait, and is not empty.
+fn empty(test: &Context<'_>) -> Verdict {
+    let stopped = working(test, &["endless", "1"])?;
+    stopped.signal(libc::SIGSTOP)?;
+    stopped.wait_until("the process to stop", || is_stopped(stopped.pid()))?;
+    let asleep = test.program("sleep").args(&["1000"]).start()?;
+    asleep.wait_until("the program to sleep", || is_asleep(asleep.pid()))?;
+    for (target, reason) in [(&stopped, "is stopped; `kill -CONT "), (&asleep, "it slept all the time")] {
+        let output = test.fresh("empty.json.gz");
+        let words = ["record", "-s", "-d", "1", "-p", &target.pid().to_string(), "-o"];
+        let finished = test.nyquist(&words).path(&output).run()?.succeeded()?;
+        expect_contains("stderr", &finished.stderr, "Nothing was sampled: ")?;
+        expect_contains("stderr", &finished.stderr, reason)?;
+    }
+    end(stopped)?;
+    end(asleep)
+}
+
+/// Whether a process sleeps in its own program, and has not just begun.
+fn is_asleep(pid: u32) -> bool {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    name.trim() == "sleep" && stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
 }
 
 fn crashed(test: &Context<'_>) -> Verdict {

@@ -23,7 +23,7 @@ pub(crate) fn markers(mapping: &Mapping, aux: &AuxFiles) -> Vec<Event> {
     }
     // In a namespace of its own a program counts itself differently than the recorder.
     let tid = if tid.0 == named_pid.0 { Tid(pid.0) } else { tid };
-    let always = Period { since: Timestamp(0), until: Timestamp(u64::MAX) };
+    let always = Period { since: Timestamp(0), until: Timestamp(u64::MAX), ahead_ns: 0 };
     decode(&content, (pid, tid), always, &mut events);
     events
 }

@@ -12,6 +12,8 @@ pub use html::{TableRow, write_html};
 pub use palette::{Color, FlameColors};
 pub use svg::write_svg;
 
+use crate::hidden;
+
 /// Everything that a picture shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlamePicture {
@@ -50,17 +52,18 @@ pub struct FlamePictureBox {
     pub color: Color,
 }
 
-/// Writes text for XML: what has a meaning there is escaped, and what may not stand there at all is replaced.
+/// Writes text for XML: what has a meaning there is escaped, and so is what is not seen, of which controls may not stand there
+/// at all.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for char in text.chars() {
+    for char in hidden::escape_but(text, &['\n', '\t']).chars() {
         match char {
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\n' | '\t' => escaped.push(' '),
-            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => escaped.push('\u{fffd}'),
             char => escaped.push(char),
         }
     }
@@ -105,8 +108,8 @@ mod tests {
     #[test]
     fn text_is_made_safe_for_xml() {
         assert_eq!(
-            escape("Vec<T>::\"x\" & \u{1}\n\u{ffff}é"),
-            "Vec&lt;T&gt;::&quot;x&quot; &amp; \u{fffd} \u{fffd}é"
+            escape("Vec<T>::\"x\" & \u{1}\n\u{ffff}é\u{202e}"),
+            "Vec&lt;T&gt;::&quot;x&quot; &amp; \\x01 \u{fffd}é\\u{202e}"
         );
     }
 }

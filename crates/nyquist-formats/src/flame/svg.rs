@@ -1,6 +1,8 @@
 //! The flame graph as an SVG.
 
+use crate::fit::fit_name;
 use crate::flame::{FlamePicture, FlamePictureBox, escape};
+use crate::hidden;
 use std::io::{self, Write};
 
 /// The height of a level, and what of it is text, in pixels.
@@ -96,7 +98,8 @@ fn write_box(
         LEVEL - 1,
         flame_box.color,
     )?;
-    let text = if width < MIN_TEXT { String::new() } else { escape(&fitted(&flame_box.name, width - 6.0)) };
+    let text =
+        if width < MIN_TEXT { String::new() } else { escape(&fitted_name(&flame_box.name, width - 6.0)) };
     writeln!(out, r#"<text x="{:.2}" y="{}">{text}</text></g>"#, x + 3.0, y + LEVEL - 5)
 }
 
@@ -105,9 +108,19 @@ fn number(value: f64) -> String {
     if value.is_finite() { format!("{value}") } else { "0".to_owned() }
 }
 
+/// A name that fits into so many pixels: its last parts, as `flame.js` fits it.
+fn fitted_name(name: &str, pixels: f64) -> String {
+    fit_name(&hidden::escape(name), room(pixels), "…")
+}
+
+/// How many characters fit into so many pixels.
+fn room(pixels: f64) -> usize {
+    (pixels / CHARACTER).max(0.0) as usize
+}
+
 /// As much of a text as fits into so many pixels, with a mark where something is missing.
 fn fitted(text: &str, pixels: f64) -> String {
-    let room = (pixels / CHARACTER).max(0.0) as usize;
+    let room = room(pixels);
     if text.chars().count() <= room {
         return text.to_owned();
     }
@@ -164,6 +177,13 @@ mod tests {
         });
         // 60 % of 1,180 pixels, less six, have room for 97 characters.
         assert_eq!(texts.collect::<Vec<_>>(), [4, 97, 0]);
+    }
+
+    #[test]
+    fn of_a_long_name_the_last_part_is_seen() {
+        let mut picture = picture();
+        picture.boxes[2].name = format!("{}::Vec<T>::reserve", "module".repeat(20));
+        assert!(svg(&picture).contains(">…::Vec&lt;T&gt;::reserve</text>"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use nyquist_profile::{Frame, Process, Profile, Sample, Thread};
 
 use super::{INLINED, OFF_CPU_EVENT, UNKNOWN};
+use crate::hidden;
 
 /// Writes all samples in the order of their times, as samples of `cpu-clock` whose period is their weight in ns, or of
 /// `offcpu-time`. Addresses are relative to their libs, as perf prints those of position-independent files. O(samples ×
@@ -83,6 +84,9 @@ fn number(id: &str) -> u64 {
     id.split('.').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
+/// A name without the characters that end a line, and with hidden ones escaped.
 fn one_line(name: &str) -> String {
-    name.trim().chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    let name: String =
+        name.trim().chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
+    hidden::escape(&name).into_owned()
 }

@@ -286,7 +286,8 @@ fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-fn is_breakpad_id(id: &str) -> bool {
+/// Whether symbols can be asked for by this id, or there is none.
+pub(super) fn is_breakpad_id(id: &str) -> bool {
     id.is_empty() || (id.len() >= 33 && id.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
 

@@ -1,6 +1,7 @@
 //! Checking the code tables, shared or of one thread.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use serde_json::Value;
 
@@ -55,9 +56,16 @@ impl<'a> Table<'a> {
         });
     }
 
+    /// The rows that any column has: more are only claimed.
+    fn rows_there(&self) -> Range<usize> {
+        let columns = self.columns.as_object().into_iter().flat_map(|columns| columns.values());
+        let longest = columns.filter_map(Value::as_array).map(Vec::len).max();
+        0..self.length.min(longest.unwrap_or(0))
+    }
+
     /// Checks a rule that every row must keep; notes the first that does not.
     pub(super) fn rows(&self, checker: &mut Checker, problem: &str, holds: impl Fn(usize) -> bool) {
-        if let Some(row) = (0..self.length).find(|&row| !holds(row)) {
+        if let Some(row) = self.rows_there().find(|&row| !holds(row)) {
             checker.violation(format!("{}[{row}]", self.path), problem);
         }
     }
@@ -232,7 +240,7 @@ fn check_frame_libs(
         symbol.is_none_or(|symbol| symbols.index_at("libIndex", symbol) == lib_of(row))
     });
     let mut first_with: HashMap<usize, bool> = HashMap::new();
-    for row in 0..frames.length {
+    for row in frames.rows_there() {
         let Some(func) = frames.index_at("func", row) else { continue };
         if *first_with.entry(func).or_insert_with(|| has_address(row)) != has_address(row) {
             let problem = "shares its func with frames that have an address, or those that have none";

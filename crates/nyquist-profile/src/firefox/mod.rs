@@ -6,8 +6,10 @@
 mod check;
 mod check_tables;
 mod check_threads;
+mod first_view;
 mod gecko;
 mod gzip;
+mod idle_rows;
 mod json;
 mod raw;
 mod read;

@@ -1,5 +1,6 @@
 //! Reading the code tables, shared or of one thread, into the builder's.
 
+use super::check::is_breakpad_id;
 use super::raw::{
     Index, RawFrames, RawFuncs, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources, RawStacks,
     RawTables,
@@ -9,6 +10,7 @@ use crate::builder::ProfileBuilder;
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, Lib, NativeSymbol, Source};
 use crate::id::{CategoryId, FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
+use crate::profile::Profile;
 
 /// A table whose columns are being read: its name for errors, and how many rows it has.
 #[derive(Clone, Copy)]
@@ -179,14 +181,16 @@ impl SharedTables {
     }
 }
 
-/// Adds libs; two that the builder takes for one get the same id.
+/// Adds libs; two that the builder takes for one get the same id. What is no breakpad id is left out: nobody has
+/// symbols for it.
 pub(super) fn add_libs(builder: &mut ProfileBuilder, raw: Vec<RawLib>) -> Vec<LibId> {
     let lib = |raw: RawLib| Lib {
         name: raw.name,
         path: raw.path,
-        debug_name: raw.debug_name,
+        // The key of its symbols is split at slashes.
+        debug_name: raw.debug_name.rsplit('/').next().unwrap_or_default().to_owned(),
         debug_path: raw.debug_path,
-        breakpad_id: raw.breakpad_id,
+        breakpad_id: Some(raw.breakpad_id).filter(|id| is_breakpad_id(id)).unwrap_or_default(),
         code_id: raw.code_id,
         arch: raw.arch.filter(|arch| !arch.is_empty()),
     };
@@ -349,25 +353,27 @@ fn read_frames(
         let inherited = inherited.and_then(|inherited| inherited.get(row).copied().flatten());
         let (category, subcategory) =
             inherited.map_or(own, |(category, subcategory)| (Some(category), Some(subcategory)));
+        let func = table.get("func", row, func, funcs)?;
+        let symbol = table.get_optional("nativeSymbol", row, at(symbol_column.as_ref(), row), symbols)?;
         let elsewhere = table.get_optional("originalLocation", row, at(located.as_ref(), row), locations)?;
         ids.push(builder.intern_frame(Frame {
             address: number_at(addresses.as_ref(), row),
             inline_depth:
                 number_at(depths.as_ref(), row).and_then(|depth| depth.try_into().ok()).unwrap_or(0),
             category: read_category(builder, table, row, category, subcategory)?,
-            func: table.get("func", row, func, funcs)?,
-            native_symbol: table.get_optional(
-                "nativeSymbol",
-                row,
-                at(symbol_column.as_ref(), row),
-                symbols,
-            )?,
+            func,
+            native_symbol: symbol.filter(|&symbol| is_of_one_lib(builder.profile(), func, symbol)),
             source: elsewhere.map(|place| place.source),
             line: elsewhere.map_or(number_at(lines.as_ref(), row), |place| place.line),
             column: elsewhere.map_or(number_at(columns.as_ref(), row), |place| place.column),
         }));
     }
     Ok(ids)
+}
+
+/// Whether a symbol can be that of a function: one of another lib says nothing of it.
+fn is_of_one_lib(profile: &Profile, func: FuncId, symbol: NativeSymbolId) -> bool {
+    profile.func(func).lib == Some(profile.native_symbol(symbol).lib)
 }
 
 fn read_category(

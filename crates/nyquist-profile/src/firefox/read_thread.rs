@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
+use super::idle_rows::is_idle_row;
 use super::raw::{
     Index, Number, RawCounter, RawCounterSamples, RawDisplay, RawMarkers, RawSamples, RawTables, RawThread,
 };
@@ -110,14 +111,17 @@ impl ThreadReader<'_> {
             let wait = waits.as_ref().and_then(|waits| waits.get(row)).filter(|wait| wait.0 > 0.0);
             // A delta that is not known counts as a whole CPU.
             let elapsed = last_time.map_or(0, |last| time.saturating_sub(last));
-            samples.push(Sample {
+            let sample = Sample {
                 time,
                 cpu_delta: self.cpu_unit.map_or(0, |unit| read_delta(delta, unit, elapsed)),
                 stack: table.get_optional("stack", row, Some(stack), refers.stacks)?,
                 weight: read_weight(wait.or(weight))?,
                 off_cpu: wait.is_some(),
-            });
+            };
             last_time = Some(time);
+            if self.cpu_unit.is_none() || !is_idle_row(&sample) {
+                samples.push(sample);
+            }
         }
         self.builder.thread_mut(thread).samples = samples;
         Ok(())

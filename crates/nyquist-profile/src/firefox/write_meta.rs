@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use super::FormatVersion;
+use super::first_view::FirstView;
 use super::json::JsonWriter;
 use crate::category::{Category, CategoryColor, CategoryPair};
 use crate::id::CategoryId;
@@ -35,6 +36,7 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
         }
         write_symbolication(json, profile);
         write_recording(json, meta);
+        write_first_view(json, &FirstView::of(profile));
         write_machine(json, meta);
         json.column("categories", profile.categories(), write_category);
         json.column("markerSchema", profile.marker_schemas(), |json, schema| {
@@ -76,6 +78,13 @@ fn write_recording<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {
         });
     }
     write_texts(json, [("arguments", &meta.arguments), ("importedFrom", &meta.imported_from)]);
+}
+
+fn write_first_view<W: Write>(json: &mut JsonWriter<W>, view: &FirstView) {
+    // The front end wants at least one of each, or nothing.
+    let Some(selected) = view.selected else { return };
+    json.column("initialVisibleThreads", &view.visible, |json, index| json.integer(*index as u64));
+    json.column("initialSelectedThreads", [selected], |json, index| json.integer(index as u64));
 }
 
 fn write_machine<W: Write>(json: &mut JsonWriter<W>, meta: &Meta) {

@@ -3,13 +3,14 @@
 use std::io::Write;
 
 use super::FormatVersion;
+use super::first_view::shows_markers;
+use super::idle_rows::IdleRows;
 use super::json::JsonWriter;
 use super::subset::{Subset, is_interned};
 use super::write_tables::{write_code_tables, write_string_array};
 use crate::counter::{Counter, CounterSample};
 use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
-use crate::samples::Samples;
 use crate::thread::{Sample, Thread};
 
 /// Writes an element of `threads`. In version 49 it holds the tables of `subset`.
@@ -33,8 +34,14 @@ pub(super) fn write_thread<W: Write>(
         json.key("processName").string(&process.name);
         json.key("pid").string(&process.pid);
         json.key("tid").string(&thread.tid);
+        if shows_markers(profile, thread) {
+            json.key("showMarkersInTimeline").boolean(true);
+        }
         json.key("samples");
-        write_samples(json, subset, &thread.samples, profile.meta().has_cpu_deltas, version);
+        let meta = profile.meta();
+        let interval = Some(meta.interval).filter(|_| meta.has_cpu_deltas);
+        let rows = IdleRows::new(&thread.samples, thread.start, interval);
+        write_samples(json, subset, &rows, meta.has_cpu_deltas, version);
         json.key("markers");
         write_markers(json, profile, subset, &thread.markers);
         if version == FormatVersion::V49 {
@@ -50,30 +57,33 @@ const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";
 fn write_samples<W: Write>(
     json: &mut JsonWriter<W>,
     subset: &Subset<'_>,
-    samples: &Samples,
+    rows: &IdleRows<'_>,
     has_cpu_deltas: bool,
     version: FormatVersion,
 ) {
+    let samples = || rows.iter();
     json.object(|json| {
-        json.column("stack", samples, |json, sample| json.optional(sample.stack.map(|id| subset.stack(id))));
-        write_times(json, samples.iter().map(|sample| sample.time), version);
+        json.column("stack", samples(), |json, sample| {
+            json.optional(sample.stack.map(|id| subset.stack(id)));
+        });
+        write_times(json, samples().map(|sample| sample.time), version);
         // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.
-        if version == FormatVersion::V66 && samples.iter().all(|sample| cpu_weight(&sample) == 1) {
+        if version == FormatVersion::V66 && samples().all(|sample| cpu_weight(&sample) == 1) {
             json.key("weight").null();
         } else {
-            json.column("weight", samples, |json, sample| json.integer(cpu_weight(&sample).into()));
+            json.column("weight", samples(), |json, sample| json.integer(cpu_weight(&sample).into()));
         }
         // A column of ours, which the front end leaves alone: its weights are CPU time.
-        if samples.iter().any(|sample| sample.off_cpu) {
-            json.column(OFF_CPU_WEIGHT, samples, |json, sample| {
+        if samples().any(|sample| sample.off_cpu) {
+            json.column(OFF_CPU_WEIGHT, samples(), |json, sample| {
                 json.integer(if sample.off_cpu { sample.weight.into() } else { 0 });
             });
         }
         json.key("weightType").string("samples");
         if has_cpu_deltas {
-            json.column("threadCPUDelta", samples, |json, sample| json.integer(sample.cpu_delta));
+            json.column("threadCPUDelta", samples(), |json, sample| json.integer(sample.cpu_delta));
         }
-        json.key("length").integer(samples.len() as u64);
+        json.key("length").integer(samples().count() as u64);
     });
 }
 

@@ -429,3 +429,14 @@ pub(crate) fn places(document: &Value) -> Vec<String> {
     }
     places
 }
+
+#[test]
+fn rows_that_are_only_claimed_are_not_looked_at() {
+    for length in [json!(u64::MAX), json!(1_u64 << 40)] {
+        for table in ["frameTable", "funcTable", "stackTable", "nativeSymbols", "resourceTable"] {
+            let mut document = document(&sample_profile(), FormatVersion::V66);
+            document["shared"][table]["length"] = length.clone();
+            assert!(!firefox::check(&document).is_empty(), "{table} of {length} rows");
+        }
+    }
+}

@@ -7,3 +7,4 @@ mod old_versions;
 mod round_trip;
 mod samply;
 mod support;
+mod view;

@@ -3,7 +3,7 @@
 use crate::support::{describe, sample_profile};
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
 use nyquist_profile::{Frame, Func, Meta, Process, Profile, ProfileBuilder, Sample, Source, Thread};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn write(profile: &Profile, version: FormatVersion, gzip: bool) -> Vec<u8> {
     let mut output = Vec::new();
@@ -171,4 +171,48 @@ fn a_line_in_another_file_than_its_functions_comes_back() {
     check(FormatVersion::V66, &both);
     // In it a line is one of the function's file, so that the function is there once for each file.
     check(FormatVersion::V49, &both);
+}
+
+/// What is read must be written by the format's rules, whatever rule it broke itself.
+fn check_mended(document: &[u8]) -> Profile {
+    let profile = firefox::read(document).unwrap();
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        assert_eq!(firefox::check_bytes(&write(&profile, version, false)).unwrap(), [], "{version:?}");
+    }
+    profile
+}
+
+#[test]
+fn libs_that_nobody_can_ask_for_are_mended() {
+    let with_lib = |lib: &str| {
+        let document =
+            format!(r#"{{"meta":{{"preprocessedProfileVersion":49,"":{{}}}},"libs":[{lib}],"threads":[]}}"#);
+        check_mended(document.as_bytes()).libs()[0].clone()
+    };
+    assert_eq!(with_lib(r#"{"breakpadId":"e"}"#).breakpad_id, "");
+    assert_eq!(with_lib(r#"{"debugName":"/opt/a.so"}"#).debug_name, "a.so");
+}
+
+#[test]
+fn a_symbol_of_another_lib_than_its_functions_is_left_out() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let mut document: Value = serde_json::from_slice(&write(&sample_profile(), version, false)).unwrap();
+        let tables = if version == FormatVersion::V66 { "/shared" } else { "/threads/0" };
+        let place = format!("{tables}/nativeSymbols/libIndex/0");
+        let lib = document.pointer_mut(&place).unwrap();
+        *lib = json!(1 - lib.as_u64().unwrap());
+        check_mended(document.to_string().as_bytes());
+    }
+}
+
+#[test]
+fn numbers_keep_their_last_digit() {
+    let numbers = (1..200).map(|n| f64::from(n).sqrt() * 1e5).chain([0.1 + 0.2, 5e-324, f64::MAX]);
+    let mut document: Value =
+        serde_json::from_slice(&write(&sample_profile(), FormatVersion::V66, false)).unwrap();
+    for number in numbers {
+        *document.pointer_mut("/counters/0/samples/count/1").unwrap() = json!(number);
+        let profile = firefox::read(document.to_string().as_bytes()).unwrap();
+        assert_eq!(profile.counters()[0].samples[1].delta.to_bits(), number.to_bits(), "{number}");
+    }
 }

@@ -23,7 +23,10 @@ mod sys;
 
 pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;
-pub use proc::{named as processes_named, process_of_thread};
+pub use privileges::are_kept_under_ptrace as may_look_into_others;
+pub use proc::{
+    has_ended as process_has_ended, named as processes_named, process_of_thread, state as process_state,
+};
 pub use sudo::{invoking_environment, invoking_user};
 pub use sys::process::Preference;
 

@@ -12,8 +12,8 @@ use super::sys::files::{has_capabilities, is_on_nosuid};
 
 const CAP_SYS_PTRACE: u32 = 19;
 
-/// Whether programs that this process traces get the privileges that their files give.
-pub(crate) fn are_kept_under_ptrace() -> bool {
+/// Whether programs that this process traces get the privileges that their files give, and it may look into those of other users.
+pub fn are_kept_under_ptrace() -> bool {
     has_capability(CAP_SYS_PTRACE)
 }
 

@@ -73,9 +73,18 @@ fn families_without(pids: &[Pid], left_out: Option<u32>) -> Vec<u32> {
 
 /// A number in a thread's `status`.
 pub(crate) fn status_number(tid: u32, name: &str) -> Option<u32> {
+    status_value(tid, name)?.trim().parse().ok()
+}
+
+fn status_value(tid: u32, name: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
-    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    value.trim().parse().ok()
+    status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
+}
+
+/// The user that a process's rights are those of (credentials(7), effective user id).
+pub(crate) fn effective_user(pid: u32) -> Option<u32> {
+    // The real one comes first.
+    status_value(pid, "Uid")?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// The process that a number is a thread of; `None` where it is a process's own, or nobody's.
@@ -134,8 +143,15 @@ fn after_name(stat: &[u8]) -> Option<&[u8]> {
     stat.get(end + 2..)
 }
 
+/// What a process does by the letter of its `stat` (`T` where it is stopped, `Z` where it has ended and nobody has asked how); `None`
+/// where there is none of that number.
+pub fn state(pid: u32) -> Option<char> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    after_name(&stat)?.first().map(|letter| char::from(*letter))
+}
+
 /// Whether a process has ended: it is gone, or a zombie whose status nobody has taken.
-pub(crate) fn has_ended(pid: u32) -> bool {
+pub fn has_ended(pid: u32) -> bool {
     let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return true };
     // A main thread that has ended before the others is a zombie too.
     let others = || threads(Pid(pid)).is_ok_and(|threads| threads.len() > 1);

@@ -1,7 +1,7 @@
 //! A process that runs: the files that it has mapped as code, the namespaces it is in, and whether it may be attached to.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +10,7 @@ use nyquist_convert::event::{MappedFile, Pid};
 use super::backend::{self, Backend, Choice};
 use super::machine::Refusal;
 use super::perf::{Options, Target};
+use super::sys::beneath::{Found, at_once};
 use super::{proc, ptrace};
 
 /// What can be seen of a process from outside.
@@ -117,9 +118,12 @@ fn places(pid: Pid, path: &Path, map_file: String) -> Vec<PathBuf> {
 }
 
 /// Whether this is the file of that inode, and may be read. Devices are not compared: some file systems show another
-/// one in `maps`.
+/// one in `maps`. What is at the path of a process can be anything by now: nothing but that file is opened.
 fn is_file(place: &Path, inode: u64) -> bool {
-    File::open(place).and_then(|file| file.metadata()).is_ok_and(|found| found.ino() == inode)
+    Found::shown_at(place).is_ok_and(|found| {
+        let status = found.status;
+        status.is_file() && status.inode == inode && found.open(&at_once(false)).is_ok()
+    })
 }
 
 #[cfg(test)]
@@ -134,6 +138,17 @@ mod tests {
         let found = modules.iter().find(|module| module.path == program).unwrap();
         assert_eq!(found.opens_at.as_ref(), Some(&program));
         assert_eq!((process.tracer, process.inner_pid, process.has_own_root), (None, None, false));
+    }
+
+    #[test]
+    fn what_has_taken_a_files_place_is_not_opened() {
+        let path = std::env::temp_dir().join(format!("nyquist-fifo-{}", std::process::id()));
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let inode = fs::metadata(&path).unwrap().ino();
+        // To open it would take for ever.
+        let found = is_file(&path, inode);
+        fs::remove_file(path).unwrap();
+        assert!(!found);
     }
 
     #[test]

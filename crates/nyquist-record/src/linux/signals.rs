@@ -1,7 +1,7 @@
 //! The signals that people and wrappers end a recording with, as values that a thread waits for.
 
 use super::sys::signals;
-use std::io;
+use std::{io, thread};
 
 /// The request to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +37,33 @@ impl EndSignal {
 /// The signal that ends a process without its having a say (`SIGKILL`).
 pub const KILL: i32 = libc::SIGKILL;
 
+/// Runs the whole work of a program on a thread whose stack has this size, however small the one is that the program was given
+/// (`ulimit -s`). The calling thread takes no signals from then on, so that those of the work decide who gets them.
+pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    let mask = signals::Mask::block_all()?;
+    let worked = thread::scope(|scope| {
+        let worker = thread::Builder::new().stack_size(stack_bytes).spawn_scoped(scope, move || {
+            mask.set();
+            work()
+        });
+        worker.map(thread::ScopedJoinHandle::join)
+    });
+    match worked {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => {
+            mask.set();
+            Err(error)
+        }
+    }
+}
+
+/// Has a write beyond the limit of file sizes (`ulimit -f`) fail with `EFBIG`, and not end this process (`SIGXFSZ`). The programs
+/// that are started by it are as they would be without.
+pub fn outlive_file_size_limit() {
+    signals::outlive(libc::SIGXFSZ);
+}
+
 /// Receives the requests to end. They no longer end the process.
 #[derive(Debug)]
 pub struct Requests {
@@ -64,5 +91,28 @@ impl Requests {
             };
             return Ok(Request { signal, typed: received.by_kernel });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_has_the_stack_that_it_asks_for() {
+        /// Uses so many times 8 kB of stack.
+        fn deep(levels: usize) -> u64 {
+            let page = std::hint::black_box([1_u8; 1 << 13]);
+            let below = if levels == 0 { 0 } else { deep(levels - 1) };
+            below + u64::from(page[levels % page.len()])
+        }
+        // Test threads have 2 MB.
+        assert_eq!(on_own_stack(16 << 20, || deep(1024)).unwrap(), 1025);
+    }
+
+    #[test]
+    fn a_panic_of_the_work_is_passed_on() {
+        let caught = std::panic::catch_unwind(|| on_own_stack(1 << 20, || panic!("as it must")));
+        assert!(caught.is_err());
     }
 }

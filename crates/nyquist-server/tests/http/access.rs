@@ -85,12 +85,15 @@ fn the_loopback_names_are_allowed_under_any_port() {
 }
 
 #[test]
-fn every_origin_may_read_what_the_token_opens() {
+fn the_front_end_alone_may_read_what_the_token_opens() {
     let server = Serving::new();
     for (method, path) in [("GET", "profile.json"), ("POST", "source/v1"), ("GET", "asm/v1"), ("GET", "none")]
     {
-        let reply = server.ask(method, &format!("{path}\nOrigin: https://profiler.firefox.com"), "");
-        assert_eq!(reply.header("access-control-allow-origin"), Some("*"), "{path}");
+        for origin in ["https://profiler.firefox.com", "https://evil.example", "null"] {
+            let reply = server.ask(method, &format!("{path}\nOrigin: {origin}"), "");
+            let allowed = reply.header("access-control-allow-origin");
+            assert_eq!(allowed, Some("https://profiler.firefox.com"), "{path}");
+        }
     }
 }
 
@@ -101,7 +104,7 @@ fn a_preflight_allows_the_headers_that_it_asks_for() {
                  Access-Control-Request-Headers: user-agent\nAccess-Control-Request-Private-Network: true";
     let reply = server.ask("OPTIONS", &format!("symbolicate/v5\n{asked}"), "");
     assert_eq!((reply.status, reply.text()), (204, ""));
-    assert_eq!(reply.header("access-control-allow-origin"), Some("*"));
+    assert_eq!(reply.header("access-control-allow-origin"), Some("https://profiler.firefox.com"));
     assert_eq!(reply.header("access-control-allow-headers"), Some("user-agent"));
     assert_eq!(reply.header("access-control-allow-methods"), Some("POST, OPTIONS"));
     assert_eq!(reply.header("access-control-allow-private-network"), Some("true"));

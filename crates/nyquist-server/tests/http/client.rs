@@ -41,7 +41,11 @@ impl Reply {
 
 impl Client {
     pub(crate) fn connect(address: SocketAddr) -> Self {
-        let stream = TcpStream::connect(address).expect("a connection");
+        Self::of(TcpStream::connect(address).expect("a connection"))
+    }
+
+    /// A client on a connection.
+    pub(crate) fn of(stream: TcpStream) -> Self {
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         Self { stream, received: Vec::new() }

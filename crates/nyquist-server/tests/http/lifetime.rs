@@ -60,13 +60,15 @@ fn an_address_that_is_not_this_machines_is_an_error() {
 
 #[test]
 fn the_addresses_hold_the_port_and_the_token() {
-    let server = bind(PortChoice::Fixed(0)).unwrap();
+    let config =
+        Config { port: PortChoice::Fixed(0), front_end: "http://front/".to_owned(), ..Config::default() };
+    let server = Server::bind(config, PROFILE.to_vec(), Arc::new(FakeSymbols::default())).unwrap();
     let (port, token) = (server.local_addr().port(), server.token());
     assert_eq!(server.symbol_server_url(), format!("http://127.0.0.1:{port}/{token}"));
     assert_eq!(server.profile_url(), format!("http://127.0.0.1:{port}/{token}/profile.json"));
     let encoded = format!("http%3A%2F%2F127.0.0.1%3A{port}%2F{token}");
     let expected = format!("http://front/from-url/{encoded}%2Fprofile.json/?symbolServer={encoded}");
-    assert_eq!(server.open_url("http://front/"), expected);
+    assert_eq!(server.open_url(), expected);
 }
 
 #[test]

@@ -5,4 +5,7 @@ mod client;
 mod endpoints;
 mod hostile;
 mod lifetime;
+#[cfg(target_os = "linux")]
+mod one_time;
 mod serving;
+mod strangers;

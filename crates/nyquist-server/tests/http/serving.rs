@@ -38,7 +38,11 @@ impl Serving {
 
     pub(crate) fn with(limits: Limits, profile: Vec<u8>, symbols: FakeSymbols) -> Self {
         let config = Config { port: PortChoice::Fixed(0), limits, ..Config::default() };
-        let server = Server::bind(config, profile, Arc::new(symbols)).unwrap();
+        Self::of(Server::bind(config, profile, Arc::new(symbols)).unwrap())
+    }
+
+    /// Runs a server.
+    pub(crate) fn of(server: Server) -> Self {
         let (address, token) = (server.local_addr(), server.token().to_owned());
         let shutdown = server.shutdown_handle();
         let thread = Some(thread::spawn(move || server.run()));

@@ -8,7 +8,7 @@ use nyquist_object::{
 };
 use nyquist_profile::{Lib, Meta, ProfileBuilder};
 use nyquist_server::{AssemblyRequest, LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
-use nyquist_symbols::Finder;
+use nyquist_symbols::{Finder, SourceFiles};
 
 /// This test as a lib of a profile that names no symbols and no sources.
 struct OwnBinary {
@@ -25,7 +25,7 @@ impl OwnBinary {
         let key = LibKey { debug_name: lib.debug_name.clone(), breakpad_id: lib.breakpad_id.clone() };
         let mut builder = ProfileBuilder::new(Meta::default());
         builder.add_lib(lib);
-        let symbols = ProfileSymbols::new(&builder.finish(), Finder::default());
+        let symbols = ProfileSymbols::new(&builder.finish(), Finder::default(), SourceFiles::default());
         Self { symbols, key, base: image_base(&path, &elf) }
     }
 
@@ -124,7 +124,7 @@ fn a_binary_of_another_identity_is_not_used() {
         breakpad_id: key.breakpad_id.clone(),
         ..Lib::default()
     });
-    let symbols = ProfileSymbols::new(&builder.finish(), Finder::default());
+    let symbols = ProfileSymbols::new(&builder.finish(), Finder::default(), SourceFiles::default());
     assert_eq!(symbols.symbolicate(&key, &[RelativeAddress(0x1000)]), None);
     let request = AssemblyRequest {
         lib: key,

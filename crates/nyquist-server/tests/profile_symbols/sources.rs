@@ -1,12 +1,12 @@
-//! Which files can be had: those that the profile names for the lib, if they are texts, and nothing else.
+//! Which files can be had: those that the profile names for the lib, if they are allowed and texts, and nothing else.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{Func, Lib, Meta, Profile, ProfileBuilder, Source};
-use nyquist_server::{LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
-use nyquist_symbols::Finder;
+use nyquist_server::{AssemblyRequest, LibKey, ProfileSymbols, SourceRequest, SymbolSource as _};
+use nyquist_symbols::{Finder, SourceFiles};
 
 const ID: &str = "6C974EBE5232EE469D6B7847A670B2A90";
 
@@ -39,23 +39,86 @@ fn profile(files: &[&str]) -> Profile {
     builder.finish()
 }
 
-/// Asks for the text of `file` of a lib; errors become their message.
+/// Asks for the text of `file` of a lib, where all folders of these tests are allowed; errors become their message.
 fn source(profile: &Profile, lib: &str, file: &str) -> Result<String, String> {
+    ask(profile, lib, file, SourceFiles::default().allowing(env!("CARGO_TARGET_TMPDIR")))
+}
+
+fn ask(profile: &Profile, lib: &str, file: &str, allowed: SourceFiles) -> Result<String, String> {
     let lib = LibKey { debug_name: lib.to_owned(), breakpad_id: ID.to_owned() };
     let request = SourceRequest { lib, address: RelativeAddress(0), file: file.to_owned() };
-    ProfileSymbols::new(profile, Finder::default()).source(&request).map_err(|error| error.to_string())
+    let symbols = ProfileSymbols::new(profile, Finder::default(), allowed);
+    symbols.source(&request).map_err(|error| error.to_string())
 }
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("a path in UTF-8").to_owned()
 }
 
+/// What is left of the message once its file is taken out.
+fn reason(error: &str, file: &str) -> String {
+    let reason = error.strip_prefix(&format!("no source of {file}: "));
+    reason.unwrap_or_else(|| panic!("{error}")).to_owned()
+}
+
 #[test]
-fn a_file_that_the_profile_names_is_served() {
+fn a_file_that_the_profile_names_is_served_where_it_is_allowed() {
     let folder = folder("named");
     let file = path(&folder, "a.c");
     fs::write(&file, "int a;\n").unwrap();
-    assert_eq!(source(&profile(&[&file]), "prog", &file).unwrap(), "int a;\n");
+    let profile = profile(&[&file]);
+    assert_eq!(source(&profile, "prog", &file).unwrap(), "int a;\n");
+    let moved = SourceFiles::default().moving(folder.to_str().unwrap(), folder.as_path());
+    assert_eq!(ask(&profile, "prog", &file, moved).unwrap(), "int a;\n");
+}
+
+/// Anybody can write a profile.
+#[test]
+fn the_profiles_word_alone_opens_no_file() {
+    let folder = folder("word");
+    let file = path(&folder, "a.c");
+    fs::write(&file, "int a;\n").unwrap();
+    for file in [&*file, "/etc/passwd"] {
+        for allowed in [SourceFiles::default(), SourceFiles::default().allowing(folder.join("elsewhere"))] {
+            let error = ask(&profile(&[file]), "prog", file, allowed).unwrap_err();
+            let told = "no debug info on this machine names it; --source-dir DIR allows its folder";
+            assert_eq!(reason(&error, file), told);
+        }
+    }
+}
+
+/// It is a tooltip of the viewer, which many paths do not fit into.
+#[test]
+fn a_lib_without_a_file_is_one_short_sentence() {
+    let lib = LibKey { debug_name: "prog".to_owned(), breakpad_id: ID.to_owned() };
+    let request =
+        AssemblyRequest { lib, start: RelativeAddress(0x1000), size: 16, continue_until_function_end: false };
+    let symbols = ProfileSymbols::new(&profile(&[]), Finder::default(), SourceFiles::default());
+    let message = symbols.assembly(&request).unwrap_err().to_string();
+    assert_eq!(
+        message,
+        format!("the file of lib prog/{ID} cannot be had here: no file of this identity was found")
+    );
+}
+
+/// Of a lib without an id any file could be said to be it.
+#[test]
+fn a_lib_without_an_id_is_no_lib() {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let path = std::env::current_exe().unwrap();
+    let lib = Lib {
+        debug_name: "prog".to_owned(),
+        path: path.to_str().unwrap().to_owned(),
+        breakpad_id: "no id".to_owned(),
+        ..Lib::default()
+    };
+    builder.add_lib(lib);
+    let symbols = ProfileSymbols::new(&builder.finish(), Finder::default(), SourceFiles::default());
+    let lib = LibKey { debug_name: "prog".to_owned(), breakpad_id: "no id".to_owned() };
+    let start = RelativeAddress(0x1000);
+    assert_eq!(symbols.symbolicate(&lib, &[start]), None);
+    let request = AssemblyRequest { lib, start, size: 16, continue_until_function_end: false };
+    assert_eq!(symbols.assembly(&request).unwrap_err().to_string(), "the profile has no lib prog/no id");
 }
 
 #[test]
@@ -108,7 +171,7 @@ fn a_file_that_another_lib_names_is_not_served() {
 fn a_file_that_is_gone_is_an_error_that_says_so() {
     let file = path(&folder("gone"), "a.c");
     let error = source(&profile(&[&file]), "prog", &file).unwrap_err();
-    assert!(error.starts_with(&format!("cannot read the source file {file}: ")), "{error}");
+    assert!(reason(&error, &file).starts_with("No such file"), "{error}");
 }
 
 #[test]
@@ -117,22 +180,23 @@ fn what_is_no_text_file_is_not_served() {
     let (binary, long) = (path(&folder, "binary"), path(&folder, "long"));
     fs::write(&binary, "a\0b").unwrap();
     fs::File::create(&long).unwrap().set_len((32 << 20) + 1).unwrap();
-    let check = |file: &str, reason: &str| {
+    let check = |file: &str, expected: &str| {
         let error = source(&profile(&[file]), "prog", file).unwrap_err();
-        assert_eq!(error, format!("the source file {file} is not served: {reason}"));
+        assert_eq!(reason(&error, file), expected);
     };
     check(&binary, "it is not text");
     check(&long, "it is too long");
     check(&path(&folder, ""), "it is no regular file");
-    check("Cargo.toml", "its folder is not known");
-    check("../nyquist-server/Cargo.toml", "its folder is not known");
+    check("Cargo.toml", "its folder is not known; --source-map FROM=TO tells where it is");
+    check("../nyquist-server/Cargo.toml", "its folder is not known; --source-map FROM=TO tells where it is");
+    check("/tmp/a\u{1b}[31m.c", "its path has control characters");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn devices_and_the_files_of_the_kernel_are_not_read() {
     let check = |file: &str, expected: Result<&str, &str>| {
-        let text = source(&profile(&[file]), "prog", file);
+        let text = ask(&profile(&[file]), "prog", file, SourceFiles::default().allowing("/"));
         assert_eq!(text.as_deref().map_err(|error| error.rsplit(": ").next().unwrap()), expected, "{file}");
     };
     check("/dev/zero", Err("it is no regular file"));

@@ -1,5 +1,6 @@
 //! Names as the programmer wrote them.
 
+mod ocaml;
 mod rust_legacy;
 mod swift;
 
@@ -22,7 +23,7 @@ const MAX_MSVC_NESTING: usize = 512;
 const MAX_MSVC_FUNCTION_TYPES: usize = 2;
 
 /// Demangles a linker symbol: Rust (v0, and legacy without its hash), Itanium C++, also with the suffixes that compilers
-/// append, such as `.cold` or `.llvm.123`, Microsoft's C++, and Swift. Any other name is left whole.
+/// append, such as `.cold` or `.llvm.123`, Microsoft's C++, Swift, and OCaml. Any other name is left whole.
 pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.starts_with('?') {
         return demangle_msvc(name).map_or(Cow::Borrowed(name), Cow::Owned);
@@ -30,7 +31,13 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     if name.starts_with('$') || name.starts_with("_$") {
         return swift::demangle(name).map_or(Cow::Borrowed(name), Cow::Owned);
     }
-    if !name.starts_with('_') || name.len() > MAX_MANGLED {
+    if name.len() > MAX_MANGLED {
+        return Cow::Borrowed(name);
+    }
+    if name.starts_with("caml") {
+        return ocaml::demangle(name).map_or(Cow::Borrowed(name), Cow::Owned);
+    }
+    if !name.starts_with('_') {
         return Cow::Borrowed(name);
     }
     let demangled =
@@ -128,7 +135,7 @@ mod tests {
             ("$x.0", "$x.0"),
             ("?", "?"),
             ("main", "main"),
-            ("camlStdlib__List__map_472", "camlStdlib__List__map_472"),
+            ("camlStdlib__List__map_472", "Stdlib.List.map_472"),
             ("_start", "_start"),
             ("_Znonsense", "_Znonsense"),
             ("", ""),
@@ -139,9 +146,9 @@ mod tests {
 
     #[test]
     fn names_of_other_languages_are_left_whole() {
-        // OCaml, Scala Native, Haskell and C.
+        // D, Scala Native, Haskell and C.
         for name in [
-            "camlStdlib__List__map_481",
+            "_D3std5stdio4File6openMFAyaxAaZv",
             "_SM17java.lang.IntegerD7compareiiiEo",
             "base_GHCziBase_map_info",
             "_Znot",

@@ -12,8 +12,9 @@ use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError
 use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
 use std::collections::HashSet;
 use std::fmt;
-use std::fs::File;
+use std::fs::{File, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -261,12 +262,18 @@ pub(crate) fn without_doubles(places: Vec<PathBuf>) -> Vec<PathBuf> {
     places.into_iter().filter(|place| seen.insert(place.clone())).collect()
 }
 
-/// Opens a regular file. Pipes and devices are not opened: reading them may not end.
+/// Opens a regular file. Pipes and devices are not opened: reading them may not end. Somebody else may put one there in
+/// between, so that opening does not wait, and what was opened is looked at, too.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
-    if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    File::open(path)
+    let regular = |metadata: &Metadata| {
+        let error = || io::Error::new(io::ErrorKind::InvalidInput, "not a regular file");
+        metadata.is_file().then_some(()).ok_or_else(error)
+    };
+    regular(&std::fs::metadata(path)?)?;
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
 }
 
 /// Opens a regular file.

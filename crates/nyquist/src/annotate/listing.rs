@@ -1,12 +1,15 @@
 //! What is shown of a function: the lines of its files, and its instructions.
 
 use super::code::{self, Code, Instruction};
+use super::named::Named;
 use super::places::{Places, Weight};
 use super::source::SourceText;
-use crate::args::AnnotateArgs;
+use crate::args::{AnnotateArgs, SymbolArgs};
+use crate::finder::{offline, source_files};
 use nyquist_object::BuildId;
 use nyquist_profile::{Func, FuncId, LibId, Profile, SourceId};
-use nyquist_symbols::Finder;
+use nyquist_symbols::{Finder, SourceFiles, short_source_path};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// How many missing files are named.
@@ -53,16 +56,21 @@ impl Listing {
             (listing.codes, listing.notes) = code::code(profile, places, &names, finder);
         }
         if !args.asm {
-            listing.add_source(profile, places, funcs, Some(finder));
+            listing.add_source(profile, places, funcs, &args.symbols, finder);
             listing.spread_instructions();
         }
         listing
     }
 
     /// Source alone, as far as it is on this machine.
-    pub(super) fn of_source(profile: &Profile, places: &Places, funcs: &BTreeSet<FuncId>) -> Self {
+    pub(super) fn of_source(
+        profile: &Profile,
+        places: &Places,
+        funcs: &BTreeSet<FuncId>,
+        symbols: &SymbolArgs,
+    ) -> Self {
         let mut listing = Self::default();
-        listing.add_source(profile, places, funcs, None);
+        listing.add_source(profile, places, funcs, symbols, &offline(symbols));
         listing
     }
 
@@ -71,36 +79,40 @@ impl Listing {
         profile: &Profile,
         places: &Places,
         funcs: &BTreeSet<FuncId>,
-        finder: Option<&Finder>,
+        symbols: &SymbolArgs,
+        finder: &Finder,
     ) {
         self.files = files(profile, places, funcs);
-        let elsewhere = |file: &str| fetched(profile, file, finder?);
-        self.read_files(profile.meta().start_time, elsewhere);
+        let (allowed, named) = (source_files(symbols), Named::new(profile, finder));
+        let recorded = profile.meta().start_time;
+        self.read_files(|file| {
+            let read = SourceText::read(&allowed, file, recorded, || named.names(file));
+            read.or_else(|reason| fetched(profile, file, finder).ok_or(reason))
+        });
         if places.lines.is_empty() {
             self.notes
                 .push("the profile has no lines of this function: its code has no debug info".to_owned());
         }
     }
 
-    fn read_files(&mut self, recorded: u64, elsewhere: impl Fn(&str) -> Option<SourceText>) {
-        let mut missing: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    fn read_files(&mut self, read: impl Fn(&str) -> Result<SourceText, String>) {
+        let mut missing: BTreeMap<String, Vec<Cow<'_, str>>> = BTreeMap::new();
         for file in &mut self.files {
-            let read = SourceText::read(&file.file, recorded);
-            match read.or_else(|reason| elsewhere(&file.file).ok_or(reason)) {
+            match read(&file.file) {
                 Ok(text) => {
                     if text.is_newer {
-                        let name = &file.file;
+                        let name = short_source_path(&file.file);
                         self.notes.push(format!(
                             "{name} was changed after the recording: its lines may have moved"
                         ));
                     }
                     file.text = Some(text);
                 }
-                Err(reason) => missing.entry(reason).or_default().push(&file.file),
+                Err(reason) => missing.entry(reason).or_default().push(short_source_path(&file.file)),
             }
         }
-        let note = |(reason, files): (&String, &Vec<&str>)| {
-            let named = files.iter().take(FILES_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let note = |(reason, files): (&String, &Vec<Cow<'_, str>>)| {
+            let named = files.iter().take(FILES_NAMED).map(Cow::as_ref).collect::<Vec<_>>().join(", ");
             match files.len().saturating_sub(FILES_NAMED) {
                 0 => format!("no source of {named}: {reason}"),
                 more => format!("no source of {named} and {more} more: {reason}"),
@@ -133,7 +145,7 @@ fn fetched(profile: &Profile, file: &str, finder: &Finder) -> Option<SourceText>
     let ids = libs.into_iter().filter_map(|lib| BuildId::from_hex(profile.lib(lib).code_id.as_deref()?));
     let mut paths = ids.filter_map(|id| finder.fetch_source(&id, file).path);
     // When it was written here says nothing of when it was changed.
-    paths.find_map(|path| SourceText::read(path.to_str()?, 0).ok())
+    paths.find_map(|path| SourceText::read(&SourceFiles::default(), path.to_str()?, 0, || true).ok())
 }
 
 /// The files of the lines, the function's own first.
@@ -201,7 +213,7 @@ mod tests {
     #[test]
     fn lines_around_those_that_take_time_are_shown_once() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/annotate/listing.rs");
-        let text = SourceText::read(&path.to_string_lossy(), 0).unwrap();
+        let text = SourceText::read(&SourceFiles::default(), &path.to_string_lossy(), 0, || true).unwrap();
         let last = text.len();
         let check = |lines: &[u32], text: Option<&SourceText>, expected: &[Option<u32>]| {
             let weights = lines.iter().map(|&line| (line, Weight { own: 1, total: 1 })).collect();

@@ -3,11 +3,12 @@
 mod code;
 mod json;
 mod listing;
+mod named;
 mod places;
 mod source;
 mod text;
 
-use crate::args::AnnotateArgs;
+use crate::args::{AnnotateArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
 use crate::functions;
@@ -40,7 +41,7 @@ pub(crate) fn run(args: &AnnotateArgs) -> Result<(), Failure> {
     if args.format.json {
         page::print_json(&json::json(&annotated))
     } else {
-        page::print(&text::text(&annotated))
+        page::print(text::text(&annotated))
     }
 }
 
@@ -96,10 +97,14 @@ pub(crate) struct HotLine {
 
 /// The lines of a function and of what is inlined into it, and what is missing. Those come first whose text is here, the
 /// ones with the most time in all first: of a line that has all of its time in inlined code or in calls, too.
-pub(crate) fn hot_lines(view: &View<'_>, funcs: &[FuncId]) -> (Vec<HotLine>, Vec<String>) {
+pub(crate) fn hot_lines(
+    view: &View<'_>,
+    funcs: &[FuncId],
+    symbols: &SymbolArgs,
+) -> (Vec<HotLine>, Vec<String>) {
     let funcs: BTreeSet<_> = funcs.iter().copied().collect();
     let places = places::places(view.profile(), stacks(view).into_iter(), &funcs);
-    let listing = Listing::of_source(view.profile(), &places, &funcs);
+    let listing = Listing::of_source(view.profile(), &places, &funcs, symbols);
     let lines = listing.files.iter().flat_map(|file| {
         file.weights.iter().map(|(&line, weight)| HotLine {
             file: file.file.clone(),

@@ -1,13 +1,8 @@
 //! The text of source files on this machine.
 
 use crate::failure::io_reason;
-use std::fs::{self, File};
-use std::io::{self, Read as _};
-use std::path::Path;
+use nyquist_symbols::{SourceError, SourceFile, SourceFiles};
 use std::time::{Duration, UNIX_EPOCH};
-
-/// The longest source file that is read, in bytes; amalgamated C reaches 10 MB.
-const LONGEST: u64 = 32 << 20;
 
 /// A source file's lines.
 #[derive(Clone, Debug, Default)]
@@ -18,27 +13,25 @@ pub(super) struct SourceText {
 }
 
 impl SourceText {
-    /// Reads a file; the reason why it cannot be had otherwise. `recorded` is when the recording began, in µs since
-    /// 1970.
-    pub(super) fn read(file: &str, recorded: u64) -> Result<Self, String> {
-        if !Path::new(file).is_absolute() {
-            return Err("its folder is not known".to_owned());
-        }
-        // Asked ahead of opening: merely opening a FIFO or a device can wait for ever or have effects.
-        let metadata = fs::metadata(file).map_err(|error| io_reason(&error))?;
-        if !metadata.is_file() {
-            return Err("it is no regular file".to_owned());
-        }
-        if metadata.len() > LONGEST {
-            return Err("it is too long".to_owned());
-        }
-        let bytes = read_first(file, metadata.len()).map_err(|error| io_reason(&error))?;
-        if bytes.contains(&0) {
-            return Err("it is not text".to_owned());
-        }
-        let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    /// Reads a file that may be shown: `is_named` says whether debug info here names it. Otherwise the reason why it
+    /// cannot be had. `recorded` is when the recording began, in µs since 1970.
+    pub(super) fn read(
+        files: &SourceFiles,
+        file: &str,
+        recorded: u64,
+        is_named: impl FnOnce() -> bool,
+    ) -> Result<Self, String> {
+        let read = files.read(file, is_named).map_err(|error| match error {
+            SourceError::Unreadable(error) => io_reason(&error),
+            other => other.to_string(),
+        })?;
+        Ok(Self::of(&read, recorded))
+    }
+
+    fn of(file: &SourceFile, recorded: u64) -> Self {
+        let changed = file.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let is_newer = recorded > 0 && changed.is_some_and(|time| time > Duration::from_micros(recorded));
-        Ok(Self { lines: String::from_utf8_lossy(&bytes).lines().map(shown).collect(), is_newer })
+        Self { lines: file.text.lines().map(shown).collect(), is_newer }
     }
 
     /// A line, counted from 1; `None` behind the end.
@@ -53,38 +46,40 @@ impl SourceText {
     }
 }
 
-fn read_first(file: &str, length: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(file)?.take(length).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// A line as it is shown: tabs are four blanks, other control characters are replaced.
+/// A line as it is shown: tabs are four blanks, other hidden characters are escaped.
 fn shown(line: &str) -> String {
     let line = line.replace('\t', "    ");
-    crate::text::names::printable(line.trim_end()).into_owned()
+    crate::text::one_line(line.trim_end()).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+    use std::path::Path;
+
+    fn read(file: &str, recorded: u64) -> Result<SourceText, String> {
+        SourceText::read(&SourceFiles::default(), file, recorded, || true)
+    }
 
     #[test]
     fn this_file_is_read_by_lines() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/annotate/source.rs");
-        let text = SourceText::read(&path.to_string_lossy(), 0).unwrap();
+        let text = read(&path.to_string_lossy(), 0).unwrap();
         assert_eq!(text.line(1), Some("//! The text of source files on this machine."));
         assert_eq!((text.line(0), text.line(text.len() + 1)), (None, None));
         assert!(!text.is_newer);
-        assert!(SourceText::read(&path.to_string_lossy(), 1).unwrap().is_newer);
+        assert!(read(&path.to_string_lossy(), 1).unwrap().is_newer);
     }
 
     #[test]
     fn what_is_no_source_file_has_a_reason() {
-        let check = |file, expected| assert_eq!(SourceText::read(file, 0).unwrap_err(), expected);
-        check("a.c", "its folder is not known");
+        let check = |file, expected| assert_eq!(read(file, 0).unwrap_err(), expected);
+        check("a.c", "its folder is not known; --source-map FROM=TO tells where it is");
         check("/nonexistent/a.c", "no such file or directory");
         check("/dev/zero", "it is no regular file");
+        let not_named = SourceText::read(&SourceFiles::default(), "/etc/passwd", 0, || false).unwrap_err();
+        assert_eq!(not_named, "no debug info on this machine names it; --source-dir DIR allows its folder");
         let binary = std::env::temp_dir().join(format!("nyquist-source-{}", std::process::id()));
         fs::write(&binary, b"a\0b").unwrap();
         check(&binary.to_string_lossy(), "it is not text");

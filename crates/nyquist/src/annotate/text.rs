@@ -5,8 +5,8 @@ use super::code::{Code, Instruction};
 use super::listing::FileLines;
 use super::places::Weight;
 use crate::number::counted;
-use crate::text::names::printable;
-use crate::text::{Style, cut};
+use crate::text::{Style, Text, cut, cut_name, one_line};
+use nyquist_symbols::short_source_path;
 use std::cmp::Reverse;
 
 /// From this width on instructions stand beside the lines, and not below them.
@@ -30,7 +30,7 @@ enum Row<'a> {
 }
 
 /// The text.
-pub(super) fn text(annotated: &Annotated<'_>) -> String {
+pub(super) fn text(annotated: &Annotated<'_>) -> Text {
     let folds = |file: &&FileLines| file.is_inlined_and_missing() && !annotated.args.verbosity.verbose;
     let (folded, files): (Vec<_>, Vec<_>) = annotated.listing.files.iter().partition(folds);
     let rows = match (annotated.args.asm, annotated.args.hottest) {
@@ -41,19 +41,19 @@ pub(super) fn text(annotated: &Annotated<'_>) -> String {
     let mut text = heading(annotated);
     let limit = if annotated.args.limit == 0 { usize::MAX } else { annotated.args.limit };
     for row in rows.iter().take(limit) {
-        text.push_str(&annotated.render(row));
+        text.push(annotated.render(row));
     }
     if rows.len() > limit {
-        text.push_str(&counted((rows.len() - limit) as u64, "more line"));
-        text.push_str(" (--limit 0 shows all)\n");
+        text.push(counted((rows.len() - limit) as u64, "more line"));
+        text.push(" (--limit 0 shows all)\n");
     }
     text
 }
 
 /// The function, what it takes, and what is missing.
-fn heading(annotated: &Annotated<'_>) -> String {
+fn heading(annotated: &Annotated<'_>) -> Text {
     let lib = annotated.funcs.first().and_then(|&func| annotated.profile.func(func).lib);
-    let lib = lib.map(|lib| format!("  {}", printable(&annotated.profile.lib(lib).name))).unwrap_or_default();
+    let lib = lib.map(|lib| format!("  {}", one_line(&annotated.profile.lib(lib).name))).unwrap_or_default();
     let weight = annotated.places.function;
     let share = |weight: u64| crate::number::percent(annotated.scale.share(weight));
     let time = |weight: u64| crate::scale::milliseconds(weight.saturating_mul(annotated.scale.interval_ns));
@@ -64,24 +64,22 @@ fn heading(annotated: &Annotated<'_>) -> String {
     } else {
         String::new()
     };
-    let mut lines = vec![
-        format!("{}{lib}", Style::Bold.paint(&name, annotated.screen)),
-        format!(
-            "self {} ({}){inlined}, total {} ({})",
-            share(weight.own),
-            time(weight.own),
-            share(weight.total),
-            time(weight.total)
-        ),
-    ];
-    lines.extend(annotated.listing.notes.iter().map(|note| format!("note: {}", printable(note))));
-    lines.join("\n") + "\n"
+    let mut text = Style::Bold.paint(&name, annotated.screen) + lib + "\n";
+    text += format!(
+        "self {} ({}){inlined}, total {} ({})\n",
+        share(weight.own),
+        time(weight.own),
+        share(weight.total),
+        time(weight.total)
+    );
+    annotated.listing.notes.iter().for_each(|note| text += format!("note: {}\n", one_line(note)));
+    text
 }
 
 fn source_rows<'a>(files: &[&'a FileLines], folded: &[&FileLines], context: u32) -> Vec<Row<'a>> {
     let mut rows = Vec::new();
     for file in files {
-        rows.push(Row::Heading(file.file.clone()));
+        rows.push(Row::Heading(short_source_path(&file.file).into_owned()));
         rows.extend(file.shown(context).into_iter().map(|line| match line {
             Some(line) => line_row(file, line, line.to_string()),
             None => Row::Gap,
@@ -159,37 +157,37 @@ fn base_name(path: &str) -> &str {
 }
 
 impl Annotated<'_> {
-    fn render(&self, row: &Row<'_>) -> String {
+    fn render(&self, row: &Row<'_>) -> Text {
         let screen = self.screen;
         match row {
             Row::Heading(text) => {
                 let shares = "  SELF   TOTAL  ";
                 let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
-                let text = cut(&self.names.show(text), room, screen.unicode);
-                format!("\n{}\n", Style::Bold.paint(&format!("{shares}{text}"), screen))
+                let text = cut_name(&self.names.show(text), room, screen.unicode);
+                Text::from("\n") + Style::Bold.paint(&format!("{shares}{text}"), screen) + "\n"
             }
-            Row::Gap => format!("{}{}\n", " ".repeat(SHARES), if screen.unicode { "⋮" } else { "..." }),
+            Row::Gap => Text::from(" ".repeat(SHARES)) + if screen.unicode { "⋮\n" } else { "...\n" },
             Row::Folded(own, text) => {
                 let own = format!("{:>6}", self.scale.percent(*own));
                 let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
                 let text = Style::Dim.paint(&cut(text, room, screen.unicode), screen);
-                format!("\n{own}          {text}\n")
+                Text::from(format!("\n{own}          ")) + text + "\n"
             }
             Row::Line { weight, label, text, instructions } => self.line(*weight, label, text, instructions),
             Row::Instruction(instruction, place) => {
                 let place = place.as_deref().unwrap_or_default();
                 let room = screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
                 // In a column where instructions are of usual length; behind a longer one at its end.
-                let text = format!("{:<56}  {place}", code_text(instruction));
+                let text = format!("{:<56}  {}", code_text(instruction), one_line(place));
                 self.row(instruction.weight, cut(text.trim_end(), room, screen.unicode))
             }
         }
     }
 
     /// A source line, its instructions beside or below it.
-    fn line(&self, weight: Weight, label: &str, text: &str, instructions: &[&Instruction]) -> String {
+    fn line(&self, weight: Weight, label: &str, text: &str, instructions: &[&Instruction]) -> Text {
         let room = self.screen.width.map_or(usize::MAX, |width| width.saturating_sub(SHARES));
-        let source = format!("{label:>5}  {text}");
+        let source = format!("{:>5}  {text}", one_line(label));
         let width = self.screen.width.unwrap_or(0);
         if width >= SIDE_BY_SIDE && !self.args.source {
             return self.side_by_side(weight, &source, instructions, room);
@@ -198,48 +196,42 @@ impl Annotated<'_> {
         for instruction in instructions {
             let text = format!("         {}", code_text(instruction));
             let text = cut(&text, room, self.screen.unicode);
-            lines.push_str(&self.row(instruction.weight, Style::Dim.paint(&text, self.screen)));
+            lines.push(self.row(instruction.weight, Style::Dim.paint(&text, self.screen)));
         }
         lines
     }
 
-    fn side_by_side(
-        &self,
-        weight: Weight,
-        source: &str,
-        instructions: &[&Instruction],
-        room: usize,
-    ) -> String {
+    fn side_by_side(&self, weight: Weight, source: &str, instructions: &[&Instruction], room: usize) -> Text {
         let half = room / 2;
         let left = cut(source, half, self.screen.unicode);
-        let mut lines = String::new();
+        let mut lines = Text::default();
         for index in 0..instructions.len().max(1) {
             let (weight, left) = if index == 0 { (weight, left.as_str()) } else { (Weight::default(), "") };
-            let right = instructions.get(index).map_or_else(String::new, |instruction| {
+            let right = instructions.get(index).map_or_else(Text::default, |instruction| {
                 let share = format!("{:>6}", self.scale.percent(instruction.weight.total));
                 let code = cut(&code_text(instruction), room - half - 11, self.screen.unicode);
                 let bar = if self.screen.unicode { '│' } else { '|' };
                 let share =
                     Style::of_share(self.scale.share(instruction.weight.total)).paint(&share, self.screen);
-                format!("{} {share}  {code}", Style::Dim.paint(&bar.to_string(), self.screen))
+                Style::Dim.paint(&bar.to_string(), self.screen) + " " + share + "  " + code
             });
-            lines.push_str(&self.row(weight, format!("{left:<half$} {right}")));
+            lines.push(self.row(weight, Text::from(format!("{left:<half$} ")) + right));
         }
         lines
     }
 
     /// A row: two shares and a text.
-    fn row(&self, weight: Weight, text: impl AsRef<str>) -> String {
+    fn row(&self, weight: Weight, text: impl Into<Text>) -> Text {
         let share = |weight: u64| {
             let style = Style::of_share(self.scale.share(weight));
             style.paint(&format!("{:>6}", self.scale.percent(weight)), self.screen)
         };
-        let row = format!("{}  {}  {}", share(weight.own), share(weight.total), text.as_ref());
-        format!("{}\n", row.trim_end())
+        let row = share(weight.own) + "  " + share(weight.total) + "  " + text;
+        row.trim_end() + "\n"
     }
 }
 
 /// An instruction's address and text.
 fn code_text(instruction: &Instruction) -> String {
-    format!("{:>8x}  {}", instruction.address, printable(&instruction.text))
+    format!("{:>8x}  {}", instruction.address, one_line(&instruction.text))
 }

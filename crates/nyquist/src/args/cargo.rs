@@ -17,7 +17,13 @@ use std::path::{Path, PathBuf};
 ///
 /// Nothing is written to Cargo.toml: the profile's settings are overridden on cargo's command line.
 #[derive(Debug, Parser)]
-#[command(name = "cargo-nyquist", bin_name = "cargo nyquist", version, propagate_version = true)]
+#[command(
+    name = "cargo-nyquist",
+    display_name = "cargo-nyquist",
+    bin_name = "cargo nyquist",
+    version,
+    propagate_version = true
+)]
 #[command(disable_help_subcommand = true)]
 #[command(override_usage = "cargo nyquist [OPTIONS] [-- ARGS...]
        cargo nyquist <COMMAND> [OPTIONS]")]

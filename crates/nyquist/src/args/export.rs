@@ -88,6 +88,11 @@ impl ExportFormat {
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Self::Pprof | Self::Firefox | Self::PerfData)
     }
+
+    /// Whether a file of it is JSON, if it is text at all.
+    pub(crate) fn is_json(self) -> bool {
+        matches!(self, Self::Speedscope | Self::Chrome | Self::Firefox)
+    }
 }
 
 #[cfg(test)]

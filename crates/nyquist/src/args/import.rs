@@ -16,7 +16,7 @@ use std::path::PathBuf;
 pub(crate) struct ImportArgs {
     /// The recording (perf.data, a file or a folder) or a profile of another program ("-": standard input)
     pub(crate) file: PathBuf,
-    /// Save the profile there ("-": standard output)
+    /// Save the profile there, in the format that the name ends in ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
     pub(crate) output: PathBuf,
     /// Save the profile and end, without serving it

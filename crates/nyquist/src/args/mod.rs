@@ -34,6 +34,7 @@ pub(crate) use load::LoadArgs;
 pub(crate) use quantity::TimeRange;
 pub(crate) use query::{QueryArgs, Question};
 pub(crate) use record::{RecordArgs, RowArgs, TargetArgs};
+pub(crate) use refusal::NOT_UNDERSTOOD;
 pub(crate) use report::{ColumnName, FormatArgs, ReportArgs, SortBy, ViewArgs};
 pub(crate) use script::ScriptArgs;
 pub(crate) use setup::SetupArgs;
@@ -133,7 +134,7 @@ pub(crate) enum Command {
     /// Show where the time went, in the terminal or as JSON
     Report(ReportArgs),
     /// Build something with cargo and record it: what `cargo nyquist` runs
-    #[command(hide = true, disable_help_flag = true)]
+    #[command(hide = true, disable_help_flag = true, disable_version_flag = true)]
     Cargo {
         /// What comes after `cargo nyquist`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -203,6 +204,14 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_version_of_cargo_nyquist_is_its_own_to_tell() {
+        let Command::Cargo { words } = command(&["cargo", "--version"]).unwrap() else { panic!() };
+        assert_eq!(words, ["--version"]);
+        let version = cargo::CargoCli::command().render_version();
+        assert!(version.starts_with("cargo-nyquist "), "{version}");
     }
 
     fn refusal(words: &[&str]) -> Failure {
@@ -285,6 +294,21 @@ mod tests {
         named(&["load", "-iperf.data", "--no-open"], "'-i', type: nyquist load perf.data");
         named(&["import", "-i"], "'-i', type: nyquist import FILE");
         named(&["flamegraph", "--input", "-o", "out.svg"], "'--input', type: nyquist flamegraph FILE");
+        for (words, meant) in [
+            (["record", "--frequency", "99"], "--rate"),
+            (["record", "--freq=99", "ls"], "--rate"),
+            (["top", "--freq", "99"], "--rate"),
+            (["record", "--output-file", "x"], "--output"),
+            (["export", "--outfile", "x"], "--output"),
+            (["record", "--time", "3"], "--duration"),
+            (["record", "--pids", "3"], "--pid"),
+        ] {
+            check(&words, &[&format!("similar: the option '{meant}'")]);
+        }
+        // What stands behind `--` would be run.
+        check(&["record", "--nonsense", "ls"], &[]);
+        // It has no such option.
+        check(&["report", "--freq", "3"], &["to pass '--freq' as a value, use '-- --freq'"]);
         check(&["doctor", "--input", "perf.data"], &["to pass '--input' as a value, use '-- --input'"]);
     }
 }

@@ -46,10 +46,11 @@ pub(crate) struct RecordArgs {
     /// Have as many threads read and walk stacks as it takes to record so many CPUs: for tests on machines that have few
     #[arg(long, value_name = "CPUS", hide = true, value_parser = |text: &str| whole::<u16>(text, 1..=4096))]
     pub(crate) threads_for: Option<u16>,
-    /// End the recording after so many seconds; a launched command then gets SIGTERM
+    /// End the recording after so many seconds; a launched command then gets SIGTERM, and what one that ends earlier leaves
+    /// running is recorded until then
     #[arg(short, long, value_name = "SECONDS", value_parser = |text: &str| seconds(text, SECONDS))]
     pub(crate) duration: Option<Duration>,
-    /// Save the profile there ("-": standard output)
+    /// Save the profile there, in the format that the name ends in ("-": standard output)
     #[arg(short, long, value_name = "FILE", default_value = "profile.json.gz")]
     pub(crate) output: PathBuf,
     /// Also draw a flame graph there, as an SVG
@@ -92,6 +93,13 @@ pub(crate) struct RecordArgs {
     pub(crate) command: Vec<OsString>,
 }
 
+impl TargetArgs {
+    /// Whether a command is what is recorded.
+    pub(crate) fn is_command(&self) -> bool {
+        self.pid.is_empty() && self.name.is_empty() && !self.all_cpus && self.cgroup.is_none()
+    }
+}
+
 /// What is recorded instead of a command, until it ends or a command does.
 #[derive(Debug, Default, Args)]
 pub(crate) struct TargetArgs {
@@ -118,7 +126,27 @@ pub(crate) struct TargetArgs {
 }
 
 fn pid(text: &str) -> Result<u32, String> {
-    text.parse().map_err(|_| "not the number of a process (--name takes names)".to_owned())
+    text.parse().map_err(|_| match several(text) {
+        Some(pids) => format!("several are separated by commas, as {pids}"),
+        None => "not the number of a process (--name takes names)".to_owned(),
+    })
+}
+
+/// Numbers that stand with spaces between them, as they are to be typed.
+fn several(text: &str) -> Option<String> {
+    let numbers: Vec<&str> = text.split_whitespace().collect();
+    let are_numbers = numbers.len() > 1 && numbers.iter().all(|number| number.parse::<u32>().is_ok());
+    are_numbers.then(|| numbers.join(","))
+}
+
+impl RecordArgs {
+    /// The processes that were meant where their numbers stand in words of their own: those behind the first would be a command.
+    pub(crate) fn pids_in_words(&self) -> Option<String> {
+        let words: Option<Vec<u32>> = self.command.iter().map(|word| word.to_str()?.parse().ok()).collect();
+        let words = words.filter(|words| !words.is_empty() && !self.target.pid.is_empty())?;
+        let pids: Vec<_> = self.target.pid.iter().chain(&words).map(u32::to_string).collect();
+        Some(pids.join(","))
+    }
 }
 
 /// CPUs, by their numbers.
@@ -262,6 +290,17 @@ mod tests {
             assert!(said.contains("not the number of a process"), "{said}");
         }
         assert_eq!(record(&["--name", "cc1*,ld"]).unwrap().target.name, ["cc1*", "ld"]);
+    }
+
+    #[test]
+    fn numbers_of_processes_with_spaces_get_commas() {
+        let said = record(&["-p", "12 34"]).unwrap_err().to_string();
+        assert!(said.contains("several are separated by commas, as 12,34"), "{said}");
+        let meant = |words: &[&str]| record(words).unwrap().pids_in_words();
+        assert_eq!(meant(&["-p", "12", "34", "56"]).as_deref(), Some("12,34,56"));
+        for words in [&["-p", "12"][..], &["-p", "12", "sleep", "3"], &["34"]] {
+            assert_eq!(meant(words), None, "{words:?}");
+        }
     }
 
     #[test]

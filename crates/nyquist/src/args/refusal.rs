@@ -9,7 +9,7 @@ use std::net::AddrParseError;
 use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 /// The status of a command that was not understood.
-const NOT_UNDERSTOOD: u8 = 2;
+pub(crate) const NOT_UNDERSTOOD: u8 = 2;
 
 /// What is wrong with the words behind the command's name. Help and versions that were asked for are printed, and end this
 /// program.
@@ -19,7 +19,11 @@ pub(crate) fn refused(error: &Error, command: &Command, words: &[OsString]) -> F
     }
     let failure = Failure::new(sentence(error)).status(NOT_UNDERSTOOD);
     let path = named(command, words);
-    let hints = hints(error).into_iter().chain(perf_hint(error, &path).map(str::to_owned));
+    let hints = match meant_option(error, innermost(command, &path)) {
+        Some(meant) => vec![format!("similar: the option '{meant}'")],
+        None => hints(error, &path),
+    };
+    let hints = hints.into_iter().chain(perf_hint(error, &path).map(str::to_owned));
     hints.fold(failure, Failure::hint).hint(help_hint(error.kind(), &path))
 }
 
@@ -116,8 +120,41 @@ fn first_line(error: &Error) -> String {
     text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
 
+/// Other words for options, which are not alike enough to be found by their letters.
+const OTHER_WORDS: [(&str, &[&str]); 8] = [
+    ("--rate", &["--frequency", "--freq", "--hz", "--sample-rate", "--sampling-rate"]),
+    ("--output", &["--output-file", "--outfile", "--out-file", "--out", "--file", "--save-to"]),
+    ("--duration", &["--time", "--seconds", "--timeout", "--for"]),
+    ("--all-cpus", &["--all", "--system", "--system-wide"]),
+    ("--pid", &["--process", "--attach", "--pids"]),
+    ("--no-open", &["--no-browser"]),
+    ("--save-only", &["--no-serve", "--no-server"]),
+    ("--call-graph", &["--unwind", "--stacks"]),
+];
+
+/// The option of a command that was meant by a word that is none of its options.
+fn meant_option(error: &Error, command: &Command) -> Option<&'static str> {
+    if error.kind() != ErrorKind::UnknownArgument {
+        return None;
+    }
+    let typed = text(error, ContextKind::InvalidArg);
+    let (meant, _) = OTHER_WORDS.iter().find(|(_, others)| others.contains(&&*typed))?;
+    let has = |name: &str| command.get_arguments().any(|arg| arg.get_long() == name.strip_prefix("--"));
+    has(meant).then_some(*meant)
+}
+
+/// The innermost command of a path of names, the first of which is the outermost.
+fn innermost<'c>(command: &'c Command, path: &[&str]) -> &'c Command {
+    path.iter().skip(1).fold(command, |command, name| command.find_subcommand(name).unwrap_or(command))
+}
+
+/// Whether the words behind the options are another program's, so that an option among them is no value.
+fn runs_a_program(path: &[&str]) -> bool {
+    matches!(path, [.., "nyquist", "record" | "top"])
+}
+
 /// What was probably meant, and the form that the words have where one is missing or one too many.
-fn hints(error: &Error) -> Vec<String> {
+fn hints(error: &Error, path: &[&str]) -> Vec<String> {
     let similar = |kind, what: &str| {
         let found = texts(error, kind);
         (!found.is_empty()).then(|| format!("similar: {what} {}", quoted(&found)))
@@ -127,7 +164,8 @@ fn hints(error: &Error) -> Vec<String> {
         similar(ContextKind::SuggestedArg, "the option"),
         similar(ContextKind::SuggestedValue, "the value"),
     ];
-    let meant = meant.into_iter().flatten().chain(texts(error, ContextKind::Suggested));
+    let others = if runs_a_program(path) { Vec::new() } else { texts(error, ContextKind::Suggested) };
+    let meant = meant.into_iter().flatten().chain(others);
     meant.chain(if is_about_form(error) { usage(error) } else { Vec::new() }).collect()
 }
 
@@ -148,7 +186,7 @@ fn usage(error: &Error) -> Vec<String> {
 
 /// What there is in place of an option that people know from `perf record`; samply's users have other words.
 fn perf_hint(error: &Error, path: &[&str]) -> Option<&'static str> {
-    if error.kind() != ErrorKind::UnknownArgument || !matches!(path, [.., "nyquist", "record" | "top"]) {
+    if error.kind() != ErrorKind::UnknownArgument || !runs_a_program(path) {
         return None;
     }
     match &*text(error, ContextKind::InvalidArg) {

@@ -13,6 +13,18 @@ pub(crate) struct SymbolArgs {
     /// Also look for binaries in this folder that simpleperf's scripts have filled (may be repeated)
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) simpleperf_binary_cache: Vec<PathBuf>,
+    /// Also show source files in this folder that only the profile names (may be repeated)
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "NYQUIST_SOURCE_PATH",
+        value_delimiter = ':',
+        hide_short_help = true
+    )]
+    pub(crate) source_dir: Vec<PathBuf>,
+    /// Take source files named below FROM from the folder TO (may be repeated)
+    #[arg(long, value_name = "FROM=TO", value_parser = source_map, hide_short_help = true)]
+    pub(crate) source_map: Vec<(String, PathBuf)>,
     /// Look up everything anew, and keep nothing of it for the next time
     #[arg(long, env = "NYQUIST_NO_CACHE", hide_env_values = true, value_parser = FalseyValueParser::new())]
     pub(crate) no_cache: bool,
@@ -31,4 +43,29 @@ pub(crate) struct SymbolArgs {
     /// Keep Breakpad symbol files from servers here
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) breakpad_symbol_cache: Option<PathBuf>,
+}
+
+/// `FROM=TO`. The last `=` divides them: folders of builds have more of them than those in which people keep source.
+fn source_map(text: &str) -> Result<(String, PathBuf), String> {
+    match text.rsplit_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), PathBuf::from(to))),
+        _ => Err("it is FROM=TO: the folder in the debug info, and the one with its files here".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_map_has_two_folders() {
+        let check = |text, from: &str, to: &str| {
+            assert_eq!(source_map(text).unwrap(), (from.to_owned(), PathBuf::from(to)), "{text}");
+        };
+        check("/build/app=/src/app", "/build/app", "/src/app");
+        check("/build/a=b=src", "/build/a=b", "src");
+        for wrong in ["", "=", "/build", "/build=", "=/src"] {
+            assert!(source_map(wrong).is_err(), "{wrong}");
+        }
+    }
 }

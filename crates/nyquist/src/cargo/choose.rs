@@ -1,8 +1,10 @@
 //! One of several candidates: the only one, the one that is typed on the terminal, or an error with the list.
 
 use crate::failure::Failure;
+use crate::printer;
+use crate::text::one_line;
 use std::fmt::Write as _;
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 
 /// Something to choose.
 pub(super) struct Candidate<T> {
@@ -26,7 +28,7 @@ pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) 
         return Ok(last.value);
     }
     candidates.push(last);
-    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+    if !io::stdin().is_terminal() || !printer::is_terminal() {
         return Err(ambiguous(&candidates, what));
     }
     let number = ask(&candidates, what).filter(|number| (1..=candidates.len()).contains(number));
@@ -37,7 +39,7 @@ pub(super) fn one<T>(mut candidates: Vec<Candidate<T>>, what: &str, none: &str) 
 }
 
 fn ambiguous<T>(candidates: &[Candidate<T>], what: &str) -> Failure {
-    let list = candidates.iter().take(MOST).map(|candidate| format!("\n  {}", candidate.label));
+    let list = candidates.iter().take(MOST).map(|candidate| format!("\n  {}", one_line(&candidate.label)));
     let more = candidates.len().saturating_sub(MOST);
     let more = if more > 0 { format!("\n  and {more} more") } else { String::new() };
     let message =
@@ -54,11 +56,9 @@ fn ask<T>(candidates: &[Candidate<T>], what: &str) -> Option<usize> {
     let mut text = String::new();
     for (index, candidate) in candidates.iter().enumerate() {
         // Writing to a string cannot fail.
-        let _ = writeln!(text, "{:>4}  {}", index + 1, candidate.label);
+        let _ = writeln!(text, "{:>4}  {}", index + 1, one_line(&candidate.label));
     }
-    let mut terminal = io::stderr().lock();
-    write!(terminal, "{text}Which {what}? ").ok()?;
-    terminal.flush().ok()?;
+    printer::ask(format_args!("{text}Which {what}? ")).ok()?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).ok()?;
     line.trim().parse().ok()

@@ -1,10 +1,10 @@
 //! How cargo runs a program: the words, the folder and the environment, as its runner gets them.
 
 use crate::failure::Failure;
+use crate::page;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write as _;
 use std::path::PathBuf;
 
 /// What cargo would have run.
@@ -44,7 +44,6 @@ pub(super) fn report(words: Vec<OsString>) -> Result<u8, Failure> {
     let launch = Launch { words, folder: super::current_folder()?, variables: variables.collect() };
     let line = serde_json::to_string(&Message { reason: REASON.to_owned(), launch });
     let line = line.map_err(|error| Failure::because("how cargo runs the program cannot be said", &error))?;
-    writeln!(std::io::stdout(), "{line}")
-        .map_err(|error| Failure::because("how cargo runs the program cannot be said", &error))?;
+    page::write_json_with(|out| writeln!(out, "{line}"))?;
     Ok(0)
 }

@@ -13,8 +13,11 @@ mod launch;
 mod shell;
 mod targets;
 
+pub(crate) use shell::quoted;
+
 use crate::args::cargo::{self, BenchArgs, CargoCli, CargoCommand, CommonArgs, RunArgs, TestArgs};
 use crate::failure::Failure;
+use crate::page;
 use build::{Build, Built, Outcome};
 use choose::Candidate;
 use clap::CommandFactory as _;
@@ -40,8 +43,7 @@ pub(crate) fn run(words: Vec<OsString>) -> Result<u8, Failure> {
         CargoCommand::Test(args) => run_test(&args),
         CargoCommand::Launch { words } => launch::report(words),
         CargoCommand::Completions { shell } => {
-            clap_complete::generate(shell, &mut CargoCli::command(), "cargo-nyquist", &mut std::io::stdout());
-            Ok(0)
+            page::print_completions(shell, &mut CargoCli::command(), "cargo-nyquist").map(|()| 0)
         }
     }
 }
@@ -219,13 +221,13 @@ fn dry_run(
     let program = Metadata::read(&common.cargo)?.place(kind, selection, build, &here);
     let words = [OsString::from(&program.path)];
     let recorder = recorder(common, &program.folder, words.iter().chain(own))?;
-    println!("{}", shell::line(build.command()));
+    let built = shell::line(build.command());
     let change = if program.folder == here {
         String::new()
     } else {
         format!("cd {} && ", shell::quoted(program.folder.as_os_str()))
     };
-    println!("{change}{}", shell::line(&recorder));
+    page::print(format!("{built}\n{change}{}\n", shell::line(&recorder)))?;
     Ok(0)
 }
 

@@ -13,7 +13,7 @@ pub(super) fn line(command: &Command) -> String {
 }
 
 /// A word with quotes, where a shell would not take it as it is.
-pub(super) fn quoted(word: &OsStr) -> String {
+pub(crate) fn quoted(word: &OsStr) -> String {
     let word = word.to_string_lossy();
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=:,+@%".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {

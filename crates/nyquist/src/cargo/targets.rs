@@ -144,7 +144,7 @@ impl Metadata {
         };
         match (kind, targets.is_empty()) {
             (Kind::Example, true) => Ok(Selection::of_words(&["--example"])),
-            (_, true) => Ok(Selection::default()),
+            (_, true) => none(kind, &packages),
             (_, false) => choose::one(targets.iter().map(candidate).collect(), kind.title(), ""),
         }
     }
@@ -187,6 +187,23 @@ impl Metadata {
     }
 }
 
+/// What is selected where there is no target of the kind. Of a library alone it can be told what is recorded instead.
+fn none(kind: Kind, packages: &[&Package]) -> Result<Selection, Failure> {
+    let [package] = packages else { return Ok(Selection::default()) };
+    let has = |kind: Kind| package.targets.iter().any(|target| kind.is_of(target));
+    if kind != Kind::Bin {
+        return Ok(Selection::default());
+    }
+    let others = [
+        (Kind::Example, "cargo nyquist example [NAME] records an example"),
+        (Kind::Bench, "cargo nyquist bench [FILTER] records benchmarks"),
+    ];
+    let failure = Failure::new(format!("the package {} has no program", package.name));
+    let failure =
+        others.iter().filter(|(kind, _)| has(*kind)).fold(failure, |failure, (_, hint)| failure.hint(*hint));
+    Err(failure.hint("cargo nyquist test NAME records a test of the library").status(super::CARGO_FAILED))
+}
+
 /// What cargo said, as a failure of this program's.
 fn cargos_failure(stderr: &[u8]) -> Failure {
     let text = String::from_utf8_lossy(stderr);
@@ -205,7 +222,9 @@ mod tests {
         {"id":"2","name":"two","manifest_path":"/w/two/Cargo.toml","default_run":null,"targets":[
             {"name":"b","kind":["bin"]},{"name":"c","kind":["bin"]}]},
         {"id":"3","name":"three","manifest_path":"/w/three/Cargo.toml","default_run":"e","targets":[
-            {"name":"d","kind":["bin"]},{"name":"e","kind":["bin"]}]}]}"#;
+            {"name":"d","kind":["bin"]},{"name":"e","kind":["bin"]}]},
+        {"id":"4","name":"library","manifest_path":"/w/library/Cargo.toml","default_run":null,"targets":[
+            {"name":"library","kind":["lib"]},{"name":"speed","kind":["bench"]}]}]}"#;
 
     fn select(line: &str, kind: Kind) -> Result<Vec<OsString>, Failure> {
         let command = parse(line.split_whitespace().map(OsString::from).collect()).unwrap().command;
@@ -223,6 +242,19 @@ mod tests {
     #[test]
     fn a_default_is_left_to_cargo() {
         assert!(select("-p three", Kind::Bin).unwrap().is_empty());
+    }
+
+    #[test]
+    fn of_a_library_it_is_said_what_can_be_recorded() {
+        let failure = select("-p library", Kind::Bin).unwrap_err();
+        assert_eq!((&*failure.message, failure.status), ("the package library has no program", 101));
+        assert_eq!(
+            failure.hints,
+            [
+                "cargo nyquist bench [FILTER] records benchmarks",
+                "cargo nyquist test NAME records a test of the library"
+            ]
+        );
     }
 
     #[test]

@@ -1,8 +1,7 @@
 //! What was found: how good it is, a sentence, what mends it; as text and as JSON.
 
-use crate::text::{Screen, Style};
+use crate::text::{Screen, Style, Text, one_line};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 /// How good something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,19 +88,21 @@ impl Finding {
         self
     }
 
-    fn write(&self, text: &mut String, screen: Screen, shows_details: bool) {
-        let label = self.level.style().paint(self.level.label(), screen);
-        let _ = writeln!(text, "  {label}  {}", self.text);
+    fn write(&self, text: &mut Text, screen: Screen, shows_details: bool) {
+        *text += "  ";
+        *text += self.level.style().paint(self.level.label(), screen);
+        *text += format!("  {}\n", one_line(&self.text));
         for hint in &self.hints {
-            let line = format!("           hint: {hint}\n");
+            let line = format!("           hint: {}\n", one_line(hint));
             // What mends many libraries is said once.
-            if !text.contains(&line) {
-                text.push_str(&line);
+            if !text.as_str().contains(&line) {
+                text.push(line);
             }
         }
         if shows_details {
             for detail in &self.details {
-                let _ = writeln!(text, "           {}", Style::Dim.paint(detail, screen));
+                *text += "           ";
+                *text += Style::Dim.paint(&one_line(detail), screen) + "\n";
             }
         }
     }
@@ -137,11 +138,11 @@ pub(crate) struct Report {
 
 impl Report {
     /// For people.
-    pub(crate) fn text(&self, screen: Screen, verbose: bool) -> String {
-        let mut text = String::new();
+    pub(crate) fn text(&self, screen: Screen, verbose: bool) -> Text {
+        let mut text = Text::default();
         for section in &self.sections {
-            let gap = if text.is_empty() { "" } else { "\n" };
-            let _ = writeln!(text, "{gap}{}", Style::Bold.paint(&section.name, screen));
+            text += if text.as_str().is_empty() { "" } else { "\n" };
+            text += Style::Bold.paint(&one_line(&section.name), screen) + "\n";
             for finding in &section.findings {
                 // Where something is lacking, where it was looked for says why; of many libraries that is too much.
                 let explains = section.kind != "libraries" && finding.level != Level::Ok;
@@ -183,7 +184,8 @@ pub(super) mod tests {
 
     #[test]
     fn people_read_a_line_a_finding_and_what_mends_it() {
-        let check = |verbose, expected: &str| assert_eq!(report().text(Screen::PLAIN, verbose), expected);
+        let check =
+            |verbose, expected: &str| assert_eq!(report().text(Screen::PLAIN, verbose).as_str(), expected);
         let head = "This machine\n  ok       it is fine\n";
         let rest = "  better   it is poor\n           hint: do this\n           looked there\n";
         check(false, &format!("{head}{rest}"));

@@ -12,6 +12,7 @@ mod windows;
 use crate::args::DoctorArgs;
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::finder::finder;
+use crate::loader;
 use crate::page;
 use crate::printer::Printer;
 use crate::text::Screen;
@@ -47,7 +48,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.json {
         page::print_json(&report.json())?;
     } else {
-        page::print(&report.text(Screen::of_stdout(), args.verbosity.verbose))?;
+        page::print(report.text(Screen::of_stdout(), args.verbosity.verbose))?;
     }
     Ok(if report.can_record { 0 } else { FAILED })
 }
@@ -79,6 +80,11 @@ fn look_at_file(subject: &str, finder: &Finder) -> Result<Vec<Section>, Failure>
     if interpreter.is_some() {
         let text = format!("{} is a script: this is the program that runs it", given.display());
         program.findings.insert(0, Finding::ok("script", text));
+    }
+    if let Some(loader) = loader::missing_of(&elf) {
+        let text = format!("it cannot be run: its loader {} is not there", loader.display());
+        let finding = Finding::problem("loader", text).hint("install the C library that it was built for");
+        program.findings.insert(0, finding);
     }
     let needed = libraries::needed(&path, &elf);
     let findings: Vec<_> = needed.iter().map(|(name, path)| library(name, path.as_deref(), finder)).collect();

@@ -6,11 +6,11 @@ mod picture;
 
 use crate::args::{FlamegraphArgs, PictureArgs};
 use crate::failure::{Failure, io_reason};
-use crate::output::{Output, Owner};
+use crate::output::Output;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::text::Names;
-use crate::{input, page, report, selection};
+use crate::text::{Names, one_line};
+use crate::{form, input, page, report, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::flame::{FlamePicture, TableRow, write_html, write_svg};
 use nyquist_profile::Profile;
@@ -23,6 +23,7 @@ const PAGE_FUNCTIONS: usize = 100;
 /// Runs the subcommand.
 pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
+    form::check_picture(&args.output)?;
     let profile = input::read(&args.file, &args.symbols, printer)?;
     let index = Index::new(&profile);
     let selected = selection::select(&profile, &args.filter)?;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     if args.format.json {
         return page::print_json(&picture::json(&picture, &view));
     }
-    write(&args.output, None, |mut out| write_svg(&picture, &mut out))?;
+    write(&args.output, |mut out| write_svg(&picture, &mut out))?;
     if args.output != Path::new("-") {
         printer.say(format_args!("Wrote {}", args.output.display()));
     }
@@ -52,11 +53,11 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
 }
 
 /// Writes the flame graph of a whole profile: what `nyquist record --flamegraph` does.
-pub(crate) fn save(profile: &Profile, file: &Path, owner: Option<Owner>) -> Result<(), Failure> {
+pub(crate) fn write_picture(profile: &Profile, mut out: &mut dyn Write) -> io::Result<()> {
     let index = Index::new(profile);
     let view = View::new(&index, &Selection::default());
     let picture = picture::picture(&view, &PictureArgs::default(), false, Names::Short);
-    write(file, owner, |mut out| write_svg(&picture, &mut out))
+    write_svg(&picture, &mut out)
 }
 
 /// Writes a page with the flame graph and the functions with the most time.
@@ -77,19 +78,18 @@ pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<
     write_html(&picture, &summary, &rows.collect::<Vec<_>>(), out)
 }
 
-fn write(
-    file: &Path,
-    owner: Option<Owner>,
-    picture: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> Result<(), Failure> {
+fn write(file: &Path, picture: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
     if file == Path::new("-") {
-        return page::write_with(picture);
+        return page::write_file_with(false, picture);
     }
     let cannot_write =
         |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
-    let output = Output::open(file, owner)
-        .map_err(|error| cannot_write(&error).hint("choose another place with -o FILE"))?;
-    output.save(picture).map_err(|error| cannot_write(&error))
+    let output = Output::open(file, None).map_err(|refused| refused.failure(file, "-o"))?;
+    match output.save(picture) {
+        // Whoever reads the pipe has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        saved => saved.map(|_| ()).map_err(|error| cannot_write(&error)),
+    }
 }
 
 /// The lines about a picture, where the user has not given others.
@@ -98,7 +98,8 @@ fn titled(view: &View<'_>, args: &PictureArgs, picture: FlamePicture) -> FlamePi
     let mut lines = heading.lines();
     // The first line begins with the name, which is the title.
     let first = lines.next().unwrap_or_default();
-    let first = first.strip_prefix(view.profile().meta().product.as_str()).unwrap_or(first);
+    let product = one_line(&view.profile().meta().product);
+    let first = first.strip_prefix(&*product).unwrap_or(first);
     let usual: Vec<_> = std::iter::once(first.trim_start_matches(": ")).chain(lines).collect();
     FlamePicture {
         title: args.title.clone().unwrap_or_else(|| view.profile().meta().product.clone()),

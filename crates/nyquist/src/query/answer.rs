@@ -1,8 +1,7 @@
 //! An answer: facts and tables, the same as text and as JSON.
 
 use crate::number::{grouped, percent};
-use crate::text::names::printable;
-use crate::text::{Column, Screen, Table};
+use crate::text::{Column, Screen, Table, Text, one_line};
 use serde_json::{Map, Value, json};
 
 /// An answer to a question.
@@ -70,28 +69,29 @@ impl Answer {
     }
 
     /// The text: facts a line each, then the lists as tables.
-    pub(super) fn text(&self, screen: Screen) -> String {
+    pub(super) fn text(&self, screen: Screen) -> Text {
         let mut text = String::new();
         let facts = self.facts.iter().filter(|(_, value)| !value.is_null());
         text.extend(
             facts.map(|(name, value)| format!("{}: {}\n", name.replace('_', " "), shown(name, value))),
         );
-        text.extend(self.notes.iter().map(|note| format!("note: {}\n", printable(note))));
+        text.extend(self.notes.iter().map(|note| format!("note: {}\n", one_line(note))));
+        let mut text = Text::from(text);
         for table in &self.tables {
-            text.push_str(&table.text(screen));
+            text.push(table.text(screen));
         }
         if !self.next.is_empty() {
-            text.push_str("\nnext:\n");
-            text.extend(self.next.iter().map(|command| format!("  {command}\n")));
+            text.push("\nnext:\n");
+            self.next.iter().for_each(|command| text.push(format!("  {}\n", one_line(command))));
         }
         text
     }
 }
 
 impl Rows {
-    fn text(&self, screen: Screen) -> String {
+    fn text(&self, screen: Screen) -> Text {
         if self.shown.is_empty() {
-            return format!("\n{}: none\n", self.name);
+            return format!("\n{}: none\n", self.name).into();
         }
         let last = self.columns.len() - 1;
         let columns = self.columns.iter().enumerate().map(|(index, &name)| match index {
@@ -110,7 +110,7 @@ impl Rows {
         let more = self.count.saturating_sub(self.shown.len());
         let more =
             if more > 0 { format!("({} more: --limit)\n", grouped(more as u64)) } else { String::new() };
-        format!("\n{}:\n{}{more}", self.name, table.render(screen))
+        Text::from(format!("\n{}:\n", self.name)) + table.render(screen) + more
     }
 }
 
@@ -118,7 +118,7 @@ impl Rows {
 fn shown(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) => printable(text).into_owned(),
+        Value::String(text) => one_line(text).into_owned(),
         Value::Number(number) if name.ends_with("_share") || name == "share" => {
             percent(number.as_f64().unwrap_or_default())
         }
@@ -146,7 +146,7 @@ mod tests {
     fn text_says_shares_in_per_cent_and_how_much_is_left_out() {
         let expected = "user share: 25.0%\nfunction name: a_b\nnote: no source\n\nfunctions:\nself_share  function\n     50.0%  a\n     50.0%  b\n(1 more: --limit)\n\n\
                         next:\n  nyquist query p function f-1\n";
-        assert_eq!(answer().text(Screen::PLAIN), expected);
+        assert_eq!(answer().text(Screen::PLAIN).as_str(), expected);
     }
 
     #[test]

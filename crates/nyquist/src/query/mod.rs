@@ -56,7 +56,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<(), Failure> {
         page::print_json(&answer.json(args.question.name()))
     } else {
         // Whoever reads this is mostly no person: nothing is cut, and there are no colours.
-        page::print(&answer.text(Screen { width: None, colour: false, unicode: true }))
+        page::print(answer.text(Screen { width: None, colour: false, unicode: true }))
     }
 }
 

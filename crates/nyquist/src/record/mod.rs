@@ -1,56 +1,80 @@
 //! `nyquist record`: launch or attach, sample, convert, name, save, and show.
 
 mod ending;
+mod family;
 mod run;
 mod subject;
 
 pub(crate) use subject::command_of;
 
-use crate::args::RecordArgs;
+use crate::args::{NOT_UNDERSTOOD, RecordArgs};
 use crate::control::{Control, Phase};
+use crate::ending::{Ending, pid_list};
 use crate::failure::{FAILED, Failure, io_reason};
+use crate::form::{self, Form};
 use crate::number::counted;
-use crate::output::{Output, Owner};
-use crate::printer::Printer;
-use crate::save::save;
+use crate::output::{Destination, Output, Owner};
+use crate::printer::{self, Printer};
+use crate::save::{Written, save};
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, launch_advice, summary};
-use nyquist_convert::Finished;
+use crate::{flamegraph, launch_advice, page, summary};
+use nyquist_convert::{Converter, Finished};
+use nyquist_profile::Profile;
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_record::linux::perf::EndReason;
 use nyquist_record::linux::signals::Requests;
 use nyquist_record::linux::{Credentials, invoking_user};
-use run::{Recorder, Run};
+use run::{Recorder, Run, Whom};
+use rustix::process::{Resource, getrlimit};
 use std::io::{self, IsTerminal as _};
 use std::mem;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// Runs the subcommand and gives back the exit status.
 pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let printer = Printer::new(args.verbosity);
+    if let Some(pids) = args.pids_in_words() {
+        let first = args.command.first().map(|word| word.display().to_string()).unwrap_or_default();
+        return Err(Failure::new(format!("`{first}` is no command"))
+            .hint(format!("-p {pids} records these processes"))
+            .status(NOT_UNDERSTOOD));
+    }
+    check_descriptors(getrlimit(Resource::Nofile).maximum)?;
+    // Before signals are taken over, for this may wait for the reader of a FIFO.
+    let outputs = Destinations::find(args)?;
     // Before any thread is started: they all leave these signals to one.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
     let user = if args.as_root { None } else { invoking_user() };
     let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
-    let output = open_output(args, owner)?;
-    let Recorded { finished, summary, status, used } = record(args, printer, &control, user.as_ref(), owner)?;
+    let Outputs { output, form, picture } = outputs.open(args, owner)?;
+    let Recorded { finished, summary, status, used, living } =
+        record(args, printer, &control, user.as_ref(), owner)?;
     let Finished { profile, statistics, libs } = finished;
     let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
     let goes_on = wants_server(args);
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
-    let saved = save(&profile, output, args.profile_version, owner, printer)?;
-    summary::print(printer, &profile, &summary, &statistics, used, saved.path.as_deref());
-    if let Some(picture) = &args.flamegraph {
-        flamegraph::save(&profile, picture, owner)?;
-        printer.say(format_args!("Wrote {}", picture.display()));
+    let saved = save(&profile, output, Written { form, version: args.profile_version, owner }, printer)?;
+    let told = summary::Told { profile: &profile, program: &subject::target_name(args) };
+    summary::print(
+        printer,
+        &told,
+        &summary,
+        &statistics,
+        &Ending { used, living: &living, attached: &args.target.pid },
+        saved.path.as_deref(),
+    );
+    if let Some(picture) = picture {
+        write_picture(&profile, picture, printer)?;
     }
-    if let (Some(path), true) = (saved.path, goes_on) {
-        serve(&path, &profile, &args.server, &args.symbols, owner, printer, &control)?;
+    if goes_on && saved.path.is_some() {
+        let bytes = saved.bytes(&profile)?;
+        serve(bytes, &profile, &args.server, &args.symbols, owner, printer, &control)?;
     }
     let_go(profile, goes_on);
     // A script that finds no file where it asked for one must hear of it.
@@ -66,22 +90,68 @@ fn let_go<T>(memory: T, goes_on: bool) {
     }
 }
 
-/// Opens the output, and keeps standard output for it alone where it is that.
-fn open_output(args: &RecordArgs, owner: Option<Owner>) -> Result<Output, Failure> {
-    let path = &args.output;
-    let cannot_write =
-        |error: io::Error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error)));
-    let output = Output::open(path, owner)
-        .map_err(|error| cannot_write(error).hint("choose another place with -o FILE"))?;
-    if output.is_stdout() {
-        rustix::stdio::dup2_stdout(io::stderr()).map_err(|error| cannot_write(error.into()))?;
+/// Fails where the hard limit of open files leaves no room for recording: what goes wrong then would be told as something else.
+fn check_descriptors(limit: Option<u64>) -> Result<(), Failure> {
+    /// For one thread on two CPUs, and the files of its program.
+    const LEAST: u64 = 32;
+    match limit.filter(|limit| *limit < LEAST) {
+        Some(limit) => Err(Failure::new(format!(
+            "only {limit} files may be open at once here, which is too few to record anything"
+        ))
+        .hint("raise the limit (`ulimit -n 1024`)")),
+        None => Ok(()),
     }
-    Ok(output)
+}
+
+/// Where the profile and its flame graph go.
+struct Destinations {
+    output: Destination,
+    form: Form,
+    picture: Option<Destination>,
+}
+
+/// The same, opened.
+struct Outputs {
+    output: Output,
+    form: Form,
+    picture: Option<Output>,
+}
+
+impl Destinations {
+    /// Looks for both, and whether their names are those of what is written.
+    fn find(args: &RecordArgs) -> Result<Self, Failure> {
+        let form = Form::of(&args.output)?;
+        args.flamegraph.as_deref().map_or(Ok(()), form::check_picture)?;
+        let picture = args
+            .flamegraph
+            .as_deref()
+            .map(|path| Destination::find(path).map_err(|refused| refused.failure(path, "--flamegraph")));
+        let output = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
+        let output = output.map_err(|refused| refused.failure(&args.output, "-o"))?;
+        Ok(Self { output, form, picture: picture.transpose()? })
+    }
+
+    fn open(self, args: &RecordArgs, owner: Option<Owner>) -> Result<Outputs, Failure> {
+        let output = self.output.open(owner).map_err(|refused| refused.failure(&args.output, "-o"))?;
+        let path = args.flamegraph.as_deref().unwrap_or(Path::new(""));
+        let picture = self.picture.map(|picture| picture.open(owner)).transpose();
+        let picture = picture.map_err(|refused| refused.failure(path, "--flamegraph"))?;
+        Ok(Outputs { output, form: self.form, picture })
+    }
+}
+
+fn write_picture(profile: &Profile, picture: Output, printer: Printer) -> Result<(), Failure> {
+    let path = picture.name().to_owned();
+    picture
+        .save(|out| flamegraph::write_picture(profile, out))
+        .map_err(|error| Failure::new(format!("cannot write {}: {}", path.display(), io_reason(&error))))?;
+    printer.say(format_args!("Wrote {}", path.display()));
+    Ok(())
 }
 
 /// Without any terminal nobody would end the server.
 fn wants_server(args: &RecordArgs) -> bool {
-    let on_terminal = io::stdin().is_terminal() || io::stdout().is_terminal() || io::stderr().is_terminal();
+    let on_terminal = io::stdin().is_terminal() || page::is_terminal() || printer::is_terminal();
     !args.save_only && (args.serve || on_terminal)
 }
 
@@ -92,6 +162,8 @@ struct Recorded {
     status: u8,
     /// The CPU time that the command used in all runs, by the kernel's account, where all of it was to be recorded.
     used: Option<Duration>,
+    /// The processes that the command has left running.
+    living: Vec<u32>,
 }
 
 /// Records the command, as often as it shall run, or what runs already.
@@ -104,7 +176,9 @@ fn record(
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
     let recorder = Recorder { args, printer, control, user, owner };
-    let Run { mut converter, mut summary, mut status, mut used } = recorder.run(args.duration, None)?;
+    let mut kept = None;
+    let Run { mut summary, mut status, mut used, mut living } =
+        recorder.run(Whom::Asked, args.duration, &mut kept)?;
     for run in 2..=args.runs.iteration_count {
         let left = args.duration.map(|duration| duration.saturating_sub(began.elapsed()));
         if summary.reason != EndReason::Exited || left == Some(Duration::ZERO) {
@@ -117,15 +191,41 @@ fn record(
         }
         printer.detail(format_args!("Run {run} of {}", args.runs.iteration_count));
         let (mut former, used_before) = (summary, used);
-        Run { converter, summary, status, used } = recorder.run(left, Some(converter))?;
+        Run { summary, status, used, living } = recorder.run(Whom::Asked, left, &mut kept)?;
         used = used.zip(used_before).map(|(a, b)| a + b);
         summary.total_cpu_time_ns =
             summary.total_cpu_time_ns.zip(former.total_cpu_time_ns).map(|(a, b)| a + b);
         former.lost_privileges.retain(|notice| !summary.lost_privileges.contains(notice));
         summary.lost_privileges.append(&mut former.lost_privileges);
     }
+    while let Some(left) = time_for_the_rest(args, &summary, began.elapsed()).filter(|_| !living.is_empty()) {
+        let pids = pid_list(&living);
+        printer.say(format_args!(
+            "The command has ended, and what it left running is recorded from now on: PIDs {pids}"
+        ));
+        let attached = Whom::LeftRunning(mem::take(&mut living));
+        match recorder.run(attached, Some(left), &mut kept) {
+            Ok(run) => {
+                let time = summary.total_cpu_time_ns.zip(run.summary.total_cpu_time_ns).map(|(a, b)| a + b);
+                (summary.reason, summary.total_cpu_time_ns) = (run.summary.reason, time);
+                summary.left_running = run.summary.left_running;
+                (living, used) = (run.living, None);
+            }
+            Err(failure) => printer.warn(failure.message),
+        }
+    }
     let used = used.filter(|_| args.cpu.is_none() && !args.shape.rows.main_thread_only);
-    Ok(Recorded { finished: converter.finish(), summary, status, used })
+    let finished = kept.map(Converter::finish).ok_or_else(|| Failure::new("nothing was recorded"))?;
+    Ok(Recorded { finished, summary, status, used, living })
+}
+
+/// How long to record what the command has left running, where a time was given for all and the command did not take it.
+fn time_for_the_rest(args: &RecordArgs, summary: &Summary, taken: Duration) -> Option<Duration> {
+    let is_command = args.target.is_command() && args.runs.iteration_count <= 1;
+    // A recording that is kept holds one run.
+    let is_asked = is_command && args.perf_data.is_none() && summary.reason == EndReason::Exited;
+    let left = args.duration.filter(|_| is_asked)?.saturating_sub(taken);
+    (!left.is_zero()).then_some(left)
 }
 
 pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
@@ -135,4 +235,19 @@ pub(crate) fn launch_failure(error: &LaunchError) -> Failure {
 
 pub(crate) fn open_failure(error: &OpenError) -> Failure {
     error.advice().into_iter().fold(Failure::new(error.to_string()), Failure::hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_few_descriptors_are_the_reason_that_is_given() {
+        let failure = check_descriptors(Some(12)).unwrap_err();
+        assert!(
+            failure.message.contains("12 files") && failure.hints[0].contains("ulimit -n"),
+            "{failure:?}"
+        );
+        assert!(check_descriptors(Some(256)).is_ok() && check_descriptors(None).is_ok());
+    }
 }

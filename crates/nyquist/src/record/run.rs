@@ -1,5 +1,6 @@
 //! One run of what is recorded, from its first event to its last.
 
+use super::family::Family;
 use super::subject::{open_backend, prepare, program_name, running_target, target_name, wanted_samples};
 use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
@@ -9,7 +10,7 @@ use crate::output::Owner;
 use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, summary};
-use nyquist_convert::event::{Event, EventKind, Timestamp};
+use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
 use nyquist_convert::{Converter, Filter, Options};
 use nyquist_profile::Meta;
 use nyquist_record::linux::backend::{Backend, Outcome, Recording, Summary};
@@ -36,15 +37,23 @@ pub(super) struct Recorder<'a> {
     pub(super) owner: Option<Owner>,
 }
 
+/// Whom a run records.
+pub(super) enum Whom {
+    /// Whom the options name.
+    Asked,
+    /// Processes that a run before has left running.
+    LeftRunning(Vec<u32>),
+}
+
 /// What a run gave.
 pub(super) struct Run {
-    /// The converter with all that was recorded so far.
-    pub(super) converter: Converter,
     pub(super) summary: Summary,
     /// The command's exit status.
     pub(super) status: u8,
     /// The CPU time that the command used, with that of its children, by the kernel's account, where it has ended.
     pub(super) used: Option<Duration>,
+    /// The processes that descend from what was recorded and live on, where the recording has ended with that.
+    pub(super) living: Vec<u32>,
 }
 
 /// What is about to be recorded.
@@ -58,33 +67,42 @@ impl Recorder<'_> {
     /// Records one run into the converter of the runs before it, if there are any.
     pub(super) fn run(
         &self,
+        whom: Whom,
         duration: Option<Duration>,
-        converter: Option<Converter>,
+        converter: &mut Option<Converter>,
     ) -> Result<Run, Failure> {
-        let running = running_target(&self.args.target)?;
-        let mut markers = markers::listen(self.args.target.pid.first().copied(), self.user, self.printer);
-        let Subject { child, target } = self.subject(running, markers.as_ref())?;
+        let launches = matches!(whom, Whom::Asked) && !self.args.command.is_empty();
+        let (running, listens_to) = match whom {
+            Whom::Asked => (running_target(&self.args.target)?, self.args.target.pid.first().copied()),
+            Whom::LeftRunning(pids) => {
+                let first = pids.first().copied();
+                (Some(Target::Attach(pids.into_iter().map(Pid).collect())), first)
+            }
+        };
+        let mut markers = markers::listen(listens_to, self.user, self.printer);
+        let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
         let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
-        let kept = kept.map(|path| Ok((path, PerfTee::open(path, self.owner)?))).transpose()?;
+        let kept = kept.map(|path| PerfTee::open(path, self.owner)).transpose()?;
+        let ancestors = ancestors(&target);
         let backend = self.open(target, child.as_ref(), duration)?;
         let outcome = backend.outcome();
         let is_first = converter.is_none();
         let options = self.converter_options(&outcome);
         let (meta, start) = (options.meta.clone(), options.start);
         let wanted = wanted_samples(&self.args.target, &backend);
-        let mut converter = match converter {
-            Some(mut converter) => {
+        let converter = match converter {
+            Some(converter) => {
                 converter.keep_only(wanted.clone());
                 converter
             }
-            None => self.converter(options, wanted.clone()).walking_with(outcome.walkers()),
+            None => converter.insert(self.converter(options, wanted.clone()).walking_with(outcome.walkers())),
         };
         if let Some(markers) = &mut markers {
             markers.begin_at(nyquist_record::linux::now());
         }
         let mut recording = backend.record().map_err(|error| open_failure(&error))?;
-        let mut tee = kept.map(|(path, file)| PerfTee::begin(path, file, &recording, wanted)).transpose()?;
+        let mut tee = kept.map(|output| PerfTee::begin(output, &recording, wanted)).transpose()?;
         if is_first {
             summary::print_before_start(self.printer, &outcome);
         }
@@ -101,9 +119,11 @@ impl Recorder<'_> {
             self.end_with(Arc::clone(command));
         }
         let decoder = Decoder::new(outcome.walkers());
-        convert(&mut recording, decoder, &mut converter, markers.as_mut(), tee.as_mut());
+        let mut family = Family::default();
+        convert(&mut recording, decoder, converter, markers.as_mut(), tee.as_mut(), &mut family);
         let summary = recording.finish();
-        tell_total(&summary, tee.as_mut(), &mut converter);
+        tell_total(&summary, tee.as_mut(), converter);
+        let living = if summary.left_running { family.living(&ancestors) } else { Vec::new() };
         if let Some(end) = self.end_of(summary.reason, began, duration) {
             converter.note_end(end);
         }
@@ -117,15 +137,18 @@ impl Recorder<'_> {
         };
         self.control.enter(Phase::Saving);
         if let Some(markers) = markers {
-            markers::finish(markers, &mut converter, self.printer);
+            markers::finish(markers, converter, self.printer);
         }
-        Ok(Run { converter, summary, status, used })
+        Ok(Run { summary, status, used, living })
     }
 
-    fn subject(&self, running: Option<Target>, markers: Option<&Markers>) -> Result<Subject, Failure> {
-        if self.args.command.is_empty()
-            && let Some(target) = running
-        {
+    fn subject(
+        &self,
+        running: Option<Target>,
+        launches: bool,
+        markers: Option<&Markers>,
+    ) -> Result<Subject, Failure> {
+        if !launches && let Some(target) = running {
             return Ok(Subject { child: None, target });
         }
         // The markers of a command that is not recorded are nobody's.
@@ -255,6 +278,15 @@ impl Recorder<'_> {
     }
 }
 
+/// The processes whose descendants are recorded with them.
+fn ancestors(target: &Target) -> Vec<u32> {
+    match target {
+        Target::Child(pid) => vec![pid.0],
+        Target::Attach(pids) => pids.iter().map(|pid| pid.0).collect(),
+        Target::System | Target::Cgroup(_) => Vec::new(),
+    }
+}
+
 /// Takes over everything that is recorded, until the recording ends.
 fn convert(
     recording: &mut Recording,
@@ -262,6 +294,7 @@ fn convert(
     converter: &mut Converter,
     mut markers: Option<&mut Markers>,
     mut tee: Option<&mut PerfTee>,
+    family: &mut Family,
 ) {
     let _preference = Preference::of_this_thread();
     let mut complete = Timestamp(0);
@@ -283,6 +316,7 @@ fn convert(
             }
             complete = complete.max(*complete_before);
             for event in events.drain(..) {
+                family.notice(&event);
                 converter.push(event);
             }
         }

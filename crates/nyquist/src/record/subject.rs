@@ -93,7 +93,7 @@ pub(super) fn prepare(
     markers: Option<&Markers>,
 ) -> Result<Suspended, Failure> {
     let mut command = command_of(&args.command, user)?;
-    command.env.extend(markers.map(Markers::variable));
+    command.env.extend(markers.and_then(Markers::variable));
     launch::prepare(&command).map_err(|error| launch_failure(&error))
 }
 

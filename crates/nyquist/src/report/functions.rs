@@ -3,6 +3,7 @@
 use super::rows::{Row, Rows, choose};
 use super::{Report, TABLE_ROWS};
 use crate::scale::Scale;
+use crate::text::Text;
 use nyquist_analysis::Function;
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ fn functions<'a>(report: &Report<'a>) -> (usize, Vec<Function<'a>>) {
     (count, functions)
 }
 
-pub(super) fn text(report: &Report<'_>) -> String {
+pub(super) fn text(report: &Report<'_>) -> Text {
     let row = |function: &Function<'_>| Row {
         own: function.self_amount.weight,
         total: function.total.weight,

@@ -37,7 +37,7 @@ pub(crate) fn heading(view: &View<'_>) -> String {
 
 /// The name of what was recorded, if it is known, with a colon.
 fn name_before(product: &str) -> String {
-    if product.is_empty() { String::new() } else { format!("{}: ", crate::text::names::printable(product)) }
+    if product.is_empty() { String::new() } else { format!("{}: ", crate::text::one_line(product)) }
 }
 
 /// How the CPU time is shared between user code, the kernel, and what is not known.

@@ -2,6 +2,7 @@
 
 use super::rows::{Row, Rows, choose};
 use super::{Report, TABLE_ROWS};
+use crate::text::Text;
 use nyquist_analysis::LibRow;
 use serde_json::{Value, json};
 
@@ -11,7 +12,7 @@ fn libs<'a>(report: &Report<'a>) -> Vec<LibRow<'a>> {
     libs
 }
 
-pub(super) fn text(report: &Report<'_>) -> String {
+pub(super) fn text(report: &Report<'_>) -> Text {
     let row = |lib: &LibRow<'_>| Row {
         own: lib.self_amount.weight,
         total: lib.total.weight,

@@ -3,7 +3,9 @@
 use super::functions::place;
 use super::rows::{Row, Rows, choose};
 use super::{Report, TABLE_ROWS};
+use crate::text::Text;
 use nyquist_analysis::{Code, Line};
+use nyquist_symbols::short_source_path;
 use serde_json::{Value, json};
 
 fn lines<'a>(report: &Report<'a>) -> Vec<Line<'a>> {
@@ -12,13 +14,13 @@ fn lines<'a>(report: &Report<'a>) -> Vec<Line<'a>> {
     lines
 }
 
-pub(super) fn text(report: &Report<'_>) -> String {
+pub(super) fn text(report: &Report<'_>) -> Text {
     let row = |line: &Line<'_>| Row {
         own: line.self_amount.weight,
         total: line.total.weight,
         name: match (line.file, line.line) {
-            (Some(file), Some(number)) => format!("{file}:{number}"),
-            (Some(file), None) => format!("{file} (line not known)"),
+            (Some(file), Some(number)) => format!("{}:{number}", short_source_path(file)),
+            (Some(file), None) => format!("{} (line not known)", short_source_path(file)),
             (None, _) => "(source not known)".to_owned(),
         },
         ..Row::default()

@@ -2,14 +2,14 @@
 
 use super::{Report, TABLE_ROWS, more};
 use crate::number::grouped;
-use crate::text::{Cell, Column, Style, Table};
+use crate::text::{Cell, Column, Style, Table, Text};
 use nyquist_analysis::MarkerKind;
 use serde_json::{Value, json};
 
-pub(super) fn text(report: &Report<'_>) -> String {
+pub(super) fn text(report: &Report<'_>) -> Text {
     let kinds = report.view.markers();
     if kinds.is_empty() {
-        return "There are no markers.\n".to_owned();
+        return "There are no markers.\n".into();
     }
     let limit = report.limit(TABLE_ROWS);
     let mut table = Table::new(vec![
@@ -26,7 +26,7 @@ pub(super) fn text(report: &Report<'_>) -> String {
         table.add(row(report, kind));
     }
     table.render(report.screen)
-        + &more(kinds.len().saturating_sub(limit), "kind of markers", "kinds of markers")
+        + more(kinds.len().saturating_sub(limit), "kind of markers", "kinds of markers")
 }
 
 fn row(report: &Report<'_>, kind: &MarkerKind<'_>) -> Vec<Cell> {

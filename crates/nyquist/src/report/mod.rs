@@ -13,7 +13,7 @@ use crate::args::{ReportArgs, ViewArgs};
 use crate::failure::Failure;
 use crate::printer::Printer;
 use crate::scale::Scale;
-use crate::text::{Names, Screen};
+use crate::text::{Names, Screen, Text};
 use crate::{input, page, selection};
 use nyquist_analysis::{Index, View};
 use serde_json::{Value, json};
@@ -53,11 +53,11 @@ pub(crate) fn run(args: &ReportArgs) -> Result<(), Failure> {
         screen: Screen::of_stdout(),
         names: args.format.names(),
     };
-    if args.format.json { page::print_json(&report.json()) } else { page::print(&report.text()) }
+    if args.format.json { page::print_json(&report.json()) } else { page::print(report.text()) }
 }
 
 impl Report<'_> {
-    fn text(&self) -> String {
+    fn text(&self) -> Text {
         let body = match self.args.view {
             ViewArgs { tree: true, .. } => tree::text(self, false),
             ViewArgs { inverted: true, .. } => tree::text(self, true),
@@ -67,7 +67,7 @@ impl Report<'_> {
             ViewArgs { markers: true, .. } => markers::text(self),
             _ => functions::text(self),
         };
-        heading(self.view) + "\n" + &body
+        Text::from(heading(self.view)) + "\n" + body
     }
 
     fn json(&self) -> Value {

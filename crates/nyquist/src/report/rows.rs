@@ -2,7 +2,7 @@
 
 use super::{Report, TABLE_ROWS, more};
 use crate::args::{ColumnName, SortBy};
-use crate::text::{Cell, Column, Style, Table, bar};
+use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::Amount;
 
 /// What tables with self and total time have for columns; bars where there are colours.
@@ -57,15 +57,16 @@ pub(super) fn choose<T>(
 
 impl Rows {
     /// The table, and how many rows are not in it.
-    pub(super) fn render(&self, report: &Report<'_>) -> String {
+    pub(super) fn render(&self, report: &Report<'_>) -> Text {
         let columns = self.columns(report);
-        let mut table = Table::new(columns.iter().map(|&column| self.layout(column)).collect());
+        let table = Table::new(columns.iter().map(|&column| self.layout(column)).collect());
+        let mut table = table.keeping_all(!report.args.columns.is_empty());
         let limit = report.limit(TABLE_ROWS);
         for row in self.all.iter().take(limit) {
             table.add(columns.iter().map(|&column| cell(report, row, column)).collect());
         }
         let hidden = self.all.len().saturating_sub(limit);
-        table.render(report.screen) + &more(hidden, self.words[0], self.words[1])
+        table.render(report.screen) + more(hidden, self.words[0], self.words[1])
     }
 
     fn columns(&self, report: &Report<'_>) -> Vec<ColumnName> {

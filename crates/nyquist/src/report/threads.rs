@@ -3,21 +3,23 @@
 use super::{Report, TABLE_ROWS, more};
 use crate::args::SortBy;
 use crate::number::grouped;
-use crate::text::{Cell, Column, Style, Table, bar};
+use crate::text::{Cell, Column, Style, Table, Text, bar};
 use nyquist_analysis::ThreadRow;
 use serde_json::{Value, json};
 
 fn threads<'a>(report: &Report<'a>) -> Vec<ThreadRow<'a>> {
     let mut threads = report.view.by_thread();
     let least = report.min_weight(0.0);
-    threads.retain(|thread| thread.amount.weight >= least);
+    // Of what passes filters, a thread that has none says nothing; of all, that it has used nothing.
+    let only_with_samples = !report.args.filter.is_empty();
+    threads.retain(|thread| thread.amount.weight >= least && (thread.samples > 0 || !only_with_samples));
     if report.args.sort == SortBy::Name {
         threads.sort_by_key(|thread| thread.name);
     }
     threads
 }
 
-pub(super) fn text(report: &Report<'_>) -> String {
+pub(super) fn text(report: &Report<'_>) -> Text {
     let threads = threads(report);
     let limit = report.limit(TABLE_ROWS);
     let mut columns = vec![Column::Number("SHARE")];
@@ -37,7 +39,7 @@ pub(super) fn text(report: &Report<'_>) -> String {
     for thread in threads.iter().take(limit) {
         table.add(row(report, thread));
     }
-    table.render(report.screen) + &more(threads.len().saturating_sub(limit), "thread", "threads")
+    table.render(report.screen) + more(threads.len().saturating_sub(limit), "thread", "threads")
 }
 
 fn row(report: &Report<'_>, thread: &ThreadRow<'_>) -> Vec<Cell> {

@@ -3,8 +3,7 @@
 use super::{Report, TREE_PERCENT, TREE_ROWS};
 use crate::number::counted;
 use crate::scale::Scale;
-use crate::text::names::printable;
-use crate::text::{Names, Screen, Style, cut};
+use crate::text::{Names, Screen, Style, Text, cut_name, one_line};
 use nyquist_analysis::{Tree, TreeNode, View};
 use nyquist_profile::FuncId;
 use serde_json::{Value, json};
@@ -45,7 +44,7 @@ pub(crate) fn tree_nodes<'v>(view: &'v View<'v>, options: &TreeOptions) -> Vec<(
     .collect()
 }
 
-pub(super) fn text(report: &Report<'_>, inverted: bool) -> String {
+pub(super) fn text(report: &Report<'_>, inverted: bool) -> Text {
     tree_text(report.view, &options(report, inverted), report.screen)
 }
 
@@ -288,35 +287,33 @@ impl<'v> TreeRow<'v> {
 
 /// A tree as text: the shares, then the names, each under its caller (inverted: under its callee). A node that is the
 /// only child stands straight under the node that it belongs to.
-pub(crate) fn tree_text(view: &View<'_>, options: &TreeOptions, screen: Screen) -> String {
+pub(crate) fn tree_text(view: &View<'_>, options: &TreeOptions, screen: Screen) -> Text {
     let chosen = chosen(view, options);
     let heading = if options.inverted { " TIME  CALLED FROM" } else { "TOTAL    SELF  FUNCTION" };
     let mut text = Style::Bold.paint(heading, screen) + "\n";
     for row in &chosen.rows {
-        text.push_str(&line(row, options, screen));
+        text.push(line(row, options, screen));
     }
     if chosen.is_cut {
-        text.push_str("There are more nodes (--limit 0 shows all)\n");
+        text.push("There are more nodes (--limit 0 shows all)\n");
     }
     text
 }
 
-fn line(row: &TreeRow<'_>, options: &TreeOptions, screen: Screen) -> String {
+fn line(row: &TreeRow<'_>, options: &TreeOptions, screen: Screen) -> Text {
     let (total, own) = row.weights();
     let scale = options.scale;
     let number = |weight: u64| {
         let style = Style::of_share(scale.share(weight));
         style.paint(&format!("{:>6}", scale.percent(weight)), screen)
     };
-    let numbers =
-        if options.inverted { number(total) } else { format!("{}  {}", number(total), number(own)) };
+    let numbers = if options.inverted { number(total) } else { number(total) + "  " + number(own) };
     let taken = if options.inverted { 8 } else { 16 };
     let room = screen.width.map(|width| width.saturating_sub(taken).max(24));
     let guides = guides(row, room, screen);
     let room = room.map(|room| room.saturating_sub(guides.chars().count()));
-    let line =
-        format!("{numbers}  {}{}", Style::Dim.paint(&guides, screen), label(row, options, room, screen));
-    format!("{}\n", line.trim_end())
+    let line = numbers + "  " + Style::Dim.paint(&guides, screen) + label(row, options, room, screen);
+    line.trim_end() + "\n"
 }
 
 /// The guides and the mark of the branch, in at most half of the room: of deep trees the near part.
@@ -340,7 +337,7 @@ fn ascii(guides: &str) -> String {
     guides.chars().map(sign).collect()
 }
 
-fn label(row: &TreeRow<'_>, options: &TreeOptions, room: Option<usize>, screen: Screen) -> String {
+fn label(row: &TreeRow<'_>, options: &TreeOptions, room: Option<usize>, screen: Screen) -> Text {
     let node = match &row.what {
         What::Node(node) => node,
         What::Others { count, .. } => {
@@ -349,11 +346,11 @@ fn label(row: &TreeRow<'_>, options: &TreeOptions, room: Option<usize>, screen: 
     };
     let name = options.names.show(node.name);
     let inlined = if node.is_inlined { " (inlined)" } else { "" };
-    let lib = node.lib.filter(|_| !row.is_of_same_lib).map(|lib| format!("  {}", printable(lib)));
+    let lib = node.lib.filter(|_| !row.is_of_same_lib).map(|lib| format!("  {}", one_line(lib)));
     let note = format!("{inlined}{}", lib.unwrap_or_default());
-    let Some(room) = room else { return name + &note };
+    let Some(room) = room else { return Text::from(name + &note) };
     // A name is worth more than the note on where it is.
     let left = room.saturating_sub(name.chars().count());
     let note = if note.chars().count() <= left { note } else { String::new() };
-    cut(&name, room, screen.unicode) + &Style::Dim.paint(&note, screen)
+    Text::from(cut_name(&name, room, screen.unicode)) + Style::Dim.paint(&note, screen)
 }

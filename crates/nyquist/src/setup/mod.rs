@@ -6,9 +6,9 @@ mod plan;
 
 use crate::args::SetupArgs;
 use crate::failure::Failure;
-use crate::page;
+use crate::{page, printer};
 use nyquist_record::linux::machine::{Settings, is_root, wanted_ring_kb};
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::Path;
 
 /// Runs the subcommand and gives back the exit status.
@@ -28,11 +28,13 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
         return page::print("Nothing is to be changed: the settings allow all that recording needs.\n");
     }
     let until = if args.lasting { "for good" } else { "until the machine is started again" };
-    let mut shown = format!("These settings are changed, {until}:\n{}", plan::shown(&changes));
+    let are = if is_done(args, is_root()) { "are" } else { "would be" };
+    let mut shown = format!("These settings {are} changed, {until}:\n{}", plan::shown(&changes));
     let file = plan::lasting(&settings, wanted_ring_kb());
     if args.lasting {
         let lines = file.lines().map(|line| format!("      {line}\n"));
-        shown.extend([format!("  /{} is written:\n", apply::LASTING)].into_iter().chain(lines));
+        let is = if is_done(args, is_root()) { "is" } else { "would be" };
+        shown.extend([format!("  /{} {is} written:\n", apply::LASTING)].into_iter().chain(lines));
     }
     if !wants(args, &shown)? {
         return Ok(());
@@ -46,12 +48,18 @@ fn change_settings(args: SetupArgs) -> Result<(), Failure> {
 
 fn give_capabilities(args: SetupArgs) -> Result<(), Failure> {
     let program = capabilities::own_program()?;
-    let shown = format!("This file is given capabilities:\n{}", capabilities::shown(&program));
+    let is = if is_done(args, is_root()) { "is" } else { "would be" };
+    let shown = format!("This file {is} given capabilities:\n{}", capabilities::shown(&program));
     if wants(args, &shown)? {
         capabilities::give(&program)?;
         page::print("Done.\n")?;
     }
     Ok(())
+}
+
+/// Whether what is shown will be done, if nobody says no.
+fn is_done(args: SetupArgs, is_root: bool) -> bool {
+    is_root && !args.dry_run
 }
 
 /// Shows what would be done, and whether it is to be. Without root it fails with the command that would do it.
@@ -83,7 +91,7 @@ fn wants(args: SetupArgs, shown: &str) -> Result<bool, Failure> {
 }
 
 fn ask(question: &str) -> io::Result<bool> {
-    write!(io::stderr(), "{question}")?;
+    printer::ask(question)?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(is_yes(&answer))
@@ -96,6 +104,13 @@ fn is_yes(answer: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_done_is_not_said_to_be() {
+        let args = |yes, dry_run| SetupArgs { lasting: false, capabilities: false, yes, dry_run };
+        assert!(is_done(args(true, false), true) && is_done(args(false, false), true));
+        assert!(!is_done(args(true, false), false) && !is_done(args(false, true), true));
+    }
 
     #[test]
     fn only_a_clear_yes_is_one() {

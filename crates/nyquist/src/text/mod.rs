@@ -1,13 +1,15 @@
 //! Text for people: names, tables, trees, and the terminal they are shown on.
 
 mod bars;
+mod escaped;
 pub(crate) mod names;
 mod screen;
 mod style;
 mod table;
 
 pub(crate) use bars::bar;
+pub(crate) use escaped::{Text, one_line};
 pub(crate) use names::Names;
 pub(crate) use screen::Screen;
 pub(crate) use style::Style;
-pub(crate) use table::{Cell, Column, Table, cut};
+pub(crate) use table::{Cell, Column, Table, cut, cut_name};

@@ -1,5 +1,6 @@
 //! Function names as people read them: the generic arguments and parameter lists of Rust's, C++'s and Java's names left out.
 
+use super::one_line;
 use std::borrow::Cow;
 
 /// How deep qualified types may lie within each other (`<<A as B>::C as D>::e`) before the rest is left as it is.
@@ -35,22 +36,13 @@ pub(crate) enum Names {
 }
 
 impl Names {
-    /// The name as it is shown. What would act on a terminal is replaced.
+    /// The name as it is shown, with hidden characters escaped.
     pub(crate) fn show(self, name: &str) -> String {
         let name = match self {
             Self::Short => shorten(name),
             Self::Full => Cow::Borrowed(name),
         };
-        printable(&name).into_owned()
-    }
-}
-
-/// The text without control characters, which are the reader's terminal's and not a profile's to command.
-pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if text.chars().any(char::is_control) {
-        Cow::Owned(text.chars().map(|char| if char.is_control() { '\u{fffd}' } else { char }).collect())
-    } else {
-        Cow::Borrowed(text)
+        one_line(&name).into_owned()
     }
 }
 
@@ -517,6 +509,6 @@ mod tests {
 
     #[test]
     fn a_profile_does_not_command_the_terminal() {
-        assert_eq!(Names::Full.show("a\u{1b}[31mb\n"), "a\u{fffd}[31mb\u{fffd}");
+        assert_eq!(Names::Full.show("a\u{1b}[31mb\n"), "a\\x1b[31mb\\n");
     }
 }

@@ -1,8 +1,9 @@
 //! What the standard output is: a terminal with a width and colours, or a pipe or file that gets plain text.
 
+use crate::page;
 use std::env;
 use std::ffi::OsString;
-use std::io::{self, IsTerminal as _};
+use std::io::IsTerminal as _;
 
 /// What text may make use of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +23,7 @@ impl Screen {
 
     /// What the standard output is.
     pub(crate) fn of_stdout() -> Self {
-        let stdout = io::stdout();
+        let stdout = page::stdout();
         let unicode = is_utf8(|name| env::var_os(name));
         if !stdout.is_terminal() {
             return Self { width: None, colour: false, unicode };

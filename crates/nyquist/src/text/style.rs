@@ -1,6 +1,6 @@
 //! Colours of text on terminals that show them.
 
-use super::Screen;
+use super::{Screen, Text};
 
 /// How a piece of text looks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,17 +31,17 @@ impl Style {
     }
 
     /// The text with the codes of its style (ECMA-48, "SGR") where the screen has colours.
-    pub(crate) fn paint(self, text: &str, screen: Screen) -> String {
+    pub(crate) fn paint(self, text: &str, screen: Screen) -> Text {
         let code = match self {
-            _ if !screen.colour || text.is_empty() => return text.to_owned(),
-            Self::Plain => return text.to_owned(),
+            _ if !screen.colour || text.is_empty() => return text.into(),
+            Self::Plain => return text.into(),
             Self::Bold => "1",
             Self::Dim => "2",
             Self::Hot => "31",
             Self::Warm => "33",
             Self::Good => "32",
         };
-        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+        Text::within(&format!("\u{1b}[{code}m"), text, "\u{1b}[0m")
     }
 }
 
@@ -51,9 +51,9 @@ mod tests {
 
     #[test]
     fn a_pipe_gets_plain_text() {
-        assert_eq!(Style::Hot.paint("x", Screen::PLAIN), "x");
+        assert_eq!(Style::Hot.paint("x", Screen::PLAIN).as_str(), "x");
         let terminal = Screen { width: Some(80), colour: true, unicode: true };
-        assert_eq!(Style::Hot.paint("x", terminal), "\u{1b}[31mx\u{1b}[0m");
-        assert_eq!(Style::Plain.paint("x", terminal), "x");
+        assert_eq!(Style::Hot.paint("x", terminal).as_str(), "\u{1b}[31mx\u{1b}[0m");
+        assert_eq!(Style::Plain.paint("x", terminal).as_str(), "x");
     }
 }

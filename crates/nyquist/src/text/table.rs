@@ -1,9 +1,14 @@
 //! Tables that fit the terminal.
 
-use super::{Screen, Style};
+use super::{Screen, Style, Text, one_line};
+use nyquist_formats::fit;
+
+/// The least that names get while a column can be left out for them; more where two columns share it.
+const MIN_TEXT: usize = 24;
+const MIN_TEXTS: usize = 32;
 
 /// The least that is left of a name, however narrow the terminal.
-const MIN_TEXT: usize = 24;
+const LEAST_TEXT: usize = 8;
 
 /// The blanks between columns.
 const GAP: usize = 2;
@@ -17,11 +22,16 @@ pub(crate) enum Column {
     Text(&'static str),
     /// A text that may take a quarter of the room that numbers leave.
     Minor(&'static str),
-    /// A text that takes what is left, and is cut in its middle. Of one such column it is the last.
+    /// A name that takes what is left, and of which the last parts are shown. Of one such column it is the last.
     Main(&'static str),
 }
 
 impl Column {
+    /// Whether it gets what others leave.
+    fn is_flexible(self) -> bool {
+        matches!(self, Self::Minor(_) | Self::Main(_))
+    }
+
     fn heading(self) -> &'static str {
         match self {
             Self::Number(heading) | Self::Text(heading) | Self::Minor(heading) | Self::Main(heading) => {
@@ -39,9 +49,10 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A text with a style.
+    /// A text with a style. Hidden characters are escaped here, so that widths are those of what is shown.
     pub(crate) fn new(text: impl Into<String>, style: Style) -> Self {
-        Self { text: text.into(), style }
+        let text = text.into();
+        Self { text: one_line(&text).into_owned(), style }
     }
 }
 
@@ -56,12 +67,14 @@ impl<T: Into<String>> From<T> for Cell {
 pub(crate) struct Table {
     columns: Vec<Column>,
     rows: Vec<Vec<Cell>>,
+    /// Whether each column is shown, however narrow the terminal.
+    keeps_all: bool,
 }
 
 impl Table {
     /// A table without rows.
     pub(crate) fn new(columns: Vec<Column>) -> Self {
-        Self { columns, rows: Vec::new() }
+        Self { columns, rows: Vec::new(), keeps_all: false }
     }
 
     /// Adds a row with a cell for each column.
@@ -69,35 +82,80 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// A table whose columns were asked for one by one, and are all shown.
+    pub(crate) fn keeping_all(self, keeps_all: bool) -> Self {
+        Self { keeps_all, ..self }
+    }
+
     /// The lines, the headings first.
-    pub(crate) fn render(&self, screen: Screen) -> String {
+    pub(crate) fn render(&self, screen: Screen) -> Text {
+        if let Some(less) = screen.width.and_then(|width| self.without_least(width)) {
+            return less.render(screen);
+        }
         let widths = self.widths(screen.width);
         let headings = self.columns.iter().map(|column| Cell::new(column.heading(), Style::Bold)).collect();
-        let mut text = String::new();
+        let mut text = Text::default();
         for row in std::iter::once(&headings).chain(&self.rows) {
-            text.push_str(&self.line(row, &widths, screen));
+            text.push(self.line(row, &widths, screen));
         }
         text
     }
 
-    /// The width of each column: that of its widest cell, unless the terminal is narrower.
-    fn widths(&self, terminal: Option<usize>) -> Vec<usize> {
+    /// The table without the column that tells least, where a terminal of that width leaves too little for names: bars and marks
+    /// go first, then times beside shares, then libs, then all else from the right.
+    fn without_least(&self, terminal: usize) -> Option<Self> {
+        let has = |kind: fn(&Column) -> bool| self.columns.iter().any(kind);
+        if self.keeps_all || !has(|column| matches!(column, Column::Main(_))) {
+            return None;
+        }
+        let least = if has(|column| matches!(column, Column::Minor(_))) { MIN_TEXTS } else { MIN_TEXT };
+        let names: usize = self.natural_widths(|column| column.is_flexible()).iter().sum();
+        if self.room(terminal) >= least.min(names) {
+            return None;
+        }
+        let rank = |column: &Column| match column {
+            Column::Text("") => Some(0),
+            Column::Number("") => Some(1),
+            Column::Minor(_) => Some(2),
+            Column::Number(_) | Column::Text(_) => Some(3),
+            Column::Main(_) => None,
+        };
+        let ranked = self.columns.iter().enumerate().skip(1);
+        let ranked = ranked.filter_map(|(index, column)| Some((rank(column)?, std::cmp::Reverse(index))));
+        let (_, std::cmp::Reverse(index)) = ranked.min()?;
+        let mut less = self.clone();
+        less.columns.remove(index);
+        less.rows.iter_mut().filter(|row| index < row.len()).for_each(|row| drop(row.remove(index)));
+        Some(less)
+    }
+
+    /// The width of the widest cell of each column of a kind, and 0 for others.
+    fn natural_widths(&self, is_of_kind: impl Fn(&Column) -> bool) -> Vec<usize> {
         let wanted = |(index, column): (usize, &Column)| {
             let cells = self.rows.iter().filter_map(|row| row.get(index));
             let widest = cells.map(|cell| length(&cell.text)).max().unwrap_or(0);
-            widest.max(length(column.heading()))
+            if is_of_kind(column) { widest.max(length(column.heading())) } else { 0 }
         };
-        let mut widths: Vec<usize> = self.columns.iter().enumerate().map(wanted).collect();
+        self.columns.iter().enumerate().map(wanted).collect()
+    }
+
+    /// What a terminal leaves for names.
+    fn room(&self, terminal: usize) -> usize {
+        let fixed: usize = self.natural_widths(|column| !column.is_flexible()).iter().sum();
+        terminal.saturating_sub(fixed + GAP * self.columns.len().saturating_sub(1))
+    }
+
+    /// The width of each column: that of its widest cell, unless the terminal is narrower.
+    fn widths(&self, terminal: Option<usize>) -> Vec<usize> {
+        let mut widths = self.natural_widths(|_| true);
         let Some(terminal) = terminal else { return widths };
         let columns = || self.columns.iter().enumerate();
-        let is_flexible = |column: &Column| matches!(column, Column::Minor(_) | Column::Main(_));
-        let fixed: usize =
-            columns().filter(|(_, column)| !is_flexible(column)).map(|(index, _)| widths[index]).sum();
-        let gaps = GAP * self.columns.len().saturating_sub(1);
-        let room = terminal.saturating_sub(fixed + gaps).max(MIN_TEXT);
+        let room = self.room(terminal).max(LEAST_TEXT);
+        let main: usize = self.natural_widths(|column| matches!(column, Column::Main(_))).iter().sum();
         let mut left = room;
         for (index, _) in columns().filter(|(_, column)| matches!(column, Column::Minor(_))) {
-            widths[index] = widths[index].min(room / 4);
+            // A quarter, or what names do not need.
+            widths[index] = widths[index].min((room / 4).max(left.saturating_sub(main)));
             left -= widths[index].min(left);
         }
         for (index, _) in columns().filter(|(_, column)| matches!(column, Column::Main(_))) {
@@ -106,25 +164,27 @@ impl Table {
         widths
     }
 
-    fn line(&self, row: &[Cell], widths: &[usize], screen: Screen) -> String {
-        let mut line = String::new();
+    fn line(&self, row: &[Cell], widths: &[usize], screen: Screen) -> Text {
+        let mut line = Text::default();
         let mut blanks = 0;
         for ((column, cell), &width) in self.columns.iter().zip(row).zip(widths) {
-            let text = cut(&cell.text, width, screen.unicode);
+            let text = match column {
+                Column::Main(_) => cut_name(&cell.text, width, screen.unicode),
+                _ => cut(&cell.text, width, screen.unicode),
+            };
             let padding = width - length(&text).min(width);
             let is_number = matches!(column, Column::Number(_));
             if is_number {
                 blanks += padding;
             }
             if !text.is_empty() {
-                line.push_str(&" ".repeat(blanks));
-                line.push_str(&cell.style.paint(&text, screen));
+                line.push(" ".repeat(blanks));
+                line.push(cell.style.paint(&text, screen));
                 blanks = 0;
             }
             blanks += GAP + if is_number { 0 } else { padding };
         }
-        line.push('\n');
-        line
+        line + "\n"
     }
 }
 
@@ -133,17 +193,18 @@ fn length(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The text in at most `width` characters: the ends of long names tell more than their middles.
+/// The text in at most `width` characters, without its middle.
 pub(crate) fn cut(text: &str, width: usize, unicode: bool) -> String {
-    let count = length(text);
-    if count <= width {
-        return text.to_owned();
-    }
-    let mark = if unicode { "…" } else { ".." };
-    let room = width.saturating_sub(length(mark));
-    let head: String = text.chars().take(room.div_ceil(2)).collect();
-    let tail: String = text.chars().skip(count - room / 2).collect();
-    format!("{head}{mark}{tail}")
+    fit::fit_text(text, width, mark(unicode))
+}
+
+/// The name in at most `width` characters: the end of a path tells more than its beginning.
+pub(crate) fn cut_name(name: &str, width: usize, unicode: bool) -> String {
+    fit::fit_name(name, width, mark(unicode))
+}
+
+fn mark(unicode: bool) -> &'static str {
+    if unicode { "…" } else { ".." }
 }
 
 #[cfg(test)]
@@ -174,14 +235,38 @@ mod tests {
     fn lines_fit_the_terminal() {
         for width in [40, 80, 100, 200] {
             let text = table().render(Screen { width: Some(width), colour: false, unicode: true });
+            let text = text.as_str();
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}: {text}");
-            assert!(text.contains("main"), "{text}");
+            assert!(text.contains("main") && text.contains("::them"), "{text}");
         }
+    }
+
+    #[test]
+    fn names_keep_their_room_on_narrow_terminals() {
+        let screen = |width| Screen { width: Some(width), colour: false, unicode: true };
+        let numbers = ["SELF", "", "TOTAL", ""].map(Column::Number);
+        let names = [Column::Minor("LIB"), Column::Main("FUNCTION")];
+        let mut table = Table::new(numbers.into_iter().chain(names).collect());
+        let name = "app::some::module::of::the::program::that_does_the_work";
+        table.add(
+            ["100.0%", "12,345 ms", "100.0%", "12,345 ms", "libsomething.so", name].map(Cell::from).into(),
+        );
+        for width in 20..120 {
+            let text = table.render(screen(width));
+            let text = text.as_str();
+            assert!(text.lines().all(|line| length(line) <= width), "{width}: {text}");
+            assert!(text.contains("FUNCTION") || width < 24, "{width}: {text}");
+        }
+        let shown = |table: &Table, width| table.render(screen(width)).as_str().to_owned();
+        assert!(!shown(&table, 40).contains("LIB") && shown(&table, 40).contains("…::that_does_the_work"));
+        assert!(shown(&table, 60).contains("LIB") && !shown(&table, 60).contains(" ms"));
+        assert!(shown(&table.keeping_all(true), 40).contains(" ms"));
     }
 
     #[test]
     fn elsewhere_nothing_is_cut() {
         let text = table().render(Screen::PLAIN);
+        let text = text.as_str();
         assert!(text.contains("and::more::of::them") && !text.contains('…'), "{text}");
         assert!(text.lines().all(|line| !line.ends_with(' ')), "{text}");
     }
@@ -189,6 +274,7 @@ mod tests {
     #[test]
     fn columns_are_aligned() {
         let text = table().render(Screen::PLAIN);
+        let text = text.as_str();
         let starts: Vec<_> = ["FUNCTION", "a::very", "main"]
             .iter()
             .map(|name| text.lines().find_map(|line| line.find(name)).unwrap())

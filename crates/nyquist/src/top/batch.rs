@@ -6,11 +6,11 @@ use super::page::{Cell, Ground, Page, page};
 use super::session::{Message, Session};
 use super::state::{Question, State};
 use crate::args::TopArgs;
-use crate::failure::{Failure, io_reason};
+use crate::failure::Failure;
 use crate::number::{counted, percent};
-use crate::text::{self, Column, Screen, Table};
+use crate::page::print_at_once;
+use crate::text::{self, Column, Screen, Table, Text, one_line};
 use nyquist_analysis::Index;
-use std::io::{self, Write as _};
 use std::sync::mpsc::Receiver;
 
 /// Prints tables until what is watched has ended, enough were printed, or nobody reads them any more.
@@ -24,7 +24,7 @@ pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message
             Message::Snapshot(snapshot) => {
                 let table = table(&name, &snapshot, &question, limit, Screen::of_stdout());
                 printed += 1;
-                if !print(&table)? || args.iterations.is_some_and(|wanted| printed >= wanted) {
+                if !print_at_once(table)? || args.iterations.is_some_and(|wanted| printed >= wanted) {
                     return Ok(End::Quit);
                 }
                 if let Some(end) = ended {
@@ -41,18 +41,8 @@ pub(super) fn run(args: &TopArgs, session: &Session, messages: &Receiver<Message
     Ok(End::Gone)
 }
 
-/// Prints a text at once. Says whether somebody reads it.
-fn print(text: &str) -> Result<bool, Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Ok(()) => Ok(true),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::new(format!("cannot write the tables: {}", io_reason(&error)))),
-    }
-}
-
 /// A line about all, the functions, and an empty line.
-fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, screen: Screen) -> String {
+fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, screen: Screen) -> Text {
     let index = Index::new(&snapshot.profile);
     let page = page(Ground { index: &index, snapshot, output: &[] }, question);
     let Page { recent, overall, .. } = &page;
@@ -61,7 +51,8 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
         lost => format!("the kernel dropped {}\n", counted(lost, "record")),
     };
     let heading = format!(
-        "{name}: CPU {}, {} in the last {:.1} s; {} in all of {:.1} s\n",
+        "{}: CPU {}, {} in the last {:.1} s; {} in all of {:.1} s\n",
+        one_line(name),
         percent(recent.cpus),
         counted(recent.weight, "sample"),
         recent.duration as f64 / 1e9,
@@ -81,7 +72,7 @@ fn table(name: &str, snapshot: &Snapshot, question: &Question, limit: usize, scr
         cells.push(row.name.as_str().into());
         table.add(cells);
     }
-    heading + &lost + &table.render(screen) + "\n"
+    Text::from(heading) + lost + table.render(screen) + "\n"
 }
 
 fn text_cell(cell: &Cell) -> Option<text::Cell> {
@@ -108,6 +99,6 @@ app (7): CPU 100.0%, 5,000 samples in the last 5.0 s; 10,000 samples in all of 1
 20.0%  100.0%       10.0%       100.0%  app  main
 
 ";
-        assert_eq!(text, expected);
+        assert_eq!(text.as_str(), expected);
     }
 }

@@ -3,7 +3,7 @@
 use super::page::{Cell, Column, Page, Row, Width};
 use super::state::{KEYS, State, ViewKind};
 use crate::number::{counted, percent};
-use crate::text::{self, Screen, bar, cut};
+use crate::text::{self, Screen, bar, cut, cut_name, one_line};
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,6 +14,9 @@ const HEAD: u16 = 4;
 
 /// The blanks between columns.
 const GAP: u16 = 2;
+
+/// The least that names have of the screen while another column can make room for them.
+const MIN_NAME: u16 = 16;
 
 /// The keys of the footer, the most needed first.
 const FOOTER: [(&str, &str); 9] = [
@@ -74,7 +77,8 @@ impl Canvas<'_> {
             return x;
         }
         let width = width.min(self.area.width - x);
-        self.buffer.set_stringn(x, y, text, usize::from(width), style).0
+        // Of what reaches the screen nothing is hidden, whoever forgot to escape it.
+        self.buffer.set_stringn(x, y, one_line(text), usize::from(width), style).0
     }
 
     fn title(&mut self, page: &Page, caption: &Caption, is_paused: bool) {
@@ -135,24 +139,43 @@ impl Canvas<'_> {
         }
     }
 
-    /// Where each column begins, and how wide it is: 0 for those that this screen is too narrow for.
+    /// Where each column begins, and how wide it is: 0 for those that this screen is too narrow for. Names are what the screen
+    /// is for: before they get too little, the lib goes, then numbers from the right on.
     fn places(&self, columns: &[Column]) -> Vec<(u16, u16)> {
         let screen = self.area.width;
         let width = |column: &Column| match column.width {
-            _ if column.from > screen => 0,
             Width::Number(width) | Width::Text(width) => width,
             Width::Part(part) => screen / part,
             Width::Rest => 0,
         };
-        let gaps =
-            columns.iter().filter(|column| column.from <= screen).count().saturating_sub(1) as u16 * GAP;
-        let fixed: u16 = columns.iter().map(width).sum();
+        let mut is_shown: Vec<_> = columns.iter().map(|column| column.from <= screen).collect();
+        let room = |is_shown: &[bool]| {
+            let shown = columns.iter().zip(is_shown).filter(|(_, is_shown)| **is_shown);
+            let taken: u16 = shown.map(|(column, _)| width(column) + GAP).sum();
+            (screen + GAP).saturating_sub(taken)
+        };
+        while room(&is_shown) < MIN_NAME {
+            let goes = |is_part: bool| {
+                let may_go = |column: &Column| match column.width {
+                    Width::Part(_) => is_part,
+                    Width::Rest => false,
+                    Width::Number(_) | Width::Text(_) => !is_part,
+                };
+                (1..columns.len()).rev().find(|&index| is_shown[index] && may_go(&columns[index]))
+            };
+            let Some(index) = goes(true).or_else(|| goes(false)) else { break };
+            is_shown[index] = false;
+        }
+        let rest = room(&is_shown);
         let mut x = 0;
-        let places = columns.iter().map(|column| {
-            let width =
-                if column.width == Width::Rest { screen.saturating_sub(fixed + gaps) } else { width(column) };
+        let places = columns.iter().zip(&is_shown).map(|(column, &is_shown)| {
+            let width = match column.width {
+                _ if !is_shown => return (x, 0),
+                Width::Rest => rest,
+                _ => width(column),
+            };
             let place = (x, width);
-            x += if column.from <= screen { width + GAP } else { 0 };
+            x += width + GAP;
             place
         });
         places.collect()
@@ -192,7 +215,13 @@ impl Canvas<'_> {
         };
         let x_of_name = self.put(x + indent, y, mark, width - indent, dim());
         let room = (x + width).saturating_sub(x_of_name);
-        self.put(x_of_name, y, &cut(&row.name, usize::from(room), self.screen.unicode), room, Style::new());
+        self.put(
+            x_of_name,
+            y,
+            &cut_name(&row.name, usize::from(room), self.screen.unicode),
+            room,
+            Style::new(),
+        );
     }
 
     fn help(&mut self, caption: &Caption) {

@@ -12,12 +12,12 @@ mod terminal;
 
 use crate::args::TopArgs;
 use crate::failure::{FAILED, Failure};
+use crate::page::is_terminal;
 use crate::printer::Printer;
 use crate::summary;
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use session::{About, Message, Session};
-use std::io::{self, IsTerminal as _};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     let session = Session::start(args, &sender)?;
     let asked = sender.clone();
     thread::spawn(move || tell_requests(&requests, &asked));
-    let end = if args.batch || !io::stdout().is_terminal() {
+    let end = if args.batch || !is_terminal() {
         summary::print_outcome(printer, &session.about.outcome);
         batch::run(args, &session, &messages)
     } else {

@@ -7,8 +7,8 @@ mod tree;
 use super::live::Snapshot;
 use super::state::{Period, Question, ViewKind};
 use crate::number::percent;
-use crate::text::names::{printable, shorten};
-use crate::text::{Names, Style};
+use crate::text::names::shorten;
+use crate::text::{Names, Style, one_line};
 use nyquist_analysis::{Index, Pattern, Selection, View};
 use nyquist_profile::ThreadIndex;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -75,8 +75,13 @@ impl Cell {
         Self::Text(text, Style::of_share(share))
     }
 
-    fn dim(text: impl Into<String>) -> Self {
-        Self::Text(text.into(), Style::Dim)
+    fn dim(text: &str) -> Self {
+        Self::text(text, Style::Dim)
+    }
+
+    /// A text with hidden characters escaped, so that it is as wide as what is shown.
+    fn text(text: &str, style: Style) -> Self {
+        Self::Text(one_line(text).into_owned(), style)
     }
 }
 
@@ -222,7 +227,7 @@ fn recent_since(snapshot: &Snapshot, window: u64) -> u64 {
 fn output(lines: &[String]) -> Page {
     let row = |(key, line): (u64, &String)| Row {
         key,
-        name: printable(line).into_owned(),
+        name: one_line(line).into_owned(),
         cells: vec![Cell::Name],
         ..Row::default()
     };

@@ -1,5 +1,6 @@
 //! The terminal: taken over for the screen, and given back whatever happens.
 
+use crate::page::stdout;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::cursor::{Hide, Show};
@@ -27,8 +28,8 @@ impl OwnScreen {
         HOOK.call_once(restore_before_panics);
         enable_raw_mode()?;
         TAKEN.store(true, Ordering::SeqCst);
-        let taken = execute!(io::stdout(), EnterAlternateScreen, Hide)
-            .and_then(|()| Terminal::new(CrosstermBackend::new(io::stdout())));
+        let taken = execute!(stdout(), EnterAlternateScreen, Hide)
+            .and_then(|()| Terminal::new(CrosstermBackend::new(stdout())));
         match taken {
             Ok(terminal) => Ok(Self { terminal }),
             Err(error) => {
@@ -59,7 +60,7 @@ fn restore() {
     if !TAKEN.swap(false, Ordering::SeqCst) {
         return;
     }
-    let _ = execute!(io::stdout(), Show, LeaveAlternateScreen);
+    let _ = execute!(stdout(), Show, LeaveAlternateScreen);
     let _ = disable_raw_mode();
 }
 

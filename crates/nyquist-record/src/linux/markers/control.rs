@@ -1,57 +1,307 @@
-//! Switching on the markers of a process that was not started for it.
+//! The markers of a process that was not started for it: its control file, which has all of its rings.
+//!
+//! The file is the program's, who may do with it whatever it likes at any time: it is read and written by system calls alone,
+//! and what it says bounds nothing.
 
-use std::fs::{self, File, OpenOptions};
+use std::collections::VecDeque;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 use nyquist_convert::event::Pid;
-use nyquist_tracing::protocol::control;
+use nyquist_tracing::protocol::{CAPACITY, control};
 
-use crate::linux::sys::control_page::ControlPage;
+use super::rings::{MAX_FILES, Rings, Taken};
+use crate::linux::proc;
+use crate::linux::sys::beneath::{Found, Status, at_once, memory_file};
+use crate::linux::sys::{futex, limits};
 
-/// A program's switch.
+/// How many descriptors of a program are looked at: the control file is one of its first.
+const MAX_DESCRIPTORS: usize = 1 << 16;
+
+/// How many rings that are not ready are looked at, of those that are new and of the others, each time.
+const NOT_READY: usize = 32;
+
+/// A program's control file, switched on.
 #[derive(Debug)]
 pub(super) struct Control {
-    page: ControlPage,
-    owner: (u32, u32),
+    file: Arc<File>,
+    /// How many rings there were before the recording.
+    first: u32,
+    /// How many of the recording have been looked at.
+    seen: u32,
+    /// Those that were not ready.
+    waiting: VecDeque<u32>,
+    /// Whether the file has become shorter than its first page.
+    pub(super) is_cut: bool,
 }
 
 impl Control {
-    /// Looks for the switch among the descriptors of a process.
-    pub(super) fn find(pid: Pid) -> io::Result<Option<Self>> {
-        let wanted = format!("/memfd:{}", control::NAME);
-        for entry in fs::read_dir(format!("/proc/{}/fd", pid.0))?.flatten() {
-            let target = fs::read_link(entry.path()).unwrap_or_default();
-            if !target.as_os_str().as_bytes().starts_with(wanted.as_bytes()) {
-                continue;
-            }
-            let file = OpenOptions::new().read(true).write(true).open(entry.path())?;
-            if has_magic(&file) {
-                let process = fs::metadata(format!("/proc/{}", pid.0))?;
-                let owner = (process.uid(), process.gid());
-                return Ok(Some(Self { page: ControlPage::map(&file)?, owner }));
-            }
+    /// Switches the markers of a process on. `None` where it has none.
+    pub(super) fn switch_on(pid: Pid) -> io::Result<Option<Self>> {
+        find(pid)?.map(Self::of_file).transpose()
+    }
+
+    fn of_file(file: File) -> io::Result<Self> {
+        // One recorder at a time: each would take what the other has not read yet.
+        file.try_lock().map_err(|_| io::Error::other("another recorder reads them"))?;
+        let first = word(&file, control::RINGS)?;
+        let last = word(&file, control::LAST)?;
+        let number = last.checked_add(1).unwrap_or_default().max(control::STOPPING + 1);
+        set_word(&file, control::LAST, number)?;
+        let control = Self { file: Arc::new(file), first, seen: 0, waiting: VecDeque::new(), is_cut: false };
+        control.set_state(number)?;
+        Ok(control)
+    }
+
+    /// Looks for rings that were made since the last time.
+    pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
+        match word(&self.file, control::RINGS) {
+            Ok(count) => self.look_until(count, rings, if last { MAX_FILES } else { NOT_READY }),
+            Err(_) => self.is_cut = true,
         }
-        Ok(None)
     }
 
-    /// The user and the group of the program.
-    pub(super) fn owner(&self) -> (u32, u32) {
-        self.owner
+    fn look_until(&mut self, count: u32, rings: &mut Rings, most_not_ready: usize) {
+        for _ in 0..self.waiting.len().min(most_not_ready) {
+            let Some(number) = self.waiting.pop_front() else { break };
+            self.take(number, rings);
+        }
+        let count = count.saturating_sub(self.first).min(control::MAX_RINGS);
+        let before = self.waiting.len();
+        while self.seen < count && self.waiting.len() - before < most_not_ready {
+            let number = self.first.saturating_add(self.seen);
+            self.seen += 1;
+            self.take(number, rings);
+        }
     }
 
-    pub(super) fn switch_on(&self, folder: &Path) {
-        self.page.set(Some(folder.as_os_str().as_bytes()));
+    fn take(&mut self, number: u32, rings: &mut Rings) {
+        let at = control::ring_at(number);
+        if at.saturating_add(control::STRIDE) > limits::file_size() {
+            // Telling the program what was read would end this process.
+            rings.refuse();
+        } else if rings.take(Arc::clone(&self.file), at, CAPACITY as u64) == Taken::NotYet {
+            self.waiting.push_back(number);
+        }
     }
 
-    pub(super) fn switch_off(&self) {
-        self.page.set(None);
+    /// Has the program write no more. What it has written can still be read.
+    pub(super) fn stop(&self) {
+        // A program that does not let itself be told goes on writing until its rings are full.
+        let _ = self.set_state(control::STOPPING);
+    }
+
+    fn set_state(&self, state: u32) -> io::Result<()> {
+        set_word(&self.file, control::STATE, state)?;
+        futex::wake(&self.file, control::STATE)
     }
 }
 
-fn has_magic(file: &File) -> bool {
+impl Drop for Control {
+    fn drop(&mut self) {
+        // All has been read that ever will be.
+        let _ = self.set_state(control::OFF);
+    }
+}
+
+/// Looks for the control file among the descriptors of a process.
+fn find(pid: Pid) -> io::Result<Option<File>> {
+    let name = format!("/memfd:{}", control::NAME);
+    let memory = Status::of(memory_file(c"nyquist")?.as_fd())?;
+    let user = proc::effective_user(pid.0);
+    for entry in fs::read_dir(format!("/proc/{}/fd", pid.0))?.take(MAX_DESCRIPTORS).flatten() {
+        let target = fs::read_link(entry.path()).unwrap_or_default();
+        if target.as_os_str().as_bytes().starts_with(name.as_bytes())
+            && let Some(file) = open(&entry.path(), &memory, user)
+        {
+            return Ok(Some(file));
+        }
+    }
+    Ok(None)
+}
+
+/// Opens a control file; `None` where it is none. Any file can be named so, and also be handed to a program by somebody
+/// else: it must be of the kernel's own file system for memory files, as `memory` is, and have been made by the program's
+/// user, or by root before it became that user.
+fn open(link: &Path, memory: &Status, user: Option<u32>) -> Option<File> {
+    let found = Found::shown_at(link).ok()?;
+    let status = found.status;
+    let is_theirs = status.owner == 0 || Some(status.owner) == user;
+    if status.device != memory.device || !status.is_file() || !is_theirs {
+        return None;
+    }
+    let file = found.open(&at_once(true)).ok()?;
     let mut magic = [0; control::MAGIC.len()];
-    file.read_exact_at(&mut magic, 0).is_ok() && magic == control::MAGIC
+    file.read_exact_at(&mut magic, 0).ok()?;
+    (magic == control::MAGIC).then_some(file)
+}
+
+fn word(file: &File, at: usize) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    file.read_exact_at(&mut bytes, at as u64)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn set_word(file: &File, at: usize, number: u32) -> io::Result<()> {
+    file.write_all_at(&number.to_le_bytes(), at as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_convert::event::Timestamp;
+    use nyquist_tracing::protocol::{self, Values, header, put_marker, record};
+    use std::os::fd::AsRawFd as _;
+
+    /// A control file as a program makes it.
+    fn control_file(rings: u32) -> File {
+        let file = memory_file(c"nyquist-markers").unwrap();
+        file.set_len(control::LEN as u64).unwrap();
+        file.write_all_at(&control::MAGIC, 0).unwrap();
+        set_word(&file, control::RINGS, rings).unwrap();
+        file
+    }
+
+    /// A ring with one marker.
+    fn put_ring(file: &File, number: u32, capacity: u64) {
+        let mut bytes = vec![0; header::LEN];
+        bytes[..8].copy_from_slice(&protocol::MAGIC);
+        bytes[header::CAPACITY..][..8].copy_from_slice(&capacity.to_le_bytes());
+        bytes[header::PID..][..4].copy_from_slice(&std::process::id().to_le_bytes());
+        put_marker(&mut bytes, (record::INSTANT, 0), "here", (1, 0), &Values::new(), &[]);
+        let written = (bytes.len() - header::LEN) as u64;
+        bytes[header::WRITTEN..][..8].copy_from_slice(&written.to_le_bytes());
+        file.write_all_at(&bytes, control::ring_at(number)).unwrap();
+    }
+
+    fn switched_on(file: &File) -> (Control, Rings) {
+        let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+        (Control::of_file(again).unwrap(), Rings::new())
+    }
+
+    fn read(control: &mut Control, rings: &mut Rings) -> usize {
+        let mut events = Vec::new();
+        control.look(rings, false);
+        rings.read(&mut events, false);
+        assert!(events.iter().all(|event| event.time == Timestamp(1)));
+        events.len()
+    }
+
+    #[test]
+    fn the_program_is_told_of_each_recording() {
+        let file = control_file(3);
+        let mut states = Vec::new();
+        for _ in 0..2 {
+            let (control, _) = switched_on(&file);
+            states.push(word(&file, control::STATE).unwrap());
+            control.stop();
+            states.push(word(&file, control::STATE).unwrap());
+            drop(control);
+            states.push(word(&file, control::STATE).unwrap());
+        }
+        assert_eq!(states, [2, control::STOPPING, control::OFF, 3, control::STOPPING, control::OFF]);
+        set_word(&file, control::LAST, u32::MAX).unwrap();
+        let (_control, _) = switched_on(&file);
+        assert_eq!(word(&file, control::STATE).unwrap(), 2);
+    }
+
+    #[test]
+    fn one_recorder_at_a_time() {
+        let file = control_file(0);
+        let (_control, _) = switched_on(&file);
+        let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+        assert!(Control::of_file(again).is_err());
+    }
+
+    #[test]
+    fn rings_of_the_recording_are_read_when_they_are_ready() {
+        let file = control_file(2);
+        put_ring(&file, 1, 4096);
+        let (mut control, mut rings) = switched_on(&file);
+        assert_eq!(read(&mut control, &mut rings), 0, "it was there before");
+        set_word(&file, control::RINGS, 4).unwrap();
+        put_ring(&file, 3, 4096);
+        assert_eq!(read(&mut control, &mut rings), 1);
+        put_ring(&file, 2, CAPACITY as u64);
+        assert_eq!(read(&mut control, &mut rings), 1);
+        assert_eq!(read(&mut control, &mut rings), 0, "both were read");
+        set_word(&file, control::RINGS, 5).unwrap();
+        put_ring(&file, 4, CAPACITY as u64 + 8);
+        assert_eq!(
+            (read(&mut control, &mut rings), rings.finish(&mut Vec::new()).unreadable),
+            (0, 1),
+            "too long"
+        );
+    }
+
+    #[test]
+    fn a_count_that_lies_costs_a_bounded_number_of_looks() {
+        let file = control_file(0);
+        let (mut control, mut rings) = switched_on(&file);
+        set_word(&file, control::RINGS, u32::MAX).unwrap();
+        for look in 1..=4 {
+            assert_eq!(read(&mut control, &mut rings), 0);
+            assert_eq!(control.seen as usize, look * NOT_READY);
+        }
+        set_word(&file, control::RINGS, 0).unwrap();
+        assert_eq!(read(&mut control, &mut rings), 0);
+        set_word(&file, control::RINGS, u32::MAX).unwrap();
+        // All others of this size are looked at once more, when all is over.
+        put_ring(&file, 9, 4096);
+        control.look(&mut rings, true);
+        assert_eq!(
+            (control.seen, control.waiting.len()),
+            (control::MAX_RINGS, control::MAX_RINGS as usize - 1)
+        );
+        let mut events = Vec::new();
+        rings.read(&mut events, true);
+        assert_eq!(events.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_cut_ends_the_markers() {
+        let file = control_file(0);
+        let (mut control, mut rings) = switched_on(&file);
+        set_word(&file, control::RINGS, 1).unwrap();
+        put_ring(&file, 0, 4096);
+        assert_eq!((read(&mut control, &mut rings), control.is_cut), (1, false));
+        file.set_len(control::ring_at(0) + 8).unwrap();
+        assert_eq!((read(&mut control, &mut rings), control.is_cut), (0, false));
+        assert_eq!(rings.finish(&mut Vec::new()).cut, 1);
+        file.set_len(0).unwrap();
+        assert_eq!((read(&mut control, &mut rings), control.is_cut), (0, true));
+        control.stop();
+        drop(control);
+        // Any size is as good.
+        let file = control_file(0);
+        let (mut control, mut rings) = switched_on(&file);
+        file.set_len(1 << 44).unwrap();
+        set_word(&file, control::RINGS, 1).unwrap();
+        assert_eq!((read(&mut control, &mut rings), control.is_cut), (0, false));
+    }
+
+    #[test]
+    fn files_that_only_look_like_it_are_left_alone() {
+        let memory = Status::of(memory_file(c"own").unwrap().as_fd()).unwrap();
+        let link = |file: &File| format!("/proc/self/fd/{}", file.as_raw_fd());
+        let opens = |file: &File, user| open(Path::new(&link(file)), &memory, user).is_some();
+        let user = proc::effective_user(std::process::id());
+        let good = control_file(0);
+        assert!(user.is_some() && opens(&good, user));
+        if user != Some(0) {
+            assert!(!opens(&good, None), "somebody else's");
+        }
+        good.write_all_at(b"nyqctrl\x01", 0).unwrap();
+        assert!(!opens(&good, user), "another version");
+        let path = std::env::temp_dir().join(format!("nyquist-control-{}", std::process::id()));
+        let ordinary = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        fs::remove_file(path).unwrap();
+        ordinary.write_all_at(&control::MAGIC, 0).unwrap();
+        assert!(!opens(&ordinary, user), "an ordinary file");
+    }
 }

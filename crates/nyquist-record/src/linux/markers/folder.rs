@@ -1,137 +1,89 @@
-//! The folder that programs put their marker files into.
+//! The folder that a command puts its marker files into.
+//!
+//! It is in our own mount namespace, and it is held open: whatever the command's user makes of its path later, what is read and
+//! removed are the files that lie in the very folder that was made.
 
-use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::{self, DirBuilder};
+use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
 use std::io;
-use std::os::fd::RawFd;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, lchown};
+use std::os::fd::{AsFd as _, AsRawFd as _, RawFd};
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use nyquist_convert::event::{Event, Mapping, Timestamp};
-use nyquist_convert::marker_file::OpenIntervals;
-use nyquist_tracing::protocol::EXTENSION;
+use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
 
-use super::Summary;
-use super::ring::{Refusal, Ring};
-use super::text::TextFile;
+use super::rings::{MAX_FILES, Rings, Taken};
+use super::stale;
 use crate::linux::now;
+use crate::linux::sys::beneath::{self, Found, Status, at_once};
+use crate::linux::sys::users;
 use crate::linux::sys::watch::FolderWatch;
 
 /// Where the folder is made: in memory if that can be, for what is mapped from a disk is written to it time and again.
 const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 
-/// How many files are read: a thread that marks has one, and those of threads that have ended are used again.
-const MAX_FILES: usize = 1 << 14;
+/// How many entries of a folder are looked at.
+const MAX_ENTRIES: usize = 1 << 16;
 
-/// The folder, and the files in it.
+/// The folder.
 #[derive(Debug)]
 pub(super) struct Folder {
-    /// As we see it.
     path: PathBuf,
-    /// As the programs see it.
-    inside: PathBuf,
+    held: Held,
     owner: u32,
     /// Tells of the first file; `None` where nobody can.
     watch: Option<FolderWatch>,
     /// Whether there is one.
     has_files: bool,
-    /// `None` for what is not read.
-    rings: HashMap<OsString, Option<Ring>>,
-    texts: Vec<TextFile>,
-    open: OpenIntervals,
-    since: Timestamp,
-    strangers: u64,
-    unreadable_files: u64,
-    markers: u64,
+    /// The names of the files that were looked at.
+    seen: HashSet<OsString>,
 }
 
 impl Folder {
-    /// Makes a folder for one user alone, under the root folder that the programs have.
-    pub(super) fn create(root: &str, owner: Option<(u32, u32)>) -> io::Result<Self> {
-        static FOLDERS: AtomicU32 = AtomicU32::new(0);
-        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
-        let name = format!("nyquist-markers-{}-{number}-{}", std::process::id(), now().0);
+    /// Makes a folder for one user alone.
+    pub(super) fn create(owner: Option<(u32, u32)>) -> io::Result<Self> {
         let mut failure = io::Error::from(io::ErrorKind::NotFound);
         for place in PLACES {
-            let inside = Path::new(place).join(&name);
-            let path = PathBuf::from(format!("{root}{}", inside.display()));
-            match make(&path, owner) {
-                Ok(owner) => return Ok(Self::new(path, inside, owner)),
+            match Self::create_in(Path::new(place), owner) {
+                Ok(folder) => return Ok(folder),
                 Err(error) => failure = error,
             }
         }
         Err(failure)
     }
 
-    fn new(path: PathBuf, inside: PathBuf, owner: u32) -> Self {
-        Self {
-            watch: FolderWatch::of(&path).ok(),
+    fn create_in(place: &Path, owner: Option<(u32, u32)>) -> io::Result<Self> {
+        static FOLDERS: AtomicU32 = AtomicU32::new(0);
+        let number = FOLDERS.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}{}-{number}-{}", stale::PREFIX, std::process::id(), now().0);
+        let held_place = beneath::folder(place)?;
+        stale::remove(&held_place);
+        beneath::make_folder(held_place.as_fd(), name.as_ref())?;
+        let held = Held::new(held_place, name.as_ref())?;
+        if held.status.owner != users::effective() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        // As long as it is held so, nobody takes it for one of a recorder that has died.
+        held.folder.try_lock()?;
+        let owner = owner.filter(|(uid, _)| *uid != held.status.owner);
+        if let Some((uid, gid)) = owner {
+            fchown(&held.folder, Some(uid), Some(gid))?;
+        }
+        Ok(Self {
+            path: place.join(&name),
+            owner: owner.map_or(held.status.owner, |(uid, _)| uid),
+            watch: FolderWatch::of(&held.inner_path()).ok(),
             has_files: false,
-            path,
-            inside,
-            owner,
-            rings: HashMap::new(),
-            texts: Vec::new(),
-            open: OpenIntervals::default(),
-            since: Timestamp(0),
-            strangers: 0,
-            unreadable_files: 0,
-            markers: 0,
-        }
+            held,
+            seen: HashSet::new(),
+        })
     }
 
-    /// The folder as the programs see it.
-    pub(super) fn path_inside(&self) -> &Path {
-        &self.inside
-    }
-
-    pub(super) fn begin_at(&mut self, since: Timestamp) {
-        self.since = since;
-    }
-
-    pub(super) fn notice(&mut self, mapping: &Mapping) {
-        let known = |file: &TextFile| file.path == mapping.path;
-        if self.texts.len() < MAX_FILES && !self.texts.iter().any(known) {
-            self.texts.extend(TextFile::of_mapping(mapping));
-        }
-    }
-
-    /// Reads what was written since the last time.
-    pub(super) fn read(&mut self, events: &mut Vec<Event>) {
-        self.read_all(events, false);
-    }
-
-    fn read_all(&mut self, events: &mut Vec<Event>, last: bool) {
-        let before = events.len();
-        if self.awaited().is_none() {
-            self.look_for_files();
-        }
-        for ring in self.rings.values_mut().flatten() {
-            ring.read(self.since, &mut self.open, events);
-        }
-        for text in &mut self.texts {
-            text.read(self.since, last, events);
-        }
-        self.markers += (events.len() - before) as u64;
-    }
-
-    /// Reads what is left, and says what was counted.
-    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Summary {
-        self.read_all(events, true);
-        let before = events.len();
-        std::mem::take(&mut self.open).finish(events);
-        self.markers += (events.len() - before) as u64;
-        let rings = || self.rings.values().flatten();
-        Summary {
-            markers: self.markers,
-            lost: rings().map(|ring| ring.lost).sum(),
-            unreadable: rings().map(Ring::unreadable).sum::<u64>()
-                + self.texts.iter().map(|text| text.unreadable).sum::<u64>()
-                + self.unreadable_files,
-            strangers: self.strangers,
-        }
+    pub(super) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What becomes readable with the first file, as long as there is none. Most programs never make one.
@@ -140,44 +92,233 @@ impl Folder {
         self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 
-    fn look_for_files(&mut self) {
-        let Ok(entries) = fs::read_dir(&self.path) else { return };
-        for entry in entries.flatten() {
-            let name = entry.file_name();
+    /// Looks for files that were made since the last time.
+    pub(super) fn look(&mut self, rings: &mut Rings) {
+        if self.awaited().is_some() {
+            return;
+        }
+        for name in self.held.names() {
             let is_marker_file = Path::new(&name).extension().is_some_and(|extension| extension == EXTENSION);
-            if !is_marker_file || self.rings.len() >= MAX_FILES || self.rings.contains_key(&name) {
+            if !is_marker_file || self.seen.len() >= MAX_FILES || self.seen.contains(&name) {
                 continue;
             }
-            match Ring::open(&entry.path(), self.owner) {
-                Ok(ring) => drop(self.rings.insert(name, Some(ring))),
-                Err(Refusal::NotYet) => {}
-                Err(Refusal::NoMarkers) => {
-                    self.unreadable_files += 1;
-                    self.rings.insert(name, None);
-                }
-                Err(Refusal::Stranger) => {
-                    self.strangers += 1;
-                    self.rings.insert(name, None);
-                }
+            if self.take(&name, rings) == Taken::Settled {
+                self.seen.insert(name);
             }
+        }
+    }
+
+    /// Takes a file, which must be the owner's and no link to anything else: it is written to.
+    fn take(&self, name: &OsStr, rings: &mut Rings) -> Taken {
+        let found = match Found::in_folder(self.held.folder.as_fd(), name) {
+            Ok(found) => found,
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::EXDEV)) => {
+                rings.refuse();
+                return Taken::Settled;
+            }
+            Err(_) => return Taken::NotYet,
+        };
+        let status = found.status;
+        let is_own = status.is_file()
+            && status.links == 1
+            && status.owner == self.owner
+            && status.device == self.held.status.device;
+        if !is_own {
+            rings.refuse();
+            return Taken::Settled;
+        }
+        match found.open(&at_once(true)) {
+            Ok(file) => rings.take(Arc::new(file), 0, MAX_CAPACITY),
+            Err(_) => Taken::NotYet,
         }
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What cannot be removed is left to who cleans the place up.
-        let _ = fs::remove_dir_all(&self.path);
+        self.held.remove(MAX_ENTRIES);
     }
 }
 
-/// Makes the folder; gives back the user that it belongs to.
-fn make(path: &Path, owner: Option<(u32, u32)>) -> io::Result<u32> {
-    DirBuilder::new().mode(0o700).create(path)?;
-    let made = fs::symlink_metadata(path)?;
-    if let Some((uid, gid)) = owner.filter(|(uid, _)| *uid != made.uid()) {
-        lchown(path, Some(uid), Some(gid))?;
-        return Ok(uid);
+/// A folder that is held open, and the place where it was found.
+#[derive(Debug)]
+pub(super) struct Held {
+    place: File,
+    name: OsString,
+    pub(super) folder: File,
+    pub(super) status: Status,
+}
+
+impl Held {
+    /// Opens a folder in a place. What is mounted there is none of the place's.
+    pub(super) fn new(place: File, name: &OsStr) -> io::Result<Self> {
+        let found = Found::in_folder(place.as_fd(), name)?;
+        let status = found.status;
+        if !status.is_folder() || status.device != Status::of(place.as_fd())?.device {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(Self { folder: found.open(&at_once(false))?, place, name: name.to_owned(), status })
     }
-    Ok(made.uid())
+
+    /// The very folder, whatever is at the path where it was made.
+    fn inner_path(&self) -> PathBuf {
+        format!("/proc/self/fd/{}", self.folder.as_raw_fd()).into()
+    }
+
+    fn names(&self) -> impl Iterator<Item = OsString> + use<> {
+        names(&self.folder)
+    }
+
+    /// Removes the files that lie in the folder, so many at most, and then the folder, if it is still where it was found and
+    /// nothing else is in it. What cannot be removed is left to who cleans the place up; other folders, and what is
+    /// mounted, are not ours.
+    pub(super) fn remove(&self, most: usize) {
+        for name in self.names().take(most) {
+            let _ = beneath::remove_file(self.folder.as_fd(), &name);
+        }
+        let is_here =
+            Found::in_folder(self.place.as_fd(), &self.name).is_ok_and(|found| found.status.is(&self.status));
+        if is_here {
+            // If another folder has its place by now it is one that is empty, and whose owner may have moved it there.
+            let _ = beneath::remove_folder(self.place.as_fd(), &self.name);
+        }
+    }
+}
+
+/// The names of what is in a folder.
+pub(super) fn names(folder: &File) -> impl Iterator<Item = OsString> + use<> {
+    let entries = fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd())).into_iter().flatten();
+    entries.take(MAX_ENTRIES).flatten().map(|entry| entry.file_name())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    /// A place of its own.
+    struct Place(PathBuf);
+
+    impl Place {
+        fn new(test: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nyquist-place-{test}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path.canonicalize().unwrap())
+        }
+
+        /// What lies in it, with what lies in that.
+        fn names(&self) -> Vec<String> {
+            let inside =
+                |path: &Path| fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+            let all = inside(&self.0).flat_map(|path| [vec![path.clone()], inside(&path).collect()].concat());
+            let mut names: Vec<_> =
+                all.map(|path| path.strip_prefix(&self.0).unwrap().display().to_string()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Place {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn the_folder_goes_with_its_files_and_with_nothing_else() {
+        let place = Place::new("removal");
+        fs::create_dir(place.0.join("canary")).unwrap();
+        fs::write(place.0.join("canary/file"), b"").unwrap();
+        let folder = Folder::create_in(&place.0, None).unwrap();
+        assert_eq!(fs::metadata(folder.path()).unwrap().permissions().mode() & 0o7777, 0o700);
+        fs::write(folder.path().join("1.nyqmark"), b"").unwrap();
+        symlink(place.0.join("canary"), folder.path().join("link")).unwrap();
+        symlink(place.0.join("canary/file"), folder.path().join("file")).unwrap();
+        drop(folder);
+        assert_eq!(place.names(), ["canary", "canary/file"]);
+    }
+
+    #[test]
+    fn folders_in_the_folder_are_left_alone() {
+        let place = Place::new("inner");
+        let folder = Folder::create_in(&place.0, None).unwrap();
+        let (path, inner) = (folder.path().to_owned(), folder.path().join("inner"));
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("file"), b"").unwrap();
+        fs::write(path.join("1.nyqmark"), b"").unwrap();
+        drop(folder);
+        assert!(inner.join("file").exists() && !path.join("1.nyqmark").exists());
+    }
+
+    #[test]
+    fn what_has_taken_the_folders_place_is_left_alone() {
+        let place = Place::new("replaced");
+        let replacements: [fn(&Path, &Path) -> io::Result<()>; 2] =
+            [|path, canary| symlink(canary, path), |path, _| fs::create_dir(path)];
+        for replace in replacements {
+            fs::create_dir_all(place.0.join("canary")).unwrap();
+            fs::write(place.0.join("canary/file"), b"").unwrap();
+            let folder = Folder::create_in(&place.0, None).unwrap();
+            fs::write(folder.path().join("1.nyqmark"), b"").unwrap();
+            let path = folder.path().to_owned();
+            fs::rename(&path, place.0.join("moved")).unwrap();
+            replace(&path, &place.0.join("canary")).unwrap();
+            drop(folder);
+            assert!(place.0.join("canary/file").exists());
+            assert!(fs::symlink_metadata(&path).is_ok());
+            assert!(!place.0.join("moved/1.nyqmark").exists());
+            fs::remove_dir(place.0.join("moved")).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_a_link_is_none() {
+        let place = Place::new("link");
+        let link = place.0.join("link");
+        symlink(&place.0, &link).unwrap();
+        assert!(Folder::create_in(&link, None).is_err());
+        assert_eq!(place.names().len(), 1 + 1, "the link, and what is seen through it");
+    }
+
+    #[test]
+    fn files_that_are_not_the_owners_own_are_not_opened() {
+        let place = Place::new("files");
+        let folder = Folder::create_in(&place.0, None).unwrap();
+        let (mut rings, path) = (Rings::new(), folder.path().to_owned());
+        let canary = place.0.join("canary");
+        fs::write(&canary, b"as it was").unwrap();
+        symlink(&canary, path.join("link.nyqmark")).unwrap();
+        fs::hard_link(&canary, path.join("hard.nyqmark")).unwrap();
+        fs::create_dir(path.join("folder.nyqmark")).unwrap();
+        for name in ["link.nyqmark", "hard.nyqmark", "folder.nyqmark"] {
+            assert_eq!(folder.take(name.as_ref(), &mut rings), Taken::Settled, "{name}");
+        }
+        fs::write(path.join("empty.nyqmark"), b"").unwrap();
+        assert_eq!(folder.take("empty.nyqmark".as_ref(), &mut rings), Taken::NotYet);
+        assert_eq!(rings.finish(&mut Vec::new()).unreadable, 3);
+        assert_eq!(fs::read(&canary).unwrap(), b"as it was");
+        fs::remove_dir(path.join("folder.nyqmark")).unwrap();
+    }
+
+    #[test]
+    fn only_folders_of_dead_recorders_are_removed() {
+        let place = Place::new("stale");
+        let living = Folder::create_in(&place.0, None).unwrap();
+        let dead = Folder::create_in(&place.0, None).unwrap();
+        fs::write(dead.path().join("1.nyqmark"), b"").unwrap();
+        // As at kill -9: the lock goes, the folder stays.
+        let name = dead.path().file_name().unwrap().to_owned();
+        dead.held.folder.unlock().unwrap();
+        std::mem::forget(dead);
+        // Others may have written to this one, and this name says nothing.
+        for (other, mode) in [("nyquist-markers-1-1-1", 0o777), ("nyquist-markers-x", 0o700)] {
+            fs::create_dir(place.0.join(other)).unwrap();
+            fs::set_permissions(place.0.join(other), PermissionsExt::from_mode(mode)).unwrap();
+        }
+        let next = Folder::create_in(&place.0, None).unwrap();
+        assert!(!place.0.join(name).exists());
+        assert!(living.path().exists() && next.path().exists());
+        drop((living, next));
+        assert_eq!(place.names(), ["nyquist-markers-1-1-1", "nyquist-markers-x"]);
+    }
 }

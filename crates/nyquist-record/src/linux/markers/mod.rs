@@ -1,17 +1,19 @@
-//! Markers of the recorded programs: the folder of their files, and a thread that empties the files while they run.
+//! Markers of the recorded programs: where their rings are, and a thread that empties them while they run.
 //!
-//! The rings of marker files are small, so somebody must read them all the time. That is a thread of its own, which
+//! A command has a folder for files with rings; of a process that ran before, the rings are in its control file. They are small, so somebody must read them all the time. That is a thread of its own, which
 //! neither the reader of samples nor the converter waits for.
 
 mod control;
 mod folder;
 mod ids;
 mod ring;
+mod rings;
+mod stale;
 mod text;
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -21,10 +23,11 @@ use nyquist_tracing::protocol::DIR_VARIABLE;
 
 use control::Control;
 use folder::Folder;
+use rings::Rings;
 
 use crate::linux::sys::poll::{PollSet, event_counter, signal};
 
-/// How often files are read that markers come from.
+/// How often rings are read that markers come from.
 const BUSY: Duration = Duration::from_millis(10);
 
 /// How often somebody looks whether markers come.
@@ -36,13 +39,20 @@ pub struct Markers {
     shared: Arc<Mutex<Shared>>,
     stop: Arc<OwnedFd>,
     thread: Option<JoinHandle<()>>,
-    control: Option<Control>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    folder: Folder,
+    source: Source,
+    rings: Rings,
     events: Vec<Event>,
+}
+
+/// Where rings are looked for.
+#[derive(Debug)]
+enum Source {
+    Folder(Folder),
+    Control(Control),
 }
 
 /// What was counted.
@@ -56,47 +66,51 @@ pub struct Summary {
     pub unreadable: u64,
     /// Files of processes that are not known.
     pub strangers: u64,
+    /// Text files that are not those that were mapped, and that the program may not be able to read.
+    pub refused: u64,
+    /// Rings, or all that would have followed, whose file has become shorter.
+    pub cut: u64,
 }
 
 impl Markers {
     /// Makes a folder for the markers of a command, which belongs to the user (uid and gid) that the command runs as.
     pub fn for_command(owner: Option<(u32, u32)>) -> io::Result<Self> {
-        Self::start(Folder::create("", owner)?, None)
+        Self::start(Source::Folder(Folder::create(owner)?))
     }
 
     /// Switches on the markers of a process that runs, if it has any. `None` where it has none.
     pub fn attach(pid: Pid) -> io::Result<Option<Self>> {
-        let Some(control) = Control::find(pid)? else { return Ok(None) };
-        let folder = Folder::create(&format!("/proc/{}/root", pid.0), Some(control.owner()))?;
-        control.switch_on(folder.path_inside());
-        Self::start(folder, Some(control)).map(Some)
+        Control::switch_on(pid)?.map(|control| Self::start(Source::Control(control))).transpose()
     }
 
-    fn start(folder: Folder, control: Option<Control>) -> io::Result<Self> {
-        let shared = Arc::new(Mutex::new(Shared { folder, events: Vec::new() }));
+    fn start(source: Source) -> io::Result<Self> {
+        let shared = Arc::new(Mutex::new(Shared { source, rings: Rings::new(), events: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("markers".to_owned());
         let thread = thread.spawn(move || read_on(&theirs, &stopped))?;
-        Ok(Self { shared, stop, thread: Some(thread), control })
+        Ok(Self { shared, stop, thread: Some(thread) })
     }
 
     /// The variable that tells the command where its markers go.
-    pub fn variable(&self) -> (OsString, OsString) {
-        (DIR_VARIABLE.into(), lock(&self.shared).folder.path_inside().into())
+    pub fn variable(&self) -> Option<(OsString, OsString)> {
+        match &lock(&self.shared).source {
+            Source::Folder(folder) => Some((DIR_VARIABLE.into(), folder.path().into())),
+            Source::Control(_) => None,
+        }
     }
 
     /// Takes note of what is mapped in the recorded processes: a file of samply's protocol is found by its mapping.
     pub fn notice(&mut self, event: &Event) {
         if let EventKind::Map(mapping) = &event.kind {
-            lock(&self.shared).folder.notice(mapping);
+            lock(&self.shared).rings.notice(mapping);
         }
     }
 
     /// Appends the markers that were written so far: every one of them whose time is before now.
     pub fn collect(&mut self, events: &mut Vec<Event>) {
         let mut shared = lock(&self.shared);
-        shared.read();
+        shared.read(false);
         events.append(&mut shared.events);
     }
 
@@ -105,21 +119,24 @@ impl Markers {
     pub fn finish(mut self, events: &mut Vec<Event>) -> Summary {
         self.end();
         let mut shared = lock(&self.shared);
-        shared.read();
-        let Shared { folder, events: read } = &mut *shared;
-        let summary = folder.finish(read);
+        shared.read(true);
+        let Shared { source, rings, events: read } = &mut *shared;
+        let mut summary = rings.finish(read);
+        if let Source::Control(control) = source {
+            summary.cut += u64::from(control.is_cut);
+        }
         events.append(read);
         summary
     }
 
     /// Leaves out what ended before.
     pub fn begin_at(&mut self, since: Timestamp) {
-        lock(&self.shared).folder.begin_at(since);
+        lock(&self.shared).rings.begin_at(since);
     }
 
     fn end(&mut self) {
-        if let Some(control) = self.control.take() {
-            control.switch_off();
+        if let Source::Control(control) = &lock(&self.shared).source {
+            control.stop();
         }
         signal(self.stop.as_fd());
         if let Some(thread) = self.thread.take() {
@@ -137,28 +154,40 @@ impl Drop for Markers {
 
 impl Shared {
     /// Reads what there is; says whether there was anything.
-    fn read(&mut self) -> bool {
+    fn read(&mut self, last: bool) -> bool {
         let before = self.events.len();
-        self.folder.read(&mut self.events);
+        match &mut self.source {
+            Source::Folder(folder) => folder.look(&mut self.rings),
+            Source::Control(control) => control.look(&mut self.rings, last),
+        }
+        self.rings.read(&mut self.events, last);
         self.events.len() > before
+    }
+
+    /// What becomes readable when there is something to read, while there is nothing.
+    fn awaited(&mut self) -> Option<RawFd> {
+        match &mut self.source {
+            Source::Folder(folder) => folder.awaited(),
+            Source::Control(_) => None,
+        }
     }
 }
 
-/// Empties the files until it is stopped. Nothing wakes it before there is one.
+/// Empties the rings until it is stopped. Nothing wakes it before a folder has a file.
 fn read_on(shared: &Mutex<Shared>, stop: &OwnedFd) {
     let mut poll = PollSet::default();
     let stop = poll.add(stop.as_raw_fd());
     let first_file = poll.add(-1);
     let mut pause = IDLE;
     while !poll.ready(stop).readable {
-        let awaited = lock(shared).folder.awaited();
+        let awaited = lock(shared).awaited();
         poll.replace(first_file, awaited);
         let timeout = awaited.is_none().then_some(pause.as_millis() as u32);
         // A wait that fails would fail again at once.
         if poll.wait(timeout).is_err() {
             std::thread::sleep(IDLE);
         }
-        pause = if lock(shared).read() { BUSY } else { IDLE };
+        pause = if lock(shared).read(false) { BUSY } else { IDLE };
     }
 }
 

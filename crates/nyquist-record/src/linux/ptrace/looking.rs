@@ -292,11 +292,14 @@ impl Tracer {
     }
 
     /// Notes that a process was sampled at an address. Code that is not known is looked for at once, for it may be gone soon.
+    /// So are libraries that the callers may be in: at exec none is mapped, and at the next exec they are gone. The looks
+    /// become rare as the process goes on.
     fn note_sample(&mut self, pid: u32, address: Option<u64>) {
         let Some(process) = self.processes.get_mut(&pid) else { return };
         process.has_samples = true;
+        process.samples += 1;
         let is_known = address.is_none_or(|address| process.maps.has_code(address));
-        if !is_known || process.watched_until > monotonic_ns() {
+        if !is_known || process.samples.is_power_of_two() || process.watched_until > monotonic_ns() {
             self.refresh_maps(pid, !is_known);
         }
     }

@@ -76,6 +76,8 @@ pub(super) struct Process {
     pub(super) looked_at: u64,
     /// Whether it was sampled since.
     pub(super) has_samples: bool,
+    /// How often it was sampled since it was born or has become another program.
+    pub(super) samples: u64,
     /// Until when each sample is followed by a look at the mappings.
     pub(super) watched_until: u64,
     /// Whether files' code has gone from it: another file's may have the place of what a sample was in by the time of a look

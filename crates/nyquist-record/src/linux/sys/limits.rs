@@ -28,6 +28,11 @@ pub(crate) fn locked_memory() -> io::Result<Limit> {
     get(libc::RLIMIT_MEMLOCK)
 }
 
+/// `RLIMIT_FSIZE`: how long files may become. Writing beyond ends the process.
+pub(crate) fn file_size() -> u64 {
+    get(libc::RLIMIT_FSIZE).map_or(u64::MAX, |limit| limit.soft)
+}
+
 fn get(resource: libc::__rlimit_resource_t) -> io::Result<Limit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit that the call writes to.

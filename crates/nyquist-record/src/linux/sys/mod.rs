@@ -1,11 +1,12 @@
 //! The system calls, each behind a safe function: the only `unsafe` code of this crate.
 #![allow(unsafe_code)]
 
+pub(crate) mod beneath;
 pub(crate) mod clock;
-pub(crate) mod control_page;
 mod copy;
 pub(crate) mod event;
 pub(crate) mod files;
+pub(crate) mod futex;
 pub(crate) mod limits;
 pub(crate) mod maps;
 pub(crate) mod memory;

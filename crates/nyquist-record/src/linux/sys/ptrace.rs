@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Range;
 use std::ptr;
 
+use super::clock::own_monotonic_ns;
 use super::{check, check_long};
 
 /// The words of a thread's registers in the order of `user_regs_struct` (`arch/x86/include/asm/user_64.h`).
@@ -193,14 +194,15 @@ impl Ticker {
         }
     }
 
-    /// Ticks at a time of CLOCK_MONOTONIC, and then again after every `interval_ns`: a tick that comes before the
+    /// Ticks at a time of `monotonic_ns`, and then again after every `interval_ns`: a tick that comes before the
     /// thread waits would else be missed.
     pub(crate) fn set(&self, time_ns: u64, interval_ns: u64) {
         let spec = |ns: u64| libc::timespec {
             tv_sec: (ns / 1_000_000_000) as libc::time_t,
             tv_nsec: (ns % 1_000_000_000) as libc::c_long,
         };
-        let times = libc::itimerspec { it_interval: spec(interval_ns), it_value: spec(time_ns.max(1)) };
+        let time_ns = own_monotonic_ns(time_ns).max(1);
+        let times = libc::itimerspec { it_interval: spec(interval_ns), it_value: spec(time_ns) };
         // SAFETY: the timer lives as long as `self`, and `times` is a live itimerspec that the call only reads.
         unsafe { libc::timer_settime(self.timer, libc::TIMER_ABSTIME, &raw const times, ptr::null_mut()) };
     }

@@ -50,6 +50,49 @@ impl Descriptor {
     }
 }
 
+/// A thread's mask of blocked signals.
+#[derive(Clone, Copy)]
+pub(crate) struct Mask(libc::sigset_t);
+
+impl Mask {
+    /// Blocks all signals in the calling thread, and gives back what was blocked before.
+    pub(crate) fn block_all() -> io::Result<Self> {
+        // SAFETY: a sigset_t is plain bits, for which zeros are valid; both sets outlive the calls.
+        unsafe {
+            let (mut all, mut before): (libc::sigset_t, libc::sigset_t) =
+                (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&raw mut all);
+            match libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) {
+                0 => Ok(Self(before)),
+                error => Err(io::Error::from_raw_os_error(error)),
+            }
+        }
+    }
+
+    /// Makes it that of the calling thread.
+    pub(crate) fn set(self) {
+        // SAFETY: it is a set that the kernel gave us.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// Has a signal whose default action would end this process do nothing. Programs that this one starts have the default action
+/// again, for a handler does not outlive exec.
+pub(crate) fn outlive(number: i32) {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: a sigaction is plain data, for which zeros are valid; the handler does nothing, which any place allows.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        let known = libc::sigaction(number, std::ptr::null(), &raw mut action) == 0;
+        if known && action.sa_sigaction == libc::SIG_DFL {
+            action = std::mem::zeroed();
+            action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as usize;
+            action.sa_flags = libc::SA_RESTART;
+            libc::sigaction(number, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
 /// Whether a signal is ignored.
 pub(crate) fn is_ignored(number: i32) -> bool {
     // SAFETY: a sigaction is plain data, for which zeros are valid; the call only writes it.

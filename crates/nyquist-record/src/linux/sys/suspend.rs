@@ -17,7 +17,7 @@ pub(crate) struct Suspension {
     is_ours: bool,
 }
 
-/// The only thing that it calls is async-signal-safe: it reads a clock.
+/// The only thing that it calls is async-signal-safe: it reads a clock, whose offset is known since the handler was set.
 extern "C" fn ask(_signal: libc::c_int) {
     ASKED_AT.store(monotonic_ns().max(1), Ordering::Relaxed);
 }
@@ -32,6 +32,8 @@ impl Suspension {
     pub(crate) fn take_over() -> io::Result<Self> {
         let is_ours = [libc::SIGTSTP, libc::SIGCONT].into_iter().all(has_default_action);
         if is_ours {
+            // Asks once for what the handler may not ask for.
+            let _ = monotonic_ns();
             set_action(libc::SIGCONT, withdraw as *const () as libc::sighandler_t)?;
             set_action(libc::SIGTSTP, ask as *const () as libc::sighandler_t)?;
         }
@@ -84,7 +86,7 @@ fn has_default_action(signal: libc::c_int) -> bool {
 /// Sets what a signal does. Most calls that it interrupts are made again; `poll` is not, which whoever waits by it looks after.
 fn set_action(signal: libc::c_int, handler: libc::sighandler_t) -> io::Result<()> {
     // SAFETY: zeros are a valid sigaction, which lives while the call reads it. The handler is the default action or one of this
-    // file's, which store a number and call nothing but clock_gettime, so they may run at any time.
+    // file's, which store a number and call nothing but clock_gettime once the clock's offset is known, so they may run at any time.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = handler;

@@ -7,8 +7,13 @@ use std::ptr;
 
 /// Whether this process has root's rights.
 pub(crate) fn is_root() -> bool {
+    effective() == 0
+}
+
+/// The user whose rights this process has.
+pub(crate) fn effective() -> u32 {
     // SAFETY: the call takes nothing and cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    unsafe { libc::geteuid() }
 }
 
 /// The groups that a user is in, `gid` among them.

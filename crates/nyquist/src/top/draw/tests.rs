@@ -212,7 +212,7 @@ fn threads_have_their_cpu_time_and_one_can_be_chosen() {
 
 #[test]
 fn what_the_command_prints_cannot_act_on_the_terminal() {
-    assert_eq!(shown("4", 80, 24)[4..6], ["hello", "wor\u{fffd}[31mld"]);
+    assert_eq!(shown("4", 80, 24)[4..6], ["hello", "wor\\x1b[31mld"]);
 }
 
 #[test]
@@ -228,6 +228,15 @@ fn help_has_every_key_and_how_it_is_sampled() {
 #[test]
 fn a_pause_shows() {
     assert!(shown(" ", 80, 24)[0].ends_with("PAUSED"));
+}
+
+#[test]
+fn a_narrow_screen_keeps_the_names() {
+    let lines = shown("", 40, 24);
+    assert!(lines[3].contains("FUNCTION") && !lines[3].contains("LIB"), "{}", lines[3]);
+    assert!(lines[4].starts_with(" 80.0%   80.0%") && lines[4].contains("beta"), "{}", lines[4]);
+    let lines = shown("3", 40, 24);
+    assert!(lines[3].contains("THREAD") && lines[5].contains("worker"), "{lines:?}");
 }
 
 #[test]

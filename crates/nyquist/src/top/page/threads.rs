@@ -59,10 +59,10 @@ fn row(asked: &Asked<'_>, row: &ThreadRow<'_>, recent: u64) -> Row {
             Cell::share(recent),
             Cell::Bar(recent),
             Cell::share(cpus(Period::Overall, row.amount.weight)),
-            Cell::dim(milliseconds(row.amount.weight.saturating_mul(profile.meta().interval))),
-            Cell::Text(row.tid.to_owned(), Style::Plain),
+            Cell::dim(&milliseconds(row.amount.weight.saturating_mul(profile.meta().interval))),
+            Cell::text(row.tid, Style::Plain),
             Cell::Name,
-            Cell::dim(format!("{} ({})", asked.names.show(&process.name), row.pid)),
+            Cell::dim(&format!("{} ({})", asked.names.show(&process.name), row.pid)),
         ],
         ..Row::default()
     }

@@ -1,0 +1,153 @@
+//! Names in less room than they need: cut where they tell least.
+
+/// In names of C++ `operator<<` and its like have brackets that are none.
+const OPERATOR: &str = "operator";
+
+/// The name in at most `width` characters. What tells most of a path is its end, so that the outer parts are left out first:
+/// `…::Vec<T>::reserve`. A part that is too long itself is cut in its middle. `mark` stands for what is missing.
+/// O(length).
+pub fn fit_name(name: &str, width: usize, mark: &str) -> String {
+    if length(name) <= width {
+        return name.to_owned();
+    }
+    let Some(parts) = parts(name) else { return fit_text(name, width, mark) };
+    let room = width.saturating_sub(length(mark));
+    // From the back, as many parts as there is room for, each with the separator before it.
+    let fits = |part: &&Part<'_>| length(part.with_separator) <= room;
+    let Some(first) = parts.iter().find(fits) else {
+        let last = parts.last().map_or(name, |part| part.with_separator.trim_start_matches([':', '/', '.']));
+        // The mark in its middle says that it is cut; one in front says that it is not the whole path.
+        return match room.checked_sub(length(mark)) {
+            Some(room) if room > 0 => format!("{mark}{}", fit_text(last, room + length(mark), mark)),
+            _ => fit_text(last, width, mark),
+        };
+    };
+    let left = width - length(first.with_separator);
+    // `<Type as Trait>` tells a good deal, even of what is cut out of it.
+    if first.before.starts_with('<') && left >= LEAST_OF_TYPE {
+        return fit_text(first.before, left, mark) + first.with_separator;
+    }
+    format!("{mark}{}", first.with_separator)
+}
+
+/// The least that is shown of a `<Type as Trait>`.
+const LEAST_OF_TYPE: usize = 12;
+
+/// The text in at most `width` characters, without its middle. O(length).
+pub fn fit_text(text: &str, width: usize, mark: &str) -> String {
+    let count = length(text);
+    if count <= width {
+        return text.to_owned();
+    }
+    let room = width.saturating_sub(length(mark));
+    let head: String = text.chars().take(room.div_ceil(2)).collect();
+    let tail: String = text.chars().skip(count - room / 2).collect();
+    format!("{head}{mark}{tail}")
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// The rest of a name from one of its parts on.
+struct Part<'a> {
+    /// The part before.
+    before: &'a str,
+    /// The separator, and all that comes after it.
+    with_separator: &'a str,
+}
+
+/// The rests of a path, the longest first; `None` where a name is no path.
+fn parts(name: &str) -> Option<Vec<Part<'_>>> {
+    let separator = ["::", "/", "."].into_iter().find(|it| !places(name, it).is_empty())?;
+    if separator == "." && !is_dotted_path(name) {
+        return None;
+    }
+    let mut start = 0;
+    let part = |at: usize| {
+        let before = &name[std::mem::replace(&mut start, at + separator.len())..at];
+        Part { before, with_separator: &name[at..] }
+    };
+    Some(places(name, separator).into_iter().map(part).collect())
+}
+
+/// Whether dots are between packages, classes and methods, and not in the name of a file or a version.
+fn is_dotted_path(name: &str) -> bool {
+    let is_word = |part: &str| part.starts_with(|char: char| char.is_alphabetic() || "_$(<".contains(char));
+    let files = ["so", "dll", "exe", "dylib", "js", "py", "map", "ko"];
+    name.split('.').all(is_word) && !name.rsplit('.').next().is_some_and(|end| files.contains(&end))
+}
+
+/// Where a separator stands outside of brackets.
+fn places(name: &str, separator: &str) -> Vec<usize> {
+    let (mut places, mut depth) = (Vec::new(), 0_usize);
+    let mut index = 0;
+    while let Some(rest) = name.get(index..).filter(|rest| !rest.is_empty()) {
+        if let Some(sign) = rest.strip_prefix(OPERATOR) {
+            index +=
+                OPERATOR.len() + sign.len() - sign.trim_start_matches(['<', '>', '=', '-', '(', ')']).len();
+            continue;
+        }
+        if depth == 0 && index > 0 && rest.starts_with(separator) {
+            places.push(index);
+            index += separator.len();
+            continue;
+        }
+        let char = rest.chars().next().unwrap_or_default();
+        match char {
+            '<' | '(' | '[' | '{' => depth += 1,
+            '>' if name[..index].ends_with('-') => {}
+            '>' | ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        index += char.len_utf8();
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_parts_of_a_path_stay() {
+        let check = |name, width, expected: &str| {
+            let fitted = fit_name(name, width, "…");
+            assert_eq!(fitted, expected, "{name}");
+            assert!(length(&fitted) <= width, "{fitted}");
+        };
+        check("main", 4, "main");
+        check("alloc::raw_vec::RawVec<T>::reserve", 22, "…::RawVec<T>::reserve");
+        check("alloc::raw_vec::RawVec<T>::reserve", 15, "…::reserve");
+        check("a::very::long::path::to::function", 20, "…::to::function");
+        check("tokio::task::Harness<a::T, b::S>::poll", 30, "…::Harness<a::T, b::S>::poll");
+        check("<HashMap<K, V> as Iterator>::next", 22, "<HashMap…erator>::next");
+        check("<HashMap<K, V> as Iterator>::next", 14, "…::next");
+        check("some::space::operator<<", 16, "…::operator<<");
+        check("/usr/src/some/where/file.c:12", 20, "…/where/file.c:12");
+        check("github.com/some/one/app.(*Server).Serve", 24, "…/app.(*Server).Serve");
+        check("java.util.HashMap.resize", 18, "….HashMap.resize");
+        check("a::b::much_longer_than_there_is_room", 11, "…much_…room");
+    }
+
+    #[test]
+    fn what_is_no_path_is_cut_in_its_middle() {
+        let check = |name, width, expected: &str| assert_eq!(fit_name(name, width, "…"), expected);
+        check("abcdefghij", 7, "abc…hij");
+        check("libsomething-1.2.3.so", 11, "libso….3.so");
+        check("äöüßäöüß", 3, "ä…ß");
+        assert_eq!(fit_name("abcdefghij", 7, ".."), "abc..ij");
+    }
+
+    #[test]
+    fn no_name_and_no_width_is_too_strange() {
+        for name in
+            ["", "::", "::::", "a::", "<", ">::<", "a::b(", "operator", "é::é", "<a as b>::", "a/b/", "..."]
+        {
+            for width in 0..name.len() + 2 {
+                let fitted = fit_name(name, width, "…");
+                assert!(length(&fitted) <= width.max(1), "{name} in {width}: {fitted}");
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Rows for the time in which a thread was idle: the front end draws a sample's stack up to the next row.
+//!
+//! A sample stands for the time before it, and the front end shows its stack after it. Without a row of its own, the
+//! time in which a thread slept would show what it did before. Such a row has no weight and no CPU time, so that no
+//! sum changes; the reader leaves it out again ([`is_idle_row`]).
+
+use crate::id::StackId;
+use crate::samples::Samples;
+use crate::thread::Sample;
+
+/// A thread is idle between two samples where it used no CPU for so many sampling intervals.
+const IDLE_INTERVALS: u64 = 2;
+
+/// The samples of a thread, with rows where it was idle between them.
+#[derive(Clone)]
+pub(super) struct IdleRows<'a> {
+    samples: &'a Samples,
+    /// When the thread began, in ns since the profile's zero.
+    start: u64,
+    /// The sampling interval in ns; `None` where it is not known how much CPU time lies between samples, so that all
+    /// rows are samples.
+    interval: Option<u64>,
+}
+
+impl<'a> IdleRows<'a> {
+    /// The rows of a thread that began at `start`.
+    pub(super) fn new(samples: &'a Samples, start: u64, interval: Option<u64>) -> Self {
+        Self { samples, start, interval: interval.filter(|interval| *interval > 0) }
+    }
+
+    /// All rows in the order of time. O(samples).
+    pub(super) fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
+        let mut before = None;
+        self.samples.iter().flat_map(move |sample| {
+            let idle = self.rows_between(before, &sample);
+            before = Some(sample);
+            idle.into_iter().flatten().chain([sample])
+        })
+    }
+
+    /// The rows for the idle time before a sample: where it begins, and where it ends.
+    fn rows_between(&self, before: Option<Sample>, sample: &Sample) -> [Option<Sample>; 2] {
+        let Some(interval) = self.interval else { return [None, None] };
+        // A thread's first delta has no meaning: its sample stands for an interval.
+        let used = if before.is_some() { sample.cpu_delta } else { interval };
+        let since = before.map_or(self.start, |before| before.time);
+        let resumed = sample.time.saturating_sub(used);
+        if resumed.saturating_sub(since) < interval.saturating_mul(IDLE_INTERVALS) {
+            return [None, None];
+        }
+        let stack = waiting_stack(before.as_ref(), sample);
+        let row = |time| Some(Sample { time, cpu_delta: 0, stack, weight: 0, off_cpu: false });
+        match before {
+            None => [row(since), row(resumed)],
+            // The wait's own row is where the idle time begins.
+            Some(before) if before.off_cpu => [None, row(resumed)],
+            Some(_) => [row(since.saturating_add(interval)), row(resumed)],
+        }
+    }
+}
+
+/// Where the thread waited, if one of the samples around the idle time is one of waiting.
+fn waiting_stack(before: Option<&Sample>, after: &Sample) -> Option<StackId> {
+    let waits = before.into_iter().chain([after]).find(|sample| sample.off_cpu);
+    waits.and_then(|sample| sample.stack)
+}
+
+/// Whether a row is one of idle time and no sample: it stands for nothing.
+pub(super) fn is_idle_row(sample: &Sample) -> bool {
+    sample.weight == 0 && sample.cpu_delta == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn stack(index: u32) -> Option<StackId> {
+        Some(StackId::from_index(index as usize))
+    }
+
+    fn running(ms: u64, cpu_ms: u64) -> Sample {
+        Sample::new(ms * MS, stack(1), cpu_ms * MS)
+    }
+
+    fn waiting(ms: u64, weight: u32) -> Sample {
+        Sample { time: ms * MS, cpu_delta: 0, stack: stack(2), weight, off_cpu: true }
+    }
+
+    /// The rows that are added to these samples of a thread that began at 0: their times in ms and their stacks.
+    fn idle(samples: &[Sample]) -> Vec<(u64, Option<StackId>)> {
+        let samples: Samples = samples.iter().copied().collect();
+        let rows = IdleRows::new(&samples, 0, Some(MS));
+        let times: Vec<_> = rows.iter().map(|row| row.time).collect();
+        assert!(times.is_sorted(), "{times:?}");
+        let kept: Vec<_> = rows.iter().filter(|row| !is_idle_row(row)).collect();
+        assert_eq!(kept, samples.iter().collect::<Vec<_>>());
+        rows.iter().filter(is_idle_row).map(|row| (row.time / MS, row.stack)).collect()
+    }
+
+    #[test]
+    fn a_sleep_has_rows_without_a_stack() {
+        assert_eq!(idle(&[running(1, 1), running(2, 1), running(302, 1)]), [(3, None), (301, None)]);
+    }
+
+    #[test]
+    fn a_thread_that_runs_all_the_time_has_none() {
+        assert_eq!(idle(&[running(1, 1), running(2, 1), running(4, 1)]), []);
+        // All CPU time of a sample that stands for many intervals was used.
+        assert_eq!(idle(&[running(1, 1), running(101, 100)]), []);
+    }
+
+    #[test]
+    fn the_time_before_the_first_sample_is_idle() {
+        assert_eq!(idle(&[running(50, 7)]), [(0, None), (49, None)]);
+    }
+
+    #[test]
+    fn a_wait_shows_its_stack_from_its_beginning() {
+        // By ptrace a wait's sample comes at the end of the time that it stands for.
+        assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(2, stack(2)), (101, stack(2))]);
+        // By context switches it comes at the beginning.
+        assert_eq!(idle(&[running(1, 1), waiting(2, 100), running(103, 1)]), [(102, stack(2))]);
+    }
+
+    #[test]
+    fn unknown_cpu_time_adds_nothing() {
+        let samples: Samples = [running(1, 1), running(302, 1)].into_iter().collect();
+        assert_eq!(IdleRows::new(&samples, 0, None).iter().count(), 2);
+    }
+}

@@ -1,0 +1,122 @@
+//! All rings and text files of markers, and what was counted in them.
+
+use std::fs::File;
+use std::sync::Arc;
+
+use nyquist_convert::event::{Event, Mapping, Timestamp};
+use nyquist_convert::marker_file::OpenIntervals;
+
+use super::Summary;
+use super::ids::Ids;
+use super::ring::{Refusal, Ring, State};
+use super::text::{self, TextFile};
+
+/// How many rings, and how many text files, are read: a thread that marks has one, and those of threads that have ended
+/// are used again.
+pub(super) const MAX_FILES: usize = 1 << 14;
+
+/// What is read.
+#[derive(Debug)]
+pub(super) struct Rings {
+    rings: Vec<Ring>,
+    texts: Vec<TextFile>,
+    open: OpenIntervals,
+    ids: Ids,
+    since: Timestamp,
+    markers: u64,
+    strangers: u64,
+    unreadable_files: u64,
+    refused: u64,
+}
+
+/// What became of a ring that was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is read, or will never be.
+    Settled,
+    /// It is to be looked at again.
+    NotYet,
+}
+
+impl Rings {
+    pub(super) fn new() -> Self {
+        Self {
+            rings: Vec::new(),
+            texts: Vec::new(),
+            open: OpenIntervals::default(),
+            ids: Ids::new(),
+            since: Timestamp(0),
+            markers: 0,
+            strangers: 0,
+            unreadable_files: 0,
+            refused: 0,
+        }
+    }
+
+    pub(super) fn begin_at(&mut self, since: Timestamp) {
+        self.since = since;
+    }
+
+    /// Takes note of a mapping: it may be of a text file.
+    pub(super) fn notice(&mut self, mapping: &Mapping) {
+        let Some(owner) = text::owner(mapping) else { return };
+        let known = |file: &TextFile| file.path == mapping.path;
+        if self.texts.len() >= MAX_FILES || self.texts.iter().any(known) {
+            return;
+        }
+        match TextFile::of_mapping(mapping, owner, &mut self.ids) {
+            Ok(file) => self.texts.extend(file),
+            Err(text::NotTheirs) => self.refused += 1,
+        }
+    }
+
+    /// Reads the ring at a place in a file from now on, if it is one of no more than so many bytes.
+    pub(super) fn take(&mut self, file: Arc<File>, at: u64, most: u64) -> Taken {
+        if self.rings.len() >= MAX_FILES {
+            return Taken::Settled;
+        }
+        match Ring::open(file, at, most, &mut self.ids) {
+            Ok(ring) => self.rings.push(ring),
+            Err(Refusal::NotYet) => return Taken::NotYet,
+            Err(Refusal::NoMarkers) => self.refuse(),
+            Err(Refusal::Stranger) => self.strangers += 1,
+        }
+        Taken::Settled
+    }
+
+    /// Counts a file that is none of markers.
+    pub(super) fn refuse(&mut self) {
+        self.unreadable_files += 1;
+    }
+
+    /// Reads what was written since the last time.
+    pub(super) fn read(&mut self, events: &mut Vec<Event>, last: bool) {
+        let before = events.len();
+        self.ids.begin_look();
+        for ring in &mut self.rings {
+            ring.read(self.since, &mut self.ids, &mut self.open, events);
+        }
+        for text in &mut self.texts {
+            text.read(self.since, last, events);
+        }
+        self.markers += (events.len() - before) as u64;
+    }
+
+    /// Adds the intervals that have no end, and says what was counted.
+    pub(super) fn finish(&mut self, events: &mut Vec<Event>) -> Summary {
+        let before = events.len();
+        std::mem::take(&mut self.open).finish(events);
+        self.markers += (events.len() - before) as u64;
+        let sum = |count: fn(&Ring) -> u64| self.rings.iter().map(count).fold(0, u64::saturating_add);
+        Summary {
+            markers: self.markers,
+            lost: sum(|ring| ring.lost),
+            unreadable: sum(Ring::unreadable)
+                + self.texts.iter().map(|text| text.unreadable).sum::<u64>()
+                + self.unreadable_files,
+            strangers: self.strangers,
+            refused: self.refused,
+            cut: sum(|ring| u64::from(ring.state == State::Cut)),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Waking a program that sleeps on a word of a file: futex(2).
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd as _;
+
+use super::limits::page_size;
+
+/// Wakes everybody who sleeps on a word of the file's first page.
+pub(crate) fn wake(file: &File, at: usize) -> io::Result<()> {
+    let len = page_size();
+    assert!(at.is_multiple_of(4) && at < len, "no word of the first page");
+    // SAFETY: the kernel chooses a place where nothing is mapped, so no memory of ours changes.
+    let start = unsafe {
+        let null = std::ptr::null_mut();
+        libc::mmap(null, len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the word is in the mapping, of which nobody but the kernel looks at a byte: where another process has made the
+    // file shorter, a look of ours would be SIGBUS, and the kernel's is EFAULT.
+    let woken = unsafe { libc::syscall(libc::SYS_futex, start.byte_add(at), libc::FUTEX_WAKE, i32::MAX) };
+    let failure = (woken < 0).then(io::Error::last_os_error);
+    // SAFETY: this is the mapping that was just made, whole, and nothing refers to it.
+    unsafe { libc::munmap(start, len) };
+    failure.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_has_no_such_page_any_more_is_an_error() {
+        let file = crate::linux::sys::beneath::memory_file(c"futex").unwrap();
+        file.set_len(4096).unwrap();
+        assert!(wake(&file, 8).is_ok());
+        file.set_len(0).unwrap();
+        assert_eq!(wake(&file, 8).unwrap_err().raw_os_error(), Some(libc::EFAULT));
+    }
+}

@@ -1,0 +1,287 @@
+//! The text of source files on this machine, and which of them may be shown.
+//!
+//! A profile is a file that may come from anybody, and it names source files. Were each of them shown, a profile could
+//! have a page or a report show `/etc/passwd`. So only these are read:
+//!
+//! - what the debug info of a module on this machine names that has the identity which the profile gives: whoever calls
+//!   this looks;
+//! - what is in a folder that the user has named ([`SourceFiles::allowing`]), or to which a path was moved
+//!   ([`SourceFiles::moving`]): the file's real place, all links followed, has to be in there.
+//! - the source of Rust's standard library and of crates, where it is on this machine.
+//!
+//! Nothing but regular files of a bounded length is read, and nothing that is no text.
+
+mod moved;
+mod rust;
+mod rust_path;
+
+use moved::Moved;
+use rust::RustSources;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+pub use rust_path::short_source_path;
+
+/// The longest source file that is read, in bytes; amalgamated C reaches 10 MB.
+const LONGEST: u64 = 32 << 20;
+
+/// Where source files may be read without debug info that names them, and where those are that have moved.
+#[derive(Clone, Debug, Default)]
+pub struct SourceFiles {
+    folders: Vec<PathBuf>,
+    moved: Vec<Moved>,
+    rust: RustSources,
+}
+
+/// A source file.
+#[derive(Clone, Debug)]
+pub struct SourceFile {
+    /// Its text; bytes that are not UTF-8, as older comments have them, are replaced.
+    pub text: String,
+    /// When it was last changed, where that is known.
+    pub modified: Option<SystemTime>,
+}
+
+/// Why there is no source.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// The path is relative, to a folder that nobody knows.
+    #[error("its folder is not known; --source-map FROM=TO tells where it is")]
+    NoFolder,
+    /// It is there, but nothing that can be trusted names it.
+    #[error("no debug info on this machine names it; --source-dir DIR allows its folder")]
+    NotAllowed,
+    /// The system does not let it be read.
+    #[error("{0}")]
+    Unreadable(#[source] io::Error),
+    /// It is of a Rust toolchain, of which there is no source here.
+    #[error("{missing}: `{command}` gets it")]
+    NoRustSource {
+        /// What there is not.
+        missing: String,
+        /// The command that gets it.
+        command: String,
+    },
+    /// It is no source file.
+    #[error("{0}")]
+    Unfit(&'static str),
+}
+
+impl SourceFiles {
+    /// Lets all files in `folder` be read, and looks there for those of which no folder is known.
+    #[must_use]
+    pub fn allowing(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folders.push(folder.into());
+        self
+    }
+
+    /// Takes files that are named below `from` from the folder `to`. The first that fits and has the file decides.
+    #[must_use]
+    pub fn moving(mut self, from: &str, to: impl Into<PathBuf>) -> Self {
+        self.moved.push(Moved::new(from, to.into()));
+        self
+    }
+
+    /// Looks for the source of Rust's standard library in the toolchains of rustup, and for that of crates where cargo
+    /// unpacks them.
+    #[must_use]
+    pub fn with_rust(self, rustup_home: Option<PathBuf>, cargo_home: Option<PathBuf>) -> Self {
+        Self { rust: RustSources::new(rustup_home, cargo_home), ..self }
+    }
+
+    /// Reads the file that is named `file`. Where no folder allows it, `is_named` says whether debug info on this machine
+    /// names it, spelled like this; it is asked last, for that takes long.
+    ///
+    /// # Errors
+    /// Where it cannot or may not be read.
+    pub fn read(&self, file: &str, is_named: impl FnOnce() -> bool) -> Result<SourceFile, SourceError> {
+        if file.chars().any(char::is_control) {
+            return Err(SourceError::Unfit("its path has control characters"));
+        }
+        if let Some(read) = self.read_allowed(file) {
+            return read;
+        }
+        let error = match read_named(Path::new(file), is_named) {
+            Ok(read) => return Ok(read),
+            Err(error) => error,
+        };
+        self.rust.read(file).unwrap_or(Err(error))
+    }
+
+    /// The file in the folders that the user has named, where it is in one of them.
+    fn read_allowed(&self, file: &str) -> Option<Result<SourceFile, SourceError>> {
+        let moved = self.moved.iter().filter_map(|moved| Some((moved.place_of(file)?, moved.to())));
+        let below = self.folders.iter().map(|folder| (folder.join(file), folder.as_path()));
+        moved.chain(below).find_map(|(path, folder)| {
+            let (real, folder) = (path.canonicalize().ok()?, folder.canonicalize().ok()?);
+            (real.starts_with(&folder) && real.is_file()).then(|| open(&real, LONGEST).and_then(Opened::text))
+        })
+    }
+}
+
+/// Reads a file that debug info must name.
+fn read_named(path: &Path, is_named: impl FnOnce() -> bool) -> Result<SourceFile, SourceError> {
+    if !path.is_absolute() {
+        return Err(SourceError::NoFolder);
+    }
+    // What is not there, or is no source, is that whoever names it.
+    let opened = open(path, LONGEST)?;
+    if is_named() { opened.text() } else { Err(SourceError::NotAllowed) }
+}
+
+/// A regular file of a length that is read.
+struct Opened {
+    file: File,
+    length: u64,
+    modified: Option<SystemTime>,
+}
+
+/// Opens a source file. What it is is asked ahead, for merely opening a FIFO or a device can wait for ever or have effects;
+/// and again of what was opened, for it may have been replaced.
+fn open(path: &Path, longest: u64) -> Result<Opened, SourceError> {
+    const NO_FILE: SourceError = SourceError::Unfit("it is no regular file");
+    if !std::fs::metadata(path).map_err(SourceError::Unreadable)?.is_file() {
+        return Err(NO_FILE);
+    }
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let file = options.open(path).map_err(SourceError::Unreadable)?;
+    let metadata = file.metadata().map_err(SourceError::Unreadable)?;
+    if !metadata.is_file() {
+        return Err(NO_FILE);
+    }
+    if metadata.len() > longest {
+        return Err(SourceError::Unfit("it is too long"));
+    }
+    Ok(Opened { file, length: metadata.len(), modified: metadata.modified().ok() })
+}
+
+impl Opened {
+    /// Reads no more than was announced: the files below `/proc`, which may wait or never end, announce nothing.
+    fn text(self) -> Result<SourceFile, SourceError> {
+        let mut bytes = Vec::new();
+        self.file.take(self.length).read_to_end(&mut bytes).map_err(SourceError::Unreadable)?;
+        if bytes.contains(&0) {
+            return Err(SourceError::Unfit("it is not text"));
+        }
+        Ok(SourceFile { text: String::from_utf8_lossy(&bytes).into_owned(), modified: self.modified })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A folder of a test's own, which goes with this.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nyquist-sources-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir_all(path.join("src")).unwrap();
+            fs::write(path.join("src/a.c"), "int a;\n").unwrap();
+            fs::write(path.join("secret"), "secret\n").unwrap();
+            Self(path)
+        }
+
+        fn path(&self, name: &str) -> String {
+            self.0.join(name).to_str().unwrap().to_owned()
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    fn read(sources: &SourceFiles, file: &str, is_named: bool) -> Result<String, String> {
+        let read = sources.read(file, || is_named);
+        read.map(|file| file.text).map_err(|error| error.to_string())
+    }
+
+    const NOT_ALLOWED: &str = "no debug info on this machine names it; --source-dir DIR allows its folder";
+
+    #[test]
+    fn a_file_is_read_where_debug_info_names_it() {
+        let folder = Folder::new("named");
+        let file = folder.path("src/a.c");
+        assert_eq!(read(&SourceFiles::default(), &file, true).unwrap(), "int a;\n");
+        assert_eq!(read(&SourceFiles::default(), &file, false).unwrap_err(), NOT_ALLOWED);
+        assert_eq!(read(&SourceFiles::default(), "/etc/passwd", false).unwrap_err(), NOT_ALLOWED);
+    }
+
+    #[test]
+    fn a_folder_allows_what_really_is_in_it() {
+        let folder = Folder::new("allowed");
+        symlink(folder.path("secret"), folder.path("src/link.c")).unwrap();
+        symlink("a.c", folder.path("src/own.c")).unwrap();
+        let sources = SourceFiles::default().allowing(folder.path("src"));
+        for allowed in ["src/a.c", "src/own.c", "src/../src/a.c"] {
+            assert_eq!(read(&sources, &folder.path(allowed), false).unwrap(), "int a;\n", "{allowed}");
+        }
+        for outside in ["secret", "src/../secret", "src/link.c"] {
+            assert_eq!(read(&sources, &folder.path(outside), false).unwrap_err(), NOT_ALLOWED, "{outside}");
+        }
+    }
+
+    #[test]
+    fn a_path_without_a_folder_is_looked_for_in_those_that_are_allowed() {
+        let folder = Folder::new("relative");
+        let sources = SourceFiles::default().allowing("/nonexistent").allowing(folder.path("src"));
+        assert_eq!(read(&sources, "a.c", false).unwrap(), "int a;\n");
+        assert_eq!(read(&sources, "./a.c", true).unwrap(), "int a;\n");
+        for unknown in ["../secret", "b.c", ""] {
+            assert_eq!(
+                read(&sources, unknown, true).unwrap_err(),
+                "its folder is not known; --source-map FROM=TO tells where it is",
+                "{unknown}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_moved_file_is_read_where_it_is_now_and_nowhere_else() {
+        let folder = Folder::new("moved");
+        let sources = SourceFiles::default().moving("/build/app", folder.path("src"));
+        assert_eq!(read(&sources, "/build/app/a.c", false).unwrap(), "int a;\n");
+        for outside in ["/build/app/../secret", "/build/app/b.c", "/build/application/a.c"] {
+            assert!(read(&sources, outside, false).is_err(), "{outside}");
+        }
+        assert_eq!(read(&sources, &folder.path("secret"), false).unwrap_err(), NOT_ALLOWED);
+    }
+
+    #[test]
+    fn what_is_no_source_file_has_a_reason() {
+        let folder = Folder::new("unfit");
+        fs::write(folder.path("binary"), "a\0b").unwrap();
+        fs::write(folder.path("line\nbreak"), "int a;\n").unwrap();
+        File::create(folder.path("long")).unwrap().set_len(LONGEST + 1).unwrap();
+        let sources = SourceFiles::default().allowing(folder.0.as_path()).allowing("/dev");
+        let check = |file: &str, reason: &str| {
+            assert_eq!(read(&sources, file, true).unwrap_err(), reason, "{file}");
+        };
+        check(&folder.path("binary"), "it is not text");
+        check(&folder.path("long"), "it is too long");
+        check(&folder.path("src"), "it is no regular file");
+        check(&folder.path("line\nbreak"), "its path has control characters");
+        check("/dev/zero", "it is no regular file");
+        assert!(read(&sources, &folder.path("gone"), true).unwrap_err().contains("No such file"));
+        assert_eq!(read(&SourceFiles::default(), "/proc/self/environ", true).as_deref(), Ok(""));
+    }
+
+    #[test]
+    fn a_fifo_is_not_waited_for() {
+        let folder = Folder::new("fifo");
+        let fifo = folder.path("src/fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let sources = SourceFiles::default().allowing(folder.path("src"));
+        assert_eq!(read(&sources, &fifo, true).unwrap_err(), "it is no regular file");
+    }
+}

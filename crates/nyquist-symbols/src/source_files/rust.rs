@@ -1,0 +1,208 @@
+//! Where the source of Rust's standard library and of crates is on this machine.
+//!
+//! A toolchain of rustup has a manifest that gives the commit of its compiler, so that no compiler is run to ask it.
+
+use super::rust_path::RustPath;
+use super::{SourceError, SourceFile, open};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// The longest manifest that is read, in bytes; they have 1 MB.
+const LONGEST_MANIFEST: u64 = 16 << 20;
+
+/// How many digits of a commit a manifest has at least.
+const SHORTEST_COMMIT: usize = 7;
+
+/// The folders of rustup and of cargo.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RustSources {
+    rustup_home: Option<PathBuf>,
+    cargo_home: Option<PathBuf>,
+    toolchains: OnceLock<Vec<Toolchain>>,
+}
+
+/// A toolchain.
+#[derive(Clone, Debug)]
+struct Toolchain {
+    folder: PathBuf,
+    /// The first digits of its compiler's commit.
+    commit: String,
+}
+
+impl RustSources {
+    pub(super) fn new(rustup_home: Option<PathBuf>, cargo_home: Option<PathBuf>) -> Self {
+        Self { rustup_home, cargo_home, toolchains: OnceLock::new() }
+    }
+
+    /// Reads a file of the standard library or of a crate; `None` where it is neither. Both are published, so that it does
+    /// not matter who names them.
+    pub(super) fn read(&self, file: &str) -> Option<Result<SourceFile, SourceError>> {
+        match RustPath::of(file)? {
+            RustPath::Compiler { commit, path } => Some(self.read_of_compiler(commit, path)),
+            RustPath::Crate { package, path } => self.read_of_crate(package, path).map(Ok),
+        }
+    }
+
+    fn read_of_compiler(&self, commit: &str, path: &str) -> Result<SourceFile, SourceError> {
+        let component = if path.starts_with("library/") { "src" } else { "rustc-src" };
+        let mut of_commit = self.toolchains().iter().filter(|it| commit.starts_with(&it.commit)).peekable();
+        let first = of_commit.peek().copied().and_then(|it| it.folder.file_name());
+        let missing = || match &first {
+            Some(name) if component == "src" => SourceError::NoRustSource {
+                missing: "its toolchain is here without the source of the library".to_owned(),
+                command: format!("rustup component add rust-src --toolchain {}", name.to_string_lossy()),
+            },
+            _ => SourceError::NoRustSource {
+                missing: format!(
+                    "no toolchain here has the source of rustc {}",
+                    commit.get(..9).unwrap_or(commit)
+                ),
+                command: "rustup component add rust-src".to_owned(),
+            },
+        };
+        let rust = |it: &Toolchain| it.folder.join("lib/rustlib").join(component).join("rust");
+        of_commit.find_map(|it| read_below(&rust(it), path)).ok_or_else(missing)
+    }
+
+    /// A crate is the same in each registry's folder: its version is in its name.
+    fn read_of_crate(&self, package: &str, path: &str) -> Option<SourceFile> {
+        let registries = fs::read_dir(self.cargo_home.as_ref()?.join("registry/src")).ok()?;
+        registries.flatten().find_map(|registry| read_below(&registry.path().join(package), path))
+    }
+
+    fn toolchains(&self) -> &[Toolchain] {
+        self.toolchains.get_or_init(|| {
+            let folders = self.rustup_home.as_ref().map(|home| fs::read_dir(home.join("toolchains")));
+            let folders = folders.and_then(Result::ok).into_iter().flatten().flatten();
+            let mut toolchains: Vec<_> = folders.filter_map(|folder| Toolchain::at(folder.path())).collect();
+            toolchains.sort_by(|a, b| a.folder.cmp(&b.folder));
+            toolchains
+        })
+    }
+}
+
+impl Toolchain {
+    fn at(folder: PathBuf) -> Option<Self> {
+        let manifest =
+            open(&folder.join("lib/rustlib/multirust-channel-manifest.toml"), LONGEST_MANIFEST).ok()?;
+        let commit = commit(&manifest.text().ok()?.text)?.to_owned();
+        Some(Self { folder, commit })
+    }
+}
+
+/// The commit in a manifest: `[pkg.rust]`, and in the next line `version = "1.95.0 (59807616e 2026-04-14)"`.
+fn commit(manifest: &str) -> Option<&str> {
+    let mut lines = manifest.lines().skip_while(|line| line.trim() != "[pkg.rust]").skip(1);
+    let version = lines.next()?.strip_prefix("version")?;
+    let commit = version.split_once('(')?.1.split(' ').next()?;
+    let is_commit = commit.len() >= SHORTEST_COMMIT && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_commit.then_some(commit)
+}
+
+/// A file that really is in a folder.
+fn read_below(folder: &Path, path: &str) -> Option<SourceFile> {
+    let (real, folder) = (folder.join(path).canonicalize().ok()?, folder.canonicalize().ok()?);
+    if !real.starts_with(&folder) {
+        return None;
+    }
+    let file = open(&real, super::LONGEST).ok()?.text().ok()?;
+    // It is the right version whenever it was unpacked.
+    Some(SourceFile { modified: None, ..file })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMIT: &str = "59807616e1fa2540724bfbac14d7976d7e4a3860";
+
+    /// Homes of rustup and cargo of a test's own.
+    fn homes(name: &str) -> PathBuf {
+        let homes = std::env::temp_dir().join(format!("nyquist-rust-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&homes);
+        let write = |path: &str, text: &str| {
+            fs::create_dir_all(homes.join(path).parent().unwrap()).unwrap();
+            fs::write(homes.join(path), text).unwrap();
+        };
+        let manifest = |version: &str| {
+            format!(
+                "manifest-version = \"2\"\n[pkg.cargo]\nversion = \"1 (f2d3ce0bd 2026-03-21)\"\n\n[pkg.rust]\nversion = \"{version}\"\n"
+            )
+        };
+        let toolchain = |name: &str, path: &str| format!("rustup/toolchains/{name}/lib/rustlib/{path}");
+        let manifest_file = "multirust-channel-manifest.toml";
+        write(&toolchain("1.95.0", manifest_file), &manifest("1.95.0 (59807616e 2026-04-14)"));
+        write(&toolchain("nightly", manifest_file), &manifest("1.97.0-nightly (e50aa6fba 2026-05-19)"));
+        write(&toolchain("nightly", "src/rust/library/core/src/lib.rs"), "core\n");
+        write(&toolchain("linked", "src/rust/library/core/src/lib.rs"), "other\n");
+        write("cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tokio-1.54.1/src/lib.rs", "tokio\n");
+        write("cargo/registry/src/secret", "secret\n");
+        homes
+    }
+
+    fn sources(homes: &Path) -> RustSources {
+        RustSources::new(Some(homes.join("rustup")), Some(homes.join("cargo")))
+    }
+
+    fn read(homes: &Path, file: &str) -> Option<Result<String, String>> {
+        let read = sources(homes).read(file)?;
+        Some(read.map(|file| file.text).map_err(|error| error.to_string()))
+    }
+
+    #[test]
+    fn the_library_is_that_of_the_compilers_commit() {
+        let homes = homes("library");
+        let nightly = "e50aa6fbaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+        for file in [
+            format!("/rustc/{nightly}/library/core/src/lib.rs"),
+            format!("git:github.com/rust-lang/rust:library/core/src/lib.rs:{nightly}"),
+        ] {
+            assert_eq!(read(&homes, &file), Some(Ok("core\n".to_owned())), "{file}");
+        }
+        let told = read(&homes, &format!("/rustc/{COMMIT}/library/core/src/lib.rs")).unwrap().unwrap_err();
+        assert_eq!(
+            told,
+            "its toolchain is here without the source of the library: `rustup component add rust-src --toolchain 1.95.0` gets it"
+        );
+        let unknown = "0000000000000000000000000000000000000000";
+        let told = read(&homes, &format!("/rustc/{unknown}/library/core/src/lib.rs")).unwrap().unwrap_err();
+        assert_eq!(
+            told,
+            "no toolchain here has the source of rustc 000000000: `rustup component add rust-src` gets it"
+        );
+        let outside = format!("/rustc/{nightly}/library/../../../../multirust-channel-manifest.toml");
+        assert!(read(&homes, &outside).unwrap().is_err());
+        fs::remove_dir_all(homes).unwrap();
+    }
+
+    #[test]
+    fn a_crate_is_that_of_the_version_whoever_built_with_it() {
+        let homes = homes("crate");
+        for file in [
+            "/home/ann/.cargo/registry/src/github.com-1ecc6299db9ec823/tokio-1.54.1/src/lib.rs",
+            "cargo:github.com-1ecc6299db9ec823:tokio-1.54.1:src/lib.rs",
+            "/rust/deps/tokio-1.54.1/src/lib.rs",
+        ] {
+            assert_eq!(read(&homes, file), Some(Ok("tokio\n".to_owned())), "{file}");
+        }
+        for file in [
+            "/home/ann/.cargo/registry/src/index.crates.io-1/tokio-1.54.2/src/lib.rs",
+            "/home/ann/.cargo/registry/src/index.crates.io-1/tokio-1.54.1/../../secret",
+            "/home/ann/src/lib.rs",
+        ] {
+            assert_eq!(read(&homes, file), None, "{file}");
+        }
+        fs::remove_dir_all(homes).unwrap();
+    }
+
+    #[test]
+    fn a_manifest_gives_the_commit() {
+        let check = |manifest: &str, expected| assert_eq!(commit(manifest), expected, "{manifest}");
+        check("[pkg.rust]\nversion = \"1.95.0 (59807616e 2026-04-14)\"", Some("59807616e"));
+        check("[pkg.rust]\nversion = \"1.95.0\"", None);
+        check("[pkg.rust]\nversion = \"1.95.0 ( 2026)\"", None);
+        check("[pkg.rustc]\nversion = \"1 (59807616e x)\"", None);
+        check("[pkg.rust]", None);
+    }
+}

@@ -1,0 +1,127 @@
+//! What the paths of source files tell of Rust's library and of crates, and how the Firefox Profiler spells them.
+//!
+//! Its forms are `git:github.com/rust-lang/rust:PATH:COMMIT` and `cargo:REGISTRY:NAME-VERSION:PATH`
+//! (<https://github.com/firefox-devtools/profiler/blob/main/src/utils/special-paths.ts>): it shows them short, and gets the
+//! source from the web.
+
+use std::borrow::Cow;
+
+/// The repository of the compiler and of the standard library.
+const REPOSITORY: &str = "github.com/rust-lang/rust";
+
+/// A source file that is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RustPath<'a> {
+    /// Of the compiler's repository, which the standard library is in.
+    Compiler {
+        /// The commit, in hexadecimal.
+        commit: &'a str,
+        /// The path in the repository.
+        path: &'a str,
+    },
+    /// Of a crate.
+    Crate {
+        /// `NAME-VERSION`
+        package: &'a str,
+        /// The path in the crate.
+        path: &'a str,
+    },
+}
+
+impl<'a> RustPath<'a> {
+    /// Understands a path as compilers write it, or as the Firefox Profiler does.
+    pub(super) fn of(file: &'a str) -> Option<Self> {
+        let known = if let Some(rest) = file.strip_prefix("/rustc/") {
+            let (commit, path) = rest.split_once('/')?;
+            Self::Compiler { commit, path }
+        } else if let Some(rest) = file.strip_prefix("/rust/deps/") {
+            let (package, path) = rest.split_once('/')?;
+            Self::Crate { package, path }
+        } else if let Some(rest) = file.strip_prefix("git:") {
+            let (path, commit) = rest.strip_prefix(REPOSITORY)?.strip_prefix(':')?.split_once(':')?;
+            Self::Compiler { commit, path }
+        } else if let Some(rest) = file.strip_prefix("cargo:") {
+            let (package, path) = rest.split_once(':')?.1.split_once(':')?;
+            Self::Crate { package, path }
+        } else {
+            let in_registry = file.split_once("/registry/src/")?.1.split_once('/')?.1;
+            let (package, path) = in_registry.split_once('/')?;
+            Self::Crate { package, path }
+        };
+        known.is_sound().then_some(known)
+    }
+
+    fn is_sound(&self) -> bool {
+        let is_path = |path: &str| !path.is_empty() && !path.starts_with('/') && !path.contains(':');
+        match self {
+            Self::Compiler { commit, path } => {
+                is_path(path) && commit.len() >= 7 && commit.bytes().all(|byte| byte.is_ascii_hexdigit())
+            }
+            Self::Crate { package, path } => is_path(path) && is_package(package),
+        }
+    }
+
+    /// Its path for people: `library/core/src/lib.rs`, `tokio-1.54.1/src/lib.rs`.
+    fn short(self) -> Cow<'a, str> {
+        match self {
+            Self::Compiler { path, .. } => path.into(),
+            Self::Crate { package, path } => format!("{package}/{path}").into(),
+        }
+    }
+}
+
+/// Whether this is a name and a version, as a folder.
+fn is_package(package: &str) -> bool {
+    let has_version = package
+        .match_indices('-')
+        .any(|(dash, _)| package[dash + 1..].starts_with(|first: char| first.is_ascii_digit()) && dash > 0);
+    has_version && package.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.+".contains(&byte))
+}
+
+/// A source file's path for people: without the folders that say nothing, where it is of the standard library or of a
+/// crate.
+pub fn short_source_path(file: &str) -> Cow<'_, str> {
+    RustPath::of(file).map_or(Cow::Borrowed(file), RustPath::short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMIT: &str = "59807616e1fa2540724bfbac14d7976d7e4a3860";
+
+    #[test]
+    fn paths_are_short_where_the_rest_says_nothing() {
+        let check = |file: &str, expected: &str| assert_eq!(short_source_path(file), expected, "{file}");
+        check(&format!("/rustc/{COMMIT}/library/core/src/lib.rs"), "library/core/src/lib.rs");
+        check(&format!("git:github.com/rust-lang/rust:library/a.rs:{COMMIT}"), "library/a.rs");
+        check(
+            "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/tokio-1.54.1/src/a.rs",
+            "tokio-1.54.1/src/a.rs",
+        );
+        check("/v/registry/src/github.com-1ecc6299db9ec823/sha-1-0.10.0/src/a.rs", "sha-1-0.10.0/src/a.rs");
+        check("/rust/deps/hashbrown-0.16.1/src/raw/mod.rs", "hashbrown-0.16.1/src/raw/mod.rs");
+        check("cargo:github.com-1ecc6299db9ec823:a-1.0.0-rc.1+x:src/a.rs", "a-1.0.0-rc.1+x/src/a.rs");
+    }
+
+    #[test]
+    fn other_paths_stay_as_they_are() {
+        for file in [
+            "",
+            "/src/a.rs",
+            "/rustc/",
+            "/rustc/main/library/a.rs",
+            "/rustc/59807616e1fa",
+            "/rust/deps/src/a.rs",
+            "/x/registry/src/a.rs",
+            "/x/registry/src/mirror/lib/a.rs",
+            "git:github.com/other/rust:a.rs:59807616e1fa",
+            "hg:hg.mozilla.org/mozilla-central:a.cpp:997f00815e6b",
+            "cargo:x:tokio-1.0.0",
+            "cargo:x:-1.0.0:a.rs",
+        ] {
+            let short = short_source_path(file);
+            assert_eq!(short, file);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Whether debug info on this machine names a source file. A profile, which anybody may have written, is no proof.
+
+use crate::input::module_request;
+use nyquist_object::RelativeAddress;
+use nyquist_profile::{LibId, Profile};
+use nyquist_symbols::{Finder, ModuleSymbols};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How many addresses of a lib are asked at for one file. Where the profile says the truth, the first names it.
+const MOST_ASKED: usize = 16;
+
+/// The debug info of a profile's libs, opened as it is needed.
+pub(super) struct Named<'a> {
+    profile: &'a Profile,
+    finder: &'a Finder,
+    opened: RefCell<BTreeMap<LibId, Option<ModuleSymbols>>>,
+}
+
+impl<'a> Named<'a> {
+    pub(super) fn new(profile: &'a Profile, finder: &'a Finder) -> Self {
+        Self { profile, finder, opened: RefCell::default() }
+    }
+
+    /// Whether it does, at one of the addresses that the profile has in the file. O(frames) and the debug info's reading.
+    pub(super) fn names(&self, file: &str) -> bool {
+        self.addresses(file).into_iter().any(|(lib, addresses)| self.lib_names(lib, &addresses, file))
+    }
+
+    /// Where the profile has code of the file, by lib.
+    fn addresses(&self, file: &str) -> BTreeMap<LibId, BTreeSet<u32>> {
+        let mut addresses: BTreeMap<LibId, BTreeSet<u32>> = BTreeMap::new();
+        for frame in self.profile.frames() {
+            let source = self.profile.frame_source(frame);
+            let is_of_file =
+                source.is_some_and(|it| self.profile.string(self.profile.source(it).filename) == file);
+            if let (true, Some(address), Some(lib)) =
+                (is_of_file, frame.address, self.profile.func(frame.func).lib)
+            {
+                addresses.entry(lib).or_default().insert(address);
+            }
+        }
+        addresses
+    }
+
+    fn lib_names(&self, lib: LibId, addresses: &BTreeSet<u32>, file: &str) -> bool {
+        let mut opened = self.opened.borrow_mut();
+        let module = opened.entry(lib).or_insert_with(|| self.open(lib));
+        let names = |module: &ModuleSymbols| {
+            let mut asked = addresses.iter().take(MOST_ASKED);
+            asked.any(|&address| module.names_source(file, RelativeAddress(address)))
+        };
+        module.as_ref().is_some_and(names)
+    }
+
+    /// The lib's files; of a lib without an identity any file could be said to be it.
+    fn open(&self, lib: LibId) -> Option<ModuleSymbols> {
+        let request = module_request(self.profile.lib(lib));
+        if request.id.is_none() && request.debug_id.is_none() {
+            return None;
+        }
+        self.finder.open(&self.finder.find(&request)).ok()
+    }
+}

@@ -1,0 +1,103 @@
+//! How a recording has ended, as far as its profile does not tell: who runs on, and why there is nothing where there is nothing.
+
+use nyquist_record::linux::process_state;
+use std::time::Duration;
+
+/// The end of a recording.
+pub(crate) struct Ending<'a> {
+    /// The CPU time that the command used, by the kernel's account, where all of it was to be recorded.
+    pub(crate) used: Option<Duration>,
+    /// The processes that descend from what was recorded, and run on.
+    pub(crate) living: &'a [u32],
+    /// The processes that were attached to.
+    pub(crate) attached: &'a [u32],
+}
+
+/// The most processes that a line names.
+const MOST_NAMED: usize = 12;
+
+impl Ending<'_> {
+    /// Says that processes run on, and what records them.
+    pub(crate) fn line(&self) -> String {
+        let told = "Processes that were started in the recording run on, and are no longer recorded";
+        if self.living.is_empty() {
+            return told.to_owned();
+        }
+        let all = if self.living.len() > MOST_NAMED { " some of" } else { "" };
+        format!("{told}: `nyquist record -p {}` records{all} them", pid_list(self.living))
+    }
+
+    /// Why a profile is empty.
+    pub(crate) fn why_nothing(&self, interval_ns: u64, cpu_time_ns: u64) -> String {
+        self.why_nothing_where(interval_ns, cpu_time_ns, process_state)
+    }
+
+    fn why_nothing_where(
+        &self,
+        interval_ns: u64,
+        cpu_time_ns: u64,
+        state: impl Fn(u32) -> Option<char>,
+    ) -> String {
+        let in_state = |states: [char; 2]| {
+            self.attached.iter().copied().find(|pid| state(*pid).is_some_and(|state| states.contains(&state)))
+        };
+        if !self.living.is_empty() {
+            return "the command has ended at once, and works in processes that it left running (a daemon does so); -d SECONDS records these, too"
+                .to_owned();
+        }
+        if let Some(pid) = in_state(['T', 't']) {
+            return format!("process {pid} is stopped; `kill -CONT {pid}` lets it go on");
+        }
+        if let Some(pid) = in_state(['Z', 'X']) {
+            return format!("process {pid} has ended, and is a zombie until its parent asks how");
+        }
+        let used_ns = self.used.map_or(cpu_time_ns, |used| used.as_nanos() as u64).max(cpu_time_ns);
+        if used_ns == 0 && !self.attached.is_empty() {
+            return "it slept all the time".to_owned();
+        }
+        // The kernel's account of a command has what it took to start it, too.
+        if used_ns < 2 * interval_ns {
+            return "it used less CPU time than a sampling interval".to_owned();
+        }
+        "it used less CPU time than a sampling interval, or gained privileges that it keeps from you (setuid)"
+            .to_owned()
+    }
+}
+
+/// The numbers of processes as options take them; of many the first ones.
+pub(crate) fn pid_list(pids: &[u32]) -> String {
+    pids.iter().take(MOST_NAMED).map(u32::to_string).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(living: &[u32], attached: &[u32], used_ms: u64, state: Option<char>) -> String {
+        let ending = Ending { used: Some(Duration::from_millis(used_ms)), living, attached };
+        ending.why_nothing_where(1_000_000, 0, |_| state)
+    }
+
+    #[test]
+    fn an_empty_profile_has_a_reason() {
+        assert!(why(&[7], &[], 1, None).contains("left running"));
+        assert_eq!(why(&[], &[7], 0, Some('T')), "process 7 is stopped; `kill -CONT 7` lets it go on");
+        assert!(why(&[], &[7], 0, Some('Z')).contains("zombie"));
+        assert_eq!(why(&[], &[7], 0, Some('S')), "it slept all the time");
+        assert_eq!(why(&[], &[], 1, None), "it used less CPU time than a sampling interval");
+        assert!(why(&[], &[], 30, None).contains("setuid"));
+    }
+
+    #[test]
+    fn who_runs_on_is_named_with_what_records_it() {
+        let ending = Ending { used: None, living: &[12, 13], attached: &[] };
+        assert!(
+            ending.line().ends_with("recorded: `nyquist record -p 12,13` records them"),
+            "{}",
+            ending.line()
+        );
+        let many: Vec<u32> = (1..=20).collect();
+        let ending = Ending { used: None, living: &many, attached: &[] };
+        assert!(ending.line().ends_with("11,12` records some of them"), "{}", ending.line());
+    }
+}

@@ -1,0 +1,205 @@
+//! In which format a file is written: what its name says, so that nothing has the name of another format.
+
+use crate::args::ExportFormat;
+use crate::failure::Failure;
+use crate::{export, flamegraph};
+use nyquist_profile::Profile;
+use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+/// What names end in whose content is compressed.
+const COMPRESSIONS: [&str; 7] = [".gz", ".zst", ".xz", ".bz2", ".zip", ".lz4", ".br"];
+
+/// What a file's name says of its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Named {
+    /// Nothing that is known.
+    Nothing,
+    /// A format that is exported.
+    Format(ExportFormat),
+    /// A flame graph: .svg
+    Picture,
+    /// A format in a form in which it is not written, which has another ending.
+    NotSo(&'static str),
+}
+
+impl Named {
+    /// Looks at the name's ending.
+    pub(crate) fn of(path: &Path) -> Self {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        let plain = COMPRESSIONS.iter().find_map(|ending| Some((*ending, name.strip_suffix(ending)?)));
+        match plain {
+            // These two are written compressed; what else ends in .json has another format's ending before it.
+            Some((".gz", plain)) if plain.ends_with(".pb") => Self::Format(ExportFormat::Pprof),
+            Some((compression, plain)) => match (ExportFormat::of_name(Path::new(plain)), compression) {
+                (Some(ExportFormat::Firefox), ".gz") => Self::Format(ExportFormat::Firefox),
+                (None, ".gz") if !plain.ends_with(".svg") => Self::Nothing,
+                _ => Self::NotSo("leave out the last ending: the format is written as it is"),
+            },
+            None if name.ends_with(".pb") => {
+                Self::NotSo("pprof's files are written compressed, which .pb.gz says")
+            }
+            None if name.ends_with(".svg") => Self::Picture,
+            None => ExportFormat::of_name(Path::new(&name)).map_or(Self::Nothing, Self::Format),
+        }
+    }
+
+    /// Whether a format may have this name.
+    pub(crate) fn fits(self, format: ExportFormat) -> bool {
+        use ExportFormat::{Chrome, Firefox, Speedscope};
+        match self {
+            Self::Nothing => true,
+            // JSON of any kind.
+            Self::Format(Firefox) => [Firefox, Speedscope, Chrome].contains(&format),
+            Self::Format(named) => named == format,
+            Self::Picture | Self::NotSo(_) => false,
+        }
+    }
+}
+
+/// How a whole profile is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The Firefox Profiler's format, which holds all of it.
+    Profile {
+        /// Whether it is compressed.
+        gzip: bool,
+    },
+    /// Another profiler's format.
+    Export(ExportFormat),
+    /// A flame graph.
+    Picture,
+}
+
+impl Form {
+    /// What the name of an output asks for. A name that says nothing is that of a profile.
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        match Named::of(path) {
+            Named::Nothing => Ok(Self::Profile { gzip: true }),
+            Named::Format(ExportFormat::Firefox) => Ok(Self::Profile { gzip: is_compressed(path) }),
+            Named::Format(ExportFormat::PerfData) => Err(wrong_name(path).hint(
+                "`nyquist record --perf-data FILE` keeps what the kernel gave, beside the profile; `nyquist export` makes such a file of a profile",
+            )),
+            Named::Format(format) => Ok(Self::Export(format)),
+            Named::Picture => Ok(Self::Picture),
+            Named::NotSo(instead) => Err(wrong_name(path).hint(instead)),
+        }
+    }
+
+    /// Whether it is a profile in full, as the viewer takes it.
+    pub(crate) fn is_profile(self) -> bool {
+        matches!(self, Self::Profile { .. })
+    }
+
+    /// Writes a profile so.
+    pub(crate) fn write(
+        self,
+        profile: &Profile,
+        version: FormatVersion,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match self {
+            Self::Profile { gzip } => firefox::write(profile, WriteOptions { version, gzip }, out),
+            Self::Export(format) => {
+                export::write(profile, format, export::Options { version, ..export::Options::default() }, out)
+            }
+            Self::Picture => flamegraph::write_picture(profile, out),
+        }
+    }
+}
+
+/// Fails where a flame graph may not have this name.
+pub(crate) fn check_picture(path: &Path) -> Result<(), Failure> {
+    match Named::of(path) {
+        Named::Nothing | Named::Picture => Ok(()),
+        Named::Format(ExportFormat::Html) => Err(wrong_name(path)
+            .hint("a flame graph is an SVG; `nyquist export -o FILE.html` writes a page with one")),
+        Named::Format(_) => {
+            Err(wrong_name(path).hint("a flame graph is an SVG; `nyquist export` writes other formats"))
+        }
+        Named::NotSo(instead) => Err(wrong_name(path).hint(instead)),
+    }
+}
+
+/// Whether a profile of this name is compressed.
+pub(crate) fn is_compressed(path: &Path) -> bool {
+    path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("json"))
+}
+
+/// The failure to write a file that would have the name of another format.
+pub(crate) fn wrong_name(path: &Path) -> Failure {
+    Failure::new(format!("{} is the name of another format than what is written here", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn form(name: &str) -> Option<Form> {
+        Form::of(Path::new(name)).ok()
+    }
+
+    #[test]
+    fn the_name_of_an_output_decides_its_form() {
+        let check = |name: &str, expected| assert_eq!(form(name), Some(expected), "{name}");
+        check("p.json", Form::Profile { gzip: false });
+        check("P.JSON", Form::Profile { gzip: false });
+        for name in ["profile.json.gz", "p", "-", "/dev/stdout", "/dev/fd/63", "p.gz", "p.profile"] {
+            check(name, Form::Profile { gzip: true });
+        }
+        check("p.svg", Form::Picture);
+        check("p.html", Form::Export(ExportFormat::Html));
+        check("p.pb.gz", Form::Export(ExportFormat::Pprof));
+        check("p.speedscope.json", Form::Export(ExportFormat::Speedscope));
+        check("p.trace.json", Form::Export(ExportFormat::Chrome));
+        check("p.folded", Form::Export(ExportFormat::Folded));
+        check("p.csv", Form::Export(ExportFormat::Csv));
+    }
+
+    #[test]
+    fn what_is_not_written_so_is_refused() {
+        for name in [
+            "perf.data",
+            "p.pb",
+            "p.svg.gz",
+            "p.html.gz",
+            "p.speedscope.json.gz",
+            "p.trace.json.gz",
+            "p.json.zst",
+            "p.zip",
+            "perf.data.gz",
+        ] {
+            let failure = Form::of(Path::new(name)).unwrap_err();
+            assert!(failure.message.contains(name) && !failure.hints.is_empty(), "{failure:?}");
+        }
+    }
+
+    #[test]
+    fn a_flame_graph_has_the_name_of_a_picture() {
+        let check =
+            |name: &str, expected| assert_eq!(check_picture(Path::new(name)).is_ok(), expected, "{name}");
+        for name in ["f.svg", "-", "flames", "/dev/stdout"] {
+            check(name, true);
+        }
+        for name in ["f.html", "p.json.gz", "f.svg.gz", "perf.data"] {
+            check(name, false);
+        }
+    }
+
+    #[test]
+    fn a_format_that_is_asked_for_fits_the_name() {
+        use ExportFormat::{Chrome, Firefox, Folded, Pprof, Speedscope};
+        let check = |name: &str, format, expected| {
+            assert_eq!(Named::of(Path::new(name)).fits(format), expected, "{name} {format:?}");
+        };
+        check("x.json", Speedscope, true);
+        check("x.json", Chrome, true);
+        check("x.txt", Folded, true);
+        check("x.pb.gz", Pprof, true);
+        check("x.pb.gz", Folded, false);
+        check("x.json", Pprof, false);
+        check("x.speedscope.json", Firefox, false);
+        check("x.svg", Pprof, false);
+    }
+}

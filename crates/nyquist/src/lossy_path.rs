@@ -1,0 +1,60 @@
+//! Files whose names are no UTF-8: a profile has their paths with a mark in place of what is none.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// How many entries of a folder are looked at, and how many files are found at most.
+const ENTRIES: usize = 10_000;
+const FOUND: usize = 16;
+
+/// The files that a profile calls by this path, where it is not a file's own: those whose paths read like it once what is no
+/// UTF-8 is replaced. Whoever takes one checks its identity, for there may be several.
+pub(crate) fn files(path: &str) -> Vec<PathBuf> {
+    if !path.contains(char::REPLACEMENT_CHARACTER) || !path.starts_with('/') {
+        return Vec::new();
+    }
+    let mut found = vec![PathBuf::from("/")];
+    for part in path.split('/').filter(|part| !part.is_empty()) {
+        let is_lossy = part.contains(char::REPLACEMENT_CHARACTER);
+        found = if is_lossy {
+            found.iter().flat_map(|folder| called(folder, part)).take(FOUND).collect()
+        } else {
+            found.into_iter().map(|folder| folder.join(part)).collect()
+        };
+    }
+    found
+}
+
+/// The entries of a folder that are shown as this name.
+fn called(folder: &Path, name: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let names = entries.take(ENTRIES).filter_map(|entry| Some(entry.ok()?.file_name()));
+    names
+        .filter(|entry| entry.to_string_lossy() == name)
+        .map(|entry| folder.join(entry))
+        .take(FOUND)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    #[test]
+    fn a_file_is_found_by_the_name_that_a_profile_has() {
+        let folder = std::env::temp_dir().join(format!("nyquist-lossy-{}", std::process::id()));
+        let folder_of_bytes = folder.join(OsStr::from_bytes(b"f\xfcr"));
+        fs::create_dir_all(&folder_of_bytes).unwrap();
+        let names = [&b"app\xff"[..], b"app\xfe", b"app", b"bpp\xff"].map(OsStr::from_bytes);
+        names.iter().for_each(|name| fs::write(folder_of_bytes.join(name), "").unwrap());
+        let path = folder_of_bytes.join(names[0]);
+        let mut found = files(&path.to_string_lossy());
+        found.sort();
+        assert_eq!(found, [folder_of_bytes.join(names[1]), path]);
+        assert!(files("/no/such/\u{fffd}").is_empty() && files("\u{fffd}").is_empty());
+        assert!(files("/bin/sh").is_empty());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,384 @@
+//! Where output is saved: opened before the recording starts, whole or not at all when it ends.
+
+mod leftovers;
+mod pending;
+mod place;
+mod refused;
+
+pub(crate) use pending::PendingFile;
+pub(crate) use refused::Refused;
+
+use crate::sys;
+use place::{Found, Place, find};
+use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::os::fd::AsRawFd as _;
+use std::path::{Path, PathBuf};
+
+/// The number of the standard output.
+const STDOUT: u32 = 1;
+
+/// The owner that saved files get, where it is not the process's own.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Owner {
+    /// The user's number.
+    pub(crate) uid: u32,
+    /// The group's number.
+    pub(crate) gid: u32,
+}
+
+/// An opened place for a profile.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// A new file beside the place where it will appear by rename.
+    File(PendingFile),
+    /// A device, a FIFO or a descriptor that this program was given: written to and not replaced, and never given to anybody.
+    Stream(Stream),
+}
+
+/// What is written to as it is.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    file: File,
+    /// Its name for messages.
+    path: PathBuf,
+    is_stdout: bool,
+}
+
+/// A place that was found and, where it is a stream, opened. Nothing has been made there so far, so that this program can be ended
+/// while it waits for the reader of a FIFO.
+#[derive(Debug)]
+pub(crate) enum Destination {
+    /// A file that will be made.
+    File(Place, PathBuf),
+    /// A stream.
+    Stream(Stream),
+}
+
+impl Destination {
+    /// Looks for `path`; `-` is standard output. Links are followed that are not somebody else's, so that a link stays a link.
+    pub(crate) fn find(path: &Path) -> Result<Self, Refused> {
+        if path == Path::new("-") {
+            return Stream::of_descriptor(STDOUT, path).map(Self::Stream);
+        }
+        match find(path)? {
+            Found::File(place) => Ok(Self::File(place, path.to_owned())),
+            Found::Descriptor(number) => Stream::of_descriptor(number, path).map(Self::Stream),
+            Found::Special(special, _) => {
+                // Of a FIFO this waits for its reader: without one, what is written would be gone. What is opened is what was
+                // looked at.
+                let own = format!("/proc/self/fd/{}", special.as_raw_fd());
+                let file =
+                    openat(CWD, own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty())?;
+                Ok(Self::Stream(Stream { file: file.into(), path: path.to_owned(), is_stdout: false }))
+            }
+        }
+    }
+
+    /// As [`Destination::find`], for a format whose beginning is written last.
+    pub(crate) fn find_seekable(path: &Path) -> Result<Self, Refused> {
+        if let Ok(Found::Special(_, FileType::Fifo | FileType::Socket)) = find(path) {
+            return Err(Refused::Stream);
+        }
+        match Self::find(path)? {
+            Self::Stream(stream) if rustix::fs::tell(&stream.file).is_err() => Err(Refused::Stream),
+            found => Ok(found),
+        }
+    }
+
+    /// Keeps what is not text from a terminal, and the standard output, where it is that, for the profile alone.
+    pub(crate) fn kept_for_a_profile(self) -> Result<Self, Refused> {
+        if let Self::Stream(stream) = &self {
+            if stream.file.is_terminal() {
+                return Err(Refused::Terminal);
+            }
+            if stream.is_stdout {
+                rustix::stdio::dup2_stdout(io::stderr())?;
+            }
+        }
+        Ok(self)
+    }
+
+    /// Makes the file, under another name.
+    pub(crate) fn open(self, owner: Option<Owner>) -> Result<Output, Refused> {
+        match self {
+            Self::File(place, shown) => PendingFile::create(place, shown, owner).map(Output::File),
+            Self::Stream(stream) => Ok(Output::Stream(stream)),
+        }
+    }
+}
+
+impl Stream {
+    fn of_descriptor(number: u32, path: &Path) -> Result<Self, Refused> {
+        let file = sys::duplicate(number)?;
+        let flags = rustix::fs::fcntl_getfl(&file)?;
+        if !flags.intersects(OFlags::WRONLY | OFlags::RDWR) {
+            return Err(Refused::NotWritable);
+        }
+        Ok(Self { file, path: path.to_owned(), is_stdout: number == STDOUT })
+    }
+}
+
+impl Output {
+    /// Looks for `path` and opens it.
+    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<Self, Refused> {
+        Destination::find(path)?.open(owner)
+    }
+
+    /// Makes a file of this name in a new folder below `parent` that is the user's alone.
+    pub(crate) fn open_apart(parent: &Path, name: &Path, owner: Option<Owner>) -> Result<Self, Refused> {
+        PendingFile::create_apart(parent, name.as_os_str(), owner).map(Self::File)
+    }
+
+    /// Whether it is a terminal, for which only text is.
+    pub(crate) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Stream(stream) if stream.file.is_terminal())
+    }
+
+    /// Its name for messages.
+    pub(crate) fn name(&self) -> &Path {
+        match self {
+            Self::File(pending) => pending.shown(),
+            Self::Stream(stream) => &stream.path,
+        }
+    }
+
+    /// The file as it is written bit by bit, until it shall appear.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        match self {
+            Self::File(pending) => pending.file(),
+            Self::Stream(stream) => stream.file.try_clone(),
+        }
+    }
+
+    /// Makes what was written to its file appear.
+    pub(crate) fn appear(self) -> io::Result<()> {
+        match self {
+            Self::File(pending) => pending.appear(),
+            Self::Stream(_) => Ok(()),
+        }
+    }
+
+    /// Writes it and makes it appear; a file is given back to be read. On an error nothing of it is left behind in the file
+    /// system.
+    pub(crate) fn save(
+        self,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> io::Result<Option<File>> {
+        match self {
+            Self::File(pending) => pending.save(|writer| write(writer)).map(Some),
+            Self::Stream(stream) => {
+                let mut writer = BufWriter::new(stream.file);
+                write(&mut writer)?;
+                writer.flush().map(|()| None)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _, symlink};
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("nyquist-output-{name}-{}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            fs::create_dir(&path).unwrap();
+            Self(path)
+        }
+
+        fn names(&self) -> Vec<String> {
+            let entries = fs::read_dir(&self.0).unwrap();
+            let mut names: Vec<_> =
+                entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            fs::remove_dir_all(&self.0).unwrap();
+        }
+    }
+
+    fn save(path: &Path, text: &str) {
+        Output::open(path, None).unwrap().save(|out| out.write_all(text.as_bytes())).unwrap();
+    }
+
+    #[test]
+    fn an_earlier_recording_is_kept_and_the_file_is_private() {
+        let folder = Folder::new("old");
+        let path = folder.0.join("p.json.gz");
+        save(&path, "one");
+        save(&path, "two");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_to_string(folder.0.join("p.json.gz.old")).unwrap(), "one");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(folder.names(), ["p.json.gz", "p.json.gz.old"]);
+    }
+
+    #[test]
+    fn a_failed_save_leaves_the_earlier_recording_and_nothing_else() {
+        let folder = Folder::new("failed");
+        let path = folder.0.join("p");
+        save(&path, "one");
+        let output = Output::open(&path, None).unwrap();
+        let result = output.save(|out| {
+            out.write_all(b"half")?;
+            Err(io::ErrorKind::StorageFull.into())
+        });
+        assert_eq!(result.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        assert_eq!(folder.names(), ["p"]);
+    }
+
+    #[test]
+    fn an_output_that_is_never_saved_leaves_nothing() {
+        let folder = Folder::new("unused");
+        drop(Output::open(&folder.0.join("p"), None).unwrap());
+        assert!(folder.names().is_empty());
+    }
+
+    #[test]
+    fn a_link_stays_a_link() {
+        let folder = Folder::new("link");
+        fs::create_dir(folder.0.join("real")).unwrap();
+        let link = folder.0.join("link");
+        symlink("real/file", &link).unwrap();
+        save(&link, "one");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        assert_eq!(fs::read_to_string(folder.0.join("real/file")).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_device_is_written_to() {
+        save(Path::new("/dev/null"), "gone");
+        assert!(fs::metadata("/dev/null").unwrap().file_type().is_char_device());
+    }
+
+    #[test]
+    fn places_that_cannot_be_written_fail_at_once() {
+        let open = |path: &str| Output::open(Path::new(path), None).unwrap_err();
+        for missing in ["/nonexistent/p", "/nonexistent/", "/nonexistent/inner/p"] {
+            assert!(matches!(open(missing), Refused::NoFolder(_)), "{missing}");
+        }
+        for folder in ["/tmp", "/tmp/", "/", "/tmp/.", "/tmp/..", ".."] {
+            assert!(matches!(open(folder), Refused::IsFolder), "{folder}");
+        }
+        let folder = Folder::new("loop");
+        let link = folder.0.join("loop");
+        symlink("loop", &link).unwrap();
+        assert!(Output::open(&link, None).is_err());
+    }
+
+    #[test]
+    fn an_old_name_that_is_taken_loses_nothing() {
+        let folder = Folder::new("taken");
+        let path = folder.0.join("p");
+        fs::create_dir(folder.0.join("p.old")).unwrap();
+        for text in ["one", "two", "three"] {
+            save(&path, text);
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "three");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old.2")).unwrap(), "one");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old.3")).unwrap(), "two");
+    }
+
+    #[test]
+    fn an_old_name_that_is_a_link_is_not_followed() {
+        let folder = Folder::new("old-link");
+        let (path, other) = (folder.0.join("p"), folder.0.join("other"));
+        save(&other, "other");
+        symlink(&other, folder.0.join("p.old")).unwrap();
+        save(&path, "one");
+        save(&path, "two");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert_eq!(fs::read_to_string(folder.0.join("p.old")).unwrap(), "one");
+    }
+
+    #[test]
+    fn what_is_saved_is_in_the_folder_that_was_opened() {
+        let folder = Folder::new("moved");
+        let (before, after) = (folder.0.join("before"), folder.0.join("after"));
+        fs::create_dir(&before).unwrap();
+        let output = Output::open(&before.join("p"), None).unwrap();
+        fs::rename(&before, &after).unwrap();
+        symlink("/nonexistent", &before).unwrap();
+        output.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(fs::read_to_string(after.join("p")).unwrap(), "one");
+    }
+
+    #[test]
+    fn what_another_puts_in_its_place_is_not_taken_for_it() {
+        let folder = Folder::new("replaced");
+        let path = folder.0.join("p");
+        let output = Output::open(&path, None).unwrap();
+        let temporary = folder.0.join(&folder.names()[0]);
+        fs::remove_file(&temporary).unwrap();
+        fs::write(&temporary, "another's").unwrap();
+        assert!(output.save(|out| out.write_all(b"one")).is_err());
+        assert!(!path.exists() && temporary.exists());
+    }
+
+    #[test]
+    fn a_temporary_file_is_removed_by_the_next_once_nobody_holds_it() {
+        let folder = Folder::new("leftover");
+        let path = folder.0.join("p");
+        let (dead, other) = (folder.0.join(".p.1.tmp"), folder.0.join(".q.1.tmp"));
+        fs::write(&dead, "half").unwrap();
+        fs::write(&other, "half").unwrap();
+        let living = Output::open(&path, None).unwrap();
+        assert!(!dead.exists() && other.exists());
+        // A second one for the same name has a name of its own.
+        save(&path, "two");
+        living.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(folder.names(), [".q.1.tmp", "p", "p.old"]);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+    }
+
+    #[test]
+    fn a_private_folder_holds_the_file_or_is_gone() {
+        let folder = Folder::new("private");
+        let open = || Output::open_apart(&folder.0, Path::new("p"), None).unwrap();
+        drop(open());
+        assert!(folder.names().is_empty());
+        let output = open();
+        let path = output.name().to_owned();
+        output.save(|out| out.write_all(b"one")).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "one");
+        let own = path.parent().unwrap();
+        assert_eq!(own.parent(), Some(folder.0.canonicalize().unwrap().as_path()));
+        assert_eq!(fs::metadata(own).unwrap().permissions().mode() & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_descriptor_is_written_to() {
+        let folder = Folder::new("descriptor");
+        let path = folder.0.join("p");
+        fs::write(&path, "before ").unwrap();
+        let file = File::options().append(true).open(&path).unwrap();
+        for folder in ["/dev/fd", "/proc/self/fd", "/proc/thread-self/fd"] {
+            save(&Path::new(folder).join(file.as_raw_fd().to_string()), "more ");
+        }
+        assert_eq!(fs::read_to_string(&path).unwrap(), "before more more more ");
+        let read = File::open(&path).unwrap();
+        let refused = Output::open(&Path::new("/dev/fd").join(read.as_raw_fd().to_string()), None);
+        assert!(matches!(refused.unwrap_err(), Refused::NotWritable));
+    }
+
+    #[test]
+    fn what_is_written_in_any_order_is_a_file() {
+        assert!(Destination::find_seekable(Path::new("/dev/null")).is_ok());
+        let folder = Folder::new("seekable");
+        let fifo = folder.0.join("fifo");
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        assert!(matches!(Destination::find_seekable(&fifo).unwrap_err(), Refused::Stream));
+    }
+}

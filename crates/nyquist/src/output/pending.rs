@@ -1,0 +1,222 @@
+//! A file that is written under another name, in a folder that is held, and that appears whole or not at all.
+
+use super::place::{Callers, Found, Place, find};
+use super::refused::Refused;
+use super::{Owner, leftovers};
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchown, flock, fstat, mkdirat, openat,
+    renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+use rustix::process::{Gid, Uid};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::hash::{BuildHasher as _, RandomState};
+use std::io::{self, BufWriter, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+/// How many names are tried for a file or a folder that must be new.
+const ATTEMPTS: u32 = 16;
+
+/// A file that is written under another name; it is removed again unless it appears.
+#[derive(Debug)]
+pub(crate) struct PendingFile {
+    file: File,
+    temporary: OsString,
+    place: Place,
+    /// The name for messages.
+    shown: PathBuf,
+    /// The folder that was made for it alone.
+    own_folder: Option<Place>,
+    has_appeared: bool,
+}
+
+impl PendingFile {
+    /// Makes the temporary file. What recorders that died left behind of the same name is removed.
+    pub(super) fn create(place: Place, shown: PathBuf, owner: Option<Owner>) -> Result<Self, Refused> {
+        leftovers::remove(&place.folder, &place.name, Callers::now());
+        let (file, temporary) = make_temporary(&place)?;
+        let pending = Self { file, temporary, place, shown, own_folder: None, has_appeared: false };
+        give_to(&pending.file, owner)?;
+        Ok(pending)
+    }
+
+    /// Makes the temporary file in a new folder below `parent`, which nobody else may enter and whose name nobody can foresee.
+    pub(super) fn create_apart(parent: &Path, name: &OsStr, owner: Option<Owner>) -> Result<Self, Refused> {
+        for _ in 0..ATTEMPTS {
+            let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
+            let Found::File(place) = find(&path)? else { continue };
+            match mkdirat(&place.folder, &place.name, Mode::RWXU) {
+                Err(Errno::EXIST) => continue,
+                made => made?,
+            }
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            let folder = openat(&place.folder, &place.name, flags, Mode::empty())?;
+            let stat = fstat(&folder)?;
+            if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
+                return Err(Errno::PERM.into());
+            }
+            give_to(&folder, owner)?;
+            let inner = Place { folder, name: name.to_owned(), path: place.path.join(name) };
+            let shown = inner.path.clone();
+            let pending = Self::create(inner, shown, owner);
+            return match pending {
+                Ok(mut pending) => {
+                    pending.own_folder = Some(place);
+                    Ok(pending)
+                }
+                Err(error) => {
+                    let _ = unlinkat(&place.folder, &place.name, AtFlags::REMOVEDIR);
+                    Err(error)
+                }
+            };
+        }
+        Err(Errno::EXIST.into())
+    }
+
+    /// Its name for messages.
+    pub(crate) fn shown(&self) -> &Path {
+        &self.shown
+    }
+
+    /// The absolute path, without links.
+    pub(crate) fn path(&self) -> &Path {
+        &self.place.path
+    }
+
+    /// Writes files into a folder of that name beside it, which is made where it is missing. Files of their names are replaced.
+    pub(crate) fn write_beside<'f>(
+        &self,
+        folder: &OsStr,
+        files: impl Iterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), Refused> {
+        match mkdirat(
+            &self.place.folder,
+            folder,
+            Mode::RWXU | Mode::RGRP | Mode::XGRP | Mode::ROTH | Mode::XOTH,
+        ) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let inner = openat(&self.place.folder, folder, flags, Mode::empty())?;
+        let owner = fstat(&inner)?.st_uid;
+        if !Callers::now().include(owner) {
+            return Err(Refused::OthersFolder { owner });
+        }
+        for (name, bytes) in files {
+            if name.contains('/') {
+                return Err(Errno::INVAL.into());
+            }
+            let path = self.place.path.with_file_name(folder).join(name);
+            let place = Place { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
+            let mut pending = Self::create(place, path, None)?;
+            pending.file.write_all(bytes)?;
+            renameat(&inner, &pending.temporary, &inner, name)?;
+            pending.has_appeared = true;
+        }
+        Ok(())
+    }
+
+    /// The file as it is written.
+    pub(crate) fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Writes it and makes it appear. Gives it back to be read.
+    pub(super) fn save(self, write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<File> {
+        let mut writer = BufWriter::with_capacity(1 << 16, self.file()?);
+        write(&mut writer)?;
+        writer.flush()?;
+        self.appear()?;
+        Ok(writer.into_inner()?)
+    }
+
+    /// Gives it its name. A file that has it is kept under another one.
+    pub(crate) fn appear(mut self) -> io::Result<()> {
+        let Place { folder, name, .. } = &self.place;
+        if !is_there(folder, &self.temporary, &self.file) {
+            return Err(io::Error::other("somebody else has removed or replaced it while it was written"));
+        }
+        let old = keep_old(folder, name)?;
+        if let Err(error) = renameat(folder, &self.temporary, folder, name) {
+            if let Some(old) = old {
+                renameat(folder, &old, folder, name)?;
+            }
+            return Err(error.into());
+        }
+        self.has_appeared = true;
+        Ok(())
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        if self.has_appeared {
+            return;
+        }
+        if is_there(&self.place.folder, &self.temporary, &self.file) {
+            let _ = unlinkat(&self.place.folder, &self.temporary, AtFlags::empty());
+        }
+        if let Some(own) = &self.own_folder {
+            let _ = unlinkat(&own.folder, &own.name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+/// A new file of a temporary name, which is locked as long as this process lives.
+fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    for attempt in 0..ATTEMPTS {
+        let temporary = leftovers::name(&place.name, std::process::id(), attempt);
+        let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
+            Err(Errno::EXIST) => continue,
+            file => File::from(file?),
+        };
+        // Who looks for leftovers may have taken it for one before it was locked. Where nothing can be locked, nobody looks.
+        let is_locked = flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK);
+        if is_locked && is_there(&place.folder, &temporary, &file) {
+            return Ok((file, temporary));
+        }
+    }
+    Err(Errno::EXIST.into())
+}
+
+/// Whether a name still stands for a file.
+pub(super) fn is_there(folder: &OwnedFd, name: &OsStr, file: &File) -> bool {
+    let (Ok(there), Ok(own)) = (statat(folder, name, AtFlags::SYMLINK_NOFOLLOW), fstat(file)) else {
+        return false;
+    };
+    (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
+}
+
+/// Gives what was just made to a user.
+fn give_to(file: impl AsFd, owner: Option<Owner>) -> Result<(), Errno> {
+    let Some(Owner { uid, gid }) = owner else { return Ok(()) };
+    fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
+}
+
+/// Gives a file that is in the way another name, and says which: `NAME.old`, or, where that cannot be had, one that is free.
+fn keep_old(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<OsString>> {
+    match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(error) => return Err(error.into()),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+            return Err(io::ErrorKind::IsADirectory.into());
+        }
+        Ok(_) => {}
+    }
+    let old = with_suffix(name, ".old");
+    let Err(error) = renameat(folder, name, folder, &old) else { return Ok(Some(old)) };
+    let others = (2..=ATTEMPTS).map(|number| with_suffix(name, &format!(".old.{number}")));
+    let mut kept =
+        others.filter(|old| renameat_with(folder, name, folder, old, RenameFlags::NOREPLACE).is_ok());
+    kept.next().map(Some).ok_or_else(|| error.into())
+}
+
+fn with_suffix(name: &OsStr, suffix: &str) -> OsString {
+    let mut name = name.to_owned();
+    name.push(suffix);
+    name
+}

@@ -1,0 +1,104 @@
+//! Why nothing can be written at a place, and what to do about it.
+
+use crate::failure::{Failure, io_reason};
+use rustix::io::Errno;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What keeps a file from being written where the user wants it.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The operating system's answer.
+    Io(io::Error),
+    /// A link on the way, in a folder where others can make links, or one that somebody else made.
+    Link {
+        /// Where the link is.
+        link: PathBuf,
+        /// Whose it is.
+        owner: u32,
+    },
+    /// A FIFO, a socket or a device that somebody else put there.
+    Special {
+        /// Whose it is.
+        owner: u32,
+    },
+    /// A file in a sticky folder, which only its owner may replace.
+    SomebodyElses {
+        /// Whose it is.
+        owner: u32,
+    },
+    /// The folder that belongs to the file is somebody else's.
+    OthersFolder {
+        /// Whose it is.
+        owner: u32,
+    },
+    /// The folder does not exist.
+    NoFolder(PathBuf),
+    /// The path names a folder.
+    IsFolder,
+    /// What is there cannot be written in any order, which this format needs.
+    Stream,
+    /// A descriptor that is not open for writing.
+    NotWritable,
+    /// A terminal, which shows text alone.
+    Terminal,
+}
+
+impl Refused {
+    /// The reason, as the second half of a sentence.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Io(error) => io_reason(error),
+            Self::Link { link, owner } => {
+                format!("{} is a link of user {owner}, who may not choose what is written", link.display())
+            }
+            Self::Special { owner } => {
+                format!("it is no regular file, and user {owner}, whose it is, may not choose who reads it")
+            }
+            Self::SomebodyElses { owner } => {
+                format!("it is a file of user {owner} in a sticky folder, and only that user may replace it")
+            }
+            Self::OthersFolder { owner } => {
+                format!("the folder of that name with .symbols behind it is there, and is user {owner}'s")
+            }
+            Self::NoFolder(folder) => format!("there is no folder {}", folder.display()),
+            Self::IsFolder => "it is a folder".to_owned(),
+            Self::Stream => "this format needs a file that can be written in any order".to_owned(),
+            Self::Terminal => "a profile is not for a terminal; redirect it to a file or a pipe".to_owned(),
+            Self::NotWritable => "this descriptor is not open for writing".to_owned(),
+        }
+    }
+
+    /// What to do about it, where that is not to choose another place.
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Link { .. } => Some(
+                "links are followed that are yours, or the folder's owner's where nobody else may write; name the file itself"
+                    .to_owned(),
+            ),
+            Self::NoFolder(folder) => Some(format!("mkdir -p {}", folder.display())),
+            _ => None,
+        }
+    }
+
+    /// The failure to write there; `option` is how another place is named.
+    pub(crate) fn failure(&self, path: &Path, option: &str) -> Failure {
+        let failure = Failure::new(format!("cannot write {}: {}", path.display(), self.reason()));
+        if !failure.hints.is_empty() {
+            return failure;
+        }
+        failure.hint(self.hint().unwrap_or_else(|| format!("choose another place with {option} FILE")))
+    }
+}
+
+impl From<io::Error> for Refused {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+impl From<Errno> for Refused {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}

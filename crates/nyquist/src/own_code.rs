@@ -1,0 +1,140 @@
+//! The part of a profile that its reader has written: functions of the program itself, without what it is built from.
+
+use crate::scale::Scale;
+use crate::text::Names;
+use crate::text::cut_name;
+use nyquist_analysis::{Function, is_only_address};
+use std::path::Path;
+
+/// How many functions are named.
+const NAMED: usize = 5;
+
+/// A function with as much of the whole calls the others: that it takes all says nothing.
+const CALLS_ALL: f64 = 0.95;
+
+/// The least share that is worth a name.
+const WORTH_A_NAME: f64 = 0.01;
+
+/// Where source lies that was not written for the program: Rust's own, crates of registries and repositories, the system's.
+const OTHERS_FILES: [&str; 6] =
+    ["/rustc/", "/.cargo/registry/", "/.cargo/git/", "/lib/rustlib/", "/usr/include/", "/usr/lib/"];
+
+/// How functions of Rust's own crates and of a program's start are called, where no file says whose they are.
+const OTHERS_NAMES: [&str; 16] = [
+    "core::",
+    "alloc::",
+    "std::",
+    "hashbrown::",
+    "<core::",
+    "<alloc::",
+    "<std::",
+    "<hashbrown::",
+    "__",
+    "_start",
+    "<str",
+    "<[",
+    "<&",
+    "_fini",
+    "_init",
+    "(truncated",
+];
+
+/// The functions of the program's own code that take the most with all that they call, and their shares; nothing where there are
+/// none. `program` is what was recorded, by its name.
+pub(crate) fn hottest(
+    functions: &[Function<'_>],
+    program: &str,
+    scale: Scale,
+    width: Option<usize>,
+) -> String {
+    let Some(program) = Path::new(program).file_name().and_then(|name| name.to_str()) else {
+        return String::new();
+    };
+    let is_own = |function: &&Function<'_>| {
+        scale.share(function.total.weight) >= WORTH_A_NAME && is_own(function, program)
+    };
+    let mut own: Vec<_> = functions.iter().filter(is_own).collect();
+    own.sort_by_key(|function| std::cmp::Reverse((function.total.weight, function.self_amount.weight)));
+    let calls_all = |function: &&&Function<'_>| {
+        scale.share(function.total.weight) >= CALLS_ALL
+            && scale.share(function.self_amount.weight) < WORTH_A_NAME
+    };
+    // The last of those that call all the others is the one that says the most, if it is the only one to name.
+    let passed = own.iter().take_while(calls_all).count().min(own.len().saturating_sub(1));
+    let named = own.iter().skip(passed).take(NAMED).map(|function| {
+        let name = Names::Short.show(function.name);
+        let name = width.map_or(name.clone(), |width| cut_name(&name, width, true));
+        format!("{name} {}", scale.percent(function.total.weight))
+    });
+    named.collect::<Vec<_>>().join(", ")
+}
+
+fn is_own(function: &Function<'_>, program: &str) -> bool {
+    // The kernel keeps 15 bytes of the name of a process that is attached to.
+    let is_program = |lib: &str| lib == program || program.len() == 15 && lib.starts_with(program);
+    if !function.lib.is_some_and(is_program) || is_only_address(function.name) {
+        return false;
+    }
+    match function.file {
+        Some(file) => !OTHERS_FILES.iter().any(|part| file.contains(part)),
+        // The `main` that calls `app::main`, and what is linked in without debug info.
+        None => function.name != "main" && !OTHERS_NAMES.iter().any(|start| function.name.starts_with(start)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_analysis::{Index, Selection, View};
+    use nyquist_profile::{Frame, Func, Lib, Meta, Process, ProfileBuilder, Sample, Source, Thread};
+
+    /// What is told of stacks of functions, each the outermost first: its lib, file and name; and the weight.
+    fn told(stacks: &[(&[(&str, &str, &str)], u32)]) -> String {
+        let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
+        let process = builder.add_process(Process::default());
+        let thread = builder.add_thread(Thread::new(process, "1", "main"));
+        for (functions, weight) in stacks {
+            let mut stack = None;
+            for (lib, file, name) in *functions {
+                let lib = builder.add_lib(Lib { name: (*lib).into(), path: (*lib).into(), ..Lib::default() });
+                let filename = builder.intern_string(file);
+                let source = (!file.is_empty()).then(|| builder.intern_source(Source { filename }));
+                let name = builder.intern_string(name);
+                let func =
+                    builder.intern_func(Func { name, lib: Some(lib), source, line: None, column: None });
+                let frame = builder.intern_frame(Frame::label(func));
+                stack = Some(builder.intern_stack(stack, frame));
+            }
+            builder.add_sample(thread, Sample { weight: *weight, ..Sample::new(0, stack, 0) });
+        }
+        let profile = builder.finish();
+        let index = Index::new(&profile);
+        let view = View::new(&index, &Selection::default());
+        hottest(&view.functions().functions, "./target/app", Scale::of(&view), None)
+    }
+
+    #[test]
+    fn own_code_is_told_by_what_it_calls() {
+        let start = [("libc.so.6", "", "__libc_start_main"), ("app", "/src/main.rs", "app::main")];
+        let main = |rest: &[(&'static str, &'static str, &'static str)]| [&start[..], rest].concat();
+        let parse = main(&[
+            ("app", "/src/parse.rs", "app::parse<u8>"),
+            ("app", "/rustc/1/vec.rs", "alloc::vec::Vec::push"),
+        ]);
+        let malloc = main(&[("app", "/src/parse.rs", "app::parse<u8>"), ("libc.so.6", "", "malloc")]);
+        let serde = main(&[
+            ("app", "/src/write.rs", "app::write"),
+            ("app", "/root/.cargo/registry/src/x/serde.rs", "serde::to"),
+        ]);
+        let stacks = [(&parse[..], 30), (&malloc[..], 40), (&serde[..], 30)];
+        assert_eq!(told(&stacks), "app::parse 70.0%, app::write 30.0%");
+    }
+
+    #[test]
+    fn what_calls_all_is_told_where_nothing_else_is_left() {
+        let main = [("app", "/src/main.rs", "app::main"), ("libc.so.6", "", "memcpy")];
+        assert_eq!(told(&[(&main, 10)]), "app::main 100.0%");
+        assert_eq!(told(&[(&[("libc.so.6", "", "memcpy")], 10)]), "");
+        assert_eq!(told(&[(&[("app", "", "fun_12"), ("app", "", "core::fmt::write")], 10)]), "");
+    }
+}

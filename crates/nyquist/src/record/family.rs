@@ -1,0 +1,83 @@
+//! Which processes descend from what is recorded: those that live when it has ended are told of, or recorded on.
+
+use nyquist_convert::event::{Event, EventKind};
+use nyquist_record::linux::process_has_ended;
+use std::collections::HashMap;
+
+/// The births that are remembered at most.
+const MOST: usize = 1 << 18;
+
+/// The births of processes that were heard of.
+#[derive(Debug, Default)]
+pub(super) struct Family {
+    /// The parent of each process. One that has ended is still somebody's parent.
+    parents: HashMap<u32, u32>,
+}
+
+impl Family {
+    /// Takes note of a birth.
+    pub(super) fn notice(&mut self, event: &Event) {
+        if let EventKind::Fork { pid, parent_pid, .. } = &event.kind
+            && pid != parent_pid
+            && self.parents.len() < MOST
+        {
+            self.parents.insert(pid.0, parent_pid.0);
+        }
+    }
+
+    /// The processes that descend from `ancestors` and live, in the order of their numbers.
+    pub(super) fn living(&self, ancestors: &[u32]) -> Vec<u32> {
+        self.descendants(ancestors, |pid| !process_has_ended(pid))
+    }
+
+    fn descendants(&self, ancestors: &[u32], lives: impl Fn(u32) -> bool) -> Vec<u32> {
+        let mut found: Vec<u32> = self.parents.keys().copied().filter(|pid| lives(*pid)).collect();
+        found.retain(|pid| !ancestors.contains(pid) && self.descends(*pid, ancestors));
+        found.sort_unstable();
+        found
+    }
+
+    /// Follows the parents. Numbers that are used again could make a circle of them, which has no more steps than there are births.
+    fn descends(&self, pid: u32, ancestors: &[u32]) -> bool {
+        let mut at = pid;
+        for _ in 0..=self.parents.len() {
+            match self.parents.get(&at) {
+                Some(parent) if ancestors.contains(parent) => return true,
+                Some(parent) => at = *parent,
+                None => return false,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_convert::event::{Pid, Tid, Timestamp};
+
+    fn fork(pid: u32, parent: u32) -> Event {
+        let (parent_pid, parent_tid) = (Pid(parent), Tid(parent));
+        let kind = EventKind::Fork { pid: Pid(pid), tid: Tid(pid), parent_pid, parent_tid };
+        Event { time: Timestamp(0), cpu: None, kind }
+    }
+
+    #[test]
+    fn a_daemon_descends_from_a_command_through_a_parent_that_has_ended() {
+        let mut family = Family::default();
+        // In whatever order they are heard of; 20 and 21 are somebody else's.
+        [fork(12, 11), fork(11, 10), fork(13, 12), fork(21, 20), fork(10, 10)]
+            .iter()
+            .for_each(|e| family.notice(e));
+        assert_eq!(family.descendants(&[10], |pid| pid != 11), [12, 13]);
+        assert_eq!(family.descendants(&[20], |_| true), [21]);
+        assert_eq!(family.descendants(&[99], |_| true), [0; 0]);
+    }
+
+    #[test]
+    fn numbers_that_go_in_circles_are_followed_to_an_end() {
+        let mut family = Family::default();
+        [fork(1, 2), fork(2, 1)].iter().for_each(|event| family.notice(event));
+        assert_eq!(family.descendants(&[10], |_| true), [0; 0]);
+    }
+}

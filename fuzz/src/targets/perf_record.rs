@@ -1,0 +1,51 @@
+//! Parsing one perf record of an arbitrary format, and what it means as an event.
+
+use arbitrary::{Result, Unstructured};
+use bytes::Bytes;
+use nyquist_convert::perf::{CounterMeaning, EventCpus, PerfEvents, Period};
+use nyquist_object::elf::Architecture;
+use nyquist_perf::{Body, ByteOrder, ReadFormat, RecordFormat, Sample, SampleType, parse_record};
+
+/// Takes one input.
+pub fn run(bytes: &[u8]) {
+    let _ = parse(&mut Unstructured::new(bytes));
+}
+
+fn parse(input: &mut Unstructured<'_>) -> Result<()> {
+    let format = RecordFormat {
+        sample_type: SampleType(input.arbitrary::<u32>()?.into()),
+        read_format: ReadFormat(input.arbitrary::<u8>()?.into()),
+        user_registers: input.arbitrary::<u32>()?.into(),
+        interrupt_registers: input.arbitrary::<u32>()?.into(),
+        branch_sample_type: input.arbitrary::<u32>()?.into(),
+        sample_id_all: input.arbitrary()?,
+        byte_order: if input.arbitrary()? { ByteOrder::Big } else { ByteOrder::Little },
+    };
+    let architecture = *input.choose(&[Architecture::X86_64, Architecture::X86, Architecture::Aarch64])?;
+    let events = PerfEvents {
+        format,
+        architecture,
+        period: if input.arbitrary()? { Period::Nanoseconds } else { Period::Each(1) },
+        cpus: EventCpus::from_iter([(1, 0), (2, 1)]),
+        counters: CounterMeaning::CpuTime,
+        successors: [2].into_iter().collect(),
+    };
+    let record = Bytes::copy_from_slice(input.bytes(input.len())?);
+    let _ = events.event(&record, &record);
+    match parse_record(&record, &format).map(|record| record.body) {
+        Ok(Body::Sample(sample)) => read_lists(&sample),
+        Ok(Body::Read(read)) => drop(read.counters.iter().count()),
+        Ok(Body::Namespaces(namespaces)) => drop(namespaces.links().count()),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn read_lists(sample: &Sample<'_>) {
+    let _ = sample.callchain.map(|chain| (chain.iter().count(), chain.get(usize::MAX)));
+    let _ = sample.branches.as_ref().map(|branches| branches.iter().count());
+    let _ = sample.counters.as_ref().map(|counters| (counters.iter().count(), counters.first()));
+    for registers in [&sample.user_registers, &sample.interrupt_registers].into_iter().flatten() {
+        let _ = (0..=64).filter_map(|number| registers.get(number)).count();
+    }
+}

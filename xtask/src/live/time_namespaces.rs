@@ -1,0 +1,64 @@
+//! Recordings where clocks differ: by a recorder in a time namespace, and of a program in one.
+
+use super::by::BOTH;
+use super::context::Context;
+use super::expect::{Verdict, expect, expect_eq, expect_measured, need_root};
+use super::harness::Test;
+use super::markers::markers;
+
+pub(super) const TESTS: &[Test] = &[
+    Test::new("a_recorder_in_a_time_namespace_keeps_time", recorder),
+    Test::new("markers_keep_time_in_a_time_namespace", program),
+];
+
+/// A clock that is a day ahead. The one who forks is in the namespace on every kernel.
+const AHEAD: [&str; 5] = ["unshare", "-T", "--fork", "--monotonic", "86400"];
+
+fn recorder(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    for by in BOTH {
+        let recording = test.record(&["shares", "400"]).by(by).with(|call| call.under(&AHEAD));
+        let recorded = recording.run_well()?;
+        let times: Vec<f64> = recorded
+            .profile
+            .threads
+            .iter()
+            .flat_map(|thread| &thread.samples)
+            .map(|sample| sample.time)
+            .collect();
+        let (first, last) =
+            (times.iter().copied().fold(f64::MAX, f64::min), times.iter().copied().fold(0.0, f64::max));
+        expect_measured(
+            last - first > 300.0,
+            format_args!("samples of 400 ms of work from {first} to {last} ms"),
+        )?;
+        let end = recorded.profile.json["meta"]["profilingEndTime"].as_f64().unwrap_or_default();
+        expect(
+            last <= end && end < 600_000.0,
+            format_args!("the recording ends at {end} ms, the last sample is at {last} ms"),
+        )?;
+    }
+    Ok(())
+}
+
+/// The program's clock is another one than the recorder's, or both have another one than the kernel's records.
+fn program(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let workload = test.workload("markers").display().to_string();
+    let words: Vec<&str> = AHEAD.into_iter().chain([&*workload, "records"]).collect();
+    let ahead = test.record_command(&words).run_well()?;
+    let both = test.record(&["markers", "records"]).with(|call| call.under(&AHEAD)).run_well()?;
+    let usual = markers(&test.record(&["markers", "records"]).run_well()?.profile)?;
+    for recorded in [ahead, both] {
+        let found = markers(&recorded.profile)?;
+        let names = |markers: &[super::markers::Marker]| -> Vec<String> {
+            markers.iter().map(|marker| marker.name.clone()).collect()
+        };
+        expect_eq("markers", names(&found), names(&usual))?;
+        let end = recorded.profile.json["meta"]["profilingEndTime"].as_f64().unwrap_or_default();
+        let sane =
+            found.iter().all(|marker| 0.0 <= marker.start && marker.start <= marker.end && marker.end <= end);
+        expect(sane, "a marker lies outside of the recording")?;
+    }
+    Ok(())
+}

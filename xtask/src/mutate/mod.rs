@@ -1,0 +1,93 @@
+//! `cargo xtask mutate`: gives the real program damaged files, and looks at how it ends.
+
+mod seeds;
+mod trial;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use crate::mutation::{Dice, mutate};
+use seeds::Seed;
+use trial::Trial;
+
+/// The length of a damaged file at most.
+const MOST_BYTES: usize = 2 << 20;
+
+/// How long a file is made now and then by a hole at its end.
+const SPARSE_BYTES: u64 = 64 << 20;
+
+/// What to damage, and for how long.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// For how long
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// What the changes follow from: the same seed makes the same ones
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Tests this program and does not build one
+    #[arg(long, value_name = "PATH")]
+    nyquist: Option<PathBuf>,
+}
+
+/// Builds what is needed and runs; says whether the program has always ended well.
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let nyquist = match &options.nyquist {
+        Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display()))?,
+        None => crate::test::build_nyquist()?,
+    };
+    run_program(&nyquist, options.seconds, options.seed)
+}
+
+/// The check of every change: a short run that is always the same.
+pub(crate) fn check() -> Result<bool> {
+    run_program(&crate::test::build_nyquist()?, 20, 1)
+}
+
+/// Runs a program that is built for so many seconds.
+fn run_program(nyquist: &Path, seconds: u64, seed: u64) -> Result<bool> {
+    let scratch = crate::target().join("mutate");
+    let _ = fs::remove_dir_all(&scratch);
+    fs::create_dir_all(scratch.join("failed"))?;
+    let trial = Trial::new(nyquist, &scratch);
+    let seeds = seeds::all(&trial)?;
+    let (mut dice, end) = (Dice::new(seed), Instant::now() + Duration::from_secs(seconds));
+    let (mut runs, mut failures) = (0_u64, 0_u64);
+    while Instant::now() < end {
+        // Each kind has its turn: there are many small profiles, and few recordings.
+        for seed in &seeds {
+            let damaged = damage(seed, &seeds, &mut dice);
+            fs::write(&seed.place, &damaged)
+                .with_context(|| format!("cannot write {}", seed.place.display()))?;
+            if dice.below(64) == 0 {
+                fs::OpenOptions::new().write(true).open(&seed.place)?.set_len(SPARSE_BYTES)?;
+            }
+            let command = &seed.commands[dice.below(seed.commands.len())];
+            runs += 1;
+            if let Err(fault) = trial.check(command) {
+                failures += 1;
+                println!("FAILED: {fault}");
+                trial.keep(failures, seed, command, &fault)?;
+            }
+            fs::write(&seed.place, &seed.bytes)?;
+            if Instant::now() >= end {
+                break;
+            }
+        }
+    }
+    println!("{runs} runs over {} kinds of files, {failures} failed", seeds.len());
+    if failures > 0 {
+        println!("what failed is in {}", scratch.join("failed").display());
+    }
+    Ok(failures == 0)
+}
+
+fn damage(seed: &Seed, seeds: &[Seed], dice: &mut Dice) -> Vec<u8> {
+    let mut bytes = seed.bytes.clone();
+    let other = &seeds[dice.below(seeds.len())].bytes;
+    mutate(&mut bytes, other, MOST_BYTES, dice);
+    bytes
+}

@@ -1,0 +1,111 @@
+//! One run of the program over a damaged file, and what is expected of it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::seeds::Seed;
+use crate::sys;
+
+/// The address space that the program may have. Its threads reserve much more than they use.
+const ADDRESS_SPACE: u64 = 8 << 30;
+
+/// The memory that it may use for files of at most two megabytes.
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// The time that it may take for them, on a busy machine.
+const LONGEST: Duration = Duration::from_mins(1);
+
+/// Where runs take place.
+pub(super) struct Trial {
+    nyquist: PathBuf,
+    pub(super) scratch: PathBuf,
+}
+
+impl Trial {
+    pub(super) fn new(nyquist: &Path, scratch: &Path) -> Self {
+        Self { nyquist: nyquist.to_path_buf(), scratch: scratch.to_path_buf() }
+    }
+
+    /// A call of the program that looks at nothing of the user's.
+    pub(super) fn command(&self, words: &[String]) -> Command {
+        let mut command = Command::new(&self.nyquist);
+        command.args(words).current_dir(&self.scratch).stdin(Stdio::null());
+        command.env("HOME", &self.scratch).env("NYQUIST_NO_CACHE", "1").env_remove("NYQUIST_SYMBOL_PATH");
+        command.env_remove("DEBUGINFOD_URLS");
+        command
+    }
+
+    /// Runs the program; says what is wrong with how it has ended.
+    pub(super) fn check(&self, words: &[String]) -> Result<(), String> {
+        let errors = self.scratch.join("stderr");
+        let mut command = self.command(words);
+        let file = fs::File::create(&errors).map_err(|error| error.to_string())?;
+        command.stdout(Stdio::null()).stderr(file);
+        sys::limit_address_space(&mut command, ADDRESS_SPACE);
+        let child = command.spawn().map_err(|error| format!("cannot start the program: {error}"))?;
+        let ended = sys::wait_measured(&child, LONGEST).map_err(|error| error.to_string())?;
+        let said = fs::read(&errors).unwrap_or_default();
+        let Some(ended) = ended else { return Err(format!("took more than {} s", LONGEST.as_secs())) };
+        if ended.peak_bytes > MOST_MEMORY {
+            return Err(format!("took {} MB of memory", ended.peak_bytes >> 20));
+        }
+        match ended.status.code() {
+            Some(status @ (0 | 1)) => check_said(&String::from_utf8_lossy(&said), status),
+            Some(status) => Err(format!("ended with the status {status}")),
+            None => Err(format!("ended by {}", ended.status)),
+        }
+    }
+
+    /// Keeps what a failure takes to be seen again.
+    pub(super) fn keep(&self, number: u64, seed: &Seed, words: &[String], fault: &str) -> Result<()> {
+        let folder = self.scratch.join("failed").join(number.to_string());
+        fs::create_dir_all(&folder)?;
+        // A sparse file stays so: cp makes holes of zeros.
+        let _ = Command::new("cp").arg("--sparse=always").arg(&seed.place).arg(&folder).status();
+        fs::copy(self.scratch.join("stderr"), folder.join("stderr"))?;
+        let place = seed.place.display();
+        fs::write(folder.join("what"), format!("{fault}\nnyquist {}\nwith {place}\n", words.join(" ")))?;
+        Ok(())
+    }
+}
+
+/// What is said is text, and of a failure one sentence.
+fn check_said(said: &str, status: i32) -> Result<(), String> {
+    let is_control = |char: &char| char.is_control() && *char != '\n';
+    if let Some(control) = said.chars().find(is_control) {
+        return Err(format!("says the control character {control:?}"));
+    }
+    let errors = said.lines().filter(|line| line.starts_with("error: ")).count();
+    let expected = usize::from(status != 0);
+    if errors != expected {
+        return Err(format!("says {errors} errors with the status {status}"));
+    }
+    if said.contains("panicked at") {
+        return Err("panicked".to_owned());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_said;
+
+    #[test]
+    fn a_failure_is_one_sentence_without_control_characters() {
+        assert_eq!(check_said("error: it is damaged\nhint: make another one\n", 1), Ok(()));
+        assert_eq!(check_said("warning: a part is missing\n", 0), Ok(()));
+        for (said, status) in [
+            ("", 1),
+            ("error: one\nerror: two\n", 1),
+            ("error: it is damaged\n", 0),
+            ("error: \u{1b}[2J\n", 1),
+            ("thread 'x' panicked at src/a.rs:1\n", 0),
+        ] {
+            assert!(check_said(said, status).is_err(), "{said:?}");
+        }
+    }
+}
