@@ -36,7 +36,7 @@ impl Kind {
         Self {
             marker_name: marker_name.into(),
             track: some(track).map(Into::into),
-            category: some(category).map(|name| MarkerCategory { name: name.into(), color: color_of(name) }),
+            category: some(category).map(|name| MarkerCategory { color: color_of(&name), name: name.into() }),
             schema: MarkerSchema {
                 name: name.to_owned(),
                 display: vec![MarkerDisplay::Chart, MarkerDisplay::Table, MarkerDisplay::TimelineOverview],

@@ -377,8 +377,6 @@ fn print_missing(
             "used by processes that may not be recorded (setuid), or that have left the control group"
         };
         printer.say(format_args!("{:.2} s more of CPU time is not in the profile: {why}", seconds(missing)));
-    } else if statistics.samples == 0 && used.is_some() {
-        printer.say("Nothing was sampled: it used less CPU time than a sampling interval");
     } else if statistics.samples == 0 {
         printer.say(format_args!("Nothing was sampled: {}", ending.why_nothing(interval, cpu_time)));
     }
@@ -466,6 +464,7 @@ fn reasons(functions: &[Function<'_>], scale: Scale) -> String {
 mod tests {
     use super::*;
     use nyquist_profile::{Meta, Process, ProfileBuilder, Sample, Thread};
+    use std::time::Duration;
 
     /// What a plain user gets for a command at `perf_event_paranoid` 2.
     fn outcome() -> perf::Outcome {

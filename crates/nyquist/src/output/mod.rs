@@ -94,7 +94,7 @@ impl Destination {
                 return Err(Refused::Terminal);
             }
             if stream.is_stdout {
-                rustix::stdio::dup2_stdout(io::stderr())?;
+                rustix::stdio::dup2_stdout(crate::printer::stderr())?;
             }
         }
         Ok(self)
