@@ -14,7 +14,7 @@ use nyquist_convert::{LibSource, Progress, Symbolicated};
 use nyquist_object::{DebugId, ModuleId};
 use nyquist_profile::{Lib, LibId, Profile};
 use nyquist_symbols::{KernelError, ModuleRequest};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// How many libs without symbols are named in a warning.
 const LIBS_NAMED: usize = 3;
@@ -32,9 +32,10 @@ pub(crate) fn read_all<'a>(
     printer: Printer,
 ) -> Result<Vec<Profile>, Failure> {
     let recording = RecordingArgs::default();
-    let read = |opened| {
+    let read = |opened: profile_file::Opened| {
+        let path = opened.path.clone();
         let profile = profile_file::read_opened(opened, &recording, args, printer)?;
-        Ok(named(profile, &recording, args, printer))
+        Ok(named(&path, profile, &recording, args, printer))
     };
     profile_file::open(paths)?.into_iter().map(read).collect()
 }
@@ -46,19 +47,19 @@ pub(crate) fn read_as(
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
-<<<<<<< ours
-    Ok(named(profile_file::read(path, recording, args, printer)?, recording, args, printer))
+    let profile = profile_file::read(path, recording, args, printer)?;
+    Ok(named(path, profile, recording, args, printer))
 }
 
 /// Looks up the names that a profile has not got.
-fn named(profile: Profile, recording: &RecordingArgs, args: &SymbolArgs, printer: Printer) -> Profile {
-=======
-    let profile = profile_file::read(path, recording, args, printer)?;
+fn named(
+    path: &Path,
+    profile: Profile,
+    recording: &RecordingArgs,
+    args: &SymbolArgs,
+    printer: Printer,
+) -> Profile {
     let _held = memory::hold(path, args.max_memory);
-    if recording.no_symbols {
-        return Ok(profile);
-    }
->>>>>>> theirs
     // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
     if recording.no_symbols || profile.meta().symbolicated && args.symbol_dir.is_empty() {
         return profile;

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that is open; `-` is standard input.
 pub(crate) struct Opened {
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     source: Source,
     format: Option<Format>,
     /// What the kernel tells privileged processes alone, for a recording.

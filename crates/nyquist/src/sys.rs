@@ -7,9 +7,9 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
 use std::io;
 use std::os::fd::FromRawFd as _;
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The first descriptor that is not one of the standard streams.

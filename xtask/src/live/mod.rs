@@ -11,6 +11,7 @@ mod browser;
 mod by;
 mod cargo;
 mod chosen_cpus;
+mod code_in_memory;
 mod context;
 mod control_groups;
 mod deep_stacks;
@@ -41,6 +42,7 @@ mod many_cpus;
 mod markers;
 mod names;
 mod options;
+mod other_stacks;
 mod output_files;
 mod output_forms;
 mod output_safety;
@@ -68,6 +70,7 @@ mod side_files;
 mod signals;
 mod simpleperf;
 mod spare;
+mod split_debug_info;
 mod stacks;
 mod storms;
 mod symbol_sources;
@@ -91,6 +94,9 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
+    ("split_debug_info", split_debug_info::TESTS),
+    ("code_in_memory", code_in_memory::TESTS),
+    ("other_stacks", other_stacks::TESTS),
     ("go", go::TESTS),
     ("jit", jit::TESTS),
     ("side_files", side_files::TESTS),
