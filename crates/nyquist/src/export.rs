@@ -5,7 +5,7 @@ use crate::failure::{Failure, io_reason};
 use crate::form::Named;
 use crate::output::Output;
 use crate::printer::Printer;
-use crate::{export_perf_data, flamegraph, form, input, memory, page, selection};
+use crate::{export_perf_data, flamegraph, form, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
 use nyquist_formats::{chrome, csv, folded, perf_script, pprof, speedscope};
 use nyquist_profile::Profile;
@@ -28,8 +28,6 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(not_for_terminals());
     }
     let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
-    // What is written is written to its end.
-    memory::lift();
     if to_stdout && format == ExportFormat::PerfData {
         return Err(Failure::new("a perf.data file cannot be written to standard output")
             .hint("name a file: -o perf.data"));

@@ -5,7 +5,6 @@ use crate::control::Control;
 use crate::failure::{FAILED, Failure};
 use crate::form::Form;
 use crate::input;
-use crate::memory;
 use crate::output::Destination;
 use crate::perf_data;
 use crate::printer::Printer;
@@ -21,8 +20,6 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let destination = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
     let destination = destination.map_err(|refused| refused.failure(&args.output, "-o"))?;
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
-    // What is written is written to its end.
-    memory::lift();
     let output = destination.open(None).map_err(|refused| refused.failure(&args.output, "-o"))?;
     let saved =
         save(&profile, output, Written { form, version: args.profile_version, owner: None }, printer)?;

@@ -4,6 +4,7 @@ use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::Failure;
 use crate::finder::finder;
 use crate::lossy_path;
+use crate::memory;
 use crate::printer::Printer;
 use crate::profile_file;
 use crate::symbolicate;
@@ -32,6 +33,7 @@ pub(crate) fn read_as(
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let profile = profile_file::read(path, recording, args, printer)?;
+    let _held = memory::hold(path, args.max_memory);
     if recording.no_symbols {
         return Ok(profile);
     }

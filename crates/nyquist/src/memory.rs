@@ -6,6 +6,7 @@
 //! jitdumps are limited.
 
 use crate::failure::Failure;
+use crate::printer;
 use crate::sys::{self, DataLimit};
 use nyquist_perf::Budget;
 use std::fmt;
@@ -55,8 +56,20 @@ pub(crate) fn side_files(asked: Option<Bytes>) -> Budget {
     Budget::new(asked.map_or_else(|| (available() / 4).max(LEAST), |asked| asked.0))
 }
 
-/// Holds the process to the limit until [`lift`]: where it would take more, it ends, and says that of the file.
-pub(crate) fn hold(path: &Path, asked: Option<Bytes>) {
+/// What holds the process to the limit while it is there: what is read is read under it, and neither what is written, nor what
+/// is served, nor what is started.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Held(());
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        sys::lift_data();
+    }
+}
+
+/// Holds the process to the limit: where it would take more, it ends, and says that of the file.
+pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> Held {
     let limit = limit(asked);
     let failure = Failure::new(format!(
         "cannot load {}: it needs more than {limit} of memory to be read",
@@ -64,12 +77,8 @@ pub(crate) fn hold(path: &Path, asked: Option<Bytes>) {
     ));
     let failure =
         failure.hint("--max-memory SIZE, or NYQUIST_MAX_MEMORY, allows more, as in --max-memory 8G");
-    sys::hold_data(DataLimit { bytes: limit.0, said: crate::printer::rendered(&failure) });
-}
-
-/// Ends what [`hold`] began, before something is started that is not to be held to it.
-pub(crate) fn lift() {
-    sys::lift_data();
+    sys::hold_data(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
+    Held(())
 }
 
 /// The memory of this machine, of the control group, or of what the address space may be: the least of them.

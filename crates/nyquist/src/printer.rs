@@ -53,6 +53,11 @@ pub(crate) fn print_failure(failure: &Failure) {
     line(rendered(failure).trim_end_matches('\n'));
 }
 
+/// A failure as [`print_failure`] prints it, for who cannot print it by that.
+pub(crate) fn failure_text(failure: &Failure) -> String {
+    format!("{}\n", message(rendered(failure).trim_end_matches('\n')).as_str())
+}
+
 /// A failure as it is printed.
 pub(crate) fn rendered(failure: &Failure) -> String {
     let mut text = format!("error: {}\n", failure.message);

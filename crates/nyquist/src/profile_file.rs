@@ -30,7 +30,7 @@ pub(crate) fn read(
     if PerfArchive::has_name_of_one(path) {
         return Err(archive(path));
     }
-    memory::hold(path, symbols.max_memory);
+    let _held = memory::hold(path, symbols.max_memory);
     let source = Source::find(path).map_err(|error| cannot_read(path, &error))?;
     let format = source.format(path).map_err(|error| cannot_read(path, &error))?;
     if format == Some(Format::PerfData) {

@@ -5,7 +5,6 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
-use crate::memory;
 use crate::output::Owner;
 use crate::printer::Printer;
 use crate::watch::Watch;
@@ -23,8 +22,6 @@ pub(crate) fn serve(
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
-    // A browser is nothing that reads a profile for us.
-    memory::lift();
     let port = args.port.map_or_else(PortChoice::default, PortChoice::Fixed);
     let front_end = args.profiler_url.clone();
     let config = Config { address: args.address, port, front_end, ..Config::default() };

@@ -5,12 +5,12 @@
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::FromRawFd as _;
+use std::ptr;
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicPtr, Ordering};
-use std::{process, ptr};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
 /// The first descriptor that is not one of the standard streams.
 const FIRST_OTHER: libc::c_int = 3;
@@ -55,6 +55,9 @@ pub(crate) struct DataLimit {
 /// What is said when there is no more memory; null while that is not to end the process.
 static SAID: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
 
+/// Whether the process is about to end for want of memory.
+static ENDS: AtomicBool = AtomicBool::new(false);
+
 /// The limit that there was before.
 static BEFORE: Mutex<Option<Rlimit>> = Mutex::new(None);
 
@@ -74,8 +77,9 @@ pub(crate) fn hold_data(limit: DataLimit) {
 pub(crate) fn lift_data() {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(before) = before.take() {
-        let _ = setrlimit(Resource::Data, before);
         SAID.store(ptr::null_mut(), Ordering::Release);
+        // It was allowed then, and the hard limit is still the same.
+        let _ = setrlimit(Resource::Data, before);
     }
 }
 
@@ -124,12 +128,20 @@ fn there(block: *mut u8) -> *mut u8 {
 
 #[cold]
 fn end_if_held() {
-    // Taken, so that this is not called again by what follows, nor by other threads.
-    let said = SAID.swap(ptr::null_mut(), Ordering::Acquire);
-    // SAFETY: it comes from a box that is never freed, and whose text nobody changes.
-    if let Some(said) = unsafe { said.as_ref() } {
-        // Neither takes memory.
-        let _ = std::io::stderr().write_all(said.as_bytes());
-        process::exit(crate::failure::FAILED.into());
+    // SAFETY: it is null, or comes from a box that is never freed, and whose text nobody changes.
+    let Some(said) = (unsafe { SAID.load(Ordering::Acquire).as_ref() }) else { return };
+    if ENDS.swap(true, Ordering::AcqRel) {
+        // Another thread is about to end the process. Without memory this one can only abort it before.
+        loop {
+            // SAFETY: it only waits.
+            unsafe { libc::pause() };
+        }
     }
+    // By no lock that a waiting thread may have. Nothing can be said about a standard error that cannot be written to.
+    let mut rest = said.as_bytes();
+    while let Ok(written @ 1..) = rustix::io::write(rustix::stdio::stderr(), rest) {
+        rest = &rest[written..];
+    }
+    // SAFETY: nothing of this process is used afterwards. What a library does at a regular end may take memory.
+    unsafe { libc::_exit(crate::failure::FAILED.into()) }
 }
