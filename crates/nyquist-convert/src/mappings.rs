@@ -56,6 +56,13 @@ impl Mappings {
         self.ranges.get(after.checked_sub(1)?).filter(|range| range.contains(address))
     }
 
+    /// The ranges that have anything between two addresses. O(log n).
+    pub(crate) fn within(&self, start: Avma, end: Avma) -> &[Range] {
+        let first = self.ranges.partition_point(|range| range.end <= start);
+        let last = self.ranges.partition_point(|range| range.start < end);
+        self.ranges.get(first..last).unwrap_or_default()
+    }
+
     fn replace(&mut self, start: Avma, end: Avma, with: Option<Range>) {
         if start >= end {
             return;

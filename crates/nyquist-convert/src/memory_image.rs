@@ -10,6 +10,9 @@ use std::fs::{self, File};
 use std::ops::Range;
 use std::os::unix::fs::FileExt as _;
 
+/// The beginning of an ELF file of 64 bits, little-endian.
+const ELF_64: &[u8; 6] = b"\x7fELF\x02\x01";
+
 const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
@@ -53,6 +56,11 @@ pub(crate) fn read(mapping: &Mapping, pid: Pid, most: usize) -> Option<Vec<u8>> 
     let end = |part: &Part| part.offset.saturating_add(part.memory.end.saturating_sub(part.memory.start));
     let len = usize::try_from(parts.iter().map(end).max()?).ok().filter(|len| *len <= most)?;
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
+    let mut magic = [0; ELF_64.len()];
+    memory.read_exact_at(&mut magic, base).ok()?;
+    if magic != *ELF_64 {
+        return None;
+    }
     let mut image = vec![0; len];
     for part in &parts {
         let room = image.get_mut(part.offset as usize..end(part) as usize)?;
@@ -103,8 +111,7 @@ fn u64_at(image: &[u8], at: u64) -> Option<u64> {
 }
 
 fn program_headers(image: &[u8]) -> Option<Vec<ProgramHeader>> {
-    // 64 bits, little-endian.
-    if image.get(..6)? != b"\x7fELF\x02\x01" {
+    if image.get(..ELF_64.len())? != ELF_64 {
         return None;
     }
     let (at, count) = (u64_at(image, 32)?, u32_at(image, 56)? as u16);

@@ -2,8 +2,11 @@
 
 use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::memfd;
 use crate::memory_image;
+use crate::process_root::ProcessRoots;
 use crate::recorded_files::Files;
+use crate::replaced_text::is_memory;
 use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
 use crate::side_news::SideNews;
 use crate::stated_symbols::StatedSymbols;
@@ -13,7 +16,7 @@ use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
-use nyquist_symbols::ModuleRequest;
+use nyquist_symbols::{ModuleRequest, OpenFile};
 use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -55,6 +58,8 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     image_base: Svma,
     bytes: Bytes,
+    /// The root of the process that it was opened for, where that is another than ours.
+    root: Option<Arc<File>>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
@@ -105,6 +110,7 @@ type Key = (MappedFile, String);
 #[derive(Debug, Default)]
 struct Opened {
     modules: Mutex<Modules>,
+    roots: ProcessRoots,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
@@ -180,8 +186,11 @@ impl ModuleStore {
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
-        let is_known =
-            is_file(&mapping.path) || mapping.path == vdso::NAME || self.files.states(&mapping.path);
+        let is_memory_file = memfd::is_name(&mapping.path);
+        let is_known = is_file(&mapping.path)
+            || is_memory_file
+            || mapping.path == vdso::NAME
+            || self.files.states(&mapping.path);
         if mapping.pid.is_some() && !is_known {
             return None;
         }
@@ -190,10 +199,16 @@ impl ModuleStore {
             return Some(index);
         }
         let module = self.opened.module(&key, || {
-            let module = Module::of_mapping(mapping, &self.files);
+            let mut module = Module::of_mapping(mapping, &self.files);
+            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
+            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.opened.roots.of(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
             if is_missing { self.read_memory(mapping).unwrap_or(module) } else { module }
         });
+        // Compilers keep the code that they make in memory files: what is no program and no library is memory like any other.
+        if is_memory_file && matches!(module.bytes, Bytes::Missing) && module.id.is_none() {
+            return None;
+        }
         let index = self.add(module)?;
         self.known.insert(key, index);
         Some(index)
@@ -346,7 +361,8 @@ fn is_file(path: &str) -> bool {
     path.starts_with('/')
         && !path.starts_with("//")
         && !path.starts_with("/dev/zero")
-        && !path.starts_with("/memfd:")
+        && !is_memory(path)
+        && !memfd::is_name(path)
         && !path.starts_with("/SYSV")
 }
 
@@ -381,6 +397,7 @@ impl Module {
             segments: Vec::new(),
             image_base: Svma(0),
             bytes: Bytes::Missing,
+            root: None,
             unwind: OnceLock::new(),
         }
     }
@@ -434,13 +451,12 @@ impl Module {
             }),
         };
         Some(Self {
-            path: path.to_owned(),
             id: Some(id),
             architecture: Some(elf.architecture()),
             segments: elf.segments().to_vec(),
             image_base: elf.image_base(),
             bytes: Bytes::File(source),
-            unwind: OnceLock::new(),
+            ..Self::missing(path)
         })
     }
 
@@ -546,7 +562,8 @@ impl Module {
     /// How to find the module's code and symbols while this store lives: the file is held open, so that it is
     /// found also when it is deleted or replaced meanwhile.
     pub(crate) fn source(&self, dumps: &JitDumps) -> LibSource {
-        let open = match &self.bytes {
+        let by_descriptor = |file: &File| PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let held = match &self.bytes {
             Bytes::Image(image) | Bytes::Memory(image) => return LibSource::Image(Arc::clone(image)),
             Bytes::Stated(symbols, first) => {
                 return LibSource::Jit(JitSymbols::plain(symbols.map(), Avma(*first)));
@@ -554,19 +571,21 @@ impl Module {
             Bytes::JitDump(dump) => return dumps.symbols(*dump).map_or(LibSource::Unknown, LibSource::Jit),
             _ if self.id.is_none() => return LibSource::Unknown,
             Bytes::File(source) => {
-                vec![PathBuf::from(format!("/proc/self/fd/{}", source.file().as_raw_fd()))]
+                Some(OpenFile { path: by_descriptor(source.file()), source: Arc::clone(source) })
             }
             Bytes::Kernel(_)
             | Bytes::OtherKernel(_)
             | Bytes::KernelCode(_)
             | Bytes::PerfMap(..)
-            | Bytes::Missing => Vec::new(),
+            | Bytes::Missing => None,
         };
         let path = self.path.strip_suffix(" (deleted)").unwrap_or(&self.path);
         LibSource::File(ModuleRequest {
             path: PathBuf::from(path),
             id: self.id.clone(),
-            alternatives: open,
+            alternatives: held.iter().map(|held| held.path.clone()).collect(),
+            held,
+            roots: self.root.as_deref().map(by_descriptor).into_iter().collect(),
             ..ModuleRequest::default()
         })
     }
@@ -579,6 +598,9 @@ fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquis
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
 /// that was mapped is not used. The kernel has said the path without links: what leads over one now is another file.
 pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+    if memfd::is_name(&mapping.path) {
+        return memfd::open_mapped(mapping, pid);
+    }
     let is_it = |file: &File| is_same(file, &mapping.identity);
     let path = Path::new(mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path));
     let at_path = |root: Option<Root>| Some(root?.open(path).ok()?.file).filter(is_it);

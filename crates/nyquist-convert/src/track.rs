@@ -5,6 +5,7 @@ use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
 use crate::modules::{ModuleIndex, ModuleStore};
+use crate::replaced_text::{ReplacedText, is_memory};
 use nyquist_object::Avma;
 use nyquist_profile::{ProcessIndex, ThreadIndex};
 use nyquist_unwind::{self as unwind, AddressSpace};
@@ -45,6 +46,8 @@ pub(crate) struct Process {
     /// a hundred thousand threads more than all else.
     living: usize,
     mappings: Mappings,
+    /// Memory that may hold the text of a file.
+    replaced: ReplacedText,
     space: AddressSpace,
     /// What was mapped since the process was last sampled: its tables are not yet in `space`.
     unprepared: Vec<Range>,
@@ -174,6 +177,7 @@ impl Process {
             jit: ProcessJit::default(),
             living: 0,
             mappings: Mappings::default(),
+            replaced: ReplacedText::default(),
             space: AddressSpace::new(),
             unprepared: Vec::new(),
             code_state: None,
@@ -222,6 +226,7 @@ impl Process {
 
     fn unmap_all(&mut self) {
         self.mappings = Mappings::default();
+        self.replaced = ReplacedText::default();
         self.space = AddressSpace::new();
         self.unprepared = Vec::new();
         self.code_state = None;
@@ -322,12 +327,30 @@ impl Process {
     fn map(&mut self, mapping: &Mapping, modules: &mut ModuleStore) {
         let module = modules.of_mapping(mapping).map(|index| (index, modules.get(index).base(mapping)));
         let end = Avma(mapping.start.0.saturating_add(mapping.len));
-        let range = Range { start: mapping.start, end, module };
+        if module.is_none() && is_memory(&mapping.path) {
+            self.replaced.note(mapping.start, end, &self.mappings);
+        } else {
+            self.replaced.forget(mapping.start, end);
+        }
+        self.put(Range { start: mapping.start, end, module });
+        self.jit.note_mapping(mapping);
+        self.complete_name(&mapping.path);
+    }
+
+    fn put(&mut self, range: Range) {
         self.mappings.insert(range);
         self.unprepared.push(range);
         self.code_state = None;
-        self.jit.note_mapping(mapping);
-        self.complete_name(&mapping.path);
+    }
+
+    /// Looks whether memory of a living process that was mapped over a file's text has that text again.
+    pub(crate) fn find_replaced_text(&mut self, pid: Pid, modules: &ModuleStore) {
+        if self.replaced.is_empty() || !modules.are_live() {
+            return;
+        }
+        for range in self.replaced.look(pid, &self.mappings, modules) {
+            self.put(range);
+        }
     }
 
     /// The first file that is mapped after `exec` is the program itself: where the kernel has cut its name, the
@@ -396,7 +419,9 @@ impl Tracker {
     /// Part of an address space went away.
     pub(crate) fn unmap(&mut self, pid: Pid, start: Avma, len: u64) {
         if let Some(process) = self.processes.get_mut(&pid) {
-            process.mappings.remove(start, Avma(start.0.saturating_add(len)));
+            let end = Avma(start.0.saturating_add(len));
+            process.mappings.remove(start, end);
+            process.replaced.forget(start, end);
             process.unprepared.retain(|range| range.start < start || range.start.0 - start.0 >= len);
             process.space.unmap(start, len);
             process.code_state = None;
@@ -421,6 +446,7 @@ impl Tracker {
         let mut child = Process::new(&parent.name, now);
         child.arguments.clone_from(&parent.arguments);
         child.mappings = parent.mappings.clone();
+        child.replaced = parent.replaced.clone();
         child.space = parent.space.clone();
         child.unprepared.clone_from(&parent.unprepared);
         child.jit = parent.jit.for_child();

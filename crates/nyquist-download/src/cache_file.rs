@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown, lchown};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
@@ -12,9 +12,6 @@ const PENDING: &str = ".part";
 
 /// A file that is being written is younger than this.
 const ABANDONED_AFTER: Duration = Duration::from_hours(24);
-
-/// The user and group that new files get, where they are not the process's own.
-pub(crate) type Owner = Option<(u32, u32)>;
 
 /// A file that is removed again unless it is kept.
 #[derive(Debug)]
@@ -26,19 +23,15 @@ pub(crate) struct PendingFile {
 
 impl PendingFile {
     /// Opens a new file beside `target`, in folders that are made where they are missing.
-    pub(crate) fn create(target: &Path, owner: Owner) -> io::Result<Self> {
+    pub(crate) fn create(target: &Path) -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let folder = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
-        create_folder(folder, owner)?;
+        create_folder(folder)?;
         let name = target.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_string_lossy();
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{name}.{}-{number}{PENDING}", std::process::id()));
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(&path)?;
-        let pending = Self { file, path, target: target.to_owned() };
-        if let Some((uid, gid)) = owner {
-            fchown(&pending.file, Some(uid), Some(gid))?;
-        }
-        Ok(pending)
+        Ok(Self { file, path, target: target.to_owned() })
     }
 
     /// Gives it its final name, in the place of whatever was there.
@@ -56,18 +49,8 @@ impl Drop for PendingFile {
 }
 
 /// Makes a folder and those above it that are missing.
-pub(crate) fn create_folder(folder: &Path, owner: Owner) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
-        create_folder(above, owner)?;
-    }
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => owner.map_or(Ok(()), |(uid, gid)| lchown(folder, Some(uid), Some(gid))),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    }
+pub(crate) fn create_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// A file below a cache's folder.

@@ -1,7 +1,7 @@
 //! The client of debuginfod servers, as elfutils' own is: the same variables, and the same cache, so that what one
 //! program has downloaded serves the others (debuginfod-client-config(7), debuginfod_find_debuginfo(3)).
 
-use crate::cache_file::{self, Owner, PendingFile, create_folder, entries, is_abandoned, renew};
+use crate::cache_file::{self, PendingFile, create_folder, entries, is_abandoned, renew};
 use crate::transfer::{Address, Client, Failure};
 use crate::{Limits, Observer};
 use nyquist_symbols::{Fetched, Outcome, RemoteFile};
@@ -40,16 +40,12 @@ pub struct Debuginfod {
     servers: Vec<String>,
     cache: PathBuf,
     client: Client,
-    owner: Owner,
 }
 
 impl Debuginfod {
     /// What the environment asks for: `None` where `DEBUGINFOD_URLS` names no server. `var` gives the value of a
-    /// variable; new files are given to `owner`.
-    pub fn from_environment(
-        var: impl Fn(&str) -> Option<OsString>,
-        owner: Option<(u32, u32)>,
-    ) -> Option<Self> {
+    /// variable.
+    pub fn from_environment(var: impl Fn(&str) -> Option<OsString>) -> Option<Self> {
         let text = |name: &str| var(name).and_then(|value| value.into_string().ok());
         let number = |name: &str| text(name)?.trim().parse::<u64>().ok();
         let servers = servers(&text("DEBUGINFOD_URLS")?);
@@ -67,7 +63,7 @@ impl Debuginfod {
         let mut headers = text("DEBUGINFOD_HEADERS_FILE").map(|file| headers(&file)).unwrap_or_default();
         headers.push(("X-Debuginfod-Maxsize".to_owned(), limits.max_bytes.to_string()));
         let retries = number("DEBUGINFOD_RETRY_LIMIT").map_or(RETRIES, |limit| limit.min(10) as u32);
-        Some(Self { servers, cache, client: Client::new(limits, headers, retries), owner })
+        Some(Self { servers, cache, client: Client::new(limits, headers, retries) })
     }
 
     /// The folder of the cache that elfutils and gdb share; `None` without a home folder.
@@ -134,7 +130,7 @@ impl Debuginfod {
     ) {
         let mut open: Vec<Address> = self.servers.iter().map(|server| wanted.address(server)).collect();
         while !open.is_empty() {
-            let mut pending = match PendingFile::create(target, self.owner) {
+            let mut pending = match PendingFile::create(target) {
                 Ok(pending) => pending,
                 Err(error) => {
                     let outcome = Outcome::Unreadable(format!("cannot write there: {error}"));
@@ -180,7 +176,7 @@ impl Debuginfod {
     /// Leaves an empty file where the file would be.
     fn note_miss(&self, target: &Path) {
         // What is not noted is asked for again.
-        if let Ok(pending) = PendingFile::create(target, self.owner) {
+        if let Ok(pending) = PendingFile::create(target) {
             let _ = pending.keep(0o600);
         }
     }
@@ -194,11 +190,8 @@ impl Debuginfod {
             Ok(last) if now.duration_since(last).is_ok_and(|age| age < every) => return Ok(()),
             Ok(_) => fs::File::open(&interval)?.set_modified(now)?,
             Err(_) => {
-                create_folder(&self.cache, self.owner)?;
+                create_folder(&self.cache)?;
                 fs::write(&interval, CLEAN_EVERY.to_string())?;
-                if let Some((uid, gid)) = self.owner {
-                    std::os::unix::fs::lchown(&interval, Some(uid), Some(gid))?;
-                }
                 return Ok(());
             }
         }
@@ -352,9 +345,9 @@ mod tests {
 
     #[test]
     fn no_variable_means_no_network() {
-        assert!(Debuginfod::from_environment(environment(&[("HOME", "/h")]), None).is_none());
+        assert!(Debuginfod::from_environment(environment(&[("HOME", "/h")])).is_none());
         let empty = &[("HOME", "/h"), ("DEBUGINFOD_URLS", " ima:enforcing  ")];
-        assert!(Debuginfod::from_environment(environment(empty), None).is_none());
+        assert!(Debuginfod::from_environment(environment(empty)).is_none());
     }
 
     #[test]

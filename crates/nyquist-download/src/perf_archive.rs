@@ -3,7 +3,7 @@
 //! Of an entry's path (Linux: `tools/perf/perf-archive.sh` and `util/build-id.c`) only the last two parts count, the build id
 //! and the kind of file. What is written is named by these, so that no archive can write anywhere else.
 
-use crate::cache_file::{Owner, PendingFile, entries, remove};
+use crate::cache_file::{PendingFile, entries, remove};
 use nyquist_object::BuildId;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -36,7 +36,6 @@ pub struct PerfArchive {
     path: PathBuf,
     cache: PathBuf,
     folder: PathBuf,
-    owner: Owner,
 }
 
 impl PerfArchive {
@@ -47,8 +46,8 @@ impl PerfArchive {
     }
 
     /// The archive of a recording, which is called after it; `None` where there is none, or none that can be looked at.
-    /// `cache` is for such archives alone, and new files in it are given to `owner`, a user and a group.
-    pub fn of_recording(recording: &Path, cache: &Path, owner: Option<(u32, u32)>) -> Option<Self> {
+    /// `cache` is for such archives alone.
+    pub fn of_recording(recording: &Path, cache: &Path) -> Option<Self> {
         let path = ENDINGS.iter().find_map(|ending| {
             let mut name = recording.as_os_str().to_owned();
             name.push(ending);
@@ -60,7 +59,7 @@ impl PerfArchive {
         (path.canonicalize().ok()?, metadata.len(), metadata.mtime(), metadata.mtime_nsec())
             .hash(&mut hasher);
         let folder = cache.join(format!("{:016x}", hasher.finish()));
-        Some(Self { path, cache: cache.to_owned(), folder, owner })
+        Some(Self { path, cache: cache.to_owned(), folder })
     }
 
     /// The archive itself.
@@ -93,13 +92,13 @@ impl PerfArchive {
             left = left.checked_sub(entry.size()).ok_or_else(|| {
                 io::Error::new(io::ErrorKind::FileTooLarge, "it holds more than 16 GB of binaries")
             })?;
-            let mut pending = PendingFile::create(&self.folder.join(name), self.owner)?;
+            let mut pending = PendingFile::create(&self.folder.join(name))?;
             if io::copy(&mut entry, &mut pending.file)? < entry.size() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             pending.keep(0o400)?;
         }
-        PendingFile::create(&self.folder.join(COMPLETE), self.owner)?.keep(0o600)
+        PendingFile::create(&self.folder.join(COMPLETE))?.keep(0o600)
     }
 
     fn remove_unused(&self) -> io::Result<()> {
@@ -180,7 +179,7 @@ mod tests {
     }
 
     fn archive_of(folder: &Path) -> PerfArchive {
-        PerfArchive::of_recording(&folder.join("perf.data"), &folder.join("cache"), None).unwrap()
+        PerfArchive::of_recording(&folder.join("perf.data"), &folder.join("cache")).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! `docs/symbol_files.md` and `SimpleSymbolSupplier`).
 
 use crate::cabinet::{self, CabinetError};
-use crate::cache_file::{Owner, PendingFile, entries, is_abandoned, remove, remove_empty_folders, renew};
+use crate::cache_file::{PendingFile, entries, is_abandoned, remove, remove_empty_folders, renew};
 use crate::debuginfod::encoded;
 use crate::pointer::{self, Pointer};
 use crate::transfer::{Address, Client};
@@ -40,8 +40,6 @@ pub struct StoreConfig {
     pub breakpad_folders: Vec<PathBuf>,
     /// Where Breakpad symbols are kept that come from servers.
     pub breakpad_cache: Option<PathBuf>,
-    /// The user and group that new files get, where they are not the process's own.
-    pub owner: Option<(u32, u32)>,
     /// The bounds of one download.
     pub limits: Limits,
     /// A folder below which all caches are this program's own: there, what was not used for longest makes room. Other
@@ -57,7 +55,6 @@ pub struct SymbolStores {
     windows: Vec<Place>,
     breakpad: Vec<Place>,
     client: Client,
-    owner: Owner,
     own_folder: Option<PathBuf>,
     quota: u64,
     max_bytes: u64,
@@ -95,7 +92,7 @@ impl SymbolStores {
         let client = Client::new(config.limits, Vec::new(), RETRIES);
         let own_folder = config.own_folder.clone();
         let (max_bytes, expanded) = (config.limits.max_bytes, config.windows_cache.clone());
-        Some(Self { windows, breakpad, client, owner: config.owner, own_folder, quota, max_bytes, expanded })
+        Some(Self { windows, breakpad, client, own_folder, quota, max_bytes, expanded })
     }
 
     /// Gets a file. Those of debuginfod are not there.
@@ -228,7 +225,7 @@ impl SymbolStores {
     /// What a compressed file has in it, to become `target`.
     fn expanded(&self, mut packed: &File, target: &Path) -> Result<PendingFile, Outcome> {
         let mut expand = || -> Result<PendingFile, CabinetError> {
-            let pending = PendingFile::create(target, self.owner)?;
+            let pending = PendingFile::create(target)?;
             packed.rewind()?;
             cabinet::expand(packed, &pending.file, self.max_bytes)?;
             Ok(pending)
@@ -244,7 +241,7 @@ impl SymbolStores {
         target: &Path,
         observer: &dyn Observer,
     ) -> Result<PendingFile, Outcome> {
-        let mut pending = PendingFile::create(target, self.owner)
+        let mut pending = PendingFile::create(target)
             .map_err(|error| Outcome::Unreadable(format!("cannot be kept: {error}")))?;
         let address = Address { server: server.to_owned(), url };
         let race = self.client.get(&[address], &mut pending.file, observer);

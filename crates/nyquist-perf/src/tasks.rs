@@ -85,13 +85,13 @@ impl<'a> Mmap<'a> {
 impl<'a> MappedIdentity<'a> {
     fn parse(cursor: &mut Cursor<'a>, misc: u16) -> Result<Self, RecordError> {
         let order = cursor.order();
-        let mut cursor = Cursor::new(cursor.bytes(24, "file identity")?, order);
-        if misc & misc::MMAP_BUILD_ID != 0 {
-            // A byte of length, one and two reserved ones.
-            let [len, ..] = *cursor.bytes(4, "build id")? else { return Ok(Self::None) };
-            let len = u64::from(len);
-            return Ok(Self::BuildId(cursor.counted(len, 1, "build id")?));
+        let identity = cursor.bytes(24, "file identity")?;
+        if misc & misc::MMAP_BUILD_ID != 0
+            && let Some(id) = build_id(identity)
+        {
+            return Ok(Self::BuildId(id));
         }
+        let mut cursor = Cursor::new(identity, order);
         Ok(Self::Inode {
             major: cursor.u32("device")?,
             minor: cursor.u32("device")?,
@@ -99,6 +99,17 @@ impl<'a> MappedIdentity<'a> {
             generation: cursor.u64("inode generation")?,
         })
     }
+}
+
+/// The build id in the identity of a mapped file: a byte of length, one and two reserved ones, and up to 20 bytes, with zeros behind the
+/// id. `None` where these are a device, inode and generation: the kernel writes a record for one event after the other, and once an event
+/// had asked for build ids, it marks those of all that follow alike (`perf_event_mmap_output`).
+fn build_id(identity: &[u8]) -> Option<&[u8]> {
+    let [len, 0, 0, 0, id @ ..] = identity else { return None };
+    let (id, rest) = id.split_at_checked(usize::from(*len)).filter(|(id, _)| !id.is_empty())?;
+    // Small numbers of a device, and of an inode of no generation, would be a short id that begins with zeros behind its first byte.
+    let may_be_device = id.len() < 16 && matches!(id, [_, 0, 0, 0, ..]);
+    (rest.iter().all(|byte| *byte == 0) && !may_be_device).then_some(id)
 }
 
 /// `LOST`: records that the ring had no room for.

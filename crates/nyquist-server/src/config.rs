@@ -58,18 +58,18 @@ pub struct Limits {
     pub body_bytes: usize,
     /// The longest answer to a symbolication request, in bytes.
     pub answer_bytes: usize,
-    /// How long a connection may take to send a request's head; it is also how long an idle one is kept. Strangers have
-    /// the shorter [`Limits::stranger_timeout`].
+    /// How long a connection may take to send a request's head; it is also how long an idle one is kept. Unauthenticated have
+    /// the shorter [`Limits::unauthenticated_timeout`].
     pub header_timeout: Duration,
     /// How long a connection may rest in the middle of a body, in either direction.
     pub stall_timeout: Duration,
     /// How many connections are served at once; more wait to be accepted.
     pub connections: u16,
-    /// How many of them may be strangers: those on which no request with the token has come so far. One more closes the
+    /// How many of them may be unauthenticated: those on which no request with the token has come so far. One more closes the
     /// oldest of them.
-    pub strangers: u16,
-    /// How long a connection may be a stranger, from when it is accepted.
-    pub stranger_timeout: Duration,
+    pub unauthenticated: u16,
+    /// How long a connection may be unauthenticated, from when it is accepted.
+    pub unauthenticated_timeout: Duration,
     /// How many requests are read and worked on at once; more wait.
     pub lookups: u16,
     /// How long a shutdown waits for answers that are under way.
@@ -84,8 +84,8 @@ impl Default for Limits {
             header_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_mins(1),
             connections: 256,
-            strangers: 64,
-            stranger_timeout: Duration::from_secs(5),
+            unauthenticated: 64,
+            unauthenticated_timeout: Duration::from_secs(5),
             lookups: 4,
             shutdown_grace: Duration::from_secs(1),
         }

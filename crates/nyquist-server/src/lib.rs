@@ -18,7 +18,7 @@
 //!
 //! Who may ask: whoever knows the token, and of pages in a browser only those of the front end, which is what the
 //! cross-origin headers say. A request without the token gets a 404 and one under a foreign host name (DNS rebinding) a
-//! 403, and neither says what this server is. Connections on which no token has come are few and short (`strangers`).
+//! 403, and neither says what this server is. Connections on which no token has come are few and short (`unauthenticated`).
 //! Every error is `{"error": "..."}`, except for bytes that are not HTTP, which the protocol layer
 //! answers with a bare status.
 
@@ -38,9 +38,9 @@ mod reply;
 mod router;
 mod server;
 mod stall;
-mod strangers;
 mod symbol_source;
 mod token;
+mod unauthenticated;
 
 pub use config::{Config, Limits, PortChoice};
 pub use error::ServerError;

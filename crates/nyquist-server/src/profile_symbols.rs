@@ -96,7 +96,7 @@ impl LibFiles {
             id: lib.code_id.as_deref().and_then(|code_id| ModuleId::from_profile(code_id, debug_id)),
             debug_id,
             debug_name: lib.debug_name.clone(),
-            alternatives: Vec::new(),
+            ..ModuleRequest::default()
         };
         Self { request, sources: HashSet::new(), module: OnceLock::new() }
     }

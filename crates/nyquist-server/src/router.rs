@@ -14,9 +14,9 @@ use crate::endpoints::{assembly, profile, source, symbolicate};
 use crate::hosts::AllowedHosts;
 use crate::one_time::OneTimeLink;
 use crate::reply::{ApiError, Reply};
-use crate::strangers::Acquaintance;
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
+use crate::unauthenticated::Standing;
 use crate::{body, cors, reply};
 
 /// Everything that answering a request needs; shared by all connections and never changed.
@@ -36,7 +36,7 @@ pub(crate) struct Site {
 
 /// Who is on a connection.
 pub(crate) struct Sender {
-    pub(crate) acquaintance: Acquaintance,
+    pub(crate) standing: Standing,
     /// The connection's far end and its near one.
     pub(crate) between: Option<(SocketAddr, SocketAddr)>,
 }
@@ -51,7 +51,7 @@ pub(crate) async fn answer(site: &Site, request: Request<Incoming>, sender: &Sen
         return link.answer(request.method(), sender.between).await;
     }
     let Some(path) = site.token.strip_from(&path) else { return ApiError::not_found().into() };
-    sender.acquaintance.known();
+    sender.standing.authenticate();
     let mut reply = answer_trusted(site, path, request).await;
     cors::allow_origin(&mut reply, site.front_end_origin.as_ref());
     reply

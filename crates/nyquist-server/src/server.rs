@@ -22,9 +22,9 @@ use crate::links;
 use crate::one_time::{self, OneTimeLink};
 use crate::router::{self, Sender, Site};
 use crate::stall::StallGuard;
-use crate::strangers::{Stranger, Strangers};
 use crate::symbol_source::SymbolSource;
 use crate::token::Token;
+use crate::unauthenticated::{Admission, Unauthenticated};
 
 /// The longest head of a request.
 const HEAD_BYTES: usize = 64 << 10;
@@ -185,40 +185,44 @@ fn is_taken(error: &io::Error) -> bool {
 }
 
 /// Accepts connections for ever, each a task of its own: a panic in one ends that one. Where all places are taken, the
-/// oldest stranger makes room.
+/// oldest connection that is not authenticated is closed.
 async fn accept(
     listener: &tokio::net::TcpListener,
     site: &Arc<Site>,
     connections: &Arc<Semaphore>,
     ended: &watch::Sender<bool>,
 ) {
-    let strangers = Strangers::new(site.limits.strangers, site.limits.stranger_timeout);
+    let unauthenticated =
+        Unauthenticated::new(site.limits.unauthenticated, site.limits.unauthenticated_timeout);
     loop {
         let Ok((stream, _)) = listener.accept().await else {
             sleep(ACCEPT_RETRY).await;
             continue;
         };
-        let stranger = strangers.admit();
-        let Some(permit) = place(connections, &strangers).await else { return };
-        tokio::spawn(serve_connection(stream, stranger, Arc::clone(site), ended.subscribe(), permit));
+        let admission = unauthenticated.admit();
+        let Some(permit) = place(connections, &unauthenticated).await else { return };
+        tokio::spawn(serve_connection(stream, admission, Arc::clone(site), ended.subscribe(), permit));
         // What has come on this connection is read before others are accepted, who might make it the oldest.
         yield_now().await;
     }
 }
 
 /// A place for one more connection.
-async fn place(connections: &Arc<Semaphore>, strangers: &Arc<Strangers>) -> Option<OwnedSemaphorePermit> {
+async fn place(
+    connections: &Arc<Semaphore>,
+    unauthenticated: &Arc<Unauthenticated>,
+) -> Option<OwnedSemaphorePermit> {
     if let Ok(permit) = Arc::clone(connections).try_acquire_owned() {
         return Some(permit);
     }
-    strangers.turn_out_oldest();
+    unauthenticated.evict_oldest();
     Arc::clone(connections).acquire_owned().await.ok()
 }
 
 /// Serves one connection to its end. What goes wrong on it is its client's business alone.
 async fn serve_connection(
     stream: TcpStream,
-    stranger: Stranger,
+    admission: Admission,
     site: Arc<Site>,
     mut ended: watch::Receiver<bool>,
     _permit: OwnedSemaphorePermit,
@@ -227,8 +231,8 @@ async fn serve_connection(
     let between = stream.peer_addr().ok().zip(stream.local_addr().ok());
     let stream = TokioIo::new(StallGuard::new(stream, site.limits.stall_timeout));
     let header_timeout = site.limits.header_timeout;
-    let (acquaintance, turned_out) = stranger.split();
-    let sender = Arc::new(Sender { acquaintance, between });
+    let (standing, eviction) = admission.split();
+    let sender = Arc::new(Sender { standing, between });
     let service = service_fn(move |request| {
         let (site, sender) = (Arc::clone(&site), Arc::clone(&sender));
         async move { Ok::<_, Infallible>(router::answer(&site, request, &sender).await) }
@@ -242,7 +246,7 @@ async fn serve_connection(
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         _ = connection.as_mut() => return,
-        () = turned_out.wait() => return,
+        () = eviction.wait() => return,
         _ = ended.wait_for(|ended| *ended) => connection.as_mut().graceful_shutdown(),
     }
     let _ = connection.await;

@@ -6,7 +6,7 @@ use crate::batch::answers;
 use crate::cache::{Extent, KeptAnswers, push_unless_covered};
 use crate::debug_info::DebugInfo;
 use crate::disassemble::{MAX_CODE, disassemble};
-use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles};
+use crate::dwarf::{self, Dwarf, DwarfFile, Scratch, SplitFiles, SplitPlaces};
 use crate::go::GoTables;
 use crate::macho::{MachoFiles, MachoModule};
 use crate::section::Source;
@@ -52,7 +52,7 @@ pub struct ModuleSymbols {
 struct DwarfBeside {
     supplementary: Option<Elf<Source>>,
     package: Option<Elf<Source>>,
-    split_folders: Vec<PathBuf>,
+    split: SplitPlaces,
 }
 
 impl ModuleSymbols {
@@ -81,7 +81,8 @@ impl ModuleSymbols {
         let binary = found.binary.as_ref().map(open).transpose();
         let supplementary = found.supplementary.as_ref().and_then(|file| open(file).ok());
         let package = found.package.as_ref().and_then(|file| open(file).ok());
-        let beside = DwarfBeside { supplementary, package, split_folders: found.split_folders.clone() };
+        let split = SplitPlaces { folders: found.split_folders.clone(), roots: found.roots.clone() };
+        let beside = DwarfBeside { supplementary, package, split };
         let (debug, binary) = match (debug, binary) {
             (Err(error), Ok(None) | Err(_)) | (Ok(None), Err(error)) => return Err(error),
             (debug, binary) => (debug.ok().flatten(), binary.ok().flatten()),
@@ -122,7 +123,7 @@ impl ModuleSymbols {
 
     /// Opens the debug info of ELF files: of the first that has any.
     fn open_debug_info(&self) -> Option<DebugInfo> {
-        let DwarfBeside { supplementary, package, split_folders } = &self.beside;
+        let DwarfBeside { supplementary, package, split } = &self.beside;
         let cache = self.kept.as_ref().map(KeptAnswers::cache);
         let open = |file: &Elf<Source>| DwarfFile::open(file, cache);
         let Some(main) = self.files.iter().find_map(open) else {
@@ -130,7 +131,7 @@ impl ModuleSymbols {
             return Some(DebugInfo::Go(Box::new(GoTables::open(binary?)?)));
         };
         let supplementary = supplementary.as_ref().and_then(open);
-        let split = SplitFiles::new(package.as_ref(), split_folders.clone());
+        let split = SplitFiles::new(package.as_ref(), split.clone());
         let first_code = self.files.last().map_or(0, first_code);
         Some(DebugInfo::Dwarf(Box::new(Dwarf::new(main, supplementary, split, first_code))))
     }

@@ -346,3 +346,91 @@ fn source_is_fetched_on_request_alone() {
     assert_eq!(source.asked(), ["source ab010203 /src/a.c"]);
     assert_eq!(folder.finder().fetch_source(&id, "/src/a.c").path, None);
 }
+
+/// A unit of DWARF 5 of a kind and with an id (`DW_UT_skeleton` is 4, `DW_UT_split_compile` 5), of the first abbreviation, and more.
+fn unit(kind: u8, id: u64, rest: &[u8]) -> Vec<u8> {
+    let mut body = vec![5, 0, kind, 8, 0, 0, 0, 0];
+    body.extend_from_slice(&id.to_le_bytes());
+    body.push(1);
+    body.extend_from_slice(rest);
+    [&(body.len() as u32).to_le_bytes()[..], &body].concat()
+}
+
+/// A program of which one unit was split off, which has this id.
+fn split_program(id: u64) -> Vec<u8> {
+    // A skeleton unit with `DW_AT_dwo_name`, a string.
+    let abbreviations = [1, 0x4a, 0, 0x76, 8, 0, 0, 0];
+    let info = unit(4, id, b"x.dwo\0");
+    elf(Some(&ID), &[(".debug_info", &info), (".debug_abbrev", &abbreviations), (".debug_addr", &[0; 8])])
+}
+
+/// A package with one unit (DWARF 5, 7.3.5.3).
+fn split_package(id: u64) -> Vec<u8> {
+    let info = unit(5, id, &[]);
+    let abbreviations = [1, 0x11, 0, 0, 0, 0];
+    let mut index = [5, 2, 1, 2].map(u32::to_le_bytes).concat();
+    let slots = if id & 1 == 0 { [id, 0] } else { [0, id] };
+    index.extend(slots.map(u64::to_le_bytes).concat());
+    let rows = if id & 1 == 0 { [1, 0] } else { [0, 1] };
+    let sections = [1, 3, 0, 0, info.len() as u32, abbreviations.len() as u32];
+    index.extend(rows.into_iter().chain(sections).flat_map(u32::to_le_bytes));
+    let sections: [(&str, &[u8]); 3] =
+        [(".debug_cu_index", &index), (".debug_info.dwo", &info), (".debug_abbrev.dwo", &abbreviations)];
+    elf(None, &sections)
+}
+
+const SPLIT: u64 = 0x1122_3344_5566_7788;
+
+/// What is found of a program that is held open, as in a recording, given where it was and the roots.
+fn find_held(folder: &Folder, path: &Path, roots: Vec<PathBuf>) -> Found {
+    let held = fs::File::open(folder.write("held", &split_program(SPLIT))).unwrap();
+    let alternatives =
+        vec![PathBuf::from(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&held)))];
+    folder.finder().find(&ModuleRequest { alternatives, roots, ..request(path) })
+}
+
+#[test]
+fn a_package_lies_beside_where_the_program_was_and_is_known_by_its_units() {
+    let folder = Folder::new("package");
+    let path = folder.0.join("bin/app");
+    let package = folder.write("bin/app.dwp", &split_package(SPLIT));
+    let find = || find_held(&folder, &path, Vec::new());
+    assert_eq!(find().package.map(|file| file.path), Some(package.clone()));
+    let cases = [
+        (
+            split_package(SPLIT + 1),
+            Outcome::OtherIdentity("none of the units that were split off is in it".into()),
+        ),
+        (elf(None, &[]), Outcome::Unreadable("no package of split units".into())),
+    ];
+    for (bytes, expected) in cases {
+        fs::write(&package, bytes).unwrap();
+        let found = find();
+        assert!(found.package.is_none());
+        assert_eq!(outcome(&found, &package), Some(expected));
+    }
+    // Where that is none, one in the user's folders is.
+    let named = folder.write("symbols/app.dwp", &split_package(SPLIT));
+    let found = find();
+    assert_eq!(found.package.map(|file| file.path), Some(named));
+    assert!(
+        found
+            .tried
+            .iter()
+            .all(|attempt| !attempt.path.starts_with("/proc/self/fd/") || attempt.wanted == Wanted::Binary)
+    );
+    assert_eq!(found.split_folders, [folder.0.join("bin"), folder.0.join("symbols")]);
+}
+
+#[test]
+fn what_lies_beside_a_program_is_looked_for_in_the_root_of_its_process_first() {
+    let folder = Folder::new("roots");
+    let root = folder.0.join("root");
+    let path = Path::new("/nyquist-nowhere/app");
+    let package = folder.write("root/nyquist-nowhere/app.dwp", &split_package(SPLIT));
+    let found = find_held(&folder, path, vec![root.clone()]);
+    assert_eq!(found.package.map(|file| file.path), Some(package));
+    let inside = root.join("nyquist-nowhere");
+    assert_eq!(found.split_folders[..2], [inside, PathBuf::from("/nyquist-nowhere")]);
+    assert_eq!(found.roots, [root]);
+}

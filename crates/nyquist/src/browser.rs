@@ -1,8 +1,8 @@
 //! Showing a served profile: in a browser where there is one, as a link where there is none.
 
-use crate::output::Owner;
+use crate::identity;
 use crate::printer::Printer;
-use nyquist_record::linux::invoking_environment;
+use nyquist_record::linux::{self, Credentials, invoking_environment};
 use nyquist_server::Server;
 use std::env;
 use std::os::unix::process::CommandExt as _;
@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 
 /// Opens the served profile, or says its address, with what else is needed to open it from another machine. The browser
 /// gets another address than the person: everybody on this machine can read its arguments.
-pub(crate) fn show(printer: Printer, server: &Server, open: bool, user: Option<Owner>) {
+pub(crate) fn show(printer: Printer, server: &Server, open: bool) {
     let port = server.local_addr().port();
     let ssh = env::var("SSH_CONNECTION").ok();
     if let Some(connection) = &ssh {
         let user = env::var("SUDO_USER").or_else(|_| env::var("USER")).unwrap_or_default();
         printer.say(format_args!("On your own machine, forward the port and open the link there:"));
         printer.say(format_args!("  {}", ssh_line(connection, &user, port)));
-    } else if open && has_display() && open_once(server, user) {
+    } else if open && has_display() && open_once(server) {
         printer.say("Opening the profile in your browser");
     }
     printer.say(format_args!("  {}", server.open_url()));
@@ -41,21 +41,23 @@ fn ssh_line(connection: &str, user: &str, port: u16) -> String {
 }
 
 /// Opens the profile by a link that is good once, for the user whose browser it is.
-fn open_once(server: &Server, user: Option<Owner>) -> bool {
-    let uid = user.map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
-    server.one_time_url(uid).is_some_and(|url| launch(&url, user))
+fn open_once(server: &Server) -> bool {
+    // Root starts none for a user who typed sudo, whosever the profile is.
+    let user = identity::invoking_user().cloned().or_else(linux::invoking_user);
+    let uid = user.as_ref().map_or_else(|| rustix::process::geteuid().as_raw(), |user| user.uid);
+    server.one_time_url(uid).is_some_and(|url| launch(&url, user.as_ref()))
 }
 
 /// Starts the first browser or opener that there is. It does not outlive a failed start, and its output goes
 /// nowhere.
-fn launch(url: &str, user: Option<Owner>) -> bool {
+fn launch(url: &str, user: Option<&Credentials>) -> bool {
     let chosen = env::var("BROWSER").unwrap_or_default();
     let openers = chosen.split(':').filter(|name| !name.is_empty()).chain(["xdg-open", "wslview"]);
     for opener in openers {
         let mut command = Command::new(opener);
         command.arg(url).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-        if let Some(Owner { uid, gid }) = user {
-            command.uid(uid).gid(gid).envs(invoking_environment(uid));
+        if let Some(Credentials { uid, gid, .. }) = user {
+            command.uid(*uid).gid(*gid).envs(invoking_environment(*uid));
         }
         if let Ok(mut child) = command.spawn() {
             // The opener ends by itself; waiting for it elsewhere leaves no zombie.

@@ -4,6 +4,7 @@ use crate::args::{CacheAction, CacheArgs};
 use crate::failure::{Failure, io_reason};
 use crate::finder::answers;
 use crate::folders::UserFolders;
+use crate::identity;
 use crate::number::counted;
 use crate::page;
 use crate::text::one_line;
@@ -21,14 +22,15 @@ const MODULES_LISTED: usize = 10;
 
 /// Runs the subcommand.
 pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
+    identity::give_up_privileges()?;
     let folders = UserFolders::of_user();
     let (Some(answers), Some(downloads), Some(archives)) =
         (answers(&folders), folders.downloads(), folders.archives())
     else {
-        return Err(Failure::new("there is no home folder, so that nothing is kept")
+        return Err(Failure::new("there is no home folder of this user, so that nothing is kept")
             .hint("set HOME or XDG_CACHE_HOME"));
     };
-    let debuginfod = Debuginfod::cache_folder(|name| folders.var(name));
+    let debuginfod = Debuginfod::cache_folder(|name| folders.var_for_caches(name));
     let caches = Caches { answers, downloads, archives, debuginfod };
     match args.action {
         None if args.json => page::print_json(&caches.contents()?.json(&caches)),

@@ -2,6 +2,7 @@
 
 use nyquist_convert::Progress;
 use nyquist_convert::event::Timestamp;
+use nyquist_record::linux::give_up_capabilities;
 use nyquist_record::linux::launch::Signaller;
 use nyquist_record::linux::perf::StopHandle;
 use nyquist_record::linux::signals::{EndSignal, KILL, Request, Requests};
@@ -53,6 +54,8 @@ impl Control {
         let control = Self::default();
         let shared = control.clone();
         std::thread::spawn(move || {
+            // Signals are sent with the user's rights, and the thread outlives the recording.
+            let _ = give_up_capabilities();
             while let Ok(request) = requests.wait() {
                 shared.handle(request);
             }

@@ -25,10 +25,8 @@ pub(crate) fn run(args: &DiffArgs) -> Result<(), Failure> {
         return Err(Failure::new("a profile before and one after are needed")
             .hint("nyquist diff BEFORE AFTER; of several runs: nyquist diff BEFORE... --after AFTER..."));
     };
-    let read = |files: &[PathBuf]| -> Result<Vec<Profile>, Failure> {
-        files.iter().map(|file| input::read(file, &args.symbols, printer)).collect()
-    };
-    let (before_profiles, after_profiles) = (read(before)?, read(after)?);
+    let mut before_profiles = input::read_all(before.iter().chain(after), &args.symbols, printer)?;
+    let after_profiles = before_profiles.split_off(before.len());
     let indexes = |profiles| -> Vec<Index<'_>> { <[Profile]>::iter(profiles).map(Index::new).collect() };
     let (before_indexes, after_indexes) = (indexes(&before_profiles), indexes(&after_profiles));
     let before_views = views(before, &before_indexes, args)?;

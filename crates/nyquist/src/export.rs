@@ -3,7 +3,7 @@
 use crate::args::{ExportArgs, ExportFormat};
 use crate::failure::{Failure, io_reason};
 use crate::form::Named;
-use crate::output::Output;
+use crate::output::{Destination, Refused};
 use crate::printer::Printer;
 use crate::{export_perf_data, flamegraph, form, input, page, selection};
 use nyquist_analysis::{Index, Selection, View};
@@ -27,24 +27,26 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if to_stdout && format.is_binary() && page::is_terminal() {
         return Err(not_for_terminals());
     }
-    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
     if to_stdout && format == ExportFormat::PerfData {
         return Err(Failure::new("a perf.data file cannot be written to standard output")
             .hint("name a file: -o perf.data"));
     }
-    if to_stdout {
+    let refused = |refused: Refused| refused.failure(&args.output, "-o");
+    // Reading the profile may take root's rights away, which are left where the output takes them.
+    let destination = (!to_stdout).then(|| Destination::find(&args.output)).transpose().map_err(refused)?;
+    let profile = selection::part_of(input::read(&args.file, &args.symbols, printer)?, &args.filter)?;
+    let Some(destination) = destination else {
         return page::write_file_with(format.is_json(), |out| write(&profile, format, options, out));
-    }
+    };
     let cannot_write = |error: &io::Error| {
         Failure::new(format!("cannot write {}: {}", args.output.display(), io_reason(error)))
     };
-    let output = Output::open(&args.output, None).map_err(|refused| refused.failure(&args.output, "-o"))?;
+    let output = destination.open().map_err(refused)?;
     if format.is_binary() && output.is_terminal() {
         return Err(not_for_terminals());
     }
     if format == ExportFormat::PerfData {
-        return export_perf_data::run(&profile, output, &args.symbols, printer)
-            .map_err(|refused| refused.failure(&args.output, "-o"));
+        return export_perf_data::run(&profile, output, &args.symbols, printer).map_err(refused);
     }
     match output.save(|out| write(&profile, format, options, out)) {
         // Whoever reads the pipe has seen enough.

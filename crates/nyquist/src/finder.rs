@@ -3,6 +3,7 @@
 
 use crate::args::SymbolArgs;
 use crate::folders::UserFolders;
+use crate::identity::has_users_rights;
 use nyquist_download::{
     Debuginfod, Downloads, Limits, Observer, StoreConfig, SymbolStores, parse_symbol_path,
 };
@@ -14,6 +15,10 @@ use std::sync::Arc;
 pub(crate) fn finder(args: &SymbolArgs, observer: Arc<dyn Observer>) -> Finder {
     let folders = UserFolders::of_user();
     let finder = offline_with(args, &folders);
+    // What comes from servers is put where variables and options say.
+    if !has_users_rights() {
+        return finder;
+    }
     let downloads =
         Downloads::new(debuginfod(&folders), SymbolStores::new(&stores(args, &folders)), observer);
     match downloads {
@@ -37,16 +42,12 @@ fn offline_with(args: &SymbolArgs, folders: &UserFolders) -> Finder {
 
 /// The cache of what was looked up.
 pub(crate) fn answers(folders: &UserFolders) -> Option<AnswerCache> {
-    let cache = AnswerCache::new(folders.answers()?);
-    Some(match folders.owner_ids() {
-        Some((uid, gid)) => cache.owned_by(uid, gid),
-        None => cache,
-    })
+    folders.answers().map(AnswerCache::new)
 }
 
 /// The debuginfod servers that the environment names.
 pub(crate) fn debuginfod(folders: &UserFolders) -> Option<Debuginfod> {
-    Debuginfod::from_environment(|name| folders.var(name), folders.owner_ids())
+    Debuginfod::from_environment(|name| folders.var_for_caches(name))
 }
 
 /// The symbol stores that the options and `_NT_SYMBOL_PATH` name.
@@ -61,7 +62,6 @@ pub(crate) fn stores(args: &SymbolArgs, folders: &UserFolders) -> StoreConfig {
         breakpad_servers: args.breakpad_symbol_server.clone(),
         breakpad_folders: args.breakpad_symbol_dir.clone(),
         breakpad_cache: args.breakpad_symbol_cache.clone().or_else(|| below("breakpad")),
-        owner: folders.owner_ids(),
         limits: Limits::default(),
         own_folder: own,
         quota: 0,

@@ -1,35 +1,44 @@
-//! Where a user's files are. Under sudo they are those of the user who typed it.
+//! The folders of the user who runs this, also behind sudo.
 
-use crate::output::Owner;
-use nyquist_record::linux::{invoking_environment, invoking_user};
+use crate::identity::{has_users_rights, invoking_user};
+use nyquist_record::linux::{has_rights_of, invoking_environment};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 
 /// The environment of the user whose caches are used.
 #[derive(Clone, Debug)]
 pub(crate) struct UserFolders {
     /// What sudo has set to root's.
     changed: Vec<(OsString, OsString)>,
-    /// Who new files are given to, where it is not the process's own user.
-    pub(crate) owner: Option<Owner>,
+    /// Whether anything may be kept: only with the user's own rights, for the user decides where the folders lead to.
+    keeps: bool,
 }
 
 impl UserFolders {
-    /// Those of the user who runs this.
+    /// Those of the user who runs this. What they keep is for the calling thread and those that it starts.
     pub(crate) fn of_user() -> Self {
-        match invoking_user() {
-            Some(user) => Self {
-                changed: invoking_environment(user.uid),
-                owner: Some(Owner { uid: user.uid, gid: user.gid }),
-            },
-            None => Self { changed: Vec::new(), owner: None },
-        }
+        let changed = invoking_user().map(|user| invoking_environment(user.uid));
+        Self { changed: changed.unwrap_or_default(), keeps: has_users_rights() }
     }
 
     /// The value of a variable in the user's environment.
     pub(crate) fn var(&self, name: &str) -> Option<OsString> {
         let changed = self.changed.iter().find(|(variable, _)| variable == name);
         changed.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
+    }
+
+    /// The same for those who keep files where variables say: none of a folder in which nothing may be made.
+    pub(crate) fn var_for_caches(&self, name: &str) -> Option<OsString> {
+        let value = self.var(name)?;
+        let is_kept_in = match name {
+            "DEBUGINFOD_CACHE_PATH" => self.keeps,
+            "HOME" => self.keeps && takes_files(Path::new(&value)),
+            "XDG_CACHE_HOME" => self.keeps && Path::new(&value).ancestors().take(2).any(takes_files),
+            _ => true,
+        };
+        is_kept_in.then_some(value)
     }
 
     /// The home folder.
@@ -39,8 +48,10 @@ impl UserFolders {
 
     /// The folder of this program's caches (XDG Base Directory Specification); `None` without a home folder.
     pub(crate) fn cache(&self) -> Option<PathBuf> {
-        let xdg = self.var("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
-        Some(xdg.or_else(|| Some(self.home()?.join(".cache")))?.join("nyquist"))
+        let folder =
+            |name: &str| self.var_for_caches(name).map(PathBuf::from).filter(|folder| folder.is_absolute());
+        let xdg = folder("XDG_CACHE_HOME");
+        Some(xdg.or_else(|| Some(folder("HOME")?.join(".cache")))?.join("nyquist"))
     }
 
     /// Where the answers of the symbolizer are kept.
@@ -57,9 +68,51 @@ impl UserFolders {
     pub(crate) fn archives(&self) -> Option<PathBuf> {
         Some(self.cache()?.join("archives"))
     }
+}
 
-    /// The user and group of new files.
-    pub(crate) fn owner_ids(&self) -> Option<(u32, u32)> {
-        self.owner.map(|owner| (owner.uid, owner.gid))
+/// Whether something may be made in a folder: there must be one, and root makes nothing in that of another user, who could lead it
+/// anywhere by links.
+fn takes_files(folder: &Path) -> bool {
+    let metadata = fs::metadata(folder).ok().filter(fs::Metadata::is_dir);
+    metadata.is_some_and(|folder| folder.uid() == 0 || !has_rights_of(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(variables: &[(&str, &str)], keeps: bool) -> UserFolders {
+        let changed = variables.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        UserFolders { changed, keeps }
+    }
+
+    #[test]
+    fn nothing_is_kept_where_there_is_no_home() {
+        let cache = |variables: &[(&str, &str)], keeps| {
+            let variables = [variables, &[("XDG_CACHE_HOME", "")]].concat();
+            folders(&variables, keeps).cache()
+        };
+        assert_eq!(cache(&[("HOME", "/nonexistent")], true), None);
+        assert_eq!(cache(&[("HOME", "/")], true), Some("/.cache/nyquist".into()));
+        assert_eq!(cache(&[("HOME", "/")], false), None);
+        assert_eq!(cache(&[("HOME", "relative")], true), None);
+    }
+
+    #[test]
+    fn a_folder_of_caches_is_made_but_not_those_above_it() {
+        let cache = |folder| folders(&[("HOME", "/nonexistent"), ("XDG_CACHE_HOME", folder)], true).cache();
+        assert_eq!(cache("/nonexistent"), Some("/nonexistent/nyquist".into()));
+        assert_eq!(cache("/"), Some("/nyquist".into()));
+        assert_eq!(cache("/nonexistent/caches"), None);
+    }
+
+    #[test]
+    fn debuginfod_keeps_where_this_program_does() {
+        let variables = [("HOME", "/nonexistent"), ("DEBUGINFOD_CACHE_PATH", "/d"), ("DEBUGINFOD_URLS", "u")];
+        let value = |name, keeps| folders(&variables, keeps).var_for_caches(name);
+        assert_eq!(value("HOME", true), None);
+        assert_eq!(value("DEBUGINFOD_CACHE_PATH", true), Some("/d".into()));
+        assert_eq!(value("DEBUGINFOD_CACHE_PATH", false), None);
+        assert_eq!(value("DEBUGINFOD_URLS", false), Some("u".into()));
     }
 }

@@ -4,6 +4,7 @@ use crate::args::ImportArgs;
 use crate::control::Control;
 use crate::failure::{FAILED, Failure};
 use crate::form::Form;
+use crate::identity;
 use crate::input;
 use crate::output::Destination;
 use crate::perf_data;
@@ -20,9 +21,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
     let destination = Destination::find(&args.output).and_then(Destination::kept_for_a_profile);
     let destination = destination.map_err(|refused| refused.failure(&args.output, "-o"))?;
     let profile = input::read_as(&args.file, &args.recording, &args.symbols, printer)?;
-    let output = destination.open(None).map_err(|refused| refused.failure(&args.output, "-o"))?;
-    let saved =
-        save(&profile, output, Written { form, version: args.profile_version, owner: None }, printer)?;
+    let output = destination.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
+    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
     if let Some(path) = &saved.path {
         printer.say(format_args!("Saved {}", path.display()));
         if !args.save_only {
@@ -30,7 +30,9 @@ pub(crate) fn run(args: &ImportArgs) -> Result<u8, Failure> {
                 .map_err(|error| Failure::because("cannot take over signals", &error))?;
             let control = Control::start(requests);
             let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-            serve(saved.bytes(&profile)?, &profile, &args.server, &symbols, None, printer, &control)?;
+            // Nothing is left to write that takes root.
+            identity::give_up_privileges()?;
+            serve(saved.bytes(&profile)?, &profile, &args.server, &symbols, printer, &control)?;
         }
     }
     Ok(if saved.as_asked { 0 } else { FAILED })

@@ -21,29 +21,52 @@ const LIBS_NAMED: usize = 3;
 
 /// Reads a profile for a command that shows functions. Addresses without names are looked up in the files on this
 /// machine that have the recorded identities.
-pub(crate) fn read(path: &Path, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
+pub(crate) fn read(path: &PathBuf, args: &SymbolArgs, printer: Printer) -> Result<Profile, Failure> {
     read_as(path, &RecordingArgs::default(), args, printer)
+}
+
+/// Reads several profiles, as [`read`] does. All files are open before any is read.
+pub(crate) fn read_all<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+    args: &SymbolArgs,
+    printer: Printer,
+) -> Result<Vec<Profile>, Failure> {
+    let recording = RecordingArgs::default();
+    let read = |opened: profile_file::Opened| {
+        let path = opened.path.clone();
+        let profile = profile_file::read_opened(opened, &recording, args, printer)?;
+        Ok(named(&path, profile, &recording, args, printer))
+    };
+    profile_file::open(paths)?.into_iter().map(read).collect()
 }
 
 /// Reads a profile as [`read`] does, and of a recording what is wanted of it.
 pub(crate) fn read_as(
-    path: &Path,
+    path: &PathBuf,
     recording: &RecordingArgs,
     args: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let profile = profile_file::read(path, recording, args, printer)?;
+    Ok(named(path, profile, recording, args, printer))
+}
+
+/// Looks up the names that a profile has not got.
+fn named(
+    path: &Path,
+    profile: Profile,
+    recording: &RecordingArgs,
+    args: &SymbolArgs,
+    printer: Printer,
+) -> Profile {
     let _held = memory::hold(path, args.max_memory);
-    if recording.no_symbols {
-        return Ok(profile);
-    }
     // What was looked up when it was recorded is looked up again only where there is somewhere new to look.
-    if profile.meta().symbolicated && args.symbol_dir.is_empty() {
-        return Ok(profile);
+    if recording.no_symbols || profile.meta().symbolicated && args.symbol_dir.is_empty() {
+        return profile;
     }
     let libs = unnamed_libs(&profile);
     if libs.is_empty() {
-        return Ok(profile);
+        return profile;
     }
     let sources: Vec<_> =
         libs.into_iter().map(|lib| (lib, LibSource::File(module_request(profile.lib(lib))))).collect();
@@ -60,7 +83,7 @@ pub(crate) fn read_as(
     if !was_symbolicated {
         warn_of_missing(&symbolicated, printer);
     }
-    Ok(symbolicated.profile)
+    symbolicated.profile
 }
 
 /// How a lib's files are asked for, by what a saved profile knows of it.
@@ -72,6 +95,7 @@ pub(crate) fn module_request(lib: &Lib) -> ModuleRequest {
         debug_id,
         debug_name: lib.debug_name.clone(),
         alternatives: lossy_path::files(&lib.path),
+        ..ModuleRequest::default()
     }
 }
 

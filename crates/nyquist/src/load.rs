@@ -19,5 +19,5 @@ pub(crate) fn run(args: &LoadArgs) -> Result<(), Failure> {
     let control = Control::start(requests);
     let bytes = profile_file::document(&args.file, &profile)?;
     let symbols = perf_data::with_its_files(&args.file, &args.symbols, printer);
-    serve(bytes, &profile, &args.server, &symbols, None, printer, &control)
+    serve(bytes, &profile, &args.server, &symbols, printer, &control)
 }

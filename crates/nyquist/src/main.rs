@@ -19,6 +19,7 @@ mod flamegraph;
 mod folders;
 mod form;
 mod functions;
+mod identity;
 mod import;
 mod input;
 mod launch_advice;

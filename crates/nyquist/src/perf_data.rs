@@ -15,6 +15,7 @@ use nyquist_convert::{LibSource, Libs, Progress, Selection, Teller, name_by_addr
 use nyquist_download::PerfArchive;
 use nyquist_perf::file::FileReader;
 use nyquist_profile::Profile;
+use nyquist_symbols::KernelFiles;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,13 +26,14 @@ use std::time::UNIX_EPOCH;
 pub(crate) fn read(
     reader: FileReader,
     path: &Path,
+    kernel: Option<KernelFiles>,
     args: &RecordingArgs,
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
     let symbols = &with_its_files(path, symbols, printer);
     let progress = Arc::new(Progress::default());
-    let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress))));
+    let finder = finder(symbols, Watch::new(printer, Some(Arc::clone(&progress)))).with_kernel_files(kernel);
     let mut symbolicator = symbolicator(&finder);
     let imported = thread::scope(|scope| {
         let (teller, listener) = Teller::new();
@@ -98,7 +100,7 @@ pub(crate) fn with_its_files(path: &Path, symbols: &SymbolArgs, printer: Printer
 /// The folder of what `perf archive` has packed of a recording's binaries, where there is such an archive.
 fn unpacked(path: &Path, printer: Printer) -> Option<PathBuf> {
     let folders = UserFolders::of_user();
-    let archive = PerfArchive::of_recording(path, &folders.archives()?, folders.owner_ids())?;
+    let archive = PerfArchive::of_recording(path, &folders.archives()?)?;
     if !archive.is_unpacked() {
         let packed = archive.path().display();
         printer.say(format_args!("Unpacking {packed}"));

@@ -1,7 +1,7 @@
 //! `record --perf-data`: what the kernel gave is kept as a perf.data file, beside the profile.
 
 use crate::failure::{Failure, io_reason};
-use crate::output::{Destination, Output, Owner};
+use crate::output::{Destination, Output};
 use crate::printer::Printer;
 use nyquist_convert::Filter;
 use nyquist_convert::event::{Event, Timestamp};
@@ -23,8 +23,8 @@ pub(crate) struct PerfTee {
 
 impl PerfTee {
     /// Opens the file, before the program is started.
-    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<Output, Failure> {
-        let opened = Destination::find_seekable(path).and_then(|place| place.open(owner));
+    pub(crate) fn open(path: &Path) -> Result<Output, Failure> {
+        let opened = Destination::find_seekable(path).and_then(Destination::open);
         opened.map_err(|refused| refused.failure(path, "--perf-data"))
     }
 

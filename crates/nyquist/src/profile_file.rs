@@ -2,6 +2,7 @@
 
 use crate::args::{RecordingArgs, SymbolArgs};
 use crate::failure::{Failure, io_reason};
+use crate::identity::{self, Rights};
 use crate::memory;
 use crate::perf_data;
 use crate::printer::Printer;
@@ -11,37 +12,79 @@ use nyquist_formats::{Format, PREFIX_BYTES, detect};
 use nyquist_perf::file::{FileError, FileReader};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, WriteOptions};
+use nyquist_symbols::KernelFiles;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Cursor, Read};
+use std::io::{self, Cursor, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
-/// Reads a profile of any format that is known, or a recording with what `recording` wants of it; `-` is standard
-/// input.
+/// A file that is open; `-` is standard input.
+pub(crate) struct Opened {
+    pub(crate) path: PathBuf,
+    source: Source,
+    format: Option<Format>,
+    /// What the kernel tells privileged processes alone, for a recording.
+    kernel: Option<KernelFiles>,
+}
+
+/// Opens files, and gives up all rights that the user has not got: a file that root alone can read is opened by root, and what is in it is
+/// read without its rights.
+pub(crate) fn open<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Result<Vec<Opened>, Failure> {
+    let opened = paths.into_iter().map(|path| Opened::open(path)).collect::<Result<_, _>>()?;
+    identity::give_up_privileges()?;
+    Ok(opened)
+}
+
+impl Opened {
+    fn open(path: &Path) -> Result<Self, Failure> {
+        if PerfArchive::has_name_of_one(path) {
+            return Err(archive(path));
+        }
+        let find = || {
+            let source = Source::find(path)?;
+            let format = source.format(path)?;
+            Ok((source, format))
+        };
+        let ((source, format), _) = Rights::to_open(find).map_err(|error| cannot_read(path, &error))?;
+        let kernel = (format == Some(Format::PerfData)).then(KernelFiles::open).flatten();
+        Ok(Self { path: path.to_owned(), source, format, kernel })
+    }
+}
+
+/// Opens and reads a profile, as [`open`] and [`read_opened`] do.
 pub(crate) fn read(
-    path: &Path,
+    path: &PathBuf,
     recording: &RecordingArgs,
     symbols: &SymbolArgs,
     printer: Printer,
 ) -> Result<Profile, Failure> {
+    let mut opened = open([path])?;
+    let opened = opened.pop().ok_or_else(|| Failure::new("no file is open"))?;
+    read_opened(opened, recording, symbols, printer)
+}
+
+/// Reads a profile of any format that is known, or a recording with what `recording` wants of it.
+pub(crate) fn read_opened(
+    opened: Opened,
+    recording: &RecordingArgs,
+    symbols: &SymbolArgs,
+    printer: Printer,
+) -> Result<Profile, Failure> {
+    let Opened { path, source, format, kernel } = opened;
+    let path = path.as_path();
     let cannot_load = |error: &(dyn std::error::Error + 'static)| {
         Failure::because(format_args!("cannot load {}", path.display()), error)
     };
-    if PerfArchive::has_name_of_one(path) {
-        return Err(archive(path));
-    }
     let _held = memory::hold(path, symbols.max_memory);
-    let source = Source::find(path).map_err(|error| cannot_read(path, &error))?;
-    let format = source.format(path).map_err(|error| cannot_read(path, &error))?;
     if format == Some(Format::PerfData) {
         sys::map_large_blocks();
         let reader = source.recording().map_err(|error| cannot_load(&error))?;
-        return perf_data::read(reader, path, recording, symbols, printer);
+        return perf_data::read(reader, path, kernel, recording, symbols, printer);
     }
     if let Some(option) = recording.given() {
         return Err(Failure::new(format!("{option} is for recordings (perf.data); this is a saved profile")));
     }
-    let what_to_do = if format.is_none() { source.advice() } else { None };
+    let what_to_do = if format.is_none() { source.advice(path) } else { None };
     let mut input = source.bytes().map_err(|error| cannot_read(path, &error))?;
     match format {
         // What is nothing known gets the error of the format that most files have.
@@ -71,44 +114,62 @@ pub(crate) fn read(
 /// Where a file's bytes come from.
 enum Source {
     /// A file that can be read from any place of it, as a redirected one can too.
-    File(PathBuf),
-    /// A folder of `perf record --threads`.
-    Folder(PathBuf),
-    /// A pipe, and how it begins.
-    Pipe { start: Vec<u8> },
+    File(File),
+    /// A folder of `perf record --threads`, whose files are open where the first of them is a recording's.
+    Folder { start: Vec<u8>, recording: Box<Result<FileReader, FileError>> },
+    /// A pipe: how it begins, and what follows.
+    Pipe { start: Vec<u8>, rest: Box<dyn Read + Send> },
 }
 
 impl Source {
     fn find(path: &Path) -> io::Result<Self> {
         const STDIN: &str = "/dev/stdin";
         if path != Path::new("-") {
-            let folder = path.is_dir();
-            return Ok(if folder { Self::Folder(path.to_owned()) } else { Self::File(path.to_owned()) });
+            return if path.is_dir() { Self::folder(path) } else { Self::file(File::open(path)?) };
         }
         if Path::new(STDIN).is_file() {
-            return Ok(Self::File(PathBuf::from(STDIN)));
+            return Self::file(File::open(STDIN)?);
         }
-        Ok(Self::Pipe { start: prefix(io::stdin().lock())? })
+        Ok(Self::Pipe { start: prefix(io::stdin().lock())?, rest: Box::new(io::stdin()) })
+    }
+
+    /// What cannot be read from any place of it is a pipe by name.
+    fn file(file: File) -> io::Result<Self> {
+        if file.metadata()?.is_file() {
+            return Ok(Self::File(file));
+        }
+        Ok(Self::Pipe { start: prefix(&file)?, rest: Box::new(file) })
+    }
+
+    fn folder(path: &Path) -> io::Result<Self> {
+        let data = File::open(path.join("data")).map_err(|error| match error.kind() {
+            io::ErrorKind::PermissionDenied => error,
+            _ => io::ErrorKind::IsADirectory.into(),
+        })?;
+        let start = prefix(&data)?;
+        match FileReader::open(path) {
+            Err(FileError::Read { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
+                Err(source)
+            }
+            recording => Ok(Self::Folder { start, recording: Box::new(recording) }),
+        }
     }
 
     /// The format, by how the bytes begin and, where that leaves it open, by how the file is called.
     fn format(&self, path: &Path) -> io::Result<Option<Format>> {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         match self {
-            Self::File(file) => Ok(detect(&prefix(File::open(file)?)?, &name)),
-            Self::Pipe { start } => Ok(detect(start, &name)),
+            Self::File(file) => Ok(detect(&start_of(file)?, &name)),
+            Self::Pipe { start, .. } => Ok(detect(start, &name)),
             // The file in it says whether it is a recording's.
-            Self::Folder(folder) => match File::open(folder.join("data")) {
-                Ok(data) => Ok(detect(&prefix(data)?, "")),
-                Err(_) => Err(io::ErrorKind::IsADirectory.into()),
-            },
+            Self::Folder { start, .. } => Ok(detect(start, "")),
         }
     }
 
     /// What to do about a file that is none that is known.
-    fn advice(&self) -> Option<String> {
-        let Self::File(path) = self else { return None };
-        let start = prefix(File::open(path).ok()?).ok()?;
+    fn advice(&self, path: &Path) -> Option<String> {
+        let Self::File(file) = self else { return None };
+        let start = start_of(file).ok()?;
         let is_program = start.starts_with(b"\x7fELF") || start.starts_with(b"#!");
         // A shell looks for a name without a folder elsewhere.
         let folder = if path.components().count() == 1 { "./" } else { "" };
@@ -117,24 +178,27 @@ impl Source {
 
     fn recording(self) -> Result<FileReader, FileError> {
         match self {
-            Self::File(path) | Self::Folder(path) => FileReader::open(&path),
-            Self::Pipe { start } => FileReader::open_stream(Cursor::new(start).chain(io::stdin())),
+            Self::File(file) => FileReader::open_file(file),
+            Self::Folder { recording, .. } => *recording,
+            Self::Pipe { start, rest } => FileReader::open_stream(Cursor::new(start).chain(rest)),
         }
     }
 
     fn bytes(self) -> io::Result<Box<dyn Read>> {
         match self {
-            Self::File(path) => Ok(Box::new(File::open(path)?)),
-            Self::Folder(_) => Err(io::ErrorKind::IsADirectory.into()),
-            Self::Pipe { start } => Ok(Box::new(Cursor::new(start).chain(io::stdin()))),
+            Self::File(file) => Ok(Box::new(file)),
+            Self::Folder { .. } => Err(io::ErrorKind::IsADirectory.into()),
+            Self::Pipe { start, rest } => Ok(Box::new(Cursor::new(start).chain(rest))),
         }
     }
 }
 
 /// The file's profile as a document of the Firefox Profiler: its bytes if it is one, else `profile` as it was read.
 pub(crate) fn document(path: &Path, profile: &Profile) -> Result<Vec<u8>, Failure> {
-    if path.is_file() {
-        let bytes = std::fs::read(path).map_err(|error| cannot_read(path, &error))?;
+    // What root alone may read cannot be read any more.
+    if path.is_file()
+        && let Ok(bytes) = std::fs::read(path)
+    {
         let start = &bytes[..bytes.len().min(PREFIX_BYTES)];
         if matches!(detect(start, ""), None | Some(Format::Firefox)) {
             return Ok(bytes);
@@ -150,6 +214,13 @@ fn archive(path: &Path) -> Failure {
     Failure::new(format!("cannot load {}: it is an archive, and no profile", path.display())).hint(
         "if `perf archive` made it, put it beside the perf.data that it belongs to and load that: it is unpacked by itself",
     )
+}
+
+/// How a file begins, which is read from there on later.
+fn start_of(mut file: &File) -> io::Result<Vec<u8>> {
+    let start = prefix(file)?;
+    file.rewind()?;
+    Ok(start)
 }
 
 fn prefix(input: impl Read) -> io::Result<Vec<u8>> {

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, io_reason};
 use crate::form::Form;
-use crate::output::{Output, Owner};
+use crate::output::Output;
 use crate::printer::{self, Printer};
 use nyquist_profile::Profile;
 use nyquist_profile::firefox::{self, FormatVersion, WriteOptions};
@@ -10,12 +10,11 @@ use std::fs::File;
 use std::io::{self, IsTerminal as _, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-/// How a profile is written, and for whom.
+/// How a profile is written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Written {
     pub(crate) form: Form,
     pub(crate) version: FormatVersion,
-    pub(crate) owner: Option<Owner>,
 }
 
 /// A profile that was saved.
@@ -67,7 +66,7 @@ pub(crate) fn save(
     for place in std::iter::from_fn(ask) {
         // The name that is typed decides as the one on the command line does.
         let opened = Form::of(&place).and_then(|form| {
-            let output = Output::open(&place, written.owner);
+            let output = Output::open(&place);
             Ok((form, output.map_err(|refused| refused.failure(&place, "-o"))?))
         });
         let saved = opened.and_then(|(form, output)| {
@@ -84,7 +83,7 @@ pub(crate) fn save(
     }
     let name = name_of(&wanted);
     for folder in [std::env::temp_dir(), PathBuf::from("/var/tmp"), PathBuf::from("/dev/shm")] {
-        match Output::open_apart(&folder, name, written.owner) {
+        match Output::open_apart(&folder, name) {
             Ok(output) => {
                 let place = output.name().to_owned();
                 match write(profile, output, written) {
@@ -106,7 +105,7 @@ fn cannot_write(place: &Path, reason: &str) -> Failure {
 }
 
 fn write(profile: &Profile, output: Output, written: Written) -> io::Result<Saved> {
-    let Written { form, version, .. } = written;
+    let Written { form, version } = written;
     let path = output.name().to_owned();
     let file = output.save(|out| form.write(profile, version, out))?;
     Ok(Saved { path: file.as_ref().map(|_| path), as_asked: true, file: file.filter(|_| form.is_profile()) })

@@ -5,7 +5,6 @@ use crate::browser;
 use crate::control::{Control, Phase};
 use crate::failure::Failure;
 use crate::finder::{finder, source_files};
-use crate::output::Owner;
 use crate::printer::Printer;
 use crate::watch::Watch;
 use nyquist_profile::Profile;
@@ -18,7 +17,6 @@ pub(crate) fn serve(
     profile: &Profile,
     args: &ServerArgs,
     symbols: &SymbolArgs,
-    user: Option<Owner>,
     printer: Printer,
     control: &Control,
 ) -> Result<(), Failure> {
@@ -31,7 +29,7 @@ pub(crate) fn serve(
         Failure::because("cannot serve the profile", &error).hint("choose another port with -P PORT")
     })?;
     control.enter(Phase::Serving(server.shutdown_handle()));
-    browser::show(printer, &server, !args.no_open, user);
+    browser::show(printer, &server, !args.no_open);
     printer.say("Serving the profile and its symbols; Ctrl-C ends");
     server.run().map_err(|error| Failure::because("the server failed", &error))
 }

@@ -8,7 +8,7 @@ use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
 use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbolicator, Symbols};
 use nyquist_profile::{LibId, Profile};
-use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelSymbols};
+use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelFiles, KernelSymbols};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -20,6 +20,7 @@ use std::time::Duration;
 pub(crate) fn symbolicate(
     profile: Profile,
     libs: &Libs,
+    kernel: Option<KernelFiles>,
     args: &SymbolArgs,
     printer: Printer,
     control: &Control,
@@ -27,6 +28,7 @@ pub(crate) fn symbolicate(
     let progress = std::sync::Arc::new(Progress::default());
     control.enter(Phase::Symbolicating(std::sync::Arc::clone(&progress)));
     let finder = finder(args, Watch::new(printer, Some(std::sync::Arc::clone(&progress))));
+    let finder = finder.with_kernel_files(kernel);
     finish(profile, libs, &mut symbolicator(&finder), printer, &progress)
 }
 

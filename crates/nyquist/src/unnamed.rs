@@ -7,6 +7,7 @@ use nyquist_profile::{Lib, LibId, Profile};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// From this share of the CPU time on, code without names is worth a line.
@@ -115,7 +116,10 @@ fn is_binary(path: &Path) -> bool {
         return false;
     }
     let mut magic = [0; 4];
-    let is_read = File::open(path).and_then(|mut file| file.read_exact(&mut magic)).is_ok();
+    // Should a FIFO have taken the place of the file by now, nobody waits for it.
+    let mut options = File::options();
+    let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path);
+    let is_read = file.and_then(|mut file| file.read_exact(&mut magic)).is_ok();
     let macho = [0xfeed_face_u32, 0xfeed_facf, 0xcafe_babe, 0xcafe_babf];
     let is_macho = || macho.iter().any(|known| [known.to_be_bytes(), known.to_le_bytes()].contains(&magic));
     is_read && (magic == *b"\x7fELF" || magic.starts_with(b"MZ") || is_macho())

@@ -35,7 +35,7 @@ pub(super) const TESTS: &[Test] = &[
 ];
 
 /// A program that computes, with an inlined function.
-const BUSY: &str = r"
+pub(super) const BUSY: &str = r"
 #[inline(always)]
 fn scramble(number: u64) -> u64 {
     let mut hash = number;
@@ -51,7 +51,7 @@ pub fn compute(rounds: u64) -> u64 {
 }
 ";
 
-fn manifest(name: &str, rest: &str) -> String {
+pub(super) fn manifest(name: &str, rest: &str) -> String {
     format!(
         "[package]\nname = \"{name}\"\nversion = \"1.2.3\"\nedition = \"2024\"\ndescription = \"a b\"\n{rest}"
     )
@@ -93,7 +93,7 @@ pub(super) fn with_tool_chain<'a>(test: &'a Context<'a>, call: Invocation<'a>) -
         .env("PATH", format!("{}:{path}", programs.display()))
 }
 
-fn cargo_nyquist<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
+pub(super) fn cargo_nyquist<'a>(test: &'a Context<'a>, words: &[&str]) -> Invocation<'a> {
     cargo(test, &[&["nyquist"], words].concat())
 }
 

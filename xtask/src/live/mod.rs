@@ -11,6 +11,7 @@ mod browser;
 mod by;
 mod cargo;
 mod chosen_cpus;
+mod code_in_memory;
 mod context;
 mod control_groups;
 mod deep_stacks;
@@ -41,6 +42,7 @@ mod many_cpus;
 mod markers;
 mod names;
 mod options;
+mod other_stacks;
 mod output_files;
 mod output_forms;
 mod output_safety;
@@ -50,6 +52,7 @@ pub(crate) mod paranoid;
 mod perf_data;
 mod perf_data_export;
 mod permissions;
+mod privileges;
 pub(crate) mod profile;
 mod profiler_cli;
 mod ptrace;
@@ -67,6 +70,7 @@ mod side_files;
 mod signals;
 mod simpleperf;
 mod spare;
+mod split_debug_info;
 mod stacks;
 mod storms;
 mod symbol_sources;
@@ -90,6 +94,9 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("unwind_info", unwind_info::TESTS),
     ("names", names::TESTS),
     ("symbol_sources", symbol_sources::TESTS),
+    ("split_debug_info", split_debug_info::TESTS),
+    ("code_in_memory", code_in_memory::TESTS),
+    ("other_stacks", other_stacks::TESTS),
     ("go", go::TESTS),
     ("jit", jit::TESTS),
     ("side_files", side_files::TESTS),
@@ -113,6 +120,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("own_signals", own_signals::TESTS),
     ("simpleperf", simpleperf::TESTS),
     ("permissions", permissions::TESTS),
+    ("privileges", privileges::TESTS),
     ("ptrace", ptrace::TESTS),
     ("ptrace_attach", ptrace_attach::TESTS),
     ("setuid", setuid::TESTS),

@@ -189,7 +189,9 @@ impl Stages {
     pub(super) fn walk_user_stack(&mut self, now: Timestamp, sample: &Sample) -> Option<Truncation> {
         self.frames.clear();
         self.found_in_copy = usize::MAX;
-        let lacks_mappings = self.tracker.process(sample.pid, now).lacks_mappings();
+        let process = self.tracker.process(sample.pid, now);
+        process.find_replaced_text(sample.pid, &self.modules);
+        let lacks_mappings = process.lacks_mappings();
         let truncated = self.frames_of_user_stack(now, sample);
         let is_copy = matches!(sample.user, UserStack::Copied { .. } | UserStack::Unwound(_));
         match truncated {

@@ -32,7 +32,7 @@ fn fetch_with(
         "DEBUGINFOD_CACHE_PATH" => Some(folder.0.clone().into_os_string()),
         name => variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()),
     };
-    let downloads = Downloads::new(Debuginfod::from_environment(var, None), None, observer).unwrap();
+    let downloads = Downloads::new(Debuginfod::from_environment(var), None, observer).unwrap();
     downloads.fetch(file, &check)
 }
 
@@ -126,7 +126,7 @@ fn a_silent_server_is_waited_for_once() {
             "DEBUGINFOD_TIMEOUT" => Some("1".into()),
             _ => None,
         };
-        let debuginfod = Debuginfod::from_environment(var, None);
+        let debuginfod = Debuginfod::from_environment(var);
         let downloads = Downloads::new(debuginfod, None, Arc::new(Unobserved)).unwrap();
         let fetched = downloads.fetch(&RemoteFile::DebugFile(&id()), &check);
         assert_eq!(fetched.path, None);
@@ -260,7 +260,7 @@ fn a_server_that_is_not_there_or_speaks_no_tls_is_said_to_be_out_of_reach() {
             "DEBUGINFOD_CACHE_PATH" => Some(folder.0.clone().into_os_string()),
             _ => None,
         };
-        let debuginfod = Debuginfod::from_environment(var, None);
+        let debuginfod = Debuginfod::from_environment(var);
         let downloads = Downloads::new(debuginfod, None, Arc::new(Unobserved)).unwrap();
         let fetched = downloads.fetch(&RemoteFile::DebugFile(&id()), &check);
         assert_eq!(fetched.path, None);
@@ -279,7 +279,7 @@ fn a_cache_that_cannot_be_written_is_said_and_no_server_asked() {
         "DEBUGINFOD_CACHE_PATH" => Some(folder.0.join("file/below").into_os_string()),
         _ => None,
     };
-    let debuginfod = Debuginfod::from_environment(var, None);
+    let debuginfod = Debuginfod::from_environment(var);
     let downloads = Downloads::new(debuginfod, None, Arc::new(Unobserved)).unwrap();
     let fetched = downloads.fetch(&RemoteFile::DebugFile(&id()), &check);
     assert!(fetched.tried[0].1.to_string().contains("cannot write there"), "{fetched:?}");

@@ -5,6 +5,7 @@ mod budget;
 mod cgroup;
 mod command;
 mod cpus;
+mod identity;
 mod kernel;
 pub mod launch;
 mod limits;
@@ -23,6 +24,7 @@ mod sys;
 
 pub use command::{Command, Credentials};
 pub use cpus::parse_list as parse_cpu_list;
+pub use identity::{as_user, become_user, file_user, give_up_capabilities, has_rights_of};
 pub use privileges::are_kept_under_ptrace as may_look_into_others;
 pub use proc::{
     has_ended as process_has_ended, named as processes_named, process_of_thread, state as process_state,

@@ -8,4 +8,4 @@ mod lifetime;
 #[cfg(target_os = "linux")]
 mod one_time;
 mod serving;
-mod strangers;
+mod unauthenticated;

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, lchown};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -30,20 +30,9 @@ pub(super) struct Entry {
     pub(super) used: Option<SystemTime>,
 }
 
-/// Makes the folder and those above it that are missing, for the given user and no one else.
-pub(super) fn create(folder: &Path, owner: Option<(u32, u32)>) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    if let Some(above) = folder.parent().filter(|above| !above.as_os_str().is_empty()) {
-        create(above, owner)?;
-    }
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Ok(()) => owner.map_or(Ok(()), |(uid, gid)| lchown(folder, Some(uid), Some(gid))),
-        // Another process was faster.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    }
+/// Makes the folder and those above it that are missing, for this process's user and no one else.
+pub(super) fn create(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The files of answers, of the kernel's symbols, of inflated sections and of function tables, in no order. None where there is no

@@ -34,7 +34,7 @@ use key::Key;
 use nyquist_object::{Elf, RelativeAddress};
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, fchown};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -59,8 +59,6 @@ const USE_COUNTS_AFTER: Duration = Duration::from_hours(1);
 pub struct AnswerCache {
     folder: PathBuf,
     quota: u64,
-    /// The user and group that new files get, where they are not the process's own.
-    owner: Option<(u32, u32)>,
     /// The bytes that were added since the folder was last measured.
     added: AtomicU64,
     problem: OnceLock<String>,
@@ -83,19 +81,13 @@ impl AnswerCache {
     /// A cache in `folder`, which is made when the first answer is kept, of at most 256 MiB.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         let (added, problem) = (AtomicU64::new(u64::MAX), OnceLock::new());
-        Self { folder: folder.into(), quota: DEFAULT_QUOTA, owner: None, added, problem }
+        Self { folder: folder.into(), quota: DEFAULT_QUOTA, added, problem }
     }
 
     /// Sets how many bytes all files together may have. The files that were not used for longest make room.
     #[must_use]
     pub fn with_quota(self, bytes: u64) -> Self {
         Self { quota: bytes, ..self }
-    }
-
-    /// Sets the user and group that new files and folders are given to.
-    #[must_use]
-    pub fn owned_by(self, uid: u32, gid: u32) -> Self {
-        Self { owner: Some((uid, gid)), ..self }
     }
 
     /// The folder.
@@ -204,7 +196,7 @@ impl AnswerCache {
 
     /// Keeps a whole file, of several parts, in the place of another; or notes what it `cannot` do.
     fn keep_file(&self, path: &Path, parts: &[&[u8]], cannot: &str) {
-        let made = folder::create(&self.folder, self.owner);
+        let made = folder::create(&self.folder);
         match made.and_then(|()| self.replace(path, parts)) {
             Ok(()) => self.written(parts.iter().map(|part| part.len()).sum()),
             Err(error) => self.note(cannot, path, &error),
@@ -218,15 +210,10 @@ impl AnswerCache {
         let temporary = path.with_extension(format!("{}.{number}.tmp", std::process::id()));
         let write = || {
             let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
-            self.give(&file)?;
             parts.iter().try_for_each(|part| file.write_all(part))?;
             fs::rename(&temporary, path)
         };
         write().inspect_err(|_| drop(fs::remove_file(&temporary)))
-    }
-
-    fn give(&self, file: &File) -> io::Result<()> {
-        self.owner.map_or(Ok(()), |(uid, gid)| fchown(file, Some(uid), Some(gid)))
     }
 
     fn note(&self, what: &str, path: &Path, error: &io::Error) {
@@ -283,7 +270,7 @@ impl KeptAnswers {
     }
 
     fn add(&self, answers: &[(Extent, &AddressInfo)]) -> io::Result<usize> {
-        folder::create(&self.cache.folder, self.cache.owner)?;
+        folder::create(&self.cache.folder)?;
         let mut file = self.lock()?;
         let too_large = || io::Error::from(io::ErrorKind::FileTooLarge);
         let metadata = file.metadata()?;
@@ -319,7 +306,6 @@ impl KeptAnswers {
             let file = options().read(true).append(true).create(true).open(&self.path)?;
             match file.try_lock() {
                 Ok(()) => {
-                    self.cache.give(&file)?;
                     let (locked, named) = (file.metadata()?, fs::symlink_metadata(&self.path));
                     if named.is_ok_and(|named| inode(&named) == inode(&locked)) {
                         return Ok(file);
@@ -338,7 +324,7 @@ fn inode(file: &Metadata) -> (u64, u64) {
     (file.dev(), file.ino())
 }
 
-/// Links are not followed: under sudo they could lead root to any file.
+/// Links are not followed: the cache makes none.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW);

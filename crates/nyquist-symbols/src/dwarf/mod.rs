@@ -18,7 +18,7 @@ mod split;
 mod unit;
 
 pub(crate) use file::DwarfFile;
-pub(crate) use split::SplitFiles;
+pub(crate) use split::{SplitFiles, SplitPlaces, holds_units_of};
 
 use crate::Frame;
 use functions::{Call, Scope, find_scopes};

@@ -2,7 +2,7 @@
 
 use super::file::{Contributions, DwarfFile};
 use super::unit::Unit;
-use crate::find::open_regular;
+use crate::find::{open_regular, seen_from};
 use crate::section::Source;
 use gimli::{DebugCuIndex, EndianSlice, IndexSectionId, RunTimeEndian};
 use nyquist_object::{Elf, FileSource};
@@ -12,12 +12,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+/// So many units of a program are looked for in a package to see whether it is the program's.
+const MAX_LOOKED_FOR: usize = 1 << 12;
+
+/// Where single `.dwo` files may be.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SplitPlaces {
+    /// Folders to search for the file names that skeleton units state.
+    pub(crate) folders: Vec<PathBuf>,
+    /// Roots in which the paths that these state are looked for first.
+    pub(crate) roots: Vec<PathBuf>,
+}
+
 /// Where the split units of a module may be.
 #[derive(Debug, Default)]
 pub(crate) struct SplitFiles {
     package: Option<Package>,
-    /// Folders to search for the file names that skeleton units state.
-    folders: Vec<PathBuf>,
+    places: SplitPlaces,
     /// Whether a `.dwo` file was looked for.
     reads_single_files: AtomicBool,
 }
@@ -38,8 +49,8 @@ pub(crate) struct SplitUnit {
 }
 
 impl SplitFiles {
-    pub(crate) fn new(package: Option<&Elf<Source>>, folders: Vec<PathBuf>) -> Self {
-        Self { package: package.and_then(Package::open), folders, ..Self::default() }
+    pub(crate) fn new(package: Option<&Elf<Source>>, places: SplitPlaces) -> Self {
+        Self { package: package.and_then(Package::open), places, ..Self::default() }
     }
 
     /// Whether a `.dwo` file was looked for.
@@ -63,12 +74,24 @@ impl SplitFiles {
         self.reads_single_files.store(true, Ordering::Relaxed);
         let stated = Path::new(OsStr::from_bytes(name));
         let comp_dir = skeleton.comp_dir.and_then(|dir| skeleton.root_string(main, None, dir));
-        let comp_dir = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(stated));
-        let beside = self.folders.iter().map(|folder| folder.join(stated));
+        let compiled = comp_dir.map(|dir| Path::new(OsStr::from_bytes(&dir)).join(stated));
+        let SplitPlaces { folders, roots } = &self.places;
+        let compiled = compiled.iter().flat_map(|path| seen_from(roots, path));
+        let beside = folders.iter().map(|folder| folder.join(stated));
         let base = stated.file_name().into_iter();
-        let flat = base.flat_map(|base| self.folders.iter().map(move |folder| folder.join(base)));
-        comp_dir.into_iter().chain(beside).chain(flat).find_map(|path| open_split(&path, id))
+        let flat = base.flat_map(|base| folders.iter().map(move |folder| folder.join(base)));
+        compiled.chain(beside).chain(flat).find_map(|path| open_split(&path, id))
     }
+}
+
+/// Whether a package has any of the units that were split off from a program; `None` where it is no package. Of a program with very
+/// many units the first ones are looked for.
+pub(crate) fn holds_units_of(package: &Elf<Source>, program: &Elf<Source>) -> Option<bool> {
+    let package = Package::open(package)?;
+    let Some(program) = DwarfFile::open(program, None) else { return Some(false) };
+    let units = program.units().iter().filter(|unit| !unit.is_type);
+    let ids = units.filter_map(|unit| Unit::read(&program, unit.offset)?.dwo_id);
+    Some(ids.take(MAX_LOOKED_FOR).any(|id| package.find(id).is_some()))
 }
 
 /// Opens a `.dwo` file when it holds the unit of that id.

@@ -13,14 +13,18 @@
 //!    there is one, the same;
 //! 4. dwz's **supplementary file**: where the debug file says, in `DEBUG/.dwz`, in the user's folders, by its
 //!    build id in the places of 2;
-//! 5. the **package** of split units: `NAME.dwp` beside the binary, beside the debug file, in the user's folders.
-//!    Units in it, and in single `.dwo` files, are compared by their own ids.
+//! 5. the **package** of split units: `NAME.dwp` beside the recorded path, beside the binary and the debug file that were
+//!    found, in the user's folders. Units in it, and in single `.dwo` files, are compared by their own ids.
+//!
+//! What lies beside the recorded path, and the debug folders, are looked for in the root of the process first, where that is another.
 //!
 //! Where none of the places has the binary, the debug file or the supplementary file, a [`Fetch`](crate::Fetch) is asked for it by
 //! its build id, if the caller gave one.
 
-use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
+use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source, seen_from, without_doubles};
 use crate::RemoteFile;
+use crate::dwarf::holds_units_of;
+use crate::section::Source;
 use nyquist_object::elf::Section;
 use nyquist_object::{
     BuildId, ByteSource, DebugId, DebugLink, Elf, FileIdentity, FileSource, ModuleId, ObjectError, crc32,
@@ -30,6 +34,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Where the files are that this process has open.
+const OPEN_FILES: &str = "/proc/self/fd";
 
 type OpenElf = Elf<Arc<FileSource>>;
 
@@ -47,26 +54,46 @@ impl Search<'_> {
         if let Some(elf) = debug.or(binary) {
             self.supplementary(&elf);
             if elf.section(".debug_addr").is_some() {
-                self.package();
+                self.package(&elf);
             }
         }
     }
 
-    /// The package: beside the binary or the debug file, or in the user's folders, named after either.
-    fn package(&mut self) {
-        let found = [&self.found.binary, &self.found.debug_file];
-        let files: Vec<PathBuf> = found.into_iter().flatten().map(|file| file.path.clone()).collect();
+    /// The package of the units that were split off from `main`: beside the binary or the debug file, or in the user's folders, named
+    /// after either.
+    fn package(&mut self, main: &OpenElf) {
+        let files = self.paths_of_files();
         let mut places = Vec::new();
         for file in &files {
             let Some(name) = file.file_name() else { continue };
             let packed = with_suffix(name, ".dwp");
             places.push(file.with_file_name(&packed));
             places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(&packed)));
-            self.found.split_folders.extend(file.parent().map(Path::to_owned));
         }
-        self.found.split_folders.extend(self.paths.symbol_dirs.iter().cloned());
-        let found = self.first(Wanted::Package, places, |_, _, _| Outcome::Used);
+        let beside = files.iter().filter_map(|file| file.parent()).map(Path::to_owned);
+        let folders = beside.chain(self.paths.symbol_dirs.iter().cloned()).collect();
+        self.found.split_folders = without_doubles(folders);
+        let main = Elf::open(main.source().clone() as Source).ok();
+        let check = |_: &Self, file: &OpenFile, _: &OpenElf| {
+            let package = Elf::open(file.source.clone() as Source).ok();
+            match package.zip(main.as_ref()).and_then(|(package, main)| holds_units_of(&package, main)) {
+                Some(true) => Outcome::Used,
+                Some(false) => {
+                    Outcome::OtherIdentity("none of the units that were split off is in it".to_owned())
+                }
+                None => Outcome::Unreadable("no package of split units".to_owned()),
+            }
+        };
+        let found = self.first(Wanted::Package, without_doubles(places), check);
         self.found.package = found.map(|(_, file)| file);
+    }
+
+    /// Where the module and its debug file are, by paths beside which something can lie: a file that is held open is at none.
+    fn paths_of_files(&self) -> Vec<PathBuf> {
+        let found = [&self.found.binary, &self.found.debug_file];
+        let found = found.into_iter().flatten().map(|file| file.path.clone());
+        let files = seen_from(&self.request.roots, &self.request.path).chain(found);
+        without_doubles(files.filter(|path| !path.starts_with(OPEN_FILES)).collect())
     }
 
     /// The binary: where it was mapped from, in the folders of the user, in perf's cache.
@@ -120,7 +147,8 @@ impl Search<'_> {
         let digits = id.to_string();
         let (first, rest) = digits.split_at(2);
         let in_folder = |folder: &PathBuf| folder.join(".build-id").join(first).join(format!("{rest}.debug"));
-        let mut places: Vec<_> = self.paths.debug_dirs.iter().map(in_folder).collect();
+        let debug_dirs = self.debug_dirs();
+        let mut places: Vec<_> = debug_dirs.iter().map(in_folder).collect();
         let caches = self.paths.build_id_caches.iter();
         places.extend(caches.map(|cache| cache.join(cached(id)).join("debug")));
         for folder in &self.paths.symbol_dirs {
@@ -149,21 +177,22 @@ impl Search<'_> {
         let name = OsStr::from_bytes(&link.file_name);
         let recorded = self.request.path.parent().unwrap_or(Path::new(""));
         let found = self.found.binary.as_ref().and_then(|file| file.path.parent());
+        let found = found.filter(|folder| !folder.starts_with(OPEN_FILES)).map(Path::to_owned);
         let mut places = Vec::new();
-        for folder in found.into_iter().chain([recorded]) {
+        for folder in found.into_iter().chain(seen_from(&self.request.roots, recorded)) {
             places.push(folder.join(name));
             places.push(folder.join(".debug").join(name));
         }
         let below = recorded.strip_prefix("/").unwrap_or(recorded);
-        places.extend(self.paths.debug_dirs.iter().map(|folder| folder.join(below).join(name)));
+        places.extend(self.debug_dirs().iter().map(|folder| folder.join(below).join(name)));
         places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
-        let mut seen = Vec::new();
-        places.retain(|place| {
-            let is_new = !seen.contains(place);
-            seen.push(place.clone());
-            is_new
-        });
-        places
+        without_doubles(places)
+    }
+
+    /// The debug folders, in other roots first.
+    fn debug_dirs(&self) -> Vec<PathBuf> {
+        let seen = |folder: &'_ PathBuf| seen_from(&self.request.roots, folder).collect::<Vec<_>>();
+        self.paths.debug_dirs.iter().flat_map(seen).collect()
     }
 
     /// The supplementary file that `elf` names: where it says, or by its build id in the debug folders.
@@ -174,9 +203,9 @@ impl Search<'_> {
         // A debug file found through a symbolic link states a path relative to where it really is.
         let real = holder.and_then(|file| file.path.canonicalize().ok());
         let folder = real.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-        let mut places = vec![folder.join(stated)];
+        let mut places: Vec<_> = seen_from(&self.request.roots, &folder.join(stated)).collect();
         if let Some(name) = stated.file_name() {
-            places.extend(self.paths.debug_dirs.iter().map(|debug| debug.join(".dwz").join(name)));
+            places.extend(self.debug_dirs().iter().map(|debug| debug.join(".dwz").join(name)));
             places.extend(self.paths.symbol_dirs.iter().map(|folder| folder.join(name)));
         }
         places.extend(self.places_by_id(&link.build_id));
@@ -198,7 +227,7 @@ impl Search<'_> {
         check: impl Fn(&Self, &OpenFile, &OpenElf) -> Outcome,
     ) -> Option<(OpenElf, OpenFile)> {
         for path in paths {
-            let (outcome, opened) = match open(&path) {
+            let (outcome, opened) = match self.source(&path).and_then(|source| open_elf(&path, source)) {
                 Ok((elf, file)) => (check(self, &file, &elf), Some((elf, file))),
                 Err(outcome) => (outcome, None),
             };
@@ -280,7 +309,10 @@ impl Search<'_> {
 }
 
 fn open(path: &Path) -> Result<(OpenElf, OpenFile), Outcome> {
-    let source = open_source(path)?;
+    open_elf(path, open_source(path)?)
+}
+
+fn open_elf(path: &Path, source: Arc<FileSource>) -> Result<(OpenElf, OpenFile), Outcome> {
     let elf = Elf::open(source.clone()).map_err(|error| Outcome::Unreadable(error.to_string()))?;
     Ok((elf, OpenFile { path: path.to_owned(), source }))
 }

@@ -17,7 +17,7 @@
 //!
 //! The UUID must be the one of the recording, or, where that has none, of the image.
 
-use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source};
+use super::{Attempt, OpenFile, Outcome, Search, Wanted, open_source, without_doubles};
 use crate::file_kind::FileKind;
 use crate::macho::{DebugMap, Image, choose, find_object, id_of, ids_in_cache, image_in_cache, images};
 use crate::section::Source;
@@ -332,11 +332,6 @@ fn uuid_of(id: DebugId) -> String {
     let text = id.breakpad();
     let digits = text.get(..32).unwrap_or_default();
     nyquist_object::MachUuid::from_text(digits).map(|uuid| uuid.grouped()).unwrap_or_default()
-}
-
-fn without_doubles(places: Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut seen = BTreeSet::new();
-    places.into_iter().filter(|place| seen.insert(place.clone())).collect()
 }
 
 fn with_suffix(name: &OsStr, suffix: &str) -> OsString {

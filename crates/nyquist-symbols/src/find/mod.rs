@@ -8,8 +8,9 @@ mod linux;
 mod macos;
 mod windows;
 
-use crate::{AnswerCache, Fetch, Fetched, ModuleSymbols, RemoteFile, SymbolsError};
+use crate::{AnswerCache, Fetch, Fetched, KernelFiles, ModuleSymbols, RemoteFile, SymbolsError};
 use nyquist_object::{BuildId, DebugId, FileSource, ModuleId};
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io;
@@ -32,6 +33,11 @@ pub struct ModuleRequest {
     /// Other paths under which the same file may be had, such as `/proc/PID/root/PATH` of a process in a mount
     /// namespace of its own. They are tried before `path`.
     pub alternatives: Vec<PathBuf>,
+    /// The file itself, where it is held open, by one of these paths: it is not opened again, which may not be permitted any more.
+    pub held: Option<OpenFile>,
+    /// The root folders that the processes see which have it mapped, where they are others than this process's: what is told of by a
+    /// path, such as what lies beside the module, is looked for there first.
+    pub roots: Vec<PathBuf>,
 }
 
 /// Where to look beside the places that are always looked at.
@@ -84,6 +90,8 @@ pub struct Found {
     /// Folders in which files that were split off (`.dwo`), or left in object files, are looked for, beside where the
     /// debug info says.
     pub split_folders: Vec<PathBuf>,
+    /// As in [`ModuleRequest::roots`].
+    pub roots: Vec<PathBuf>,
     /// Of universal Mach-O files, the id of the one among their files that is meant.
     pub slice: Option<DebugId>,
     /// Every path that was tried, in order.
@@ -149,6 +157,7 @@ pub struct Finder {
     paths: SearchPaths,
     cache: Option<Arc<AnswerCache>>,
     fetch: Option<Arc<dyn Fetch>>,
+    kernel: Option<Arc<KernelFiles>>,
 }
 
 impl Finder {
@@ -166,6 +175,17 @@ impl Finder {
     /// The cache, if it was given one.
     pub fn cache(&self) -> Option<&AnswerCache> {
         self.cache.as_deref()
+    }
+
+    /// Reads the running kernel's symbols from files that were opened before.
+    #[must_use]
+    pub fn with_kernel_files(self, files: Option<KernelFiles>) -> Self {
+        Self { kernel: files.map(Arc::new), ..self }
+    }
+
+    /// The files of the running kernel, where they were opened before.
+    pub(crate) fn kernel_files(&self) -> Option<Arc<KernelFiles>> {
+        self.kernel.clone()
     }
 
     /// Asks `fetch` for the files that are not found otherwise.
@@ -229,7 +249,8 @@ impl Finder {
 
     fn search<'a>(&'a self, request: &'a ModuleRequest) -> Search<'a> {
         let fetch = self.fetch.as_deref();
-        let found = Found { module: request.path.clone(), ..Found::default() };
+        let (module, roots) = (request.path.clone(), request.roots.clone());
+        let found = Found { module, roots, ..Found::default() };
         Search { paths: &self.paths, fetch, request, found }
     }
 }
@@ -240,6 +261,29 @@ pub(crate) struct Search<'a> {
     pub(crate) fetch: Option<&'a dyn Fetch>,
     pub(crate) request: &'a ModuleRequest,
     pub(crate) found: Found,
+}
+
+impl Search<'_> {
+    /// Opens a file, unless it is the one that is held open.
+    fn source(&self, path: &Path) -> Result<Arc<FileSource>, Outcome> {
+        match self.request.held.as_ref().filter(|held| held.path == path) {
+            Some(held) => Ok(Arc::clone(&held.source)),
+            None => open_source(path),
+        }
+    }
+}
+
+/// A path as those see it who have other roots, and as it is here.
+pub(crate) fn seen_from<'a>(roots: &'a [PathBuf], path: &'a Path) -> impl Iterator<Item = PathBuf> + 'a {
+    let below = path.strip_prefix("/").ok();
+    let inside = below.into_iter().flat_map(|below| roots.iter().map(move |root| root.join(below)));
+    inside.chain([path.to_owned()])
+}
+
+/// The places without those that were there before.
+pub(crate) fn without_doubles(places: Vec<PathBuf>) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    places.into_iter().filter(|place| seen.insert(place.clone())).collect()
 }
 
 /// Opens a regular file. Pipes and devices are not opened: reading them may not end. Somebody else may put one there in

@@ -2,6 +2,7 @@
 //! inlined calls of its debug info where that is here.
 
 mod blocks;
+mod files;
 mod functions;
 mod image;
 mod kept;
@@ -9,6 +10,7 @@ mod modules;
 mod running;
 
 use crate::{AddressInfo, Finder, Found, Frame, Origin, Reason, Symbol, demangle};
+pub use files::KernelFiles;
 use functions::{Around, Function, FunctionTable, Functions};
 use image::{Anchors, KernelImage};
 pub(crate) use kept::{KALLSYMS, count_functions};

@@ -1,5 +1,6 @@
 //! Modules of the running kernel: their files with debug info on the disk, placed where the kernel loaded their sections.
 
+use super::files::Sections;
 use crate::section::Source;
 use crate::unpack::unpack_file;
 use crate::{AddressInfo, Attempt, Finder, Found, ModuleRequest, ModuleSymbols, Outcome, Wanted};
@@ -57,7 +58,9 @@ impl ModuleFiles {
         let loaded = self.root.join("sys/module").join(name);
         let notes = fs::read(loaded.join("notes/.note.gnu.build-id")).ok()?;
         let id = build_id_in_notes(&notes, cfg!(target_endian = "little"))?;
-        let sections = sections(&loaded.join("sections"));
+        let files = self.finder.kernel_files();
+        let known = files.as_ref().and_then(|files| files.sections(name)).cloned();
+        let sections = known.unwrap_or_else(|| sections(&loaded.join("sections"), ""));
         if sections.is_empty() {
             return None;
         }
@@ -142,11 +145,12 @@ fn unpacked(path: &Path, id: &BuildId) -> Option<Elf<Source>> {
     (elf.build_id().as_ref() == Some(id) && has_debug_info(&elf)).then_some(elf)
 }
 
-/// Where the kernel has loaded each section: a file each, which says the address. It is zero for those who may not know.
-fn sections(folder: &Path) -> FxHashMap<String, Svma> {
+/// Where the kernel has loaded each section with `part` in its name: a file each, which says the address. It is zero for those who
+/// may not know.
+pub(super) fn sections(folder: &Path, part: &str) -> Sections {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let section = |entry: fs::DirEntry| {
-        let name = entry.file_name().into_string().ok()?;
+        let name = entry.file_name().into_string().ok().filter(|name| name.contains(part))?;
         let text = fs::read_to_string(entry.path()).ok()?;
         let address = u64::from_str_radix(text.trim().trim_start_matches("0x"), 16).ok()?;
         (address != 0).then_some((name, Svma(address)))

@@ -2,17 +2,17 @@
 //! are kept for as long as it runs with the same modules.
 
 use super::kept::{Places, encode, open};
-use super::{KERNEL, KernelError, KernelSymbols, for_each_line, parse_module};
+use super::{KERNEL, KernelError, KernelFiles, KernelSymbols, for_each_line, parse_module};
 use crate::cache::{AnswerCache, MAKER};
 use crate::{AddressInfo, Finder, Reason};
 use nyquist_object::Avma;
 use nyquist_object::elf::build_id_in_notes;
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// How far into the list of all symbols the kernel's first code is looked for: before it, some kernels have the variables
 /// of each CPU.
@@ -37,7 +37,7 @@ impl KernelSymbols {
     /// The symbols of the kernel that runs, with its debug info and that of its modules where they are on this machine. They are kept in the finder's
     /// cache for as long as the kernel runs and no module comes or goes.
     pub fn running(finder: &Finder) -> Result<Self, KernelError> {
-        let kernel = RunningKernel { root: "/".into() };
+        let kernel = RunningKernel { root: "/".into(), files: finder.kernel_files() };
         let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         let release = release.trim();
         let symbols = kernel.symbols(finder.cache())?.with_debug_info(finder, release);
@@ -50,6 +50,8 @@ impl KernelSymbols {
 struct RunningKernel {
     /// The folder that `proc` and `sys` are in.
     root: PathBuf,
+    /// Those of them that tell more to some, where they were opened before.
+    files: Option<Arc<KernelFiles>>,
 }
 
 /// Which kernel runs with which modules, and where these are.
@@ -77,9 +79,21 @@ impl RunningKernel {
     }
 
     fn read(&self) -> Result<KernelSymbols, KernelError> {
-        let kallsyms = BufReader::new(File::open(self.path("proc/kallsyms"))?);
-        let modules = fs::read(self.path("proc/modules")).unwrap_or_default();
-        KernelSymbols::parse(kallsyms, modules.as_slice(), &self.notes())
+        KernelSymbols::parse(BufReader::new(self.kallsyms()?), self.modules().as_slice(), &self.notes())
+    }
+
+    fn kallsyms(&self) -> io::Result<Box<dyn Read + '_>> {
+        match &self.files {
+            Some(files) => Ok(Box::new(files.kallsyms())),
+            None => Ok(Box::new(File::open(self.path("proc/kallsyms"))?)),
+        }
+    }
+
+    fn modules(&self) -> Vec<u8> {
+        match &self.files {
+            Some(files) => files.modules(),
+            None => fs::read(self.path("proc/modules")).unwrap_or_default(),
+        }
     }
 
     fn notes(&self) -> Vec<u8> {
@@ -94,9 +108,8 @@ impl RunningKernel {
         build_id.map(|id| writeln!(identity, "kernel {id}")).transpose().ok()?;
         let first_code = Avma(self.first_code()?);
         let mut places = Places::from_iter([(KERNEL.to_owned(), first_code..first_code)]);
-        let modules = fs::read(self.path("proc/modules")).unwrap_or_default();
         let mut is_known = true;
-        for_each_line(modules.as_slice(), |line| {
+        for_each_line(self.modules().as_slice(), |line| {
             is_known &= self.add_module(line, &mut identity, &mut places).is_some();
         })
         .ok()?;
@@ -115,7 +128,7 @@ impl RunningKernel {
 
     /// Where the kernel's code begins: one of the first symbols, for they are in the order of their addresses.
     fn first_code(&self) -> Option<u64> {
-        let head = BufReader::new(File::open(self.path("proc/kallsyms")).ok()?.take(HEAD));
+        let head = BufReader::new(self.kallsyms().ok()?.take(HEAD));
         let mut lines = head.lines().map_while(Result::ok);
         let address = lines.find_map(|line| Some(line.strip_suffix(" T _stext")?.to_owned()))?;
         u64::from_str_radix(&address, 16).ok().filter(|address| *address != 0)
@@ -130,6 +143,7 @@ impl RunningKernel {
 mod tests {
     use super::*;
     use crate::cache::checksum;
+    use nyquist_object::Svma;
     use std::os::unix::fs::PermissionsExt as _;
 
     const BOOT: &str = "proc/sys/kernel/random/boot_id";
@@ -179,7 +193,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
 
         fn name(&self, address: u64) -> String {
             let cache = AnswerCache::new(self.0.join("cache"));
-            let symbols = RunningKernel { root: self.0.clone() }.symbols(Some(&cache)).unwrap();
+            let symbols = RunningKernel { root: self.0.clone(), files: None }.symbols(Some(&cache)).unwrap();
             assert_eq!(cache.problem(), None);
             let info = symbols.lookup(Avma(address));
             info.symbol.map_or_else(|| "?".into(), |symbol| symbol.name.to_string())
@@ -228,6 +242,35 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
     }
 
     #[test]
+    fn files_that_were_opened_before_are_not_opened_again() {
+        let machine = Machine::new("opened");
+        machine.write("proc/modules", "ext4 8192 1 - Live 0xffffffffc0100000\n");
+        fs::create_dir(machine.0.join("sys/module/ext4/sections")).unwrap();
+        machine.write("sys/module/ext4/sections/.text", "0xffffffffc0100000\n");
+        machine.write("sys/module/ext4/sections/.data", "0xffffffffc0108000\n");
+        let files = KernelFiles::open_below(&machine.0).map(Arc::new);
+        for path in ["proc/kallsyms", "proc/modules", "sys/module/ext4/sections/.text"] {
+            fs::remove_file(machine.0.join(path)).unwrap();
+        }
+        let sections = files.as_ref().unwrap().sections("ext4").unwrap().clone();
+        assert_eq!(
+            sections.into_iter().collect::<Vec<_>>(),
+            [(".text".to_owned(), Svma(0xffff_ffff_c010_0000))]
+        );
+        let cache = AnswerCache::new(machine.0.join("cache"));
+        // First they are read, then what was kept of them.
+        for _ in 0..2 {
+            let kernel = RunningKernel { root: machine.0.clone(), files: files.clone() };
+            let symbols = kernel.symbols(Some(&cache)).unwrap();
+            let name = |address| symbols.lookup(Avma(address)).symbol.unwrap().name;
+            assert_eq!(&*name(0xffff_ffff_8100_0104), "do_syscall_64");
+            assert_eq!(&*name(0xffff_ffff_c010_0044), "ext4_write");
+            assert_eq!(&*name(0xffff_ffff_c010_1010), "bpf_prog_one");
+        }
+        assert!(machine.kept().exists());
+    }
+
+    #[test]
     fn a_damaged_part_is_looked_up_anew() {
         let machine = Machine::new("part");
         let list = |prefix: &str| {
@@ -254,7 +297,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
         machine.name(0xffff_ffff_8100_0104);
         let new = fs::read(machine.kept()).unwrap();
         // As it was before functions were in blocks: a checksum of all that follows, numbers, and the identity.
-        let identity = RunningKernel { root: machine.0.clone() }.state().unwrap().identity;
+        let identity = RunningKernel { root: machine.0.clone(), files: None }.state().unwrap().identity;
         let numbers = [identity.len() as u32, 0, 0].map(u32::to_le_bytes).concat();
         let rest = [numbers.as_slice(), identity.as_bytes()].concat();
         let old = [&checksum(0, &rest).to_le_bytes(), rest.as_slice()].concat();
@@ -270,7 +313,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
         let machine = Machine::new("replaced");
         machine.name(0xffff_ffff_8100_0104);
         let cache = AnswerCache::new(machine.0.join("cache"));
-        let symbols = RunningKernel { root: machine.0.clone() }.symbols(Some(&cache)).unwrap();
+        let symbols = RunningKernel { root: machine.0.clone(), files: None }.symbols(Some(&cache)).unwrap();
         machine.rename_functions();
         machine.write(BOOT, "00c0ffee\n");
         assert_eq!(machine.name(0xffff_ffff_8100_0104), "new_syscall_64");
@@ -306,7 +349,7 @@ ffffffffc0101800 t bpf_prog_one_more\t[bpf]
         machine.name(0xffff_ffff_8100_0104);
         machine.write("proc/kallsyms", "0000000000000000 T _stext\n0000000000000000 t do_idle\n");
         let cache = AnswerCache::new(machine.0.join("cache"));
-        let symbols = RunningKernel { root: machine.0.clone() }.symbols(Some(&cache));
+        let symbols = RunningKernel { root: machine.0.clone(), files: None }.symbols(Some(&cache));
         assert!(matches!(symbols, Err(KernelError::Hidden)));
     }
 }

@@ -5,6 +5,7 @@ use super::frame_pointers;
 use super::launch::{self, Launch};
 use crate::args::cargo::CommonArgs;
 use crate::failure::Failure;
+use crate::identity;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -71,7 +72,7 @@ impl Build {
         let default = if subcommand == "bench" { "bench" } else { "release" };
         let default = if common.build.release { "release" } else { default };
         let profile = common.build.profile.clone().unwrap_or_else(|| default.to_owned());
-        let mut command = Command::new(program());
+        let mut command = identity::command(program());
         command.arg(subcommand);
         if !(subcommand == "bench" && profile == "bench") {
             command.args(["--profile", &profile]);
@@ -135,7 +136,7 @@ impl Build {
 
     /// Builds. What cargo says goes to the user as it comes.
     pub(super) fn run(&self) -> Result<Outcome, Failure> {
-        let mut command = Command::new(self.command.get_program());
+        let mut command = identity::command(self.command.get_program());
         command.args(self.command.get_args());
         command.envs(self.command.get_envs().filter_map(|(name, value)| Some((name, value?))));
         let cannot_run = |error: std::io::Error| Failure::because("cargo cannot be run", &error);
@@ -229,7 +230,7 @@ fn runner() -> Result<String, Failure> {
 
 /// The target that cargo builds for unless it is told otherwise.
 fn host() -> Result<String, Failure> {
-    let output = Command::new(program()).arg("-vV").stderr(Stdio::inherit()).output();
+    let output = identity::command(program()).arg("-vV").stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| Failure::because("cargo cannot be run", &error))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));

@@ -7,6 +7,7 @@
 use super::build::{program, toml_string};
 use crate::args::cargo::CargoWords;
 use crate::failure::Failure;
+use crate::identity;
 use serde_json::Value;
 use std::env;
 use std::process::Command;
@@ -59,7 +60,7 @@ fn flags_to_merge(present: &Value) -> String {
 
 /// The whole configuration, as cargo merges it.
 fn configuration(cargo: &CargoWords) -> Result<Value, Failure> {
-    let mut command = Command::new(program());
+    let mut command = identity::command(program());
     // Cargo shows its configuration only where unstable options are permitted. Nothing is built by this call.
     command.args(["-Zunstable-options", "config", "get", "--format", "json"]).env("RUSTC_BOOTSTRAP", "1");
     let output = command.args(cargo.configuration()).output();

@@ -2,9 +2,10 @@
 
 use super::launch::Launch;
 use crate::failure::Failure;
+use crate::identity;
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Whether the program's harness is Criterion, or another that knows Criterion's option.
 ///
@@ -51,7 +52,7 @@ pub(super) fn has_benchmarks(launch: &Launch) -> Result<bool, Failure> {
 /// The names that libtest lists with this ending.
 fn list(launch: &Launch, ending: &str) -> Result<Vec<String>, Failure> {
     let program = launch.program();
-    let mut command = Command::new(&program);
+    let mut command = identity::command(&program);
     command.args(["--list", "--format=terse"]).envs(&launch.variables).current_dir(&launch.folder);
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| {

@@ -4,11 +4,11 @@ use super::build::{self, Build};
 use super::choose::{self, Candidate};
 use crate::args::cargo::CargoWords;
 use crate::failure::Failure;
+use crate::identity;
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A kind of target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl Selection {
 impl Metadata {
     /// Asks cargo.
     pub(super) fn read(cargo: &CargoWords) -> Result<Self, Failure> {
-        let mut command = Command::new(build::program());
+        let mut command = identity::command(build::program());
         command.args(["metadata", "--no-deps", "--format-version", "1"]).args(cargo.general());
         let output = command.output().map_err(|error| Failure::because("cargo cannot be run", &error))?;
         if !output.status.success() {

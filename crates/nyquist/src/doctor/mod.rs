@@ -12,6 +12,7 @@ mod windows;
 use crate::args::DoctorArgs;
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::finder::finder;
+use crate::identity::{self, Rights};
 use crate::loader;
 use crate::page;
 use crate::printer::Printer;
@@ -34,6 +35,13 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let machine = Machine::look();
     let mut report =
         Report { can_record: machine::can_record(&machine), sections: vec![machine::section(&machine)] };
+    let looks_at_file = args.subject.as_ref().filter(|subject| subject.parse::<u32>().is_err());
+    if let Some(subject) = looks_at_file
+        && let Ok((_, Rights::Users)) = Rights::to_open(|| File::open(in_path(subject)))
+    {
+        // What the machine permits root is known by now, and the file takes no right of root's.
+        identity::give_up_privileges()?;
+    }
     let finder = finder(&args.symbols, Watch::new(Printer::new(args.verbosity), None));
     match &args.subject {
         None => {}
@@ -43,7 +51,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
         },
     }
     if args.subject.is_some() {
-        report.sections.push(sources::section(&args.symbols));
+        // What is kept is the user's, and said of the user's rights.
+        report.sections.push(identity::as_invoking_user(|| sources::section(&args.symbols))?);
     }
     if args.json {
         page::print_json(&report.json())?;

@@ -74,7 +74,7 @@ fn cache(args: &SymbolArgs, folder: Option<&Path>) -> Finding {
     match folder {
         _ if args.no_cache => Finding::ok(TOPIC, "what is looked up is not kept (--no-cache)"),
         Some(folder) => Finding::ok(TOPIC, format!("what is looked up is kept in {}", folder.display())),
-        None => Finding::better(TOPIC, "what is looked up is not kept: there is no home folder")
+        None => Finding::better(TOPIC, "what is looked up is not kept: there is no home folder of this user")
             .hint("set HOME or XDG_CACHE_HOME"),
     }
 }

@@ -6,7 +6,7 @@ mod picture;
 
 use crate::args::{FlamegraphArgs, PictureArgs};
 use crate::failure::{Failure, io_reason};
-use crate::output::Output;
+use crate::output::Destination;
 use crate::printer::Printer;
 use crate::scale::Scale;
 use crate::text::{Names, one_line};
@@ -24,7 +24,11 @@ const PAGE_FUNCTIONS: usize = 100;
 pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let printer = Printer::new(args.verbosity);
     form::check_picture(&args.output)?;
-    let profile = input::read(&args.file, &args.symbols, printer)?;
+    // Reading the profile may take root's rights away, which are left where the output takes them.
+    let output = if args.format.json { None } else { find(&args.output)? };
+    let files = [&args.file].into_iter().chain(args.before.as_ref().filter(|_| !args.chart));
+    let mut profiles = input::read_all(files, &args.symbols, printer)?.into_iter();
+    let Some(profile) = profiles.next() else { return Err(Failure::new("no profile was read")) };
     let index = Index::new(&profile);
     let selected = selection::select(&profile, &args.filter)?;
     let view = View::new(&index, &selected);
@@ -34,8 +38,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     let names = args.format.names();
     let picture = if args.chart {
         chart::picture(&view, &args.picture, names)
-    } else if let Some(file) = &args.before {
-        let before = input::read(file, &args.symbols, printer)?;
+    } else if let Some(before) = profiles.next() {
         let before_index = Index::new(&before);
         let before_selected = selection::select(&before, &args.filter)?;
         change::picture(&view, &View::new(&before_index, &before_selected), &args.picture, names)
@@ -45,7 +48,7 @@ pub(crate) fn run(args: &FlamegraphArgs) -> Result<(), Failure> {
     if args.format.json {
         return page::print_json(&picture::json(&picture, &view));
     }
-    write(&args.output, |mut out| write_svg(&picture, &mut out))?;
+    write(&args.output, output, |mut out| write_svg(&picture, &mut out))?;
     if args.output != Path::new("-") {
         printer.say(format_args!("Wrote {}", args.output.display()));
     }
@@ -78,13 +81,23 @@ pub(crate) fn write_page(profile: &Profile, out: &mut impl Write) -> io::Result<
     write_html(&picture, &summary, &rows.collect::<Vec<_>>(), out)
 }
 
-fn write(file: &Path, picture: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+/// Looks for the file of a picture; none for standard output.
+fn find(file: &Path) -> Result<Option<Destination>, Failure> {
     if file == Path::new("-") {
-        return page::write_file_with(false, picture);
+        return Ok(None);
     }
+    Destination::find(file).map(Some).map_err(|refused| refused.failure(file, "-o"))
+}
+
+fn write(
+    file: &Path,
+    output: Option<Destination>,
+    picture: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    let Some(output) = output else { return page::write_file_with(false, picture) };
     let cannot_write =
         |error: &io::Error| Failure::new(format!("cannot write {}: {}", file.display(), io_reason(error)));
-    let output = Output::open(file, None).map_err(|refused| refused.failure(file, "-o"))?;
+    let output = output.open().map_err(|refused| refused.failure(file, "-o"))?;
     match output.save(picture) {
         // Whoever reads the pipe has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -8,6 +8,7 @@ mod refused;
 pub(crate) use pending::PendingFile;
 pub(crate) use refused::Refused;
 
+use crate::identity::Rights;
 use crate::sys;
 use place::{Found, Place, find};
 use rustix::fs::{CWD, FileType, Mode, OFlags, openat};
@@ -18,15 +19,6 @@ use std::path::{Path, PathBuf};
 
 /// The number of the standard output.
 const STDOUT: u32 = 1;
-
-/// The owner that saved files get, where it is not the process's own.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Owner {
-    /// The user's number.
-    pub(crate) uid: u32,
-    /// The group's number.
-    pub(crate) gid: u32,
-}
 
 /// An opened place for a profile.
 #[derive(Debug)]
@@ -50,21 +42,37 @@ pub(crate) struct Stream {
 /// while it waits for the reader of a FIFO.
 #[derive(Debug)]
 pub(crate) enum Destination {
-    /// A file that will be made.
-    File(Place, PathBuf),
+    /// A file that will be made, and with whose rights.
+    File(Place, PathBuf, Rights),
     /// A stream.
     Stream(Stream),
 }
 
 impl Destination {
     /// Looks for `path`; `-` is standard output. Links are followed that are not somebody else's, so that a link stays a link.
+    /// This takes the least rights that suffice.
     pub(crate) fn find(path: &Path) -> Result<Self, Refused> {
+        let (found, rights) = Rights::to_open(|| Self::look(path, false))?;
+        Ok(found.taking(rights))
+    }
+
+    /// As [`Destination::find`], for a format whose beginning is written last.
+    pub(crate) fn find_seekable(path: &Path) -> Result<Self, Refused> {
+        let (found, rights) = Rights::to_open(|| Self::look(path, true))?;
+        match found.taking(rights) {
+            Self::Stream(stream) if rustix::fs::tell(&stream.file).is_err() => Err(Refused::Stream),
+            found => Ok(found),
+        }
+    }
+
+    fn look(path: &Path, to_seek: bool) -> Result<Self, Refused> {
         if path == Path::new("-") {
             return Stream::of_descriptor(STDOUT, path).map(Self::Stream);
         }
         match find(path)? {
-            Found::File(place) => Ok(Self::File(place, path.to_owned())),
+            Found::File(place) => Ok(Self::File(place, path.to_owned(), Rights::Users)),
             Found::Descriptor(number) => Stream::of_descriptor(number, path).map(Self::Stream),
+            Found::Special(_, FileType::Fifo | FileType::Socket) if to_seek => Err(Refused::Stream),
             Found::Special(special, _) => {
                 // Of a FIFO this waits for its reader: without one, what is written would be gone. What is opened is what was
                 // looked at.
@@ -76,14 +84,11 @@ impl Destination {
         }
     }
 
-    /// As [`Destination::find`], for a format whose beginning is written last.
-    pub(crate) fn find_seekable(path: &Path) -> Result<Self, Refused> {
-        if let Ok(Found::Special(_, FileType::Fifo | FileType::Socket)) = find(path) {
-            return Err(Refused::Stream);
-        }
-        match Self::find(path)? {
-            Self::Stream(stream) if rustix::fs::tell(&stream.file).is_err() => Err(Refused::Stream),
-            found => Ok(found),
+    /// Notes with whose rights it was found. Writing to a stream takes none.
+    fn taking(self, rights: Rights) -> Self {
+        match self {
+            Self::File(place, shown, _) => Self::File(place, shown, rights),
+            stream @ Self::Stream(_) => stream,
         }
     }
 
@@ -101,9 +106,9 @@ impl Destination {
     }
 
     /// Makes the file, under another name.
-    pub(crate) fn open(self, owner: Option<Owner>) -> Result<Output, Refused> {
+    pub(crate) fn open(self) -> Result<Output, Refused> {
         match self {
-            Self::File(place, shown) => PendingFile::create(place, shown, owner).map(Output::File),
+            Self::File(place, shown, rights) => PendingFile::create(place, shown, rights).map(Output::File),
             Self::Stream(stream) => Ok(Output::Stream(stream)),
         }
     }
@@ -122,13 +127,13 @@ impl Stream {
 
 impl Output {
     /// Looks for `path` and opens it.
-    pub(crate) fn open(path: &Path, owner: Option<Owner>) -> Result<Self, Refused> {
-        Destination::find(path)?.open(owner)
+    pub(crate) fn open(path: &Path) -> Result<Self, Refused> {
+        Destination::find(path)?.open()
     }
 
     /// Makes a file of this name in a new folder below `parent` that is the user's alone.
-    pub(crate) fn open_apart(parent: &Path, name: &Path, owner: Option<Owner>) -> Result<Self, Refused> {
-        PendingFile::create_apart(parent, name.as_os_str(), owner).map(Self::File)
+    pub(crate) fn open_apart(parent: &Path, name: &Path) -> Result<Self, Refused> {
+        PendingFile::create_apart(parent, name.as_os_str()).map(Self::File)
     }
 
     /// Whether it is a terminal, for which only text is.
@@ -209,7 +214,7 @@ mod tests {
     }
 
     fn save(path: &Path, text: &str) {
-        Output::open(path, None).unwrap().save(|out| out.write_all(text.as_bytes())).unwrap();
+        Output::open(path).unwrap().save(|out| out.write_all(text.as_bytes())).unwrap();
     }
 
     #[test]
@@ -229,7 +234,7 @@ mod tests {
         let folder = Folder::new("failed");
         let path = folder.0.join("p");
         save(&path, "one");
-        let output = Output::open(&path, None).unwrap();
+        let output = Output::open(&path).unwrap();
         let result = output.save(|out| {
             out.write_all(b"half")?;
             Err(io::ErrorKind::StorageFull.into())
@@ -242,7 +247,7 @@ mod tests {
     #[test]
     fn an_output_that_is_never_saved_leaves_nothing() {
         let folder = Folder::new("unused");
-        drop(Output::open(&folder.0.join("p"), None).unwrap());
+        drop(Output::open(&folder.0.join("p")).unwrap());
         assert!(folder.names().is_empty());
     }
 
@@ -265,7 +270,7 @@ mod tests {
 
     #[test]
     fn places_that_cannot_be_written_fail_at_once() {
-        let open = |path: &str| Output::open(Path::new(path), None).unwrap_err();
+        let open = |path: &str| Output::open(Path::new(path)).unwrap_err();
         for missing in ["/nonexistent/p", "/nonexistent/", "/nonexistent/inner/p"] {
             assert!(matches!(open(missing), Refused::NoFolder(_)), "{missing}");
         }
@@ -275,7 +280,7 @@ mod tests {
         let folder = Folder::new("loop");
         let link = folder.0.join("loop");
         symlink("loop", &link).unwrap();
-        assert!(Output::open(&link, None).is_err());
+        assert!(Output::open(&link).is_err());
     }
 
     #[test]
@@ -308,7 +313,7 @@ mod tests {
         let folder = Folder::new("moved");
         let (before, after) = (folder.0.join("before"), folder.0.join("after"));
         fs::create_dir(&before).unwrap();
-        let output = Output::open(&before.join("p"), None).unwrap();
+        let output = Output::open(&before.join("p")).unwrap();
         fs::rename(&before, &after).unwrap();
         symlink("/nonexistent", &before).unwrap();
         output.save(|out| out.write_all(b"one")).unwrap();
@@ -319,7 +324,7 @@ mod tests {
     fn what_another_puts_in_its_place_is_not_taken_for_it() {
         let folder = Folder::new("replaced");
         let path = folder.0.join("p");
-        let output = Output::open(&path, None).unwrap();
+        let output = Output::open(&path).unwrap();
         let temporary = folder.0.join(&folder.names()[0]);
         fs::remove_file(&temporary).unwrap();
         fs::write(&temporary, "another's").unwrap();
@@ -334,7 +339,7 @@ mod tests {
         let (dead, other) = (folder.0.join(".p.1.tmp"), folder.0.join(".q.1.tmp"));
         fs::write(&dead, "half").unwrap();
         fs::write(&other, "half").unwrap();
-        let living = Output::open(&path, None).unwrap();
+        let living = Output::open(&path).unwrap();
         assert!(!dead.exists() && other.exists());
         // A second one for the same name has a name of its own.
         save(&path, "two");
@@ -346,7 +351,7 @@ mod tests {
     #[test]
     fn a_private_folder_holds_the_file_or_is_gone() {
         let folder = Folder::new("private");
-        let open = || Output::open_apart(&folder.0, Path::new("p"), None).unwrap();
+        let open = || Output::open_apart(&folder.0, Path::new("p")).unwrap();
         drop(open());
         assert!(folder.names().is_empty());
         let output = open();
@@ -369,7 +374,7 @@ mod tests {
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), "before more more more ");
         let read = File::open(&path).unwrap();
-        let refused = Output::open(&Path::new("/dev/fd").join(read.as_raw_fd().to_string()), None);
+        let refused = Output::open(&Path::new("/dev/fd").join(read.as_raw_fd().to_string()));
         assert!(matches!(refused.unwrap_err(), Refused::NotWritable));
     }
 

@@ -1,19 +1,20 @@
 //! A file that is written under another name, in a folder that is held, and that appears whole or not at all.
 
+use super::leftovers;
 use super::place::{Callers, Found, Place, find};
 use super::refused::Refused;
-use super::{Owner, leftovers};
+use crate::identity::{Rights, as_invoking_user};
+use nyquist_record::linux::file_user;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, fchown, flock, fstat, mkdirat, openat,
-    renameat, renameat_with, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
-use rustix::process::{Gid, Uid};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, BufWriter, Write as _};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 /// How many names are tried for a file or a folder that must be new.
@@ -29,21 +30,28 @@ pub(crate) struct PendingFile {
     shown: PathBuf,
     /// The folder that was made for it alone.
     own_folder: Option<Place>,
+    /// Who has made it: nobody else makes it appear or removes it.
+    rights: Rights,
     has_appeared: bool,
 }
 
 impl PendingFile {
     /// Makes the temporary file. What recorders that died left behind of the same name is removed.
-    pub(super) fn create(place: Place, shown: PathBuf, owner: Option<Owner>) -> Result<Self, Refused> {
-        leftovers::remove(&place.folder, &place.name, Callers::now());
-        let (file, temporary) = make_temporary(&place)?;
-        let pending = Self { file, temporary, place, shown, own_folder: None, has_appeared: false };
-        give_to(&pending.file, owner)?;
-        Ok(pending)
+    pub(super) fn create(place: Place, shown: PathBuf, rights: Rights) -> Result<Self, Refused> {
+        let (file, temporary) = rights.with(|| {
+            leftovers::remove(&place.folder, &place.name, Callers::now());
+            make_temporary(&place)
+        })??;
+        Ok(Self { file, temporary, place, shown, own_folder: None, rights, has_appeared: false })
     }
 
-    /// Makes the temporary file in a new folder below `parent`, which nobody else may enter and whose name nobody can foresee.
-    pub(super) fn create_apart(parent: &Path, name: &OsStr, owner: Option<Owner>) -> Result<Self, Refused> {
+    /// Makes the temporary file in a new folder below `parent`, which nobody else may enter and whose name nobody can foresee. Both are
+    /// the user's.
+    pub(super) fn create_apart(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
+        as_invoking_user(|| Self::create_apart_as_user(parent, name))?
+    }
+
+    fn create_apart_as_user(parent: &Path, name: &OsStr) -> Result<Self, Refused> {
         for _ in 0..ATTEMPTS {
             let path = parent.join(format!("nyquist-{:016x}", RandomState::new().hash_one(parent)));
             let Found::File(place) = find(&path)? else { continue };
@@ -54,13 +62,12 @@ impl PendingFile {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             let folder = openat(&place.folder, &place.name, flags, Mode::empty())?;
             let stat = fstat(&folder)?;
-            if stat.st_uid != rustix::process::geteuid().as_raw() || stat.st_mode & 0o077 != 0 {
+            if stat.st_uid != file_user() || stat.st_mode & 0o077 != 0 {
                 return Err(Errno::PERM.into());
             }
-            give_to(&folder, owner)?;
             let inner = Place { folder, name: name.to_owned(), path: place.path.join(name) };
             let shown = inner.path.clone();
-            let pending = Self::create(inner, shown, owner);
+            let pending = Self::create(inner, shown, Rights::Users);
             return match pending {
                 Ok(mut pending) => {
                     pending.own_folder = Some(place);
@@ -91,6 +98,14 @@ impl PendingFile {
         folder: &OsStr,
         files: impl Iterator<Item = (&'f str, &'f [u8])>,
     ) -> Result<(), Refused> {
+        self.rights.with(|| self.write_beside_with_rights(folder, files))?
+    }
+
+    fn write_beside_with_rights<'f>(
+        &self,
+        folder: &OsStr,
+        files: impl Iterator<Item = (&'f str, &'f [u8])>,
+    ) -> Result<(), Refused> {
         match mkdirat(
             &self.place.folder,
             folder,
@@ -111,7 +126,7 @@ impl PendingFile {
             }
             let path = self.place.path.with_file_name(folder).join(name);
             let place = Place { folder: inner.try_clone()?, name: name.into(), path: path.clone() };
-            let mut pending = Self::create(place, path, None)?;
+            let mut pending = Self::create(place, path, self.rights.clone())?;
             pending.file.write_all(bytes)?;
             renameat(&inner, &pending.temporary, &inner, name)?;
             pending.has_appeared = true;
@@ -135,6 +150,12 @@ impl PendingFile {
 
     /// Gives it its name. A file that has it is kept under another one.
     pub(crate) fn appear(mut self) -> io::Result<()> {
+        self.rights.with(|| self.take_name())??;
+        self.has_appeared = true;
+        Ok(())
+    }
+
+    fn take_name(&self) -> io::Result<()> {
         let Place { folder, name, .. } = &self.place;
         if !is_there(folder, &self.temporary, &self.file) {
             return Err(io::Error::other("somebody else has removed or replaced it while it was written"));
@@ -146,21 +167,24 @@ impl PendingFile {
             }
             return Err(error.into());
         }
-        self.has_appeared = true;
         Ok(())
     }
-}
 
-impl Drop for PendingFile {
-    fn drop(&mut self) {
-        if self.has_appeared {
-            return;
-        }
+    fn remove(&self) {
         if is_there(&self.place.folder, &self.temporary, &self.file) {
             let _ = unlinkat(&self.place.folder, &self.temporary, AtFlags::empty());
         }
         if let Some(own) = &self.own_folder {
             let _ = unlinkat(&own.folder, &own.name, AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+impl Drop for PendingFile {
+    fn drop(&mut self) {
+        if !self.has_appeared {
+            // What cannot be removed is left to the next one of that name.
+            let _ = self.rights.with(|| self.remove());
         }
     }
 }
@@ -189,12 +213,6 @@ pub(super) fn is_there(folder: &OwnedFd, name: &OsStr, file: &File) -> bool {
         return false;
     };
     (there.st_dev, there.st_ino) == (own.st_dev, own.st_ino)
-}
-
-/// Gives what was just made to a user.
-fn give_to(file: impl AsFd, owner: Option<Owner>) -> Result<(), Errno> {
-    let Some(Owner { uid, gid }) = owner else { return Ok(()) };
-    fchown(file, Some(Uid::from_raw(uid)), Some(Gid::from_raw(gid)))
 }
 
 /// Gives a file that is in the way another name, and says which: `NAME.old`, or, where that cannot be had, one that is free.

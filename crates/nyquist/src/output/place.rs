@@ -2,7 +2,7 @@
 //! that what another user made cannot decide what is written.
 
 use super::refused::Refused;
-use nyquist_record::linux::invoking_user;
+use nyquist_record::linux::{file_user, invoking_user};
 use rustix::fs::{
     Access, AtFlags, FileType, Mode, OFlags, PROC_SUPER_MAGIC, Stat, accessat, fstat, fstatfs, open, openat,
     readlinkat,
@@ -44,7 +44,7 @@ pub(super) fn find(path: &Path) -> Result<Found, Refused> {
     Ok(found)
 }
 
-/// The users whose files are the caller's own: the process's, and under sudo that of who typed it.
+/// The users whose files are the caller's own: the one with whose rights it works, and under sudo that of who typed it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Callers {
     own: u32,
@@ -53,7 +53,7 @@ pub(super) struct Callers {
 
 impl Callers {
     pub(super) fn now() -> Self {
-        Self { own: rustix::process::geteuid().as_raw(), invoking: invoking_user().map(|user| user.uid) }
+        Self { own: file_user(), invoking: invoking_user().map(|user| user.uid) }
     }
 
     /// Whether a file of this user is one of the caller's.

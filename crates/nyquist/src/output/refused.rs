@@ -1,6 +1,7 @@
 //! Why nothing can be written at a place, and what to do about it.
 
 use crate::failure::{Failure, io_reason};
+use crate::identity::{Refusal, RightsError};
 use rustix::io::Errno;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -88,6 +89,23 @@ impl Refused {
             return failure;
         }
         failure.hint(self.hint().unwrap_or_else(|| format!("choose another place with {option} FILE")))
+    }
+}
+
+impl Refusal for Refused {
+    fn takes_rights(&self) -> bool {
+        match self {
+            Self::Io(error) => error.takes_rights(),
+            // Root may replace it.
+            Self::SomebodyElses { .. } => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<RightsError> for Refused {
+    fn from(error: RightsError) -> Self {
+        Self::Io(error.into())
     }
 }
 

@@ -13,19 +13,20 @@ use crate::ending::{Ending, pid_list};
 use crate::failure::{FAILED, Failure, io_reason};
 use crate::form::{self, Form};
 use crate::number::counted;
-use crate::output::{Destination, Output, Owner};
+use crate::output::{Destination, Output};
 use crate::printer::{self, Printer};
 use crate::save::{Written, save};
 use crate::serve::serve;
 use crate::symbolicate::symbolicate;
-use crate::{flamegraph, launch_advice, page, summary};
-use nyquist_convert::{Converter, Finished};
+use crate::{flamegraph, identity, launch_advice, page, summary};
+use nyquist_convert::{Converter, Finished, LibSource, Libs};
 use nyquist_profile::Profile;
+use nyquist_record::linux::Credentials;
 use nyquist_record::linux::backend::{OpenError, Summary};
 use nyquist_record::linux::launch::LaunchError;
 use nyquist_record::linux::perf::EndReason;
 use nyquist_record::linux::signals::Requests;
-use nyquist_record::linux::{Credentials, invoking_user};
+use nyquist_symbols::KernelFiles;
 use run::{Recorder, Run, Whom};
 use rustix::process::{Resource, getrlimit};
 use std::io::{self, IsTerminal as _};
@@ -43,24 +44,30 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
             .status(NOT_UNDERSTOOD));
     }
     check_descriptors(getrlimit(Resource::Nofile).maximum)?;
+    if args.as_root {
+        identity::serve_root();
+    }
     // Before signals are taken over, for this may wait for the reader of a FIFO.
     let outputs = Destinations::find(args)?;
     // Before any thread is started: they all leave these signals to one.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
     let control = Control::start(requests);
-    let user = if args.as_root { None } else { invoking_user() };
-    let owner = user.as_ref().map(|user| Owner { uid: user.uid, gid: user.gid });
-    let Outputs { output, form, picture } = outputs.open(args, owner)?;
+    let Outputs { output, form, picture } = outputs.open(args)?;
+    let recorded = record(args, printer, &control, identity::invoking_user());
+    // The output that is not needed any more is removed by whoever has made it.
     let Recorded { finished, summary, status, used, living } =
-        record(args, printer, &control, user.as_ref(), owner)?;
+        recorded.inspect_err(|_| give_up_privileges(printer))?;
     let Finished { profile, statistics, libs, side_news } = finished;
     side_news.iter().for_each(|news| printer.warn(news));
-    let profile = symbolicate(profile, &libs, &args.symbols, printer, &control);
+    let kernel = kernel_files(&libs);
+    give_up_privileges(printer);
+    let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);
+    let profile = identity::as_invoking_user(look_up)?;
     let goes_on = wants_server(args);
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
-    let saved = save(&profile, output, Written { form, version: args.profile_version, owner }, printer)?;
+    let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
     let told = summary::Told { profile: &profile, program: &subject::target_name(args) };
     summary::print(
         printer,
@@ -75,11 +82,26 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     }
     if goes_on && saved.path.is_some() {
         let bytes = saved.bytes(&profile)?;
-        serve(bytes, &profile, &args.server, &args.symbols, owner, printer, &control)?;
+        // Nothing is left to write that takes root.
+        give_up_privileges(printer);
+        serve(bytes, &profile, &args.server, &args.symbols, printer, &control)?;
     }
     let_go(profile, goes_on);
     // A script that finds no file where it asked for one must hear of it.
     Ok(if saved.as_asked { status } else { status.max(FAILED) })
+}
+
+/// What the running kernel tells root alone, where a recording has addresses in it: it is looked up after root's rights were given up.
+fn kernel_files(libs: &Libs) -> Option<KernelFiles> {
+    let is_kernel = |source: &LibSource| matches!(source, LibSource::Kernel { .. });
+    libs.sources().iter().any(|(_, source)| is_kernel(source)).then(KernelFiles::open).flatten()
+}
+
+/// What follows a recording is done with no more rights than the user has. Where they stay, the recording is still worth more.
+fn give_up_privileges(printer: Printer) {
+    if let Err(failure) = identity::give_up_privileges() {
+        printer.warn(failure.message);
+    }
 }
 
 /// Gives memory back where the program goes on. Else the system soon takes all of it, in less time than its pieces take.
@@ -132,10 +154,10 @@ impl Destinations {
         Ok(Self { output, form, picture: picture.transpose()? })
     }
 
-    fn open(self, args: &RecordArgs, owner: Option<Owner>) -> Result<Outputs, Failure> {
-        let output = self.output.open(owner).map_err(|refused| refused.failure(&args.output, "-o"))?;
+    fn open(self, args: &RecordArgs) -> Result<Outputs, Failure> {
+        let output = self.output.open().map_err(|refused| refused.failure(&args.output, "-o"))?;
         let path = args.flamegraph.as_deref().unwrap_or(Path::new(""));
-        let picture = self.picture.map(|picture| picture.open(owner)).transpose();
+        let picture = self.picture.map(Destination::open).transpose();
         let picture = picture.map_err(|refused| refused.failure(path, "--flamegraph"))?;
         Ok(Outputs { output, form: self.form, picture })
     }
@@ -173,10 +195,9 @@ fn record(
     printer: Printer,
     control: &Control,
     user: Option<&Credentials>,
-    owner: Option<Owner>,
 ) -> Result<Recorded, Failure> {
     let began = Instant::now();
-    let recorder = Recorder { args, printer, control, user, owner };
+    let recorder = Recorder { args, printer, control, user };
     let mut kept = None;
     let Run { mut summary, mut status, mut used, mut living } =
         recorder.run(Whom::Asked, args.duration, &mut kept)?;

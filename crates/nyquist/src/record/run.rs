@@ -6,7 +6,6 @@ use super::{ending, launch_failure, open_failure};
 use crate::args::RecordArgs;
 use crate::control::{Control, Phase};
 use crate::failure::{FAILED, Failure};
-use crate::output::Owner;
 use crate::perf_tee::{PerfTee, records_of};
 use crate::printer::Printer;
 use crate::{machine, markers, memory, summary};
@@ -33,8 +32,6 @@ pub(super) struct Recorder<'a> {
     pub(super) control: &'a Control,
     /// Whom the command runs as, where that is somebody else.
     pub(super) user: Option<&'a Credentials>,
-    /// Whose the files are that are written.
-    pub(super) owner: Option<Owner>,
 }
 
 /// Whom a run records.
@@ -83,7 +80,7 @@ impl Recorder<'_> {
         let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
         let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();
-        let kept = kept.map(|path| PerfTee::open(path, self.owner)).transpose()?;
+        let kept = kept.map(PerfTee::open).transpose()?;
         let ancestors = ancestors(&target);
         let backend = self.open(target, child.as_ref(), duration)?;
         let outcome = backend.outcome();

@@ -47,9 +47,9 @@ fn cannot_run(setcap: &Path, error: &io::Error) -> Failure {
     Failure::new(format!("cannot run {}: {}", setcap.display(), io_reason(error)))
 }
 
-/// setcap, also where it is not in the PATH of plain users.
+/// setcap: the system's own, which is run as root, before any that PATH leads to.
 fn find_setcap() -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from));
+    let folders = ["/usr/sbin", "/sbin"].map(PathBuf::from).into_iter().chain(env::split_paths(&path));
     folders.map(|folder| folder.join("setcap")).find(|file| file.is_file())
 }

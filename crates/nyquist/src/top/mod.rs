@@ -14,7 +14,7 @@ use crate::args::TopArgs;
 use crate::failure::{FAILED, Failure};
 use crate::page::is_terminal;
 use crate::printer::Printer;
-use crate::summary;
+use crate::{identity, summary};
 use nyquist_record::linux::launch::ExitStatus;
 use nyquist_record::linux::signals::{EndSignal, Requests};
 use session::{About, Message, Session};
@@ -43,6 +43,9 @@ pub(crate) fn run(args: &TopArgs) -> Result<u8, Failure> {
     // Before any thread is started: they all leave these signals to one.
     let requests =
         Requests::take_over().map_err(|error| Failure::because("cannot take over signals", &error))?;
+    if args.as_root {
+        identity::serve_root();
+    }
     let (sender, messages) = mpsc::channel();
     let session = Session::start(args, &sender)?;
     let asked = sender.clone();

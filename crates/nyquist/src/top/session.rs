@@ -5,11 +5,11 @@ use super::command_output::CommandOutput;
 use super::live::{Live, Snapshot};
 use crate::args::TopArgs;
 use crate::failure::Failure;
-use crate::finder;
 use crate::memory;
 use crate::printer::Printer;
 use crate::record::{command_of, launch_failure, open_failure};
 use crate::summary;
+use crate::{finder, identity};
 use nyquist_convert::event::{Pid, Timestamp};
 use nyquist_convert::{Converter, Options, Shape, Symbolicator, Symbols};
 use nyquist_perf::Budget;
@@ -18,9 +18,9 @@ use nyquist_record::linux::backend::{Backend, Choice, Outcome, Recording};
 use nyquist_record::linux::launch::{self, ExitStatus, Running, Signaller, Suspended};
 use nyquist_record::linux::perf::{self, EndReason, StopHandle, Target};
 use nyquist_record::linux::signals::EndSignal;
-use nyquist_record::linux::{Preference, invoking_user, now};
+use nyquist_record::linux::{Preference, now};
 use nyquist_record::{Chunk, Decoder};
-use nyquist_symbols::{Finder, KernelSymbols};
+use nyquist_symbols::{Finder, KernelFiles, KernelSymbols};
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd as _;
@@ -138,7 +138,8 @@ impl Session {
         let refresher = Refresher {
             live,
             orders: ordered,
-            finder: finder::offline(&args.symbols),
+            finder: identity::as_invoking_user(|| finder::offline(&args.symbols))?
+                .with_kernel_files(KernelFiles::open()),
             interval: args.interval,
             window: Duration::from_secs(args.window),
         };
@@ -167,8 +168,7 @@ fn prepare(args: &TopArgs) -> Result<(CommandOutput, Option<Suspended>), Failure
     if !args.pid.is_empty() {
         return Ok((CommandOutput::default(), None));
     }
-    let user = if args.as_root { None } else { invoking_user() };
-    let command = command_of(&args.command, user.as_ref())?;
+    let command = command_of(&args.command, identity::invoking_user())?;
     let (output, pipe) = CommandOutput::collect()?;
     let child = launch::prepare_apart(&command, pipe.as_fd()).map_err(|error| launch_failure(&error))?;
     Ok((output, Some(child)))
@@ -289,7 +289,9 @@ impl Refresher {
             let is_last = self.is_finished_within(wait);
             let began = Instant::now();
             let unnamed = self.live().snapshot(self.window, now());
-            let snapshot = Box::new(unnamed.named(&mut symbolicator));
+            // What is looked up is kept in the user's folders, where root does nothing.
+            let named = identity::as_invoking_user(|| unnamed.named(&mut symbolicator));
+            let Ok(snapshot) = named.map(Box::new) else { return };
             if !messages.tell(Message::Snapshot(snapshot)) || is_last {
                 return;
             }

@@ -7,6 +7,7 @@ mod copy;
 pub(crate) mod event;
 pub(crate) mod files;
 pub(crate) mod futex;
+pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod maps;
 pub(crate) mod memory;

@@ -10,13 +10,18 @@ use crate::serving::{FakeSymbols, PROFILE, Serving};
 /// Nothing is closed for its age within a test.
 const NEVER: Duration = Duration::from_hours(1);
 
-fn patient() -> Limits {
-    Limits { header_timeout: NEVER, stall_timeout: NEVER, stranger_timeout: NEVER, ..Limits::default() }
+fn unlimited_times() -> Limits {
+    Limits {
+        header_timeout: NEVER,
+        stall_timeout: NEVER,
+        unauthenticated_timeout: NEVER,
+        ..Limits::default()
+    }
 }
 
-/// Only strangers are closed for their age.
+/// Only connections without the token are closed for their age.
 fn impatient() -> Limits {
-    Limits { stranger_timeout: Duration::from_millis(50), ..patient() }
+    Limits { unauthenticated_timeout: Duration::from_millis(50), ..unlimited_times() }
 }
 
 fn silent(server: &Serving, count: usize) -> Vec<Client> {
@@ -25,14 +30,14 @@ fn silent(server: &Serving, count: usize) -> Vec<Client> {
 
 #[test]
 fn any_number_of_silent_connections_leaves_room_for_the_token() {
-    let server = Serving::with_limits(patient());
+    let server = Serving::with_limits(unlimited_times());
     let _silent = silent(&server, 300);
     server.assert_well();
 }
 
 #[test]
-fn half_a_head_is_a_stranger_as_long_as_it_is_half() {
-    let server = Serving::with_limits(patient());
+fn half_a_head_is_not_authenticated() {
+    let server = Serving::with_limits(unlimited_times());
     let mut half = silent(&server, 100);
     let head = format!("GET /{}/profile.json HTTP/1.1\r\nHost: localhost\r\nX: ", server.token);
     for client in &mut half {
@@ -42,8 +47,8 @@ fn half_a_head_is_a_stranger_as_long_as_it_is_half() {
 }
 
 #[test]
-fn the_oldest_stranger_makes_room_and_the_newest_stays() {
-    let server = Serving::with_limits(Limits { strangers: 3, ..patient() });
+fn the_oldest_is_closed_for_the_newest() {
+    let server = Serving::with_limits(Limits { unauthenticated: 3, ..unlimited_times() });
     let mut clients = silent(&server, 5);
     let mut newest = clients.split_off(2);
     for client in &mut clients {
@@ -55,8 +60,8 @@ fn the_oldest_stranger_makes_room_and_the_newest_stays() {
 }
 
 #[test]
-fn strangers_make_room_where_all_connections_are_taken() {
-    let server = Serving::with_limits(Limits { connections: 2, strangers: 100, ..patient() });
+fn room_is_made_where_all_places_are_taken() {
+    let server = Serving::with_limits(Limits { connections: 2, unauthenticated: 100, ..unlimited_times() });
     let mut known = server.connect();
     let head = server.head("GET", "profile.json");
     assert_eq!(known.request(&head, b"").status, 200);
@@ -67,7 +72,7 @@ fn strangers_make_room_where_all_connections_are_taken() {
 
 #[test]
 fn who_has_shown_the_token_stays_whoever_comes() {
-    let server = Serving::with_limits(Limits { strangers: 1, ..patient() });
+    let server = Serving::with_limits(Limits { unauthenticated: 1, ..unlimited_times() });
     let mut known = server.connect();
     let head = server.head("HEAD", "profile.json");
     assert_eq!(known.request(&head, b"").status, 200);
@@ -80,7 +85,7 @@ fn who_has_shown_the_token_stays_whoever_comes() {
 }
 
 #[test]
-fn strangers_have_little_time_whatever_they_send() {
+fn time_is_short_whatever_is_sent() {
     let server = Serving::with_limits(impatient());
     let beginnings: [&[u8]; 5] = [
         b"",
@@ -96,10 +101,10 @@ fn strangers_have_little_time_whatever_they_send() {
     }
 }
 
-/// The time of a stranger is over once the silent connection, which came later, has been closed.
+/// The time of the first connection is over once the silent connection, which came later, has been closed.
 #[test]
 fn who_has_shown_the_token_is_not_closed_for_its_age() {
-    let limits = Limits { stranger_timeout: Duration::from_secs(2), ..patient() };
+    let limits = Limits { unauthenticated_timeout: Duration::from_secs(2), ..unlimited_times() };
     let server = Serving::with(limits, PROFILE.to_vec(), FakeSymbols::default());
     let mut known = server.connect();
     let head = server.head("GET", "profile.json");

@@ -1,0 +1,187 @@
+//! Working with another user's rights: a thread for a while, or the whole process for good.
+
+use std::io;
+
+use super::Credentials;
+use super::sys::identity::{
+    Capabilities, effective_user, file_ids_of_thread, groups_of_thread, ids_of_process, is_dumpable,
+    set_dumpable, set_file_ids_of_thread, set_groups_of_thread, set_ids_of_process,
+};
+
+/// `CAP_SETGID` and `CAP_SETUID` (`linux/capability.h`). They give no right to any file.
+const TO_CHANGE_USER: u64 = 1 << 6 | 1 << 7;
+
+/// Does work with a user's rights to files and without any capability but those to start a program as that user, on the
+/// calling thread and those that it starts meanwhile. Where this process is that user's already, nothing changes.
+pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T> {
+    if has_rights_of(user.uid) {
+        return Ok(work());
+    }
+    let _lent = Lent::take(user)?;
+    Ok(work())
+}
+
+/// Whether the calling thread uses files with a user's rights.
+pub fn has_rights_of(uid: u32) -> bool {
+    file_user() == uid
+}
+
+/// The user with whose rights the calling thread uses files, and whose the files are that it makes.
+pub fn file_user() -> u32 {
+    file_ids_of_thread().0
+}
+
+/// Makes this process a user's, for good, with all its threads: it has no capability any more, and no way back.
+///
+/// Other processes of that user still may not look into it: what it has read as root is in its memory, and what it has opened is
+/// among its descriptors. Programs that it starts gain the privileges that their files give, as they do for everybody.
+pub fn become_user(user: &Credentials) -> io::Result<()> {
+    set_ids_of_process(user.uid, user.gid, &user.groups)?;
+    // Where the securebits keep the kernel from it, the change of ids leaves them.
+    Capabilities::default().set_of_thread()?;
+    set_dumpable(false)?;
+    if is_for_good(user)? {
+        Ok(())
+    } else {
+        Err(io::Error::other("root's rights are still there after they were given up"))
+    }
+}
+
+/// Gives up the capabilities of the calling thread, and of those that it starts from now on, for good; but root's, who is root by
+/// being it. They are what a program's file has given a plain user.
+pub fn give_up_capabilities() -> io::Result<()> {
+    if effective_user() == 0 {
+        return Ok(());
+    }
+    Capabilities::default().set_of_thread()
+}
+
+fn is_for_good(user: &Credentials) -> io::Result<bool> {
+    let are_users = ids_of_process()? == ([user.uid; 3], [user.gid; 3]);
+    let has_none = Capabilities::of_thread()? == Capabilities::default();
+    Ok(are_users && has_none && set_file_ids_of_thread(0, user.gid).is_err())
+}
+
+/// What a thread had before it worked with another user's rights.
+#[derive(Debug)]
+struct Lent {
+    capabilities: Capabilities,
+    file_ids: (u32, u32),
+    groups: Vec<u32>,
+    dumpable: bool,
+}
+
+impl Lent {
+    fn take(user: &Credentials) -> io::Result<Self> {
+        let (capabilities, groups) = (Capabilities::of_thread()?, groups_of_thread()?);
+        let (file_ids, dumpable) = (file_ids_of_thread(), is_dumpable());
+        set_groups_of_thread(&user.groups)?;
+        // From here on all is given back, also where the rest is refused.
+        let lent = Self { capabilities, file_ids, groups, dumpable };
+        set_file_ids_of_thread(user.uid, user.gid)?;
+        // Without these two, a program that is started meanwhile could not be made the user's, and would be root's.
+        let effective = lent.capabilities.effective & TO_CHANGE_USER;
+        Capabilities { effective, ..lent.capabilities }.set_of_thread()?;
+        Ok(lent)
+    }
+
+    fn give_back(&self) -> io::Result<()> {
+        self.capabilities.set_of_thread()?;
+        set_file_ids_of_thread(self.file_ids.0, self.file_ids.1)?;
+        set_groups_of_thread(&self.groups)?;
+        // The change of the user has raised or lowered some with it.
+        self.capabilities.set_of_thread()?;
+        // Nobody but root may look into a process with another user's rights; before, the rule was another one.
+        set_dumpable(self.dumpable)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // A thread that went on with half of one user's rights and half of another's would do harm.
+        if self.give_back().is_err() {
+            std::process::abort();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+    use std::panic::catch_unwind;
+    use std::path::{Path, PathBuf};
+    use std::{fs, thread};
+
+    use super::*;
+
+    const NOBODY: u32 = 65534;
+
+    fn nobody() -> Credentials {
+        Credentials { uid: NOBODY, gid: NOBODY, groups: vec![NOBODY] }
+    }
+
+    /// What the kernel says of the calling thread.
+    fn state() -> Vec<String> {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let wanted = ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:"];
+        let lines = status.lines().filter(|line| wanted.iter().any(|name| line.starts_with(name)));
+        lines.map(|line| line.trim().to_owned()).collect()
+    }
+
+    /// A folder that only root may enter, in one that everybody may write to.
+    fn folders(name: &str) -> (PathBuf, PathBuf) {
+        let open = std::env::temp_dir().join(format!("nyquist-identity-{name}-{}", std::process::id()));
+        let closed = open.join("closed");
+        fs::create_dir_all(&closed).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        (open, closed)
+    }
+
+    fn is_refused(path: &Path) -> bool {
+        fs::write(path, "").is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    #[test]
+    fn a_thread_works_with_the_users_rights_and_has_its_own_back() {
+        if effective_user() != 0 {
+            return;
+        }
+        let (open, closed) = folders("thread");
+        let before = state();
+        let own = open.join("own");
+        let inside = as_user(&nobody(), || {
+            fs::write(&own, "").unwrap();
+            assert!(is_refused(&closed.join("file")), "it writes where only root may");
+            assert!(fs::read_dir("/proc/1/root").is_err(), "it sees through a process of root's");
+            // So do the threads that it starts; the others are as they were.
+            assert!(thread::scope(|scope| scope.spawn(|| is_refused(&closed.join("file"))).join().unwrap()));
+            let main = fs::read_to_string("/proc/self/status").unwrap();
+            assert!(main.contains("Uid:\t0\t0\t0\t0"), "another thread is the user's, too");
+            state()
+        });
+        let inside = inside.unwrap();
+        assert_eq!(inside[0], format!("Uid:\t0\t0\t0\t{NOBODY}"));
+        assert_eq!(inside[1].split('\t').next_back(), Some(&*NOBODY.to_string()));
+        assert_eq!(inside[2], format!("Groups:\t{NOBODY}"));
+        assert_eq!(inside[4], format!("CapEff:\t{TO_CHANGE_USER:016x}"));
+        assert_eq!(state(), before);
+        let metadata = fs::metadata(&own).unwrap();
+        assert_eq!((metadata.uid(), metadata.gid()), (NOBODY, NOBODY));
+        fs::remove_dir_all(&open).unwrap();
+    }
+
+    #[test]
+    fn rights_come_back_after_a_panic_and_within_themselves() {
+        if effective_user() != 0 {
+            return;
+        }
+        let before = (state(), is_dumpable());
+        let panicked = catch_unwind(|| as_user(&nobody(), || panic!("within")));
+        assert!(panicked.is_err());
+        assert_eq!((state(), is_dumpable()), before);
+        let twice = as_user(&nobody(), || as_user(&nobody(), state).unwrap() == state());
+        assert!(twice.unwrap());
+        assert_eq!(state(), before.0);
+    }
+}

@@ -1,0 +1,89 @@
+//! The files in which the running kernel tells some more than others, opened before this process gives up the right to them: what
+//! they show is decided when they are opened (`kernel/kallsyms.c`, `kernel/module/procfs.c`, `kernel/module/sysfs.c`).
+
+use super::modules::sections;
+use super::{for_each_line, parse_module};
+use nyquist_object::Svma;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+/// Where each section of a module is, by its name.
+pub(super) type Sections = FxHashMap<String, Svma>;
+
+/// The open files of the running kernel.
+#[derive(Debug)]
+pub struct KernelFiles {
+    kallsyms: File,
+    /// `None` of a kernel without modules.
+    modules: Option<File>,
+    /// By the names of the modules.
+    sections: FxHashMap<String, Sections>,
+}
+
+impl KernelFiles {
+    /// Opens them; `None` where there are none.
+    pub fn open() -> Option<Self> {
+        Self::open_below(Path::new("/"))
+    }
+
+    pub(super) fn open_below(root: &Path) -> Option<Self> {
+        let kallsyms = File::open(root.join("proc/kallsyms")).ok()?;
+        let files = Self {
+            kallsyms,
+            modules: File::open(root.join("proc/modules")).ok(),
+            sections: FxHashMap::default(),
+        };
+        let mut all = FxHashMap::default();
+        let read = for_each_line(files.modules().as_slice(), |line| {
+            let name = parse_module(line).map(|(name, _)| name).filter(|name| !name.contains('/'));
+            all.extend(name.map(|name| {
+                // It is asked only where code is.
+                let sections = sections(&root.join("sys/module").join(&name).join("sections"), "text");
+                (name, sections)
+            }));
+        });
+        read.ok()?;
+        Some(Self { sections: all, ..files })
+    }
+
+    /// All symbols, as they are now.
+    pub(super) fn kallsyms(&self) -> impl Read {
+        FromStart::of(&self.kallsyms)
+    }
+
+    /// The list of modules, as it is now.
+    pub(super) fn modules(&self) -> Vec<u8> {
+        let mut modules = Vec::new();
+        // A list that cannot be read to its end is as good as one that ends there.
+        let _ = self.modules.as_ref().map(|file| FromStart::of(file).read_to_end(&mut modules));
+        modules
+    }
+
+    /// Where the code of a module was.
+    pub(super) fn sections(&self, module: &str) -> Option<&Sections> {
+        self.sections.get(module)
+    }
+}
+
+/// Reads a file without changing where others are in it.
+struct FromStart<'a> {
+    file: &'a File,
+    at: u64,
+}
+
+impl<'a> FromStart<'a> {
+    fn of(file: &'a File) -> Self {
+        Self { file, at: 0 }
+    }
+}
+
+impl Read for FromStart<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}

@@ -1,0 +1,167 @@
+//! With whose rights this process works. Under sudo it serves the user who typed that: what needs no right of root's is done with
+//! the user's.
+
+use crate::failure::{Failure, io_reason};
+use nyquist_record::linux::{self, Credentials};
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static SERVED: OnceLock<Option<Credentials>> = OnceLock::new();
+
+/// How much is being written that root alone may write.
+static KEEPS_ROOT: AtomicUsize = AtomicUsize::new(0);
+
+/// The user who typed sudo, where this process runs as root because of it: also after it has become that user.
+pub(crate) fn invoking_user() -> Option<&'static Credentials> {
+    SERVED.get_or_init(linux::invoking_user).as_ref()
+}
+
+/// Serves root alone, whoever typed sudo (`--as-root`): to be called before anything else here.
+pub(crate) fn serve_root() {
+    // Who is served already stays it.
+    let _ = SERVED.set(None);
+}
+
+/// Whether the calling thread has no more rights to files than the user whom this process serves.
+pub(crate) fn has_users_rights() -> bool {
+    invoking_user().is_none_or(|user| linux::has_rights_of(user.uid))
+}
+
+/// Does work with the rights of the user who typed sudo, where somebody did. The threads that it starts have them, too.
+pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsError> {
+    match invoking_user() {
+        Some(user) => linux::as_user(user, work).map_err(|error| RightsError { uid: user.uid, error }),
+        None => Ok(work()),
+    }
+}
+
+/// Gives up all that the user whom this process serves has not got, for good: root's rights under sudo, and the capabilities that the
+/// program's file has given. Root stays as long as something is written that root alone may write.
+pub(crate) fn give_up_privileges() -> Result<(), Failure> {
+    match invoking_user() {
+        Some(user) if linux::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
+        Some(user) => linux::become_user(user).map_err(|error| RightsError { uid: user.uid, error }.into()),
+        None => linux::give_up_capabilities()
+            .map_err(|error| Failure::because("the program's capabilities cannot be given up", &error)),
+    }
+}
+
+/// A command that is run as the user whom this process serves.
+pub(crate) fn command(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    if let Some(user) = invoking_user() {
+        command.uid(user.uid).gid(user.gid).envs(linux::invoking_environment(user.uid));
+    }
+    command
+}
+
+/// That this process cannot work as the user who typed sudo.
+#[derive(Debug)]
+pub(crate) struct RightsError {
+    uid: u32,
+    error: io::Error,
+}
+
+impl fmt::Display for RightsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "cannot work as user {}, who typed sudo: {}", self.uid, io_reason(&self.error))
+    }
+}
+
+impl From<RightsError> for Failure {
+    fn from(error: RightsError) -> Self {
+        Self::new(error.to_string()).hint("where SUDO_UID and SUDO_GID do not tell of a user, unset them")
+    }
+}
+
+impl From<RightsError> for io::Error {
+    fn from(error: RightsError) -> Self {
+        Self::other(error.to_string())
+    }
+}
+
+/// Whose rights something takes.
+#[derive(Clone, Debug)]
+pub(crate) enum Rights {
+    /// Those of the user whom this process serves.
+    Users,
+    /// Those that this process has beside them, which stay as long as this does.
+    Own(Kept),
+}
+
+/// Keeps this process from giving up root.
+#[derive(Debug)]
+pub(crate) struct Kept(());
+
+impl Kept {
+    fn new() -> Self {
+        KEEPS_ROOT.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Clone for Kept {
+    fn clone(&self) -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        KEEPS_ROOT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// An error of opening something.
+pub(crate) trait Refusal: From<RightsError> {
+    /// Whether more rights may help.
+    fn takes_rights(&self) -> bool;
+}
+
+impl Refusal for io::Error {
+    fn takes_rights(&self) -> bool {
+        self.kind() == io::ErrorKind::PermissionDenied
+    }
+}
+
+impl Rights {
+    /// Opens what the user has named, with the least rights that suffice.
+    pub(crate) fn to_open<T, E: Refusal>(open: impl Fn() -> Result<T, E>) -> Result<(T, Self), E> {
+        match as_invoking_user(&open)? {
+            Err(error) if error.takes_rights() && !has_users_rights() => {
+                Ok((open()?, Self::Own(Kept::new())))
+            }
+            opened => Ok((opened?, Self::Users)),
+        }
+    }
+
+    /// Does work with these rights.
+    pub(crate) fn with<T>(&self, work: impl FnOnce() -> T) -> Result<T, RightsError> {
+        match self {
+            Self::Users => as_invoking_user(work),
+            Self::Own(_) => Ok(work()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_stays_as_long_as_something_takes_it() {
+        let count = || KEEPS_ROOT.load(Ordering::Relaxed);
+        let rights = Rights::Own(Kept::new());
+        assert_eq!(count(), 1);
+        let other = rights.clone();
+        drop(rights);
+        assert_eq!(count(), 1);
+        drop(other);
+        assert_eq!(count(), 0);
+    }
+}
