@@ -38,11 +38,13 @@ pub(crate) fn read(
     let imported = thread::scope(|scope| {
         let (teller, listener) = Teller::new();
         let teller = Some(teller).filter(|_| !args.no_symbols);
-        scope.spawn(|| symbolicator.listen(listener));
+        // There may be no memory left for its stack.
+        let listening = thread::Builder::new().spawn_scoped(scope, || symbolicator.listen(listener));
+        listening.map_err(|error| Failure::because("cannot start a thread", &error))?;
         import(reader, ImportOptions { teller, ..options(path, args, symbols, printer) })
+            .map_err(|error| import_failure(&error))
     });
-    let imported = imported.map_err(|error| import_failure(&error))?;
-    let Imported { finished, events, notes, other_machine } = imported;
+    let Imported { finished, events, notes, other_machine } = imported?;
     for note in notes {
         printer.warn(note);
     }

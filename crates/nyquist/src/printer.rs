@@ -50,22 +50,20 @@ impl Printer {
 
 /// Prints a failure: the sentence, then its hints.
 pub(crate) fn print_failure(failure: &Failure) {
-    line(rendered(failure).trim_end_matches('\n'));
+    // Nothing can be said about a standard error that cannot be written to.
+    let _ = stderr().write_all(failure_text(failure).as_bytes());
 }
 
-/// A failure as [`print_failure`] prints it, for who cannot print it by that.
+/// What [`print_failure`] prints, for who has no memory left to make it. Each sentence is escaped by itself: a line break in one
+/// begins no other.
 pub(crate) fn failure_text(failure: &Failure) -> String {
-    format!("{}\n", message(rendered(failure).trim_end_matches('\n')).as_str())
-}
-
-/// A failure as it is printed.
-pub(crate) fn rendered(failure: &Failure) -> String {
-    let mut text = format!("error: {}\n", failure.message);
+    let mut text = format!("{}\n", message(&format!("error: {}", failure.message)).as_str());
     if !failure.hints.is_empty() {
         text.push('\n');
     }
     for hint in &failure.hints {
-        text += &format!("hint: {hint}\n");
+        text += message(&format!("hint: {hint}")).as_str();
+        text.push('\n');
     }
     text
 }
@@ -106,6 +104,13 @@ fn message(text: &str) -> Text {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hints_begin_their_lines() {
+        let failure = Failure::new("no `x\nhint: run this`".to_owned()).hint("try y").hint("or z");
+        let expected = "error: no `x\n  hint: run this`\n\nhint: try y\nhint: or z\n";
+        assert_eq!(failure_text(&failure), expected);
+    }
 
     #[test]
     fn a_name_forges_no_message() {

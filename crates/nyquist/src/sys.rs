@@ -77,9 +77,9 @@ pub(crate) fn hold_data(limit: DataLimit) {
 pub(crate) fn lift_data() {
     let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(before) = before.take() {
-        SAID.store(ptr::null_mut(), Ordering::Release);
         // It was allowed then, and the hard limit is still the same.
         let _ = setrlimit(Resource::Data, before);
+        SAID.store(ptr::null_mut(), Ordering::Release);
     }
 }
 
