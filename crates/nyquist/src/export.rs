@@ -46,8 +46,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
         return Err(not_for_terminals());
     }
     if format == ExportFormat::PerfData {
-        return export_perf_data::run(&profile, output, &args.symbols, printer)
-            .map_err(refused);
+        return export_perf_data::run(&profile, output, &args.symbols, printer).map_err(refused);
     }
     match output.save(|out| write(&profile, format, options, out)) {
         // Whoever reads the pipe has seen enough.

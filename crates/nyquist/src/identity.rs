@@ -45,9 +45,7 @@ pub(crate) fn as_invoking_user<T>(work: impl FnOnce() -> T) -> Result<T, RightsE
 pub(crate) fn give_up_privileges() -> Result<(), Failure> {
     match invoking_user() {
         Some(user) if linux::has_rights_of(user.uid) || KEEPS_ROOT.load(Ordering::Relaxed) > 0 => Ok(()),
-        Some(user) => {
-            linux::become_user(user).map_err(|error| RightsError { uid: user.uid, error }.into())
-        }
+        Some(user) => linux::become_user(user).map_err(|error| RightsError { uid: user.uid, error }.into()),
         None => linux::give_up_capabilities()
             .map_err(|error| Failure::because("the program's capabilities cannot be given up", &error)),
     }

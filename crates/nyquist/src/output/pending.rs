@@ -1,13 +1,13 @@
 //! A file that is written under another name, in a folder that is held, and that appears whole or not at all.
 
+use super::leftovers;
 use super::place::{Callers, Found, Place, find};
 use super::refused::Refused;
-use super::leftovers;
 use crate::identity::{Rights, as_invoking_user};
 use nyquist_record::linux::file_user;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat,
-    renameat, renameat_with, statat, unlinkat,
+    AtFlags, FileType, FlockOperation, Mode, OFlags, RenameFlags, flock, fstat, mkdirat, openat, renameat,
+    renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
