@@ -120,15 +120,25 @@ fn expect_plain_users(running: &Running<'_>) -> Verdict {
 
 /// Waits until the profile is served, looks at who serves it, and ends it.
 fn expect_served_by_plain_user(running: Running<'_>) -> Verdict {
-    let (profile, _) = urls_of(&link_of(&running)?)?;
-    expect_plain_users(&running)?;
+    let looked = look_at_server(&running);
+    end(running)?;
+    looked
+}
+
+/// Ends a server, whatever was found: it would serve for ever.
+fn end(running: Running<'_>) -> Verdict {
+    running.signal(libc::SIGKILL)?;
+    running.wait()?;
+    Ok(())
+}
+
+fn look_at_server(running: &Running<'_>) -> Verdict {
+    let (profile, _) = urls_of(&link_of(running)?)?;
+    expect_plain_users(running)?;
     let (authority, path) =
         profile.strip_prefix("http://").and_then(|url| url.split_once('/')).context("a URL")?;
     let port = authority.rsplit(':').next().context("a port")?.parse().context("a port")?;
-    expect_eq("the status of the profile", Client::new(port).get(&format!("/{path}"))?.status, 200)?;
-    running.signal(libc::SIGINT)?;
-    running.wait()?;
-    Ok(())
+    expect_eq("the status of the profile", Client::new(port).get(&format!("/{path}"))?.status, 200)
 }
 
 fn recorded_server(test: &Context<'_>) -> Verdict {
@@ -231,17 +241,16 @@ fn helpers(test: &Context<'_>) -> Verdict {
     by_sudo(test.nyquist(&["cargo", "run"])).env("CARGO", cargo.display().to_string()).run()?;
     expect_run_by_plain_user(&built)?;
     let (browser, shown) = noting(test, "browser")?;
-    let output = test.path("p.json.gz");
-    for options in [&[][..], &["--as-root"]] {
-        let call = test.nyquist(&["record", "--serve", "-o"]).path(&output).args(options).args(&["--"]);
+    let (output, closed) = (test.path("p.json.gz"), closed_folder(test)?.join("p.json.gz"));
+    for (options, output) in [(&[][..], &output), (&["--as-root"][..], &output), (&[][..], &closed)] {
+        let call = test.nyquist(&["record", "--serve", "-o"]).path(output).args(options).args(&["--"]);
         let call = by_sudo(call.path(&test.workload("shares")).args(&["50"]));
         let running = call.env("BROWSER", browser.display().to_string()).start()?;
-        link_of(&running)?;
-        running.wait_until("the browser to be run", || {
+        let is_shown = running.wait_until("the browser to be run", || {
             fs::read_to_string(&shown).is_ok_and(|text| !text.is_empty())
-        })?;
-        running.signal(libc::SIGINT)?;
-        running.wait()?;
+        });
+        end(running)?;
+        is_shown?;
         expect_run_by_plain_user(&shown)?;
         fs::write(&shown, "")?;
     }

@@ -96,8 +96,8 @@ impl Refusal for Refused {
     fn takes_rights(&self) -> bool {
         match self {
             Self::Io(error) => error.takes_rights(),
-            // Root may replace it.
-            Self::SomebodyElses { .. } => true,
+            // Root may replace it, and believes what root has put there.
+            Self::SomebodyElses { .. } | Self::Link { .. } | Self::Special { .. } => true,
             _ => false,
         }
     }
