@@ -94,7 +94,6 @@ const WORKLOADS: &[Workload] = &[
     c("renamed", "-pthread renamed.c"),
     c("made_code", "made_code.c"),
     c("moved_code", "moved_code.c"),
-    c("other_stacks", "other_stacks.c"),
     c("from_memory", "from_memory.c"),
     c("dumped_code", "dumped_code.c"),
     c("ending", "ending.c"),

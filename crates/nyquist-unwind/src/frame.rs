@@ -61,8 +61,6 @@ pub enum Reason {
     NotAdvancing,
     /// The stack has more frames than a walk yields.
     TooManyFrames,
-    /// A signal has interrupted code that runs on another stack than its handler, which is not there.
-    OtherStack,
 }
 
 impl Reason {
@@ -78,7 +76,6 @@ impl Reason {
             Self::DamagedUnwindInfo => "damaged unwind information",
             Self::NotAdvancing => "stack not advancing",
             Self::TooManyFrames => "too many frames",
-            Self::OtherStack => "interrupted code on another stack",
         }
     }
 }

@@ -285,13 +285,6 @@ impl Module {
         Some(address.0 - self.frames.piece_before(address.0)?.start)
     }
 
-    /// Whether a function begins at an address, and none reaches up to it.
-    pub(crate) fn begins_behind_gap(&self, address: RelativeAddress) -> bool {
-        let begins = self.offset_in_function(address) == Some(0);
-        let is_covered = |before| self.frames.piece_before(before).is_some_and(|piece| before < piece.end);
-        begins && !address.0.checked_sub(1).is_some_and(is_covered)
-    }
-
     /// The functions of a PE image, of which those that are not listed call no others.
     pub(crate) fn pe(&self) -> Option<&pe::Functions> {
         self.pe.as_ref()

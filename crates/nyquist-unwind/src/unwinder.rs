@@ -95,14 +95,13 @@ impl Unwinder {
             address_bits: A::address_bits(space),
             base: (base, true),
             steps_since_base: 0,
-            is_on_other_stack: false,
         };
         for _ in 0..MAX_FRAMES {
             frames(frame.address());
             match walk.step(frame) {
                 Ok(next) => frame = next,
                 Err(Stop::Root) => return WalkEnd::Root,
-                Err(Stop::Truncated(reason)) => return walk.end(&frame, reason),
+                Err(Stop::Truncated(reason)) => return WalkEnd::Truncated(reason),
             }
         }
         WalkEnd::Truncated(Reason::TooManyFrames)
@@ -122,13 +121,7 @@ struct Walk<'a, A: Architecture, M> {
     /// follow three registers only; where a row needs others, the walk is repeated from here with all of them.
     base: (FullRegisters<A>, bool),
     steps_since_base: usize,
-    /// Whether a signal handler has interrupted code whose stack is not there.
-    is_on_other_stack: bool,
 }
-
-/// Code that a signal interrupts has its stack within so many bytes of the handler's frame, where it is the same stack: what the kernel
-/// puts between them are the registers, of which vectors and matrices take some 11 kB.
-const LARGEST_SIGNAL_FRAME: u64 = 1 << 16;
 
 impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
     /// Steps to the caller of a frame.
@@ -153,12 +146,7 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         let next = match rule.kind() {
             Kind::End => return Err(Stop::Root),
             Kind::Slow => self.step_with_all_registers()?,
-            Kind::SignalFrame => {
-                let interrupted = self.rebase(A::signal_context(&frame, self.memory)?, true)?;
-                let is_near = interrupted.sp.wrapping_sub(frame.sp) < LARGEST_SIGNAL_FRAME;
-                self.is_on_other_stack = !is_near && self.memory.read_u64(Avma(interrupted.sp)).is_none();
-                interrupted
-            }
+            Kind::SignalFrame => self.rebase(A::signal_context(&frame, self.memory)?, true)?,
             _ => {
                 self.steps_since_base += 1;
                 match A::apply(rule, &frame, self.memory, self.address_bits) {
@@ -218,9 +206,6 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
         if is_signal_frame {
             return Ok(Rule::SIGNAL_FRAME);
         }
-        if self.begins_uncalled(frame) {
-            return Ok(Rule::END);
-        }
         let leads = |rule: &Rule| self.leads_to_call(*rule, frame);
         let known = self.rule_at_hand(code.as_ref(), frame);
         let alone = || code.as_ref().and_then(|code| Self::rule_alone(code, frame));
@@ -242,29 +227,6 @@ impl<'a, A: Architecture, M: StackMemory> Walk<'a, A, M> {
             return Err(Reason::StackCopyEnded);
         }
         self.guess_by_convention(frame)
-    }
-
-    /// Whether what a frame goes on with is the beginning of a function, before which is no call, but what fills the room between functions:
-    /// then nobody has called it, and the stack ends there. `makecontext` has its functions return to `__start_context` so.
-    fn begins_uncalled(&self, frame: &Frame<A>) -> bool {
-        let place = find(self.mappings, frame.ip).and_then(|it| it.module().zip(it.relative(frame.ip)));
-        let is_call = |code: CodeAround<'_>| A::follows_call(&code.code, code.at);
-        !frame.interrupted
-            && place.is_some_and(|(module, address)| module.begins_behind_gap(address))
-            && !self.uncovered_code(frame.ip).is_some_and(is_call)
-    }
-
-    /// How a walk ends where a step from a frame has failed.
-    #[cold]
-    fn end(&self, frame: &Frame<A>, reason: Reason) -> WalkEnd {
-        if self.begins_uncalled(frame) {
-            return WalkEnd::Root;
-        }
-        // Memory of another stack is none of this one's.
-        WalkEnd::Truncated(match reason {
-            Reason::StackCopyEnded | Reason::MemoryUnreadable if self.is_on_other_stack => Reason::OtherStack,
-            reason => reason,
-        })
     }
 
     /// The rule for uncovered code by the instructions that a thread comes to next.

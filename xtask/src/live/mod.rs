@@ -42,7 +42,6 @@ mod many_cpus;
 mod markers;
 mod names;
 mod options;
-mod other_stacks;
 mod output_files;
 mod output_forms;
 mod output_safety;
@@ -96,7 +95,6 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("symbol_sources", symbol_sources::TESTS),
     ("split_debug_info", split_debug_info::TESTS),
     ("code_in_memory", code_in_memory::TESTS),
-    ("other_stacks", other_stacks::TESTS),
     ("go", go::TESTS),
     ("jit", jit::TESTS),
     ("side_files", side_files::TESTS),

@@ -569,16 +569,3 @@ fn a_cached_rule_belongs_to_its_module() {
         assert_eq!(frames_with(&other), returns(code(IN_ROOT + 1)));
     }
 }
-
-#[test]
-fn the_beginning_of_a_function_that_nobody_has_called_is_the_root() {
-    let functions = [0x100, ROOT_AT].map(|start| Function { start, len: 0x100, instructions: &[] });
-    let section = eh_frame(SECTIONS, "zR", &INITIAL, &functions);
-    let module = module(file(&[], &[(".eh_frame", &section)]));
-    // As `makecontext` makes a stack: behind the address is none to return to.
-    let stack = bytes(&[code(u64::from(ROOT_AT)), 0x7777]);
-    let memory = StackCopy { start: Avma(STACK), bytes: &stack };
-    let (frames, end) = walk(&space(module), registers(code(0x110), STACK, 8), &memory);
-    assert_eq!(frames, [interrupted(code(0x110)), returns(code(u64::from(ROOT_AT)))]);
-    assert_eq!(end, WalkEnd::Root);
-}
