@@ -237,10 +237,7 @@ pub(crate) fn sideband(common: Common, wake_at: u32) -> perf_event_attr {
     attr.set_comm(1);
     attr.set_comm_exec(1);
     attr.set_task(1);
-    // The kernel marks the mappings that it tells of after this event, to whoever, as if they had build ids, too: what sees a whole CPU
-    // comes before all that others watch single threads with, and other recorders take these records for damaged. Files have their ids
-    // within.
-    attr.set_build_id(u64::from(common.features.build_id && common.reach != Reach::Cpu));
+    attr.set_build_id(u64::from(common.features.build_id));
     // Compiled BPF programs that are gone at the end have their names from here. What knows build ids knows this, too.
     attr.set_ksymbol(u64::from(common.features.build_id && common.features.kernel));
     attr.__bindgen_anon_2.wakeup_watermark = wake_at;
@@ -345,12 +342,6 @@ mod tests {
         };
         assert!(reads(Reach::Thread { from_exec: false }));
         assert!(!reads(Reach::Cpu));
-    }
-
-    #[test]
-    fn events_that_others_records_come_after_do_not_ask_for_build_ids() {
-        let asks = |reach| sideband(common(Features::ALL, reach), 1).build_id();
-        assert_eq!((asks(Reach::Cpu), asks(Reach::Thread { from_exec: true })), (0, 1));
     }
 
     #[test]
