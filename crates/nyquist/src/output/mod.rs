@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn places_that_cannot_be_written_fail_at_once() {
         let open = |path: &str| Output::open(Path::new(path)).unwrap_err();
-        for missing in ["/nonexistent/p", "/nonexistent/", "/nonexistent/inner/p"] {
+        for missing in ["/proc/nonexistent/p", "/proc/nonexistent/", "/proc/nonexistent/inner/p"] {
             assert!(matches!(open(missing), Refused::NoFolder(_)), "{missing}");
         }
         for folder in ["/tmp", "/tmp/", "/", "/tmp/.", "/tmp/..", ".."] {
@@ -315,7 +315,7 @@ mod tests {
         fs::create_dir(&before).unwrap();
         let output = Output::open(&before.join("p")).unwrap();
         fs::rename(&before, &after).unwrap();
-        symlink("/nonexistent", &before).unwrap();
+        symlink("/proc/nonexistent", &before).unwrap();
         output.save(|out| out.write_all(b"one")).unwrap();
         assert_eq!(fs::read_to_string(after.join("p")).unwrap(), "one");
     }
