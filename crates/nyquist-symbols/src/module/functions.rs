@@ -41,12 +41,7 @@ impl ModuleSymbols {
         if self.tables.get().is_some() || self.was_read_near.swap(true, Ordering::Relaxed) {
             return self.functions();
         }
-        // And those that begin right behind them.
-        let mut near: Vec<_> =
-            wanted.iter().flat_map(|&address| [address, address.wrapping_add(1)]).collect();
-        near.sort_unstable();
-        near.dedup();
-        Functions { module: self, tables: Tables::Near(self.read_tables(Some(&near))) }
+        Functions { module: self, tables: Tables::Near(self.read_tables(Some(wanted))) }
     }
 
     /// Reads the symbol tables; of large ones, where some addresses are given, what tells of these.
@@ -98,19 +93,8 @@ impl<'a> Functions<'a> {
         }
     }
 
-    /// Where the function around an address is. Where none is, it is one that begins right behind it: callers are looked up by the byte
-    /// before the place that they go on at, which is the beginning of code that nobody has called, such as `__start_context` and
-    /// `__restore_rt`.
+    /// Where the function around an address is.
     pub(crate) fn find(&self, address: Svma) -> Option<Place> {
-        let begins_behind = || {
-            let behind = Svma(address.0.checked_add(1)?);
-            let place = self.find_around(behind)?;
-            self.at(place).filter(|function| function.range.start == behind).map(|_| place)
-        };
-        self.find_around(address).or_else(begins_behind)
-    }
-
-    fn find_around(&self, address: Svma) -> Option<Place> {
         let find = |tables: &[SymbolTable]| {
             let mut found =
                 tables.iter().enumerate().filter_map(|(table, of)| Some((table, of.find(address)?)));
