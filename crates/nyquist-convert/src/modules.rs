@@ -4,7 +4,6 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memfd;
 use crate::memory_image;
-use crate::process_root::ProcessRoots;
 use crate::recorded_files::Files;
 use crate::replaced_text::is_memory;
 use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
@@ -58,8 +57,6 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     image_base: Svma,
     bytes: Bytes,
-    /// The root of the process that it was opened for, where that is another than ours.
-    root: Option<Arc<File>>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
@@ -110,7 +107,6 @@ type Key = (MappedFile, String);
 #[derive(Debug, Default)]
 struct Opened {
     modules: Mutex<Modules>,
-    roots: ProcessRoots,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
@@ -199,9 +195,7 @@ impl ModuleStore {
             return Some(index);
         }
         let module = self.opened.module(&key, || {
-            let mut module = Module::of_mapping(mapping, &self.files);
-            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
-            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.opened.roots.of(pid));
+            let module = Module::of_mapping(mapping, &self.files);
             let is_missing = matches!(module.bytes, Bytes::Missing);
             if is_missing { self.read_memory(mapping).unwrap_or(module) } else { module }
         });
@@ -397,7 +391,6 @@ impl Module {
             segments: Vec::new(),
             image_base: Svma(0),
             bytes: Bytes::Missing,
-            root: None,
             unwind: OnceLock::new(),
         }
     }
@@ -585,7 +578,6 @@ impl Module {
             id: self.id.clone(),
             alternatives: held.iter().map(|held| held.path.clone()).collect(),
             held,
-            roots: self.root.as_deref().map(by_descriptor).into_iter().collect(),
             ..ModuleRequest::default()
         })
     }

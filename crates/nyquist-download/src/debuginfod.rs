@@ -146,7 +146,7 @@ impl Debuginfod {
             let Some(winner) = race.winner else {
                 drop(pending);
                 if is_missing {
-                    self.note_miss(target);
+                    note_miss(target);
                 }
                 return;
             };
@@ -170,14 +170,6 @@ impl Debuginfod {
                 number += 1;
                 !failed.contains(&(number - 1))
             });
-        }
-    }
-
-    /// Leaves an empty file where the file would be.
-    fn note_miss(&self, target: &Path) {
-        // What is not noted is asked for again.
-        if let Ok(pending) = PendingFile::create(target) {
-            let _ = pending.keep(0o600);
         }
     }
 
@@ -333,6 +325,14 @@ pub(crate) fn encoded(path: &str) -> String {
         }
     }
     text
+}
+
+/// Leaves an empty file where the file would be.
+fn note_miss(target: &Path) {
+    // What is not noted is asked for again.
+    if let Ok(pending) = PendingFile::create(target) {
+        let _ = pending.keep(0o600);
+    }
 }
 
 #[cfg(test)]

@@ -50,11 +50,7 @@ pub fn escape_json(json: &str) -> Cow<'_, str> {
     replace(json, |letter| is_hidden(letter) && letter != '\n', push_json_escape)
 }
 
-fn replace<'a>(
-    text: &'a str,
-    is_replaced: impl Fn(char) -> bool,
-    push: impl Fn(&mut String, char),
-) -> Cow<'a, str> {
+fn replace(text: &str, is_replaced: impl Fn(char) -> bool, push: impl Fn(&mut String, char)) -> Cow<'_, str> {
     if !text.chars().any(&is_replaced) {
         return Cow::Borrowed(text);
     }

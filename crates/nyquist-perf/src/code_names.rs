@@ -179,6 +179,7 @@ fn keep_latest(rows: &mut Vec<Row>) {
 mod tests {
     use super::*;
     use crate::{PerfMap, PerfMapEntry};
+    use std::fmt::Write as _;
 
     fn read(text: &[u8]) -> CodeNames {
         CodeNames::read(text, &Budget::default()).unwrap()
@@ -220,7 +221,7 @@ mod tests {
             let (mut text, mut one_by_one) = (String::new(), PerfMap::default());
             for number in 0..next(40) {
                 let (start, size) = (next(60), 1 + next(1 + round % 30));
-                text += &format!("{start:x} {size:x} n{number}\n");
+                writeln!(text, "{start:x} {size:x} n{number}").unwrap();
                 let name = format!("n{number}").into();
                 one_by_one.insert(PerfMapEntry { start, end: start + size, name });
             }

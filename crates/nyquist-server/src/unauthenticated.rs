@@ -108,9 +108,8 @@ impl Eviction {
     /// Waits until the connection must be closed: its time is over, or a newer one takes its place. Never, once it is
     /// known.
     pub(crate) async fn wait(self) {
-        match timeout(self.timeout_after, self.receiver).await {
-            Ok(Err(_authenticated)) => pending().await,
-            Ok(Ok(())) | Err(_) => {}
+        if let Ok(Err(_authenticated)) = timeout(self.timeout_after, self.receiver).await {
+            pending::<()>().await;
         }
     }
 }

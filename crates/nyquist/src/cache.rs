@@ -34,7 +34,7 @@ pub(crate) fn run(args: &CacheArgs) -> Result<(), Failure> {
     let caches = Caches { answers, downloads, archives, debuginfod };
     match args.action {
         None if args.json => page::print_json(&caches.contents()?.json(&caches)),
-        None => page::print(&caches.contents()?.text(&caches, args.verbosity.verbose)),
+        None => page::print(caches.contents()?.text(&caches, args.verbosity.verbose)),
         Some(CacheAction::Clear { symbols, downloads }) => {
             let all = symbols == downloads;
             caches.clear(all || symbols, all || downloads, args.json)

@@ -100,7 +100,8 @@ mod tests {
 
     #[test]
     fn a_folder_of_caches_is_made_but_not_those_above_it() {
-        let cache = |folder| folders(&[("HOME", "/proc/nonexistent"), ("XDG_CACHE_HOME", folder)], true).cache();
+        let cache =
+            |folder| folders(&[("HOME", "/proc/nonexistent"), ("XDG_CACHE_HOME", folder)], true).cache();
         assert_eq!(cache("/proc/nonexistent"), Some("/proc/nonexistent/nyquist".into()));
         assert_eq!(cache("/"), Some("/nyquist".into()));
         assert_eq!(cache("/proc/nonexistent/caches"), None);
@@ -108,7 +109,8 @@ mod tests {
 
     #[test]
     fn debuginfod_keeps_where_this_program_does() {
-        let variables = [("HOME", "/proc/nonexistent"), ("DEBUGINFOD_CACHE_PATH", "/d"), ("DEBUGINFOD_URLS", "u")];
+        let variables =
+            [("HOME", "/proc/nonexistent"), ("DEBUGINFOD_CACHE_PATH", "/d"), ("DEBUGINFOD_URLS", "u")];
         let value = |name, keeps| folders(&variables, keeps).var_for_caches(name);
         assert_eq!(value("HOME", true), None);
         assert_eq!(value("DEBUGINFOD_CACHE_PATH", true), Some("/d".into()));

@@ -31,16 +31,16 @@ impl Named {
         let plain = COMPRESSIONS.iter().find_map(|ending| Some((*ending, name.strip_suffix(ending)?)));
         match plain {
             // These two are written compressed; what else ends in .json has another format's ending before it.
-            Some((".gz", plain)) if plain.ends_with(".pb") => Self::Format(ExportFormat::Pprof),
+            Some((".gz", plain)) if has_ending(plain, "pb") => Self::Format(ExportFormat::Pprof),
             Some((compression, plain)) => match (ExportFormat::of_name(Path::new(plain)), compression) {
                 (Some(ExportFormat::Firefox), ".gz") => Self::Format(ExportFormat::Firefox),
-                (None, ".gz") if !plain.ends_with(".svg") => Self::Nothing,
+                (None, ".gz") if !has_ending(plain, "svg") => Self::Nothing,
                 _ => Self::NotSo("leave out the last ending: the format is written as it is"),
             },
-            None if name.ends_with(".pb") => {
+            None if has_ending(&name, "pb") => {
                 Self::NotSo("pprof's files are written compressed, which .pb.gz says")
             }
-            None if name.ends_with(".svg") => Self::Picture,
+            None if has_ending(&name, "svg") => Self::Picture,
             None => ExportFormat::of_name(Path::new(&name)).map_or(Self::Nothing, Self::Format),
         }
     }
@@ -56,6 +56,11 @@ impl Named {
             Self::Picture | Self::NotSo(_) => false,
         }
     }
+}
+
+/// Whether a name has this ending.
+fn has_ending(name: &str, ending: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == ending)
 }
 
 /// How a whole profile is written.

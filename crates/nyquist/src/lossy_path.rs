@@ -48,7 +48,9 @@ mod tests {
         let folder_of_bytes = folder.join(OsStr::from_bytes(b"f\xfcr"));
         fs::create_dir_all(&folder_of_bytes).unwrap();
         let names = [&b"app\xff"[..], b"app\xfe", b"app", b"bpp\xff"].map(OsStr::from_bytes);
-        names.iter().for_each(|name| fs::write(folder_of_bytes.join(name), "").unwrap());
+        for name in &names {
+            fs::write(folder_of_bytes.join(name), "").unwrap();
+        }
         let path = folder_of_bytes.join(names[0]);
         let mut found = files(&path.to_string_lossy());
         found.sort();

@@ -88,8 +88,11 @@ mod tests {
     use nyquist_analysis::{Index, Selection, View};
     use nyquist_profile::{Frame, Func, Lib, Meta, Process, ProfileBuilder, Sample, Source, Thread};
 
-    /// What is told of stacks of functions, each the outermost first: its lib, file and name; and the weight.
-    fn told(stacks: &[(&[(&str, &str, &str)], u32)]) -> String {
+    /// A function: its lib, file and name.
+    type Named<'a> = (&'a str, &'a str, &'a str);
+
+    /// What is told of stacks of functions, each the outermost first, and of their weights.
+    fn told(stacks: &[(&[Named<'_>], u32)]) -> String {
         let mut builder = ProfileBuilder::new(Meta { interval: 1_000_000, ..Meta::default() });
         let process = builder.add_process(Process::default());
         let thread = builder.add_thread(Thread::new(process, "1", "main"));

@@ -63,7 +63,7 @@ impl PerfTee {
         match finished.and_then(|()| self.output.appear()) {
             Ok(()) => printer.say(format_args!("Saved {}", path.display())),
             Err(error) => {
-                printer.warn(format_args!("cannot write {}: {}", path.display(), io_reason(&error)))
+                printer.warn(format_args!("cannot write {}: {}", path.display(), io_reason(&error)));
             }
         }
     }

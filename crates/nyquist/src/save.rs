@@ -40,7 +40,7 @@ impl Saved {
             }
             None => {
                 firefox::write(profile, WriteOptions { gzip: true, ..WriteOptions::default() }, &mut bytes)
-                    .map_err(|error| Failure::because("cannot convert the profile", &error))?
+                    .map_err(|error| Failure::because("cannot convert the profile", &error))?;
             }
         }
         Ok(bytes)

@@ -86,7 +86,7 @@ fn write_profile(path: &Path, is_symbolicated: bool) {
     let process =
         builder.add_process(Process { pid: "7".into(), name: hostile("process"), ..Process::default() });
     for (tid, name) in [("7", "main"), ("8", "worker")] {
-        let thread = builder.add_thread(Thread::new(process, tid, &hostile(name)));
+        let thread = builder.add_thread(Thread::new(process, tid, hostile(name)));
         let mut stack = None;
         for address in [0x1000, 0x2000, 0x3000_u32] {
             let name = if is_symbolicated {

@@ -105,7 +105,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("attach", attach::TESTS),
     ("attach_beside", attach_beside::TESTS),
     ("targets", targets::TESTS),
-    ("time namespaces", time_namespaces::TESTS),
+    ("time_namespaces", time_namespaces::TESTS),
     ("chosen_cpus", chosen_cpus::TESTS),
     ("control_groups", control_groups::TESTS),
     ("own_files", own_files::TESTS),

@@ -37,7 +37,7 @@ struct Target<'a> {
 impl<'a> Target<'a> {
     fn start(test: &'a Context<'a>, workload: &str) -> Result<Self, Stop> {
         let ready = test.fresh("ready");
-        let call = test.program(&test.workload(workload).display().to_string()).args(&["60000", NAME]);
+        let call = test.program(test.workload(workload).display().to_string()).args(&["60000", NAME]);
         let running = call.env("WORKLOAD_READY", ready.display().to_string()).start()?;
         running.wait_for_file(&ready)?;
         let pid = running.pid();

@@ -8,13 +8,12 @@ use anyhow::{Context as _, Result, ensure};
 
 use super::cargo::{BUSY, cargo_nyquist, manifest, with_tool_chain};
 use super::context::Context;
-use super::expect::{Verdict, expect, expect_contains, need_root, skip};
+use super::expect::{Verdict, expect, expect_contains, skip};
 use super::harness::Test;
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_package_of_split_debug_info_is_used", package).quick(),
-    Test::new("a_package_in_another_root_is_used", own_root),
     Test::new("rusts_split_debug_info_is_used", rust),
     Test::new("cargo_nyquist_uses_split_debug_info", by_cargo),
 ];
@@ -104,24 +103,6 @@ fn package(test: &Context<'_>) -> Verdict {
 }
 
 /// The program and its package are in a file system that only the program's mount namespace has.
-fn own_root(test: &Context<'_>) -> Verdict {
-    need_root()?;
-    let Some(packer) = packer() else { return skip("there is neither dwp nor llvm-dwp") };
-    let folder = compiled(test, "packed", "scramble")?;
-    succeeds(&folder, &["timeout", "60", packer, "-e", "split", "-o", "split.dwp"])?;
-    let place = test.path("place");
-    fs::create_dir_all(&place)?;
-    let script = format!(
-        "mount -t tmpfs none {place} && cp {folder}/split {folder}/split.dwp {place} && rm -r {folder} && exec {place}/split",
-        place = place.display(),
-        folder = folder.display()
-    );
-    let words = ["unshare", "-m", "sh", "-c", &script];
-    let recorded = test.record_command(&words).options(&["--no-cache", "-v"]).run_well()?;
-    let frame = recorded.profile.frame_of(|frame| frame.function == "scramble" && frame.inline_depth > 0);
-    expect(frame.is_some(), format_args!("the package is not used: {}", recorded.finished.stderr))
-}
-
 fn rust(test: &Context<'_>) -> Verdict {
     for kind in ["packed", "unpacked"] {
         let folder = test.path(kind);

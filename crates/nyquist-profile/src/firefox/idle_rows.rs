@@ -76,16 +76,16 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn stack(index: u32) -> Option<StackId> {
-        Some(StackId::from_index(index as usize))
+    fn stack(index: usize) -> StackId {
+        StackId::from_index(index)
     }
 
     fn running(ms: u64, cpu_ms: u64) -> Sample {
-        Sample::new(ms * MS, stack(1), cpu_ms * MS)
+        Sample::new(ms * MS, Some(stack(1)), cpu_ms * MS)
     }
 
     fn waiting(ms: u64, weight: u32) -> Sample {
-        Sample { time: ms * MS, cpu_delta: 0, stack: stack(2), weight, off_cpu: true }
+        Sample { time: ms * MS, cpu_delta: 0, stack: Some(stack(2)), weight, off_cpu: true }
     }
 
     /// The rows that are added to these samples of a thread that began at 0: their times in ms and their stacks.
@@ -119,9 +119,9 @@ mod tests {
     #[test]
     fn a_wait_shows_its_stack_from_its_beginning() {
         // By ptrace a wait's sample comes at the end of the time that it stands for.
-        assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(2, stack(2)), (101, stack(2))]);
+        assert_eq!(idle(&[running(1, 1), waiting(101, 100)]), [(2, Some(stack(2))), (101, Some(stack(2)))]);
         // By context switches it comes at the beginning.
-        assert_eq!(idle(&[running(1, 1), waiting(2, 100), running(103, 1)]), [(102, stack(2))]);
+        assert_eq!(idle(&[running(1, 1), waiting(2, 100), running(103, 1)]), [(102, Some(stack(2)))]);
     }
 
     #[test]

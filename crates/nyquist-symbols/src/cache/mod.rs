@@ -197,23 +197,10 @@ impl AnswerCache {
     /// Keeps a whole file, of several parts, in the place of another; or notes what it `cannot` do.
     fn keep_file(&self, path: &Path, parts: &[&[u8]], cannot: &str) {
         let made = folder::create(&self.folder);
-        match made.and_then(|()| self.replace(path, parts)) {
+        match made.and_then(|()| replace(path, parts)) {
             Ok(()) => self.written(parts.iter().map(|part| part.len()).sum()),
             Err(error) => self.note(cannot, path, &error),
         }
-    }
-
-    /// Puts a whole file, of several parts, in the place of another. Several threads may do so at once.
-    fn replace(&self, path: &Path, parts: &[&[u8]]) -> io::Result<()> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let temporary = path.with_extension(format!("{}.{number}.tmp", std::process::id()));
-        let write = || {
-            let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
-            parts.iter().try_for_each(|part| file.write_all(part))?;
-            fs::rename(&temporary, path)
-        };
-        write().inspect_err(|_| drop(fs::remove_file(&temporary)))
     }
 
     fn note(&self, what: &str, path: &Path, error: &io::Error) {
@@ -229,6 +216,19 @@ impl AnswerCache {
             self.note("cannot make room in", &self.folder, &error);
         }
     }
+}
+
+/// Puts a whole file, of several parts, in the place of another. Several threads may do so at once.
+fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let temporary = path.with_extension(format!("{}.{number}.tmp", std::process::id()));
+    let write = || {
+        let mut file = options().write(true).create(true).truncate(true).open(&temporary)?;
+        parts.iter().try_for_each(|part| file.write_all(part))?;
+        fs::rename(&temporary, path)
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
 /// The answers of one module that are kept, and the way to keep more.
@@ -294,7 +294,7 @@ impl KeptAnswers {
             None => {
                 let bytes = known.rewritten(answers, &self.key).ok_or_else(too_large)?;
                 // The file that is locked goes with this.
-                self.cache.replace(&self.path, &[&bytes])?;
+                replace(&self.path, &[&bytes])?;
                 Ok(bytes.len())
             }
         }

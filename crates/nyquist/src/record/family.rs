@@ -66,9 +66,9 @@ mod tests {
     fn a_daemon_descends_from_a_command_through_a_parent_that_has_ended() {
         let mut family = Family::default();
         // In whatever order they are heard of; 20 and 21 are somebody else's.
-        [fork(12, 11), fork(11, 10), fork(13, 12), fork(21, 20), fork(10, 10)]
-            .iter()
-            .for_each(|e| family.notice(e));
+        for event in [fork(12, 11), fork(11, 10), fork(13, 12), fork(21, 20), fork(10, 10)] {
+            family.notice(&event);
+        }
         assert_eq!(family.descendants(&[10], |pid| pid != 11), [12, 13]);
         assert_eq!(family.descendants(&[20], |_| true), [21]);
         assert_eq!(family.descendants(&[99], |_| true), [0; 0]);
@@ -77,7 +77,9 @@ mod tests {
     #[test]
     fn numbers_that_go_in_circles_are_followed_to_an_end() {
         let mut family = Family::default();
-        [fork(1, 2), fork(2, 1)].iter().for_each(|event| family.notice(event));
+        for event in [fork(1, 2), fork(2, 1)] {
+            family.notice(&event);
+        }
         assert_eq!(family.descendants(&[10], |_| true), [0; 0]);
     }
 }

@@ -59,7 +59,9 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let Recorded { finished, summary, status, used, living } =
         recorded.inspect_err(|_| give_up_privileges(printer))?;
     let Finished { profile, statistics, libs, side_news } = finished;
-    side_news.iter().for_each(|news| printer.warn(news));
+    for news in &side_news {
+        printer.warn(news);
+    }
     let kernel = kernel_files(&libs);
     give_up_privileges(printer);
     let look_up = || symbolicate(profile, &libs, kernel, &args.symbols, printer, &control);

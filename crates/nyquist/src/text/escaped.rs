@@ -81,7 +81,7 @@ mod tests {
         let screen = Screen { width: Some(80), colour: true, unicode: true };
         let painted = Style::Hot.paint("a\u{1b}[0mb", screen);
         assert_eq!(painted.as_str(), "\u{1b}[31ma\\x1b[0mb\u{1b}[0m");
-        let text = Text::from("\u{202e}x\n") + &*"y\u{9b}" + painted.clone();
+        let text = Text::from("\u{202e}x\n") + "y\u{9b}" + painted.clone();
         assert_eq!(text.as_str(), format!("\\u{{202e}}x\ny\\u{{9b}}{}", painted.as_str()));
         assert!(!Text::from(painted.as_str()).as_str().contains('\u{1b}'));
     }

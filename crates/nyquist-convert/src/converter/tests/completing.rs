@@ -4,9 +4,10 @@ use super::*;
 use crate::event::LiveStack;
 use crate::incomplete::Incomplete;
 use nyquist_profile::well_known;
+use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
+use std::io::Write as _;
 use std::ops::Range;
-use std::os::fd::AsRawFd as _;
 use std::sync::LazyLock;
 
 /// Where the code is, in the program's file and from where that is mapped.
@@ -127,22 +128,21 @@ fn program() -> Vec<u8> {
     file
 }
 
-/// The program's file, which has no name any more, so that nothing is left of it.
+/// The program's file, which is in memory, so that nothing is left of it.
 static PROGRAM: LazyLock<File> = LazyLock::new(|| {
-    let path = std::env::temp_dir().join(format!("nyquist-completing-{}", std::process::id()));
-    std::fs::write(&path, program()).unwrap();
-    let file = File::open(&path).unwrap();
-    std::fs::remove_file(&path).unwrap();
+    let mut file = File::from(memfd_create("nyquist-completing", MemfdFlags::CLOEXEC).unwrap());
+    file.write_all(&program()).unwrap();
     file
 });
 
 fn map_program() -> EventKind {
+    LazyLock::force(&PROGRAM);
     EventKind::Map(Mapping {
         pid: Some(Pid(std::process::id())),
         start: Avma(BASE),
         len: CODE + CODE_LEN,
         offset: FileOffset(0),
-        path: format!("/proc/self/fd/{}", PROGRAM.as_raw_fd()),
+        path: "/memfd:nyquist-completing (deleted)".into(),
         identity: MappedFile::Unknown,
     })
 }

@@ -18,7 +18,7 @@ pub(super) const MAX_FILES: usize = 1 << 14;
 /// What is read.
 #[derive(Debug)]
 pub(super) struct Rings {
-    rings: Vec<Ring>,
+    read: Vec<Ring>,
     texts: Vec<TextFile>,
     open: OpenIntervals,
     ids: Ids,
@@ -41,7 +41,7 @@ pub(super) enum Taken {
 impl Rings {
     pub(super) fn new() -> Self {
         Self {
-            rings: Vec::new(),
+            read: Vec::new(),
             texts: Vec::new(),
             open: OpenIntervals::default(),
             ids: Ids::new(),
@@ -72,11 +72,11 @@ impl Rings {
 
     /// Reads the ring at a place in a file from now on, if it is one of no more than so many bytes.
     pub(super) fn take(&mut self, file: Arc<File>, at: u64, most: u64) -> Taken {
-        if self.rings.len() >= MAX_FILES {
+        if self.read.len() >= MAX_FILES {
             return Taken::Settled;
         }
         match Ring::open(file, at, most, &mut self.ids) {
-            Ok(ring) => self.rings.push(ring),
+            Ok(ring) => self.read.push(ring),
             Err(Refusal::NotYet) => return Taken::NotYet,
             Err(Refusal::NoMarkers) => self.refuse(),
             Err(Refusal::Stranger) => self.strangers += 1,
@@ -93,7 +93,7 @@ impl Rings {
     pub(super) fn read(&mut self, events: &mut Vec<Event>, last: bool) {
         let before = events.len();
         self.ids.begin_look();
-        for ring in &mut self.rings {
+        for ring in &mut self.read {
             ring.read(self.since, &mut self.ids, &mut self.open, events);
         }
         for text in &mut self.texts {
@@ -107,7 +107,7 @@ impl Rings {
         let before = events.len();
         std::mem::take(&mut self.open).finish(events);
         self.markers += (events.len() - before) as u64;
-        let sum = |count: fn(&Ring) -> u64| self.rings.iter().map(count).fold(0, u64::saturating_add);
+        let sum = |count: fn(&Ring) -> u64| self.read.iter().map(count).fold(0, u64::saturating_add);
         Summary {
             markers: self.markers,
             lost: sum(|ring| ring.lost),
