@@ -156,13 +156,13 @@ fn expect_threads(session: &Session<'_>, profile: &Profile) -> Verdict {
     for (row, thread) in rows.iter().zip(&profile.threads) {
         let shown = (text(&row["processName"]), text(&row["name"]), text(&row["pid"]));
         expect_eq("a thread", shown, (thread.process.clone(), thread.name.clone(), thread.pid.clone()))?;
-        // The first delta has no sample before it, and does not count.
-        let cpu = thread.samples.iter().skip(1).filter_map(|sample| sample.cpu_delta).sum::<f64>() / 1e6;
+        // The first delta has no row before it, and does not count.
+        let cpu = thread.rows.iter().skip(1).filter_map(|sample| sample.cpu_delta).sum::<f64>() / 1e6;
         let shown = row["cpuMs"].as_f64().unwrap_or(0.0);
         expect((shown - cpu).abs() < 0.01, format_args!("{}: {shown} ms of CPU, wanted {cpu}", thread.name))?;
         let handle = text(&row["threadHandle"]);
         let info = session.ask(&["thread", "info", "--thread", &handle])?;
-        expect_eq("its samples", info["sampleCount"].as_u64(), Some(thread.samples.len() as u64))?;
+        expect_eq("its rows", info["sampleCount"].as_u64(), Some(thread.rows.len() as u64))?;
     }
     Ok(())
 }

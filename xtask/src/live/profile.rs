@@ -30,10 +30,13 @@ pub(crate) struct Thread {
     pub is_main: bool,
     /// Its samples.
     pub samples: Vec<Sample>,
+    /// All rows of its table: the samples, and those by which idle time is drawn.
+    pub rows: Vec<Sample>,
     tables: Rc<Tables>,
 }
 
 /// A sample.
+#[derive(Clone)]
 pub(crate) struct Sample {
     stack: Option<usize>,
     /// When, in milliseconds.
@@ -42,6 +45,8 @@ pub(crate) struct Sample {
     pub weight: f64,
     /// The CPU time since the sample before, in the profile's unit.
     pub cpu_delta: Option<f64>,
+    /// Whether it is no sample, but a row by which idle time is drawn: it stands for nothing.
+    is_idle: bool,
 }
 
 /// A position on a stack.
@@ -224,12 +229,14 @@ impl Thread {
     fn read(json: &Value, tables: Rc<Tables>) -> Result<Self> {
         let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
         let pid = json["pid"].as_str().map_or_else(|| json["pid"].to_string(), str::to_owned);
+        let rows = read_rows(&json["samples"], tables.stacks.len())?;
         Ok(Self {
             name: text("name"),
             process: text("processName"),
             pid,
             is_main: json["isMainThread"].as_bool().unwrap_or(false),
-            samples: read_samples(&json["samples"], tables.stacks.len())?,
+            samples: rows.iter().filter(|row| !row.is_idle).cloned().collect(),
+            rows,
             tables,
         })
     }
@@ -257,7 +264,7 @@ fn was_taken(stack: &[&Frame]) -> bool {
     !stack.iter().any(stands_in)
 }
 
-fn read_samples(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {
+fn read_rows(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {
     let stacks = items(&json["stack"]).context("samples.stack")?;
     let mut now = 0.0;
     let mut samples = Vec::with_capacity(stacks.len());
@@ -273,7 +280,9 @@ fn read_samples(json: &Value, stack_count: usize) -> Result<Vec<Sample>> {
         );
         let weight = if json["weight"].is_array() { number(&json["weight"][index])? } else { 1.0 };
         let cpu_delta = json["threadCPUDelta"][index].as_f64();
-        samples.push(Sample { stack, time: now, weight, cpu_delta });
+        let waited = json["nyquistOffCpuWeight"][index].as_f64().unwrap_or(0.0);
+        let is_idle = weight == 0.0 && cpu_delta == Some(0.0) && waited == 0.0;
+        samples.push(Sample { stack, time: now, weight, cpu_delta, is_idle });
     }
     Ok(samples)
 }

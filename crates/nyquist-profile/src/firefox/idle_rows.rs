@@ -41,8 +41,8 @@ impl<'a> IdleRows<'a> {
     /// The rows for the idle time before a sample: where it begins, and where it ends.
     fn rows_between(&self, before: Option<Sample>, sample: &Sample) -> [Option<Sample>; 2] {
         let Some(interval) = self.interval else { return [None, None] };
-        // A thread's first delta has no meaning: its sample stands for an interval.
-        let used = if before.is_some() { sample.cpu_delta } else { interval };
+        // A thread's first delta may be missing: its sample stands for an interval at least.
+        let used = if before.is_some() { sample.cpu_delta } else { sample.cpu_delta.max(interval) };
         let since = before.map_or(self.start, |before| before.time);
         let resumed = sample.time.saturating_sub(used);
         if resumed.saturating_sub(since) < interval.saturating_mul(IDLE_INTERVALS) {
@@ -113,7 +113,8 @@ mod tests {
 
     #[test]
     fn the_time_before_the_first_sample_is_idle() {
-        assert_eq!(idle(&[running(50, 7)]), [(0, None), (49, None)]);
+        assert_eq!(idle(&[running(50, 7)]), [(0, None), (43, None)]);
+        assert_eq!(idle(&[running(50, 0)]), [(0, None), (49, None)]);
     }
 
     #[test]
