@@ -1,5 +1,6 @@
 //! The signals that people and wrappers end a recording with, as values that a thread waits for.
 
+use super::identity::give_up_capabilities;
 use super::sys::signals;
 use std::{io, thread};
 
@@ -38,15 +39,19 @@ impl EndSignal {
 pub const KILL: i32 = libc::SIGKILL;
 
 /// Runs the whole work of a program on a thread whose stack has this size, however small the one is that the program was given
-/// (`ulimit -s`). The calling thread takes no signals from then on, so that those of the work decide who gets them.
+/// (`ulimit -s`). The calling thread takes no signals from then on, so that those of the work decide who gets them. It only waits, so
+/// it gives up the capabilities that a plain user has by the program's file: those of the work end when the work gives them up.
 pub fn on_own_stack<T: Send>(stack_bytes: usize, work: impl FnOnce() -> T + Send) -> io::Result<T> {
     let mask = signals::Mask::block_all()?;
-    let worked = thread::scope(|scope| {
+    let worked: io::Result<_> = thread::scope(|scope| {
         let worker = thread::Builder::new().stack_size(stack_bytes).spawn_scoped(scope, move || {
             mask.set();
             work()
         });
-        worker.map(thread::ScopedJoinHandle::join)
+        let worker = worker?;
+        // Without them or with them, it does nothing.
+        let _ = give_up_capabilities();
+        Ok(worker.join())
     });
     match worked {
         Ok(Ok(result)) => Ok(result),
