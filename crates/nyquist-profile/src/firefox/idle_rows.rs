@@ -8,8 +8,9 @@ use crate::id::StackId;
 use crate::samples::Samples;
 use crate::thread::Sample;
 
-/// A thread is idle between two samples where it used no CPU for so many sampling intervals.
-const IDLE_INTERVALS: u64 = 2;
+/// A thread is idle between two samples where it used no CPU for so many sampling intervals. Shorter gaps are mostly those in
+/// which other threads had the CPU; rows for each of them would cut the chart into stripes.
+const IDLE_INTERVALS: u64 = 8;
 
 /// The samples of a thread, with rows where it was idle between them.
 #[derive(Clone)]
@@ -106,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_runs_all_the_time_has_none() {
-        assert_eq!(idle(&[running(1, 1), running(2, 1), running(4, 1)]), []);
+        assert_eq!(idle(&[running(1, 1), running(2, 1), running(9, 1)]), []);
         // All CPU time of a sample that stands for many intervals was used.
         assert_eq!(idle(&[running(1, 1), running(101, 100)]), []);
     }
