@@ -4,15 +4,21 @@ use crate::number::counted;
 use crate::printer::Printer;
 use nyquist_convert::Converter;
 use nyquist_convert::event::Pid;
+use nyquist_perf::Budget;
 use nyquist_record::linux::Credentials;
 use nyquist_record::linux::markers::Markers;
 
 /// Listens for the markers of a command, or of a process that runs already. A recording without them is better than
 /// none.
-pub(crate) fn listen(pid: Option<u32>, user: Option<&Credentials>, printer: Printer) -> Option<Markers> {
+pub(crate) fn listen(
+    pid: Option<u32>,
+    user: Option<&Credentials>,
+    budget: &Budget,
+    printer: Printer,
+) -> Option<Markers> {
     let listening = match pid {
-        None => Markers::for_command(user.map(|user| (user.uid, user.gid))).map(Some),
-        Some(pid) => Markers::attach(Pid(pid)),
+        None => Markers::for_command(user.map(|user| (user.uid, user.gid)), budget).map(Some),
+        Some(pid) => Markers::attach(Pid(pid), budget),
     };
     listening.unwrap_or_else(|error| {
         printer.detail(format_args!("the program's markers are not recorded: {error}"));
@@ -48,6 +54,9 @@ pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Print
     }
     if summary.cut > 0 {
         printer.warn("the program made a file shorter that its markers were in: some are missing");
+    }
+    if summary.is_full {
+        printer.warn("the program made more markers than memory was allowed for: later ones are missing (--max-memory)");
     }
     if summary.markers > 0 {
         printer.detail(format_args!("read {}", counted(summary.markers, "marker")));

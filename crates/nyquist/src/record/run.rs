@@ -76,7 +76,8 @@ impl Recorder<'_> {
                 (Some(Target::Attach(pids.into_iter().map(Pid).collect())), first)
             }
         };
-        let mut markers = markers::listen(listens_to, self.user, self.printer);
+        let budget = memory::side_files(self.args.symbols.max_memory);
+        let mut markers = markers::listen(listens_to, self.user, &budget, self.printer);
         let Subject { child, target } = self.subject(running, launches, markers.as_ref())?;
         let is_beside = child.is_some() && !matches!(target, Target::Child(_));
         let kept = self.args.perf_data.as_deref();

@@ -155,6 +155,7 @@ fn set_word(file: &File, at: usize, number: u32) -> io::Result<()> {
 mod tests {
     use super::*;
     use nyquist_convert::event::Timestamp;
+    use nyquist_perf::Budget;
     use nyquist_tracing::protocol::{self, Values, header, put_marker, record};
     use std::os::fd::AsRawFd as _;
 
@@ -181,7 +182,7 @@ mod tests {
 
     fn switched_on(file: &File) -> (Control, Rings) {
         let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
-        (Control::of_file(again).unwrap(), Rings::new())
+        (Control::of_file(again).unwrap(), Rings::new(&Budget::default()))
     }
 
     fn read(control: &mut Control, rings: &mut Rings) -> usize {
@@ -261,6 +262,20 @@ mod tests {
         let mut events = Vec::new();
         rings.read(&mut events, true);
         assert_eq!(events.len(), 1);
+    }
+
+    #[test]
+    fn markers_take_no_more_than_their_memory() {
+        let file = control_file(0);
+        let again = at_once(true).open(format!("/proc/self/fd/{}", file.as_raw_fd())).unwrap();
+        let (mut control, mut rings) = (Control::of_file(again).unwrap(), Rings::new(&Budget::new(100)));
+        set_word(&file, control::RINGS, 2).unwrap();
+        put_ring(&file, 0, 4096);
+        put_ring(&file, 1, 4096);
+        // The first one is read whole: it is no longer than a ring.
+        assert_eq!(read(&mut control, &mut rings), 1);
+        assert_eq!(read(&mut control, &mut rings), 0);
+        assert!(rings.finish(&mut Vec::new()).is_full);
     }
 
     #[test]

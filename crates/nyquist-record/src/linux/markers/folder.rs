@@ -194,6 +194,7 @@ pub(super) fn names(folder: &File) -> impl Iterator<Item = OsString> + use<> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nyquist_perf::Budget;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     /// A place of its own.
@@ -284,7 +285,7 @@ mod tests {
     fn files_that_are_not_the_owners_own_are_not_opened() {
         let place = Place::new("files");
         let folder = Folder::create_in(&place.0, None).unwrap();
-        let (mut rings, path) = (Rings::new(), folder.path().to_owned());
+        let (mut rings, path) = (Rings::new(&Budget::default()), folder.path().to_owned());
         let canary = place.0.join("canary");
         fs::write(&canary, b"as it was").unwrap();
         symlink(&canary, path.join("link.nyqmark")).unwrap();

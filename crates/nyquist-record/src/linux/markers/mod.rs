@@ -19,6 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nyquist_convert::event::{Event, EventKind, Pid, Timestamp};
+use nyquist_perf::Budget;
 use nyquist_tracing::protocol::DIR_VARIABLE;
 
 use control::Control;
@@ -70,21 +71,24 @@ pub struct Summary {
     pub refused: u64,
     /// Rings, or all that would have followed, whose file has become shorter.
     pub cut: u64,
+    /// Whether the markers took all memory that they may take, and later ones were not read.
+    pub is_full: bool,
 }
 
 impl Markers {
     /// Makes a folder for the markers of a command, which belongs to the user (uid and gid) that the command runs as.
-    pub fn for_command(owner: Option<(u32, u32)>) -> io::Result<Self> {
-        Self::start(Source::Folder(Folder::create(owner)?))
+    /// What they take in memory is of the budget.
+    pub fn for_command(owner: Option<(u32, u32)>, budget: &Budget) -> io::Result<Self> {
+        Self::start(Source::Folder(Folder::create(owner)?), budget)
     }
 
     /// Switches on the markers of a process that runs, if it has any. `None` where it has none.
-    pub fn attach(pid: Pid) -> io::Result<Option<Self>> {
-        Control::switch_on(pid)?.map(|control| Self::start(Source::Control(control))).transpose()
+    pub fn attach(pid: Pid, budget: &Budget) -> io::Result<Option<Self>> {
+        Control::switch_on(pid)?.map(|control| Self::start(Source::Control(control), budget)).transpose()
     }
 
-    fn start(source: Source) -> io::Result<Self> {
-        let shared = Arc::new(Mutex::new(Shared { source, rings: Rings::new(), events: Vec::new() }));
+    fn start(source: Source, budget: &Budget) -> io::Result<Self> {
+        let shared = Arc::new(Mutex::new(Shared { source, rings: Rings::new(budget), events: Vec::new() }));
         let stop = Arc::new(event_counter()?);
         let (theirs, stopped) = (Arc::clone(&shared), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("markers".to_owned());

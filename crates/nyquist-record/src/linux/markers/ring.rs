@@ -88,6 +88,11 @@ impl Ring {
         })
     }
 
+    /// How many bytes of it were read since it was made.
+    pub(super) fn position(&self) -> u64 {
+        self.read
+    }
+
     /// How many records could not be understood.
     pub(super) fn unreadable(&self) -> u64 {
         self.decoder.unreadable() + u64::from(self.state == State::Unreadable)

@@ -10,14 +10,21 @@ use super::Summary;
 use super::ids::Ids;
 use super::ring::{Refusal, Ring, State};
 use super::text::{self, TextFile};
+use nyquist_perf::{Budget, Charge};
 
 /// How many rings, and how many text files, are read: a thread that marks has one, and those of threads that have ended
 /// are used again.
 pub(super) const MAX_FILES: usize = 1 << 14;
 
+/// How much memory a marker takes of a profile that is being made, for each byte of its record: small records grow most.
+const MEMORY_PER_BYTE: u64 = 8;
+
 /// What is read.
 #[derive(Debug)]
 pub(super) struct Rings {
+    /// The memory that all markers may take: a program can write them as fast as memory can be written.
+    charge: Charge,
+    is_full: bool,
     read: Vec<Ring>,
     texts: Vec<TextFile>,
     open: OpenIntervals,
@@ -39,8 +46,10 @@ pub(super) enum Taken {
 }
 
 impl Rings {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(budget: &Budget) -> Self {
         Self {
+            charge: budget.charge(),
+            is_full: false,
             read: Vec::new(),
             texts: Vec::new(),
             open: OpenIntervals::default(),
@@ -94,10 +103,18 @@ impl Rings {
         let before = events.len();
         self.ids.begin_look();
         for ring in &mut self.read {
-            ring.read(self.since, &mut self.ids, &mut self.open, events);
+            let start = ring.position();
+            if !self.is_full {
+                ring.read(self.since, &mut self.ids, &mut self.open, events);
+            }
+            self.is_full |= !self.charge.take((ring.position() - start).saturating_mul(MEMORY_PER_BYTE));
         }
         for text in &mut self.texts {
-            text.read(self.since, last, events);
+            let start = text.position();
+            if !self.is_full {
+                text.read(self.since, last, events);
+            }
+            self.is_full |= !self.charge.take((text.position() - start).saturating_mul(MEMORY_PER_BYTE));
         }
         self.markers += (events.len() - before) as u64;
     }
@@ -117,6 +134,7 @@ impl Rings {
             strangers: self.strangers,
             refused: self.refused,
             cut: sum(|ring| u64::from(ring.state == State::Cut)),
+            is_full: self.is_full,
         }
     }
 }

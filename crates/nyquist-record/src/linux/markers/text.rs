@@ -78,6 +78,11 @@ impl TextFile {
         verdict
     }
 
+    /// How many bytes of it were read.
+    pub(super) fn position(&self) -> u64 {
+        self.read
+    }
+
     /// Reads the whole lines that were written since the last time; at the end of a recording, also one that was cut.
     pub(super) fn read(&mut self, since: Timestamp, last: bool, events: &mut Vec<Event>) {
         let len = self.file.metadata().map_or(0, |metadata| metadata.len()).min(self.most);
