@@ -8,6 +8,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use std::fs::File;
 use std::io::Write as _;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::sync::LazyLock;
 
 /// Where the code is, in the program's file and from where that is mapped.
@@ -136,14 +137,14 @@ static PROGRAM: LazyLock<File> = LazyLock::new(|| {
 });
 
 fn map_program() -> EventKind {
-    LazyLock::force(&PROGRAM);
+    let inode = PROGRAM.metadata().unwrap().ino();
     EventKind::Map(Mapping {
         pid: Some(Pid(std::process::id())),
         start: Avma(BASE),
         len: CODE + CODE_LEN,
         offset: FileOffset(0),
         path: "/memfd:nyquist-completing (deleted)".into(),
-        identity: MappedFile::Unknown,
+        identity: MappedFile::Inode { major: 0, minor: 1, inode, generation: 0 },
     })
 }
 
