@@ -19,7 +19,7 @@ impl Balance {
         let interval = signed(interval_ns.max(1));
         let nearest = self.0.saturating_add(interval / 2).div_euclid(interval);
         let weight = u32::try_from(nearest.max(1)).unwrap_or(u32::MAX);
-        self.0 -= i64::from(weight).saturating_mul(interval);
+        self.0 = self.0.saturating_sub(i64::from(weight).saturating_mul(interval));
         weight
     }
 
@@ -34,14 +34,14 @@ impl Balance {
         let half = Self(signed(interval_ns.max(1)) / 2);
         self.0 = self.0.saturating_add(half.0);
         let intervals = self.take_intervals(interval_ns);
-        self.0 -= half.0;
+        self.0 = self.0.saturating_sub(half.0);
         intervals
     }
 
     /// Takes out the whole intervals.
     pub(crate) fn take_intervals(&mut self, interval_ns: u64) -> u32 {
         let intervals = u32::try_from(self.0 / signed(interval_ns.max(1))).unwrap_or(0);
-        self.0 -= i64::from(intervals).saturating_mul(signed(interval_ns.max(1)));
+        self.0 = self.0.saturating_sub(i64::from(intervals).saturating_mul(signed(interval_ns.max(1))));
         intervals
     }
 }
@@ -73,6 +73,15 @@ impl Leftovers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn intervals_without_sense_do_not_overflow() {
+        let mut balance = Balance::default();
+        for _ in 0..3 {
+            assert_eq!(balance.weigh(0, u64::MAX), 1);
+            assert_eq!((balance.take_nearest(u64::MAX), balance.take_intervals(u64::MAX)), (0, 0));
+        }
+    }
 
     #[test]
     fn weights_follow_cpu_time() {
