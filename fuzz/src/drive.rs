@@ -20,18 +20,20 @@ const LONGEST: Duration = Duration::from_secs(10);
 /// The length of an input at most.
 const MOST_BYTES: usize = 100_000;
 
-/// Runs a target for some seconds, first over what is in the repository, then over what was made.
-pub(crate) fn run(name: &str, seconds: &str, seed: &str) -> Result<(), String> {
+/// Runs a target for some seconds, first over what is in the repository, then over what was made, of which it tries no more than
+/// `most`.
+pub(crate) fn run(name: &str, seconds: &str, seed: &str, most: &str) -> Result<(), String> {
     let target = targets::find(name).ok_or_else(|| format!("there is no fuzz target {name}"))?;
-    let (Ok(seconds), Ok(seed)) = (seconds.parse(), seed.parse()) else {
-        return Err("seconds and seed are numbers".to_owned());
+    let (Ok(seconds), Ok(seed), Ok(most)) = (seconds.parse(), seed.parse(), most.parse()) else {
+        return Err("seconds, seed and inputs are numbers".to_owned());
     };
     let trial = Trial::of(name).map_err(|error| format!("cannot write the input that is tried: {error}"))?;
     let known = known_inputs(name).map_err(|error| format!("cannot read the inputs of {name}: {error}"))?;
     for input in &known {
         trial.run(target, input)?;
     }
-    let count = trial.mutate(target, &known, Duration::from_secs(seconds), seed)?;
+    let bounds = Bounds { time: Duration::from_secs(seconds), most };
+    let count = trial.mutate(target, &known, &bounds, seed)?;
     println!("{name}: {} known inputs, {count} made of them", known.len());
     fs::remove_file(&trial.path).map_err(|error| error.to_string())
 }
@@ -51,6 +53,12 @@ fn known_inputs(name: &str) -> io::Result<Vec<Vec<u8>>> {
     }
     paths.sort();
     paths.iter().map(fs::read).collect()
+}
+
+/// How long inputs are made, and how many.
+struct Bounds {
+    time: Duration,
+    most: u64,
 }
 
 /// The trying of inputs.
@@ -82,12 +90,12 @@ impl Trial {
         Ok(())
     }
 
-    fn mutate(&self, target: fn(&[u8]), known: &[Vec<u8>], time: Duration, seed: u64) -> Result<u64, String> {
+    fn mutate(&self, target: fn(&[u8]), known: &[Vec<u8>], bounds: &Bounds, seed: u64) -> Result<u64, String> {
         let (mut dice, began, mut count) = (Dice::new(seed), Instant::now(), 0);
         let made: Vec<Vec<u8>> = (0..16).map(|_| noise(&mut dice)).collect();
         let known = if known.is_empty() { &made } else { known };
         let mut last = Vec::new();
-        while began.elapsed() < time {
+        while count < bounds.most && began.elapsed() < bounds.time {
             // Changes are made to what was changed, too.
             let mut input = if dice.below(4) == 0 { last } else { known[dice.below(known.len())].clone() };
             mutate(&mut input, &known[dice.below(known.len())], MOST_BYTES, &mut dice);

@@ -1,4 +1,4 @@
-//! Runs the fuzz targets without instrumentation, on any compiler: `fuzz-driver seeds | list | run TARGET SECONDS SEED`.
+//! Runs the fuzz targets without instrumentation, on any compiler: `fuzz-driver seeds | list | run TARGET SECONDS SEED INPUTS`.
 
 mod drive;
 mod seeds;
@@ -16,8 +16,8 @@ fn main() -> ExitCode {
             TARGETS.iter().for_each(|(name, _)| println!("{name}"));
             Ok(())
         }
-        ["run", target, seconds, seed] => drive::run(target, seconds, seed),
-        _ => Err("usage: fuzz-driver seeds | list | run TARGET SECONDS SEED".to_owned()),
+        ["run", target, seconds, seed, most] => drive::run(target, seconds, seed, most),
+        _ => Err("usage: fuzz-driver seeds | list | run TARGET SECONDS SEED INPUTS".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

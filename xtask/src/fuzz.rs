@@ -18,8 +18,17 @@ const BOUNDS: [&str; 4] = ["-max_len=100000", "-timeout=10", "-rss_limit_mb=2048
 /// The address space of the driver. Some targets have threads, which reserve more than they use.
 const ADDRESS_SPACE: u64 = 3 << 30;
 
-/// For how long the check of every change tries each target, and what its inputs follow from.
-const CHECK: (u32, u64) = (3, 1);
+/// How the check of every change tries each target: no more inputs than a run without a fault has had, so that it fails for a change
+/// and not for a faster machine.
+const CHECK: Bounds = Bounds { seconds: 3, seed: 1, inputs: 2000 };
+
+/// How a target is tried: for so long and with so many inputs at most, and what these follow from.
+#[derive(Clone, Copy)]
+struct Bounds {
+    seconds: u32,
+    seed: u64,
+    inputs: u64,
+}
 
 /// What to fuzz, and for how long.
 #[derive(clap::Args)]
@@ -50,7 +59,8 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     };
     write_seeds(&driver)?;
     if options.plain {
-        return run_driver(&driver, targets, options.seconds, options.seed);
+        let bounds = Bounds { seconds: options.seconds, seed: options.seed, inputs: u64::MAX };
+        return run_driver(&driver, targets, bounds);
     }
     let is_there = succeeds_quietly(&mut cargo(&["fuzz", "--version"]));
     ensure!(
@@ -68,8 +78,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 pub(crate) fn check() -> Result<bool> {
     let driver = build_driver()?;
     write_seeds(&driver)?;
-    let (seconds, seed) = CHECK;
-    run_driver(&driver, all_targets(&driver)?, seconds, seed)
+    run_driver(&driver, all_targets(&driver)?, CHECK)
 }
 
 /// Builds all targets into one program, in the project's own target folder: what the tests have built need not be built again.
@@ -95,14 +104,16 @@ fn write_seeds(driver: &Path) -> Result<()> {
 }
 
 /// Runs each target, as many at a time as there are CPUs.
-fn run_driver(driver: &Path, targets: Vec<String>, seconds: u32, seed: u64) -> Result<bool> {
+fn run_driver(driver: &Path, targets: Vec<String>, bounds: Bounds) -> Result<bool> {
+    let Bounds { seconds, seed, inputs } = bounds;
+    let numbers = [seconds.to_string(), seed.to_string(), inputs.to_string()];
     let left = Mutex::new(VecDeque::from(targets));
     let next = || left.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop_front();
     let run_some = || {
         let mut clean = true;
         while let Some(target) = next() {
             let mut command = Command::new(driver);
-            command.args(["run", &target, &seconds.to_string(), &seed.to_string()]).stdin(Stdio::null());
+            command.args(["run", &target]).args(&numbers).stdin(Stdio::null());
             sys::limit_address_space(&mut command, ADDRESS_SPACE);
             clean &= tell(&target, &command.output().context("cannot start the fuzz targets' driver")?);
         }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 
 use crate::steps::{cargo, counting_step, step, succeeds, succeeds_seen};
 use crate::tally::{AllowedSkips, Tally};
-use crate::{docs, fuzz, instructions, live, mutate, oracle, packages, packaging, workloads};
+use crate::{docs, fuzz, instructions, live, oracle, packages, packaging, workloads};
 
 /// What to run.
 #[derive(clap::Args)]
@@ -76,7 +76,6 @@ const STEPS: &[(&str, bool, Check)] = &[
     ("oracle", false, |tally, _| oracle::run(tally)),
     ("instructions", false, |tally, _| instructions::run(tally)),
     ("fuzz", false, |_, _| fuzz::check()),
-    ("mutate", false, |_, _| mutate::check()),
 ];
 
 fn unit_tests(tally: &mut Tally) -> Result<bool> {

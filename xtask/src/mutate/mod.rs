@@ -42,11 +42,6 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     run_program(&nyquist, options.seconds, options.seed)
 }
 
-/// The check of every change: a short run that is always the same.
-pub(crate) fn check() -> Result<bool> {
-    run_program(&crate::test::build_nyquist()?, 20, 1)
-}
-
 /// Runs a program that is built for so many seconds.
 fn run_program(nyquist: &Path, seconds: u64, seed: u64) -> Result<bool> {
     let scratch = crate::target().join("mutate");
