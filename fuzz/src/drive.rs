@@ -90,7 +90,13 @@ impl Trial {
         Ok(())
     }
 
-    fn mutate(&self, target: fn(&[u8]), known: &[Vec<u8>], bounds: &Bounds, seed: u64) -> Result<u64, String> {
+    fn mutate(
+        &self,
+        target: fn(&[u8]),
+        known: &[Vec<u8>],
+        bounds: &Bounds,
+        seed: u64,
+    ) -> Result<u64, String> {
         let (mut dice, began, mut count) = (Dice::new(seed), Instant::now(), 0);
         let made: Vec<Vec<u8>> = (0..16).map(|_| noise(&mut dice)).collect();
         let known = if known.is_empty() { &made } else { known };
