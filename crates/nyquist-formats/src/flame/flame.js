@@ -4,7 +4,7 @@
   const MARGIN = 10, CHARACTER = 7.2, PADDING = 6;
   // How much larger the title's characters are, and what the buttons beside it take.
   const TITLE = 17 / 12, SEARCH = 70, RESET = 90;
-  // The least that is shown of a `<Type as Trait>`.
+  // The least that is shown of a type with its trait. No tag may stand in this script: in a page it is parsed as one.
   const LEAST_OF_TYPE = 12;
   const NS = 'http://www.w3.org/2000/svg';
 

@@ -76,6 +76,14 @@ mod tests {
     use crate::flame::test_picture::picture;
 
     #[test]
+    fn the_script_has_no_tags() {
+        let script = include_str!("flame.js");
+        let begins_tag = |next: char| next.is_ascii_alphabetic() || "/!?".contains(next);
+        let tag = script.match_indices('<').find(|(at, _)| script[at + 1..].starts_with(begins_tag));
+        assert_eq!(tag.map(|(at, _)| script[at..].lines().next()), None);
+    }
+
+    #[test]
     fn the_page_needs_nothing_from_elsewhere() {
         let row = TableRow {
             name: "a<b>".into(),
