@@ -10,6 +10,7 @@ use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, expect_eq, expect_measured, need_root};
 use super::harness::Test;
 use super::invocation::{Invocation, Running};
+use super::ptrace::children;
 use super::recorded::Truth;
 use super::targets::{end, is_alive, leaves, own_group, process_cpu_ms, process_of, working};
 
@@ -68,15 +69,6 @@ impl Held {
             ended_children: children(pid).into_iter().filter(|child| has_ended(*child)).count(),
         })
     }
-}
-
-/// The children of all threads of a process.
-fn children(pid: u32) -> Vec<u32> {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
-    let parsed =
-        |list: String| list.split_ascii_whitespace().filter_map(|it| it.parse().ok()).collect::<Vec<_>>();
-    lists.flat_map(parsed).collect()
 }
 
 fn has_ended(pid: u32) -> bool {

@@ -372,9 +372,14 @@ pub(super) fn state(pid: u32) -> char {
     stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?')
 }
 
+/// The children of all threads of a process.
 pub(super) fn children(pid: u32) -> Vec<u32> {
-    let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let parsed = |list: String| {
+        list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect::<Vec<_>>()
+    };
+    lists.flat_map(parsed).collect()
 }
 
 pub(super) fn cpu_time(pid: u32) -> u64 {
