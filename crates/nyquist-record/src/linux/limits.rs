@@ -65,9 +65,9 @@ pub(crate) fn may_see_everything() -> bool {
     has_capability(CAP_PERFMON) || has_capability(CAP_SYS_ADMIN)
 }
 
-/// Whether a capability is effective (`CapEff` of `/proc/self/status`).
+/// Whether a capability is effective (`CapEff` of `/proc/thread-self/status`): threads differ in them.
 pub(crate) fn has_capability(number: u32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
     let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = digits.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
     bits.is_some_and(|bits| bits & (1 << number) != 0)

@@ -153,7 +153,7 @@ impl Machine {
     /// Looks at everything. Both backends are tried on a process that waits to become a command and never does, so that
     /// the answer is the one that a recording would get.
     pub fn look() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         // Opening raises this limit.
         let descriptors = descriptors().ok().map(|limit| limit.hard);
         let cpus = online_cpus();
