@@ -2,7 +2,7 @@
 //
 // `records` writes two intervals with fields and a moment, and a file beside them that is no marker file. `cut` writes an
 // interval and then bytes that are no record. `samply` writes a file of samply's protocol. `attach` offers a control file, and in
-// each recording it writes a moment `parent`, and a child that it forks a moment `child`.
+// each recording it writes moments `parent`, and children that it forks moments `child`.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -168,15 +168,18 @@ static void work(void) {
     ;
 }
 
-static void record_one(void) {
-  mark_in_new_ring("parent");
-  pid_t child = fork();
-  if (child == 0) {
-    mark_in_new_ring("child");
-    _exit(0);
+// Marks until the recording ends: what was marked before it had begun is not in it.
+static void record_one(uint32_t state) {
+  while (__atomic_load_n(&page[STATE], __ATOMIC_ACQUIRE) == state) {
+    mark_in_new_ring("parent");
+    pid_t child = fork();
+    if (child == 0) {
+      mark_in_new_ring("child");
+      _exit(0);
+    }
+    waitpid(child, 0, 0);
+    work();
   }
-  waitpid(child, 0, 0);
-  work();
 }
 
 // Marks in every recording until it is killed.
@@ -195,7 +198,7 @@ static void wait_for_recorders(void) {
       continue;
     seen = state;
     if (state > STOPPING)
-      record_one();
+      record_one(state);
     else if (state == 0)
       fallocate(control, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FIRST, (off_t)page[RINGS] * STRIDE);
   }
