@@ -165,9 +165,10 @@ fn from_memory_far(test: &Context<'_>) -> Verdict {
     expect_from_memory(test, 1500, 0.5)
 }
 
-/// 1.6 MB of stack: what takes so long to read is read less often.
+/// 1.1 MB of stack: what takes so long to read is read less often. How often depends on the machine: of 1.6 MB a tenth of the stacks
+/// were whole on one where it was half on another.
 fn from_memory_farthest(test: &Context<'_>) -> Verdict {
-    expect_from_memory(test, 6000, 0.15)
+    expect_from_memory(test, 4200, 0.15)
 }
 
 fn expect_from_memory(test: &Context<'_>, depth: usize, of_idle: f64) -> Verdict {
