@@ -514,13 +514,18 @@ fn one_thread_within_budget(test: &Context<'_>) -> Verdict {
     )
 }
 
-/// That threads were looked at less often than was asked for, and that it is said why.
+/// That threads were looked at less often than was asked for, and that it is said where the budget was the reason. A machine whose
+/// looks are short leaves some of the budget unused: there nothing was cut.
 fn expect_lower_rate(holds: Holds, asked: f64) -> Verdict {
     expect_measured(
         holds.a_second < asked,
         format_args!("{asked} looks a second were asked for: {holds:?}"),
     )?;
-    expect(holds.cut_rounds > 0.0, format_args!("no round of looks is said to be cut short: {holds:?}"))
+    let is_used_up = holds.used_ms > 0.9 * holds.allowed_ms;
+    expect(
+        holds.cut_rounds > 0.0 || !is_used_up,
+        format_args!("no round of looks is said to be cut short: {holds:?}"),
+    )
 }
 
 /// That threads were held for a twentieth of the time of each CPU at most, and for a quarter of the time in all. Where no more
