@@ -6,11 +6,12 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
 
 use super::context::Context;
 use crate::sys;
@@ -20,6 +21,9 @@ pub(crate) const PLAIN_USER: u32 = 65534;
 
 /// How long a condition is waited for before that is a failure.
 const PATIENCE: Duration = Duration::from_mins(2);
+
+/// How long a process may run: no test takes nearly as long.
+const LONGEST: Duration = Duration::from_mins(10);
 
 /// A program with its arguments, about to be run.
 pub(crate) struct Invocation<'a> {
@@ -257,9 +261,10 @@ impl Running<'_> {
         first_has_ended && fs::read_dir(format!("{folder}/task")).map_or(0, Iterator::count) <= 1
     }
 
-    /// Waits for its end.
+    /// Waits for its end; one that has not come after [`LONGEST`] is an error, and the process is killed.
     pub(crate) fn wait(mut self) -> Result<Finished> {
-        let status = self.child.wait().with_context(|| format!("cannot wait for {}", self.line))?;
+        let status = wait_within(&mut self.child, LONGEST);
+        let status = status.with_context(|| format!("cannot wait for {}", self.line))?;
         let took = self.began.elapsed();
         let (stdout, stderr) = match self.terminal {
             Some(terminal) => (Vec::new(), terminal.shown()),
@@ -269,6 +274,27 @@ impl Running<'_> {
         self.context.remember(&finished);
         Ok(finished)
     }
+}
+
+/// Waits for a process, and kills it when it takes longer than this.
+fn wait_within(child: &mut Child, longest: Duration) -> Result<ExitStatus> {
+    const SIGKILL: i32 = 9;
+    let pid = child.id();
+    thread::scope(|scope| {
+        let (running, has_ended) = mpsc::channel::<()>();
+        let watch = scope.spawn(move || {
+            let is_late = has_ended.recv_timeout(longest) == Err(RecvTimeoutError::Timeout);
+            if is_late {
+                let _ = sys::signal_process(pid, SIGKILL);
+            }
+            is_late
+        });
+        let status = child.wait()?;
+        drop(running);
+        let was_killed = watch.join().unwrap_or(false);
+        ensure!(!was_killed, "it ran for more than {} s", longest.as_secs());
+        Ok(status)
+    })
 }
 
 fn read_lossy(path: &Path) -> String {
