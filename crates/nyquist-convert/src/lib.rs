@@ -44,6 +44,7 @@ mod stages;
 mod stated_symbols;
 mod symbolicate;
 pub mod sys;
+pub mod time_namespace;
 mod track;
 mod trails;
 mod unnamed;

@@ -42,8 +42,8 @@ pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Print
     if summary.unreadable > 0 {
         printer.warn(format_args!("{} could not be understood", counted(summary.unreadable, "marker")));
     }
-    if summary.strangers > 0 {
-        let files = counted(summary.strangers, "file");
+    if summary.unknown_processes > 0 {
+        let files = counted(summary.unknown_processes, "file");
         printer.warn(format_args!("{files} with markers came from processes that are not known"));
     }
     if summary.refused > 0 {

@@ -9,6 +9,7 @@ use super::markers::markers;
 pub(super) const TESTS: &[Test] = &[
     Test::new("a_recorder_in_a_time_namespace_keeps_time", recorder),
     Test::new("markers_keep_time_in_a_time_namespace", program),
+    Test::new("jitdumps_keep_time_in_a_time_namespace", jitdump),
 ];
 
 /// A clock that is a day ahead. The one who forks is in the namespace on every kernel.
@@ -61,4 +62,14 @@ fn program(test: &Context<'_>) -> Verdict {
         expect(sane, "a marker lies outside of the recording")?;
     }
     Ok(())
+}
+
+/// Code whose birth lay a day ahead would have no name.
+fn jitdump(test: &Context<'_>) -> Verdict {
+    need_root()?;
+    let workload = test.workload("dumped_code").display().to_string();
+    let words: Vec<&str> = AHEAD.into_iter().chain([&*workload, "400", "made_here"]).collect();
+    let profile = test.record_command(&words).run_well()?.profile;
+    let share = profile.total_share("dumped_code");
+    expect_measured(share > 0.5, format_args!("{share:.3} of the time is in code that was made"))
 }

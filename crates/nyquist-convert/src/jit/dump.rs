@@ -36,6 +36,8 @@ pub(crate) struct Dump {
     offset: u64,
     /// Whether the file can be read no further.
     is_ended: bool,
+    /// How far the clock of its times is ahead of that of the samples, in nanoseconds.
+    ahead_ns: i64,
     /// The time of the last record.
     last_time: Timestamp,
     codes: Vec<Code>,
@@ -119,6 +121,7 @@ impl Dump {
             header: None,
             offset: 0,
             is_ended: false,
+            ahead_ns: 0,
             last_time: Timestamp::default(),
             codes: Vec::new(),
             told: 0,
@@ -132,6 +135,11 @@ impl Dump {
             charge,
             is_too_large: false,
         }
+    }
+
+    /// The same, with times of a clock that is so many nanoseconds ahead of that of the samples: of a program in a time namespace.
+    pub(crate) fn with_clock_ahead(self, ahead_ns: i64) -> Self {
+        Self { ahead_ns, ..self }
     }
 
     /// The module whose addresses are places in this file.
@@ -263,7 +271,11 @@ impl Dump {
             (self.is_too_large, self.is_ended) = (true, true);
             return;
         }
-        let time = if self.has_clock_times() { Timestamp(record.time) } else { Timestamp::default() };
+        let time = if self.has_clock_times() {
+            Timestamp(record.time.saturating_add_signed(self.ahead_ns.saturating_neg()))
+        } else {
+            Timestamp::default()
+        };
         self.last_time = self.last_time.max(time);
         match record.body {
             JitDumpBody::Load { address, index, name, code_offset, code_size } => {
@@ -467,6 +479,17 @@ mod tests {
         assert!(dump.is_too_large() && dump.is_read_up_to(Timestamp(u64::MAX)));
         assert!((50..200).contains(&dump.codes.len()), "{}", dump.codes.len());
         assert_eq!(name(&mut dump, 0x1000, 1000), Some(long));
+    }
+
+    #[test]
+    fn times_of_a_clock_that_is_ahead_are_put_back() {
+        let file = TestDump::new(0);
+        file.load(1010, 0x1000, 16, 1, "f");
+        let mut dump = file.open().with_clock_ahead(1000);
+        dump.read_on();
+        assert!(dump.is_read_up_to(Timestamp(9)) && !dump.is_read_up_to(Timestamp(10)));
+        assert_eq!(name(&mut dump, 0x1000, 9), None);
+        assert_eq!(name(&mut dump, 0x1000, 10).as_deref(), Some("f"));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::event::{Mapping, Pid, Timestamp};
 use crate::mappings::Range;
 use crate::modules::{ModuleIndex, ModuleStore, is_without_file};
 use crate::side_file::user_of;
+use crate::time_namespace::ahead_ns;
 use nyquist_object::Avma;
 use nyquist_unwind::AddressSpace;
 use std::path::Path;
@@ -67,7 +68,9 @@ impl JitDumps {
             // One that cannot be removed is only left behind.
             let _ = user_of(pid).or(user).map(|user| found.remove(user));
         }
-        self.dumps.push(Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge()));
+        let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
+        let dump = Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge());
+        self.dumps.push(dump.with_clock_ahead(ahead_ns));
         Some(index)
     }
 

@@ -66,7 +66,7 @@ pub struct Summary {
     /// Records and lines that could not be understood.
     pub unreadable: u64,
     /// Files of processes that are not known.
-    pub strangers: u64,
+    pub unknown_processes: u64,
     /// Text files that are not those that were mapped, and that the program may not be able to read.
     pub refused: u64,
     /// Rings, or all that would have followed, whose file has become shorter.

@@ -11,11 +11,11 @@ use std::sync::atomic::{Ordering, fence};
 
 use nyquist_convert::event::{Event, Pid, Tid, Timestamp};
 use nyquist_convert::marker_file::{Decoder, FileHeader, OpenIntervals, Period};
+use nyquist_convert::time_namespace;
 use nyquist_tracing::protocol::header;
 
 use super::ids::{Ids, Known};
 use crate::linux::now;
-use crate::linux::sys::clock;
 
 /// A ring of markers.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub(super) enum Refusal {
     /// It is no ring of markers, or not one of the folder's own.
     NoMarkers,
     /// Its process is not known.
-    Stranger,
+    UnknownProcess,
 }
 
 impl Ring {
@@ -71,7 +71,7 @@ impl Ring {
         }
         let pid = match ids.process(header.pid, header.pid_namespace) {
             Known::Is(pid) => pid,
-            Known::No => return Err(Refusal::Stranger),
+            Known::No => return Err(Refusal::UnknownProcess),
             Known::NotYet => return Err(Refusal::NotYet),
         };
         Ok(Self {
@@ -79,7 +79,7 @@ impl Ring {
             at,
             pid,
             is_foreign: ids.is_foreign(header.pid_namespace),
-            ahead_ns: clock::ahead_ns(pid.0),
+            ahead_ns: time_namespace::ahead_ns(pid.0),
             capacity: header.capacity,
             read: header.read,
             lost: header.lost,

@@ -31,7 +31,7 @@ pub(super) struct Rings {
     ids: Ids,
     since: Timestamp,
     markers: u64,
-    strangers: u64,
+    unknown_processes: u64,
     unreadable_files: u64,
     refused: u64,
 }
@@ -56,7 +56,7 @@ impl Rings {
             ids: Ids::new(),
             since: Timestamp(0),
             markers: 0,
-            strangers: 0,
+            unknown_processes: 0,
             unreadable_files: 0,
             refused: 0,
         }
@@ -88,7 +88,7 @@ impl Rings {
             Ok(ring) => self.read.push(ring),
             Err(Refusal::NotYet) => return Taken::NotYet,
             Err(Refusal::NoMarkers) => self.refuse(),
-            Err(Refusal::Stranger) => self.strangers += 1,
+            Err(Refusal::UnknownProcess) => self.unknown_processes += 1,
         }
         Taken::Settled
     }
@@ -131,7 +131,7 @@ impl Rings {
             unreadable: sum(Ring::unreadable)
                 + self.texts.iter().map(|text| text.unreadable).sum::<u64>()
                 + self.unreadable_files,
-            strangers: self.strangers,
+            unknown_processes: self.unknown_processes,
             refused: self.refused,
             cut: sum(|ring| u64::from(ring.state == State::Cut)),
             is_full: self.is_full,

@@ -6,11 +6,10 @@ use std::path::Path;
 
 use nyquist_convert::event::{Event, MappedFile, Mapping, Pid, Tid, Timestamp};
 use nyquist_convert::marker_file::Period;
-use nyquist_convert::marker_text;
+use nyquist_convert::{marker_text, time_namespace};
 
 use super::ids::Ids;
 use crate::linux::sys::beneath::{Found, Status, at_once};
-use crate::linux::sys::clock;
 use crate::linux::{now, proc};
 
 /// The most that is read of one file.
@@ -69,7 +68,7 @@ impl TextFile {
                 path: mapping.path.clone(),
                 file,
                 owner,
-                ahead_ns: clock::ahead_ns(pid.0),
+                ahead_ns: time_namespace::ahead_ns(pid.0),
                 read: 0,
                 most: MAX_BYTES,
                 unreadable: 0,
