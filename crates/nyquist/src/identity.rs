@@ -1,4 +1,4 @@
-//! With whose rights this process works. Under sudo it serves the user who typed that: what needs no right of root's is done with
+//! With whose rights this process works. Under sudo, doas and pkexec it serves the user who typed that: what needs no right of root's is done with
 //! the user's.
 
 use crate::failure::{Failure, io_reason};
@@ -16,7 +16,7 @@ static SERVED: OnceLock<Option<Credentials>> = OnceLock::new();
 /// How much is being written that root alone may write.
 static KEEPS_ROOT: AtomicUsize = AtomicUsize::new(0);
 
-/// The user who typed sudo, where this process runs as root because of it: also after it has become that user.
+/// The user who typed sudo, or one of its like, where this process runs as root because of it: also after it has become that user.
 pub(crate) fn invoking_user() -> Option<&'static Credentials> {
     SERVED.get_or_init(linux::invoking_user).as_ref()
 }
@@ -69,13 +69,14 @@ pub(crate) struct RightsError {
 
 impl fmt::Display for RightsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot work as user {}, who typed sudo: {}", self.uid, io_reason(&self.error))
+        write!(f, "cannot work as user {}, who asked for root's rights: {}", self.uid, io_reason(&self.error))
     }
 }
 
 impl From<RightsError> for Failure {
     fn from(error: RightsError) -> Self {
-        Self::new(error.to_string()).hint("where SUDO_UID and SUDO_GID do not tell of a user, unset them")
+        Self::new(error.to_string())
+            .hint("where SUDO_UID and SUDO_GID, DOAS_USER or PKEXEC_UID do not tell of a user, unset them")
     }
 }
 

@@ -17,7 +17,7 @@ pub fn as_user<T>(user: &Credentials, work: impl FnOnce() -> T) -> io::Result<T>
     if has_rights_of(user.uid) {
         return Ok(work());
     }
-    let _lent = Lent::take(user)?;
+    let _lent = FormerIdentity::take(user)?;
     Ok(work())
 }
 
@@ -64,25 +64,25 @@ fn is_for_good(user: &Credentials) -> io::Result<bool> {
 
 /// What a thread had before it worked with another user's rights.
 #[derive(Debug)]
-struct Lent {
+struct FormerIdentity {
     capabilities: Capabilities,
     file_ids: (u32, u32),
     groups: Vec<u32>,
     dumpable: bool,
 }
 
-impl Lent {
+impl FormerIdentity {
     fn take(user: &Credentials) -> io::Result<Self> {
         let (capabilities, groups) = (Capabilities::of_thread()?, groups_of_thread()?);
         let (file_ids, dumpable) = (file_ids_of_thread(), is_dumpable());
         set_groups_of_thread(&user.groups)?;
         // From here on all is given back, also where the rest is refused.
-        let lent = Self { capabilities, file_ids, groups, dumpable };
+        let former = Self { capabilities, file_ids, groups, dumpable };
         set_file_ids_of_thread(user.uid, user.gid)?;
         // Without these two, a program that is started meanwhile could not be made the user's, and would be root's.
-        let effective = lent.capabilities.effective & TO_CHANGE_USER;
-        Capabilities { effective, ..lent.capabilities }.set_of_thread()?;
-        Ok(lent)
+        let effective = former.capabilities.effective & TO_CHANGE_USER;
+        Capabilities { effective, ..former.capabilities }.set_of_thread()?;
+        Ok(former)
     }
 
     fn give_back(&self) -> io::Result<()> {
@@ -96,7 +96,7 @@ impl Lent {
     }
 }
 
-impl Drop for Lent {
+impl Drop for FormerIdentity {
     fn drop(&mut self) {
         // A thread that went on with half of one user's rights and half of another's would do harm.
         if self.give_back().is_err() {

@@ -1,6 +1,6 @@
 //! Users and their groups.
 
-use std::ffi::{CStr, OsStr, OsString};
+use std::ffi::{CStr, CString, OsStr, OsString};
 use std::mem::zeroed;
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
@@ -36,20 +36,58 @@ pub(crate) fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     }
 }
 
-/// A user's home folder, as the system's list of users has it.
-pub(crate) fn home(uid: u32) -> Option<OsString> {
-    const LONGEST_ENTRY: usize = 1 << 16;
-    let mut texts: Vec<libc::c_char> = vec![0; LONGEST_ENTRY];
-    // SAFETY: a passwd is pointers and numbers, for which zeros are valid.
-    let mut entry: libc::passwd = unsafe { zeroed() };
-    let mut found = ptr::null_mut();
-    let (room, len) = (texts.as_mut_ptr(), texts.len());
-    // SAFETY: all pointers are to live values that the call writes to, and there is room for `len` bytes.
-    let result = unsafe { libc::getpwuid_r(uid, &raw mut entry, room, len, &raw mut found) };
-    if result != 0 || found.is_null() || entry.pw_dir.is_null() {
-        return None;
+/// A user, as the system's list of users has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) name: CString,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) home: OsString,
+}
+
+impl Account {
+    /// The user of that number.
+    pub(crate) fn of_uid(uid: u32) -> Option<Self> {
+        // SAFETY: all pointers are to live values that the call writes to, and there is room for as many bytes as it is told.
+        Self::find(|entry, room, len, found| unsafe { libc::getpwuid_r(uid, entry, room, len, found) })
     }
-    // SAFETY: the call succeeded, so the folder is a text in `texts` that ends in a zero.
-    let home = unsafe { CStr::from_ptr(entry.pw_dir) };
-    Some(OsStr::from_bytes(home.to_bytes()).to_owned())
+
+    /// The user of that name.
+    pub(crate) fn of_name(name: &CStr) -> Option<Self> {
+        let name = name.as_ptr();
+        // SAFETY: as above, and the name ends in a zero.
+        Self::find(|entry, room, len, found| unsafe { libc::getpwnam_r(name, entry, room, len, found) })
+    }
+
+    /// What `ask` writes into the entry: numbers, and texts into the room of so many bytes.
+    fn find(
+        ask: impl FnOnce(*mut libc::passwd, *mut libc::c_char, usize, *mut *mut libc::passwd) -> libc::c_int,
+    ) -> Option<Self> {
+        const LONGEST_ENTRY: usize = 1 << 16;
+        let mut texts: Vec<libc::c_char> = vec![0; LONGEST_ENTRY];
+        // SAFETY: a passwd is pointers and numbers, for which zeros are valid.
+        let mut entry: libc::passwd = unsafe { zeroed() };
+        let mut found = ptr::null_mut();
+        let result = ask(&raw mut entry, texts.as_mut_ptr(), texts.len(), &raw mut found);
+        if result != 0 || found.is_null() || entry.pw_dir.is_null() || entry.pw_name.is_null() {
+            return None;
+        }
+        // SAFETY: the call succeeded, so these are texts in `texts` that end in a zero.
+        let (name, home) = unsafe { (CStr::from_ptr(entry.pw_name), CStr::from_ptr(entry.pw_dir)) };
+        let home = OsStr::from_bytes(home.to_bytes()).to_owned();
+        Some(Self { name: name.to_owned(), uid: entry.pw_uid, gid: entry.pw_gid, home })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_is_found_by_number_and_by_name() {
+        let root = Account::of_uid(0).unwrap();
+        assert_eq!((root.uid, root.gid), (0, 0));
+        assert_eq!(Account::of_name(&root.name).unwrap(), root);
+        assert_eq!(Account::of_name(c"nobody has this name"), None);
+    }
 }
