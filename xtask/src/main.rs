@@ -2,6 +2,8 @@
 
 mod bench;
 mod docs;
+#[cfg(test)]
+mod documents;
 mod fuzz;
 mod holds;
 mod instructions;
