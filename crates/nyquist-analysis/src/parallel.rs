@@ -1,31 +1,47 @@
 //! Work that is shared out to the CPUs.
 
 use std::ops::Range;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+
+use nyquist_resources::{beside, on_threads};
 
 /// Fewer rows than this are sorted, or made, by one CPU.
 pub(crate) const ROWS_WORTH_SHARING: usize = 5000;
 
 /// Cuts `0..len` into a piece for each CPU and works on all of them at once; the results in the order of the pieces.
 /// No piece is smaller than `least`: starting a thread takes as long as that much work.
-pub(crate) fn pieces<T: Send>(len: usize, least: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+pub(crate) fn pieces<T: Send + Sync>(
+    len: usize,
+    least: usize,
+    work: impl Fn(Range<usize>) -> T + Sync,
+) -> Vec<T> {
     let cpus = thread::available_parallelism().map_or(1, usize::from);
     let count = cpus.min(len / least.max(1)).max(1);
     let piece = |number: usize| work(len * number / count..len * (number + 1) / count);
-    thread::scope(|scope| {
-        let piece = &piece;
-        let others: Vec<_> = (1..count).map(|number| scope.spawn(move || piece(number))).collect();
-        let first = piece(0);
-        let others = others.into_iter().map(|other| match other.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        });
-        std::iter::once(first).chain(others).collect()
-    })
+    let (results, next) = (slots(count), AtomicUsize::new(0));
+    on_threads(count, || {
+        while let Some((number, result)) = claim(&next, &results) {
+            let _ = result.set(piece(number));
+        }
+    });
+    results.into_iter().filter_map(OnceLock::into_inner).collect()
+}
+
+/// A place for each result.
+fn slots<T>(count: usize) -> Vec<OnceLock<T>> {
+    std::iter::repeat_with(OnceLock::new).take(count).collect()
+}
+
+/// The next place that no thread has yet.
+fn claim<'r, T>(next: &AtomicUsize, results: &'r [OnceLock<T>]) -> Option<(usize, &'r OnceLock<T>)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    Some((number, results.get(number)?))
 }
 
 /// Makes something of each item, each CPU of a piece of them, which is no smaller than `least`.
-pub(crate) fn map<'i, I: Sync, T: Send>(
+pub(crate) fn map<'i, I: Sync, T: Send + Sync>(
     items: &'i [I],
     least: usize,
     work: impl Fn(&'i I) -> T + Sync,
@@ -49,17 +65,7 @@ pub(crate) fn both<A: Send, B>(
     first: impl FnOnce() -> A + Send,
     second: impl FnOnce() -> B,
 ) -> (A, B) {
-    if !is_worth_it {
-        return (first(), second());
-    }
-    thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = second();
-        match first.join() {
-            Ok(first) => (first, second),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+    if is_worth_it { beside(first, second) } else { (first(), second()) }
 }
 
 #[cfg(test)]

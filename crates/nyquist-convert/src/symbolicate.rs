@@ -11,17 +11,16 @@ use answers::{Answers, FramesByAddress, Unknown};
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_perf::PerfMap;
 use nyquist_profile::{LibId, Profile};
+use nyquist_resources::{beside, on_threads};
 use nyquist_symbols::{
     AddressInfo, Attempt, Batch, Finder, KernelError, KernelSymbols, ModuleSymbols, Outcome, Wanted,
 };
 use rebuild::{Names, rebuild};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
-use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::thread;
 
 /// Where symbols are looked for, and with how many threads.
 #[derive(Clone, Copy, Debug)]
@@ -151,11 +150,13 @@ impl<'a> Symbolicator<'a> {
         let kernels: Vec<_> = sources.iter().filter(has_kernel).collect();
         let reads_kernel = matches!(self.kernel, Kernel::Unread) && !kernels.is_empty();
         let Symbols { kernel: read_kernel, finder, threads } = self.symbols;
-        let kernel = thread::scope(|scope| {
-            let kernel = reads_kernel.then(|| scope.spawn(move || read_kernel(finder)));
-            self.look_up(sources, &mut unknown, progress);
-            kernel.map(|kernel| kernel.join().unwrap_or_else(|panic| resume_unwind(panic)))
-        });
+        let mut look_up = || self.look_up(sources, &mut unknown, progress);
+        let kernel = if reads_kernel {
+            Some(beside(move || read_kernel(finder), look_up).0)
+        } else {
+            look_up();
+            None
+        };
         if let Some(kernel) = kernel {
             self.take_kernel(kernel);
         }
@@ -168,12 +169,8 @@ impl<'a> Symbolicator<'a> {
         }
         let unkept = self.answers.take_unkept();
         let is_complete = !progress.cancel.load(Ordering::Relaxed);
-        let profile = thread::scope(|scope| {
-            if !unkept.is_empty() {
-                scope.spawn(|| self.keep(&unkept));
-            }
-            self.rebuild(profile, sources, frames, is_complete)
-        });
+        let rebuild = || self.rebuild(profile, sources, frames, is_complete);
+        let profile = if unkept.is_empty() { rebuild() } else { beside(|| self.keep(&unkept), rebuild).1 };
         Symbolicated { profile, libs, kernel_error }
     }
 
@@ -300,12 +297,7 @@ fn open_all(wanted: &[&(LibId, LibSource)], symbols: Symbols<'_>, progress: &Pro
             }
         }
     };
-    thread::scope(|scope| {
-        for _ in 1..symbols.threads.get().min(wanted.len()) {
-            scope.spawn(work);
-        }
-        work();
-    });
+    on_threads(symbols.threads.get().min(wanted.len()), work);
     opened.into_iter().map(|lock| lock.into_inner().unwrap_or_default()).collect()
 }
 

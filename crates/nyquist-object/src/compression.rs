@@ -1,6 +1,6 @@
 //! Decompression of sections, bounded by what the header claims and by what the bytes can possibly hold.
 
-use crate::ObjectError;
+use crate::{ByteSource, ObjectError};
 use flate2::{Decompress, FlushDecompress, Status};
 use std::io::Read;
 
@@ -15,9 +15,15 @@ pub(crate) enum Compression {
 /// debug section comes near it.
 const MAX_RATIO: u64 = 1032;
 
-/// Decompresses `bytes` to exactly `size` bytes.
-pub(crate) fn decompress(kind: Compression, bytes: &[u8], size: u64) -> Result<Vec<u8>, ObjectError> {
+/// Decompresses `bytes`, which come from `source`, to exactly `size` bytes.
+pub(crate) fn decompress(
+    kind: Compression,
+    bytes: &[u8],
+    size: u64,
+    source: &impl ByteSource,
+) -> Result<Vec<u8>, ObjectError> {
     let malformed = |reason: String| ObjectError::malformed("compressed section", reason);
+    source.check_room(size)?;
     if size > (bytes.len() as u64).saturating_mul(MAX_RATIO) {
         return Err(malformed(format!("{} bytes cannot hold the {size} that are claimed", bytes.len())));
     }
@@ -49,11 +55,10 @@ pub(crate) fn decompress(kind: Compression, bytes: &[u8], size: u64) -> Result<V
 }
 
 /// Decompresses a section of the old form: "ZLIB", the size as a big-endian number, a zlib stream.
-pub(crate) fn old_compressed(bytes: &[u8]) -> Result<Vec<u8>, ObjectError> {
+pub(crate) fn old_compressed(bytes: &[u8], source: &impl ByteSource) -> Result<Vec<u8>, ObjectError> {
     match bytes.split_first_chunk::<12>() {
-        Some((header, stream)) if &header[..4] == b"ZLIB" => {
-            let size = header[4..].iter().fold(0, |size, &byte| size << 8 | u64::from(byte));
-            decompress(Compression::Zlib, stream, size)
+        Some(([b'Z', b'L', b'I', b'B', size @ ..], stream)) => {
+            decompress(Compression::Zlib, stream, u64::from_be_bytes(*size), source)
         }
         _ => Err(ObjectError::malformed("zdebug section", "no ZLIB header")),
     }

@@ -206,7 +206,7 @@ impl<S: ByteSource> Elf<S> {
         } else {
             compression_header::<elf::CompressionHeader32<Endianness>>(&bytes, endian)?
         };
-        decompress(kind, &bytes[header_len..], size)
+        decompress(kind, &bytes[header_len..], size, &self.source)
     }
 
     /// Whether [`Elf::data`] of this section has to decompress, so that a part of it cannot be read alone.
@@ -216,7 +216,8 @@ impl<S: ByteSource> Elf<S> {
 
     /// `.zdebug_*`, which says itself how it is compressed.
     fn old_compressed_data(&self, section: &Section) -> Result<Vec<u8>, ObjectError> {
-        old_compressed(&self.source.read_range(section.offset.0, section.size)?)
+        let bytes = self.source.read_range(section.offset.0, section.size)?;
+        old_compressed(&bytes, &self.source)
     }
 
     /// The GNU build id: from the program headers' notes, or, where a file has none (a debug file whose

@@ -19,6 +19,14 @@ pub enum ObjectError {
     /// The file is well-formed but uses something that is not supported.
     #[error("unsupported {0}")]
     Unsupported(String),
+    /// It is well-formed, but takes more memory than it may.
+    #[error("{bytes} bytes are more than the {most} bytes of memory that it may take")]
+    TooLarge {
+        /// How many bytes it takes.
+        bytes: u64,
+        /// How many all files together may take.
+        most: u64,
+    },
     /// Reading the bytes failed: the file is shorter than its headers claim, or the device failed.
     #[error("cannot read {len} bytes at offset {offset:#x}")]
     Read {

@@ -37,4 +37,4 @@ pub use macho::MachO;
 pub use mapping::MappedModule;
 pub use pe::Pe;
 pub use placed::placed;
-pub use source::{ByteSource, FileSource};
+pub use source::{ByteSource, DerivedSource, FileSource};

@@ -1,6 +1,7 @@
 //! Reading an object file's bytes in a way that survives the file changing underneath.
 
 use crate::ObjectError;
+use nyquist_resources::{Budget, Charge, of_files};
 use rustix::fs::{SeekFrom, seek};
 use std::fs::File;
 use std::io;
@@ -37,9 +38,26 @@ pub trait ByteSource {
         None
     }
 
-    /// The `len` bytes from `offset` on. Memory is taken only for bytes that are really there.
+    /// What memory for these bytes comes from, where it is limited.
+    fn budget(&self) -> Option<&Budget> {
+        None
+    }
+
+    /// Whether so many bytes, made of these, may be in memory for a while.
+    ///
+    /// # Errors
+    /// That they are too many.
+    fn check_room(&self, bytes: u64) -> Result<(), ObjectError> {
+        match self.budget() {
+            Some(budget) if !budget.has(bytes) => Err(ObjectError::TooLarge { bytes, most: budget.most() }),
+            _ => Ok(()),
+        }
+    }
+
+    /// The `len` bytes from `offset` on. Memory is taken only for bytes that are really there, and within the budget.
     fn read_range(&self, offset: u64, len: u64) -> Result<Vec<u8>, ObjectError> {
         let failed = |source| ObjectError::Read { offset, len, source };
+        self.check_room(len)?;
         let end = offset.checked_add(len).filter(|&end| end <= self.len());
         let Some(size) = end.and(usize::try_from(len).ok()) else {
             return Err(failed(io::ErrorKind::UnexpectedEof.into()));
@@ -94,6 +112,10 @@ impl<S: ByteSource + ?Sized> ByteSource for &S {
         (**self).as_file()
     }
 
+    fn budget(&self) -> Option<&Budget> {
+        (**self).budget()
+    }
+
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_exact_at(offset, buffer)
     }
@@ -112,6 +134,10 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
         (**self).as_file()
     }
 
+    fn budget(&self) -> Option<&Budget> {
+        (**self).budget()
+    }
+
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         (**self).read_exact_at(offset, buffer)
     }
@@ -125,12 +151,18 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
 #[derive(Debug)]
 pub struct FileSource {
     file: File,
+    budget: Budget,
 }
 
 impl FileSource {
-    /// Takes an open regular file.
+    /// Takes an open regular file. What is in memory of it comes from what this process may take for all files.
     pub fn new(file: File) -> Self {
-        Self { file }
+        Self::within(file, of_files())
+    }
+
+    /// Takes an open regular file, of which what is in memory comes from this budget.
+    pub fn within(file: File, budget: Budget) -> Self {
+        Self { file, budget }
     }
 
     /// The open file, for its metadata.
@@ -154,8 +186,43 @@ impl ByteSource for FileSource {
         Some(self)
     }
 
+    fn budget(&self) -> Option<&Budget> {
+        Some(&self.budget)
+    }
+
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
+    }
+}
+
+/// Bytes that were made of a file's, such as what it holds compressed. They are charged while they are there.
+#[derive(Debug)]
+pub struct DerivedSource {
+    bytes: Vec<u8>,
+    budget: Option<Budget>,
+    _charge: Option<Charge>,
+}
+
+impl DerivedSource {
+    /// Takes bytes that were made of those of `origin`; `None` where its budget has no room for them.
+    pub fn new(bytes: Vec<u8>, origin: &impl ByteSource) -> Option<Self> {
+        let charge = origin.budget().map(Budget::charge);
+        let has_room = charge.as_ref().is_none_or(|charge| charge.take(bytes.len() as u64));
+        has_room.then(|| Self { bytes, budget: origin.budget().cloned(), _charge: charge })
+    }
+}
+
+impl ByteSource for DerivedSource {
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn budget(&self) -> Option<&Budget> {
+        self.budget.as_ref()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.bytes.read_exact_at(offset, buffer)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The names in a perf map, packed: of a large one there are millions.
 
-use crate::budget::{Budget, Charge};
 use crate::perf_map::parse_line;
+use nyquist_resources::{Budget, Charge};
 use std::collections::BinaryHeap;
 use std::io::{self, BufRead, BufReader, Read};
 

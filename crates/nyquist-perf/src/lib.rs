@@ -13,7 +13,6 @@
 
 pub mod abi;
 mod attr;
-mod budget;
 mod byte_order;
 mod code_names;
 mod cursor;
@@ -28,12 +27,12 @@ mod sample;
 mod tasks;
 
 pub use attr::{AttrFlags, EventAttr};
-pub use budget::{Budget, Charge};
 pub use byte_order::ByteOrder;
 pub use code_names::{CodeNames, NamedCode};
 pub use error::RecordError;
 pub use format::{ReadFormat, RecordFormat, RecordId, SampleType};
 pub use jitdump::{JitDumpBody, JitDumpError, JitDumpHeader, JitDumpLine, JitDumpLines, JitDumpRecord};
+pub use nyquist_resources::{Budget, Charge};
 pub use perf_map::{PerfMap, PerfMapEntry};
 pub use record::{Body, CpuMode, Header, Record, parse_record};
 pub use sample::{Branch, Branches, Counter, Counters, RegisterAbi, Registers, Sample, UserStackCopy, Words};

@@ -1,10 +1,12 @@
 //! Many addresses of many modules at once, every unit of debug info a job of its own.
 
+use crate::allowance::Allowance;
 use crate::dwarf::Scratch;
 use crate::module::{Functions, Place};
 use crate::symbol_table::Function;
 use crate::{AddressInfo, ModuleSymbols, Origin, Reason};
 use nyquist_object::{RelativeAddress, Svma};
+use nyquist_resources::{Charge, of_files, on_threads};
 use rustc_hash::FxHashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,16 +35,17 @@ pub fn symbolicate(
     cancel: &AtomicBool,
     done: &AtomicUsize,
 ) -> Vec<Vec<Arc<AddressInfo>>> {
-    let prepared = in_parallel(batches.len(), threads, |index, _| Prepared::new(batches[index]));
+    let workers = Workers { threads, charge: Arc::new(of_files().charge()) };
+    let prepared = workers.run(batches.len(), |index, _| Prepared::new(batches[index]));
     // The symbol tables of a module are read beside the list of its units.
-    in_parallel(prepared.len() * 2, threads, |index, _| match index % 2 {
+    workers.run(prepared.len() * 2, |index, _| match index % 2 {
         0 => prepared[index / 2].find_units(),
         _ => prepared[index / 2].read_tables(),
     });
     let mut jobs: Vec<Job<'_>> = prepared.iter().flat_map(Prepared::jobs).collect();
     // The largest jobs come first, so that no thread is left alone with one at the end.
     jobs.sort_by_key(|job| std::cmp::Reverse(job.unit.wanted.len()));
-    in_parallel(jobs.len(), threads, |index, scratch| {
+    workers.run(jobs.len(), |index, scratch| {
         jobs[index].run(cancel, scratch);
         done.fetch_add(jobs[index].unit.wanted.len(), Ordering::Relaxed);
     });
@@ -185,7 +188,7 @@ pub(crate) fn answers(
     let mut found = found.unwrap_or_default().into_iter();
     let mut last = LastFunction::default();
     let answers = wanted.iter().map(|&address| {
-        last.go_to(functions, functions.find(Svma(address)));
+        last.go_to(functions, functions.find(Svma(address)), &mut scratch.allowance);
         match found.next().filter(|found| !found.frames.is_empty()) {
             Some(found) => Arc::new(functions.answer(last.function.clone(), Some(found))),
             None => last.answer(functions),
@@ -204,9 +207,10 @@ struct LastFunction {
 }
 
 impl LastFunction {
-    fn go_to(&mut self, functions: &Functions<'_>, place: Option<Place>) {
+    fn go_to(&mut self, functions: &Functions<'_>, place: Option<Place>, allowance: &mut Allowance) {
         if place != self.place {
             let function = place.and_then(|place| functions.at(place));
+            let function = function.filter(|function| allowance.admits_name(&function.name));
             *self = Self { place, function, answer: None };
         }
     }
@@ -244,28 +248,26 @@ impl UnitWork {
     }
 }
 
-/// Calls `run` with each number below `count`, on at most `threads` threads, the caller's among them; the results
-/// are in the order of the numbers.
-fn in_parallel<T: Send + Sync>(
-    count: usize,
+/// The threads that look addresses up, and what they may put into answers together.
+struct Workers {
     threads: NonZeroUsize,
-    run: impl Fn(usize, &mut Scratch) -> T + Sync,
-) -> Vec<T> {
-    let results: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut scratch = Scratch::default();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(result) = results.get(index) else { break };
-            let _ = result.set(run(index, &mut scratch));
-        }
-    };
-    std::thread::scope(|scope| {
-        for _ in 1..threads.get().min(count) {
-            scope.spawn(work);
-        }
-        work();
-    });
-    results.into_iter().filter_map(OnceLock::into_inner).collect()
+    charge: Arc<Charge>,
+}
+
+impl Workers {
+    /// Calls `run` with each number below `count`, on all threads, the caller's among them; the results are in the order of the
+    /// numbers.
+    fn run<T: Send + Sync>(&self, count: usize, run: impl Fn(usize, &mut Scratch) -> T + Sync) -> Vec<T> {
+        let results: Vec<OnceLock<T>> = (0..count).map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        on_threads(self.threads.get().min(count), || {
+            let mut scratch = Scratch::with(Allowance::of(self.charge.clone()));
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(result) = results.get(index) else { break };
+                let _ = result.set(run(index, &mut scratch));
+            }
+        });
+        results.into_iter().filter_map(OnceLock::into_inner).collect()
+    }
 }

@@ -1,6 +1,7 @@
 //! Breakpad's symbol files: text with a line for each function, line of source and inlined call (Breakpad, "Symbol
 //! files", `docs/symbol_files.md`).
 
+use crate::allowance::Allowance;
 use crate::demangle::readable;
 use crate::dwarf::Found;
 use crate::section::Source;
@@ -187,7 +188,7 @@ impl Breakpad {
     }
 
     /// Answers for `wanted`, addresses in one function, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64]) -> Vec<Found> {
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<Found> {
         let function = usize::try_from(unit).ok().and_then(|unit| self.functions.get(unit));
         let Some(function) = function else { return vec![Found::default(); wanted.len()] };
         let body = Body::parse(self.bytes.get(function.body.clone()).unwrap_or_default());
@@ -198,7 +199,7 @@ impl Breakpad {
             is_complete: true,
             function: Some(start..end),
         };
-        wanted.iter().map(answer).collect()
+        wanted.iter().map(answer).map(|found| allowance.admitted(found)).collect()
     }
 
     /// The frames at an address, the innermost first: each inlined call says where it was called from.
@@ -347,7 +348,7 @@ FUNC 10 nothing
 
     fn frames(symbols: &Breakpad, address: u64) -> Vec<(String, String, u32)> {
         let Some(unit) = symbols.unit_of(address) else { return Vec::new() };
-        let found = symbols.look_up(unit, &[address]).remove(0);
+        let found = symbols.look_up(unit, &[address], &mut Allowance::default()).remove(0);
         let text = |text: Option<Arc<str>>| text.map(|text| text.to_string()).unwrap_or_default();
         let frame = |frame: Frame| (text(frame.function), text(frame.file), frame.line.unwrap_or(0));
         found.frames.into_iter().map(frame).collect()

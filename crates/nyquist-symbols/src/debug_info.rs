@@ -36,9 +36,9 @@ impl DebugInfo {
         match self {
             Self::Dwarf(dwarf) => dwarf.look_up(unit, wanted, scratch),
             Self::Objects(objects) => objects.look_up(unit, wanted, scratch),
-            Self::Pdb(pdb) => pdb.look_up(unit, wanted),
-            Self::Breakpad(breakpad) => breakpad.look_up(unit, wanted),
-            Self::Go(tables) => tables.look_up(unit, wanted),
+            Self::Pdb(pdb) => pdb.look_up(unit, wanted, &mut scratch.allowance),
+            Self::Breakpad(breakpad) => breakpad.look_up(unit, wanted, &mut scratch.allowance),
+            Self::Go(tables) => tables.look_up(unit, wanted, &mut scratch.allowance),
         }
     }
 

@@ -27,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+mod allowance;
 mod answer;
 mod batch;
 mod breakpad;

@@ -3,12 +3,12 @@
 
 use crate::section::Source;
 use crate::unpack::unpack;
-use nyquist_object::Elf;
+use nyquist_object::{DerivedSource, Elf};
 use std::sync::Arc;
 
 /// The file within the section; `None` where there is none or it is damaged.
 pub(crate) fn mini_debug_info(elf: &Elf<Source>) -> Option<Elf<Source>> {
     let packed = elf.section_data(".gnu_debugdata").ok()??;
-    let image = unpack(&packed)?;
+    let image = DerivedSource::new(unpack(&packed)?, elf.source())?;
     Elf::open(Arc::new(image) as Source).ok()
 }

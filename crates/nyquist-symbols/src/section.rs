@@ -10,11 +10,20 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use nyquist_resources::{Budget, Charge};
+
 /// Any source of bytes that threads can share.
 pub(crate) type Source = Arc<dyn ByteSource + Send + Sync>;
 
 /// How much of a file is fetched at once where single strings and lists are wanted.
 const BLOCK: u64 = 64 << 10;
+
+/// The largest section that is believed: no linker makes one that is nearly as large.
+const MAX_SECTION: u64 = 64 << 30;
+
+/// Of how many pieces that are read at once the budget must have room for one: threads read them beside each other, into several
+/// buffers each.
+const PIECES: u64 = 8;
 
 /// The longest string that is believed.
 const MAX_STRING: u64 = 256 << 10;
@@ -31,7 +40,7 @@ const LONG_STRING: usize = 4 << 10;
 /// touched; reading them takes no lock once they are there.
 pub(crate) enum Section {
     /// Decompressed, or of an image that is in memory anyway.
-    Memory(Vec<u8>),
+    Memory { bytes: Vec<u8>, _charge: Option<Charge> },
     /// In a file.
     File {
         source: Source,
@@ -40,12 +49,21 @@ pub(crate) enum Section {
         blocks: Vec<OnceLock<Option<Box<[u8]>>>>,
         /// How many strings have been read for themselves alone.
         singles: AtomicUsize,
+        /// What the blocks take.
+        charge: Option<Charge>,
     },
 }
 
 impl Default for Section {
     fn default() -> Self {
-        Self::Memory(Vec::new())
+        Self::from(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Section {
+    /// Bytes that are in memory anyway.
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Memory { bytes, _charge: None }
     }
 }
 
@@ -56,7 +74,7 @@ impl Section {
             Some(header) if header.has_bytes() && !elf.is_compressed(header) => {
                 Ok(Self::in_file(elf.source(), header))
             }
-            _ => Ok(Self::Memory(elf.section_data(name)?.unwrap_or_default())),
+            _ => Self::charged(elf.section_data(name)?.unwrap_or_default(), elf.source()),
         }
     }
 
@@ -70,7 +88,7 @@ impl Section {
     pub(crate) fn open_macho(file: &MachO<Source>, name: &str) -> Option<Self> {
         match file.debug_section(name) {
             Some(section) => Some(Self::at(file.source(), section.offset?.0, section.size)),
-            None => Some(Self::Memory(file.debug_data(name).ok()??)),
+            None => Self::charged(file.debug_data(name).ok()??, file.source()).ok(),
         }
     }
 
@@ -79,21 +97,33 @@ impl Section {
         Self::at(source, range.offset.0, range.size)
     }
 
+    /// Bytes that were decompressed.
+    fn charged(bytes: Vec<u8>, source: &Source) -> Result<Self, ObjectError> {
+        let charge = source.budget().map(Budget::charge);
+        match source.budget().zip(charge.as_ref()) {
+            Some((budget, charge)) if !charge.take(bytes.len() as u64) => {
+                Err(ObjectError::TooLarge { bytes: bytes.len() as u64, most: budget.most() })
+            }
+            _ => Ok(Self::Memory { bytes, _charge: charge }),
+        }
+    }
+
     fn in_file(source: &Source, header: &Header) -> Self {
         Self::at(source, header.offset.0, header.size)
     }
 
     /// A part of a file.
     pub(crate) fn at(source: &Source, offset: u64, size: u64) -> Self {
-        let len = size.min(source.len().saturating_sub(offset));
+        let len = size.min(source.len().saturating_sub(offset)).min(MAX_SECTION);
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
-        Self::File { source: source.clone(), offset, len, blocks, singles: AtomicUsize::new(0) }
+        let charge = source.budget().map(Budget::charge);
+        Self::File { source: source.clone(), offset, len, blocks, singles: AtomicUsize::new(0), charge }
     }
 
     /// The bytes of a section that is in memory, unless it is empty.
     pub(crate) fn memory(&self) -> Option<&[u8]> {
         match self {
-            Self::Memory(bytes) if !bytes.is_empty() => Some(bytes),
+            Self::Memory { bytes, .. } if !bytes.is_empty() => Some(bytes),
             _ => None,
         }
     }
@@ -101,7 +131,7 @@ impl Section {
     /// The same bytes, of which nothing has been read yet.
     pub(crate) fn unread(&self) -> Self {
         match self {
-            Self::Memory(bytes) => Self::Memory(bytes.clone()),
+            Self::Memory { bytes, .. } => Self::from(bytes.clone()),
             Self::File { source, offset, len, .. } => Self::at(source, *offset, *len),
         }
     }
@@ -109,7 +139,7 @@ impl Section {
     /// The number of bytes.
     pub(crate) fn len(&self) -> u64 {
         match self {
-            Self::Memory(bytes) => bytes.len() as u64,
+            Self::Memory { bytes, .. } => bytes.len() as u64,
             Self::File { len, .. } => *len,
         }
     }
@@ -117,7 +147,7 @@ impl Section {
     /// All bytes of `range`, read into `scratch` where they are not in memory. For ranges that are used once.
     pub(crate) fn slice<'a>(&'a self, range: Range<u64>, scratch: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
-            Self::Memory(bytes) => {
+            Self::Memory { bytes, .. } => {
                 bytes.get(usize::try_from(range.start).ok()?..usize::try_from(range.end).ok()?)
             }
             Self::File { source, offset, len, .. } => {
@@ -125,6 +155,7 @@ impl Section {
                 let size = usize::try_from(size).ok()?;
                 // It never shrinks: growing it again would fill it with zeros again.
                 if scratch.len() < size {
+                    source.check_room((size as u64).saturating_mul(PIECES)).ok()?;
                     scratch.resize(size, 0);
                 }
                 let bytes = &mut scratch[..size];
@@ -162,13 +193,16 @@ impl Section {
     /// The bytes from `offset` to the end of its block; none only at the section's end.
     fn chunk(&self, offset: u64) -> Option<&[u8]> {
         match self {
-            Self::Memory(bytes) => bytes.get(usize::try_from(offset).ok()?..),
+            Self::Memory { bytes, .. } => bytes.get(usize::try_from(offset).ok()?..),
             Self::File { len, .. } if offset == *len => Some(&[]),
-            Self::File { source, offset: start, len, blocks, .. } => {
+            Self::File { source, offset: start, len, blocks, charge, .. } => {
                 let number = offset / BLOCK;
                 let block = blocks.get(usize::try_from(number).ok()?)?;
                 let bytes = block.get_or_init(|| {
                     let size = BLOCK.min(len - number * BLOCK);
+                    if charge.as_ref().is_some_and(|charge| !charge.take(size)) {
+                        return None;
+                    }
                     let mut bytes = vec![0; size as usize];
                     source.read_exact_at(start + number * BLOCK, &mut bytes).ok()?;
                     Some(bytes.into_boxed_slice())
@@ -241,7 +275,7 @@ impl<'b> Window<'b> {
     /// the same at every call.
     pub(crate) fn read<'a>(&'a mut self, section: &'a Section, offset: u64, want: u64) -> Option<&'a [u8]> {
         let end = offset.checked_add(want)?.min(section.len());
-        if let Section::Memory(_) = section {
+        if let Section::Memory { .. } = section {
             return section.slice(offset..end, self.buffer);
         }
         if offset < self.covered.start || end > self.covered.end {
@@ -316,7 +350,7 @@ pub(crate) mod tests {
     fn a_window_has_what_the_section_has_wherever_it_was_before() {
         let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
         let source: Source = Arc::new(bytes.clone());
-        for section in [Section::at(&source, 0, 1000), Section::Memory(bytes.clone())] {
+        for section in [Section::at(&source, 0, 1000), Section::from(bytes.clone())] {
             let mut buffer = Vec::new();
             let mut window = Window::new(&mut buffer, 100);
             for (offset, want) in [

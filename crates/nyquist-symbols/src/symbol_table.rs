@@ -15,7 +15,8 @@ use crate::section::{Section, Source};
 use elf_symbols::ElfSymbols;
 use kept::KeptRows;
 pub use kept::{read_table, sealed_table};
-use nyquist_object::{Elf, Svma};
+use nyquist_object::{ByteSource as _, Elf, Svma};
+use nyquist_resources::{Budget, Charge};
 use rows::{KeptTable, Row, RowTable, Rows};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -71,6 +72,8 @@ pub(crate) struct SymbolTable {
     strings: Section,
     /// What the table was.
     pub(crate) origin: Origin,
+    /// What the rows take of the memory budget.
+    _charge: Option<Charge>,
 }
 
 /// A function that was found.
@@ -100,7 +103,9 @@ impl SymbolTable {
         let strings = elf.sections().get(header.link as usize)?;
         let strings = Section::open(elf, &strings.name).ok()?;
         let rows = read_rows(elf, name, wanted, answers)?;
-        Some(Self { rows, has_underscores: false, strings, origin })
+        let charge = elf.source().budget().map(Budget::charge);
+        let has_room = charge.as_ref().is_none_or(|charge| charge.take(rows.size()));
+        has_room.then_some(Self { rows, has_underscores: false, strings, origin, _charge: charge })
     }
 
     /// The entries of the procedure linkage table, named after the functions that they jump to.
@@ -132,7 +137,7 @@ impl SymbolTable {
             Some(Entry { start, end, name, rank: 0, is_sized: true })
         };
         let entries = ranges.into_iter().filter_map(entry).collect();
-        Self::new(entries, Section::Memory(strings), origin)
+        Self::new(entries, Section::from(strings), origin)
     }
 
     /// Symbols of a Mach-O file: each reaches up to the next one, and has an underscore before its name.
@@ -150,7 +155,8 @@ impl SymbolTable {
     }
 
     fn of_entries(entries: Vec<Entry>, strings: Section, origin: Origin) -> Self {
-        Self { rows: Rows::Read(RowTable::of(entries)), has_underscores: false, strings, origin }
+        let rows = Rows::Read(RowTable::of(entries));
+        Self { rows, has_underscores: false, strings, origin, _charge: None }
     }
 
     /// The number of the function that contains the address: of nested ones, the innermost.
@@ -272,7 +278,7 @@ mod tests {
             Entry { start, end, name: at, rank, is_sized: size > 0 }
         });
         let entries = entries.collect();
-        SymbolTable::new(entries, Section::Memory(strings), Origin::SymbolTable).unwrap()
+        SymbolTable::new(entries, Section::from(strings), Origin::SymbolTable).unwrap()
     }
 
     fn check(table: &SymbolTable, address: u64, expected: Option<(&str, u64, u64)>) {
@@ -304,7 +310,7 @@ mod tests {
         let strings = b"\0__ZN3foo3barEv\0_main\0-[View draw@]\0";
         let symbol = |start, name, rank| UnsizedSymbol { start, limit: 0x300, name, rank };
         let symbols = [symbol(0x100, 1, 0), symbol(0x180, 16, 0), symbol(0x180, 22, 1), symbol(0x300, 16, 0)];
-        let table = SymbolTable::of_unsized(symbols.into_iter(), Section::Memory(strings.to_vec())).unwrap();
+        let table = SymbolTable::of_unsized(symbols.into_iter(), Section::from(strings.to_vec())).unwrap();
         check(&table, 0x17f, Some(("foo::bar()", 0x100, 0x180)));
         check(&table, 0x2ff, Some(("-[View draw@]", 0x180, 0x300)));
         check(&table, 0x300, None);
@@ -345,7 +351,7 @@ mod tests {
 
     #[test]
     fn what_tells_of_a_few_addresses_says_the_same_of_them_as_all() {
-        let strings = || Section::Memory((0..100).map(|byte| byte % 2 * b'f').collect());
+        let strings = || Section::from((0..100).map(|byte| byte % 2 * b'f').collect::<Vec<u8>>());
         for seed in 0..20_000 {
             let entries = crowded(seed, 3 + seed as u32 % 12, 60);
             let all = SymbolTable::of_entries(entries.clone(), strings(), Origin::SymbolTable);

@@ -27,6 +27,7 @@ mod load;
 mod loader;
 mod lossy_path;
 mod machine;
+mod man;
 mod markers;
 mod memory;
 mod number;
@@ -84,6 +85,7 @@ fn command_line() -> Result<Cli, Failure> {
 }
 
 fn run(command: Command) -> Result<u8, Failure> {
+    memory::limit_modules(command.symbols().and_then(|symbols| symbols.max_memory));
     match command {
         Command::Record(args) => record::run(&args),
         Command::Load(args) => load::run(&args).map(|()| 0),
@@ -104,5 +106,6 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Completions { shell } => {
             page::print_completions(shell, &mut Cli::command(), "nyquist").map(|()| 0)
         }
+        Command::Man { folder } => man::write_pages(Cli::command(), &folder).map(|()| 0),
     }
 }

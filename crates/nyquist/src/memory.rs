@@ -2,11 +2,11 @@
 //!
 //! A small file can hold a large profile: compressed, or in few bytes a row. So what reads files does so under a limit that
 //! the system holds the whole process to, whatever the format is. Where memory is refused, the allocator ends the process with
-//! a sentence. A recorder is never held to it: what it recorded would be lost. There, only the names in perf maps and
-//! jitdumps are limited.
+//! a sentence. A recorder is never held to it: what it recorded would be lost. What it reads counts its memory itself, and
+//! goes without what is too large: perf maps and jitdumps, and the sections, symbols and names of modules.
 
 use crate::failure::Failure;
-use crate::printer;
+use crate::printer::{self, Printer};
 use crate::sys::{self, DataLimit};
 use nyquist_perf::Budget;
 use std::fmt;
@@ -56,20 +56,36 @@ pub(crate) fn side_files(asked: Option<Bytes>) -> Budget {
     Budget::new(asked.map_or_else(|| (available() / 4).max(LEAST), |asked| asked.0))
 }
 
+/// Limits what modules and their debug info may take, in a recorder as everywhere: a quarter of what there is.
+pub(crate) fn limit_modules(asked: Option<Bytes>) {
+    nyquist_resources::limit_files(side_files(asked).most());
+}
+
+/// Says that modules or their debug info would have taken more memory than they may, if they would.
+pub(crate) fn warn_of_missing_names(printer: Printer) {
+    let budget = nyquist_resources::of_files();
+    if budget.was_refused() {
+        let most = Bytes(budget.most());
+        printer.warn(format_args!(
+            "some names are missing: symbols and debug info would take more than {most} of memory (--max-memory allows more)"
+        ));
+    }
+}
+
 /// What holds the process to the limit while it is there: what is read is read under it, and neither what is written, nor what
 /// is served, nor what is started.
 #[derive(Debug)]
 #[must_use]
-pub(crate) struct Held(());
+pub(crate) struct MemoryLimit(());
 
-impl Drop for Held {
+impl Drop for MemoryLimit {
     fn drop(&mut self) {
         sys::lift_data();
     }
 }
 
 /// Holds the process to the limit: where it would take more, it ends, and says that of the file.
-pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> Held {
+pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> MemoryLimit {
     let limit = limit(asked);
     let failure = Failure::new(format!(
         "cannot load {}: it needs more than {limit} of memory to be read",
@@ -78,7 +94,7 @@ pub(crate) fn hold(path: &Path, asked: Option<Bytes>) -> Held {
     let failure =
         failure.hint("--max-memory SIZE, or NYQUIST_MAX_MEMORY, allows more, as in --max-memory 8G");
     sys::hold_data(DataLimit { bytes: limit.0, said: printer::failure_text(&failure) });
-    Held(())
+    MemoryLimit(())
 }
 
 /// The memory of this machine, of the control group, or of what the address space may be: the least of them.

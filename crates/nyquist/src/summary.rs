@@ -233,8 +233,8 @@ fn is_not_sampled(profile: &Profile, stack: StackId) -> bool {
         .is_some_and(|frame| profile.func_name(frame.func) == well_known::NOT_SAMPLED)
 }
 
-/// What is told of.
-pub(crate) struct Told<'a> {
+/// The recording that the summary is of.
+pub(crate) struct Recorded<'a> {
     /// The profile.
     pub(crate) profile: &'a Profile,
     /// What was recorded, by its name.
@@ -244,7 +244,7 @@ pub(crate) struct Told<'a> {
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
-    &Told { profile, program }: &Told<'_>,
+    &Recorded { profile, program }: &Recorded<'_>,
     summary: &Summary,
     statistics: &Statistics,
     ending: &Ending<'_>,

@@ -3,11 +3,13 @@
 use crate::args::SymbolArgs;
 use crate::control::{Control, Phase};
 use crate::finder::finder;
+use crate::memory;
 use crate::printer::Printer;
 use crate::watch::{BARS, SHOW_AFTER, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
 use nyquist_convert::{LibReport, LibSource, Libs, Progress, Symbolicated, Symbolicator, Symbols};
 use nyquist_profile::{LibId, Profile};
+use nyquist_resources::spawn_helper;
 use nyquist_symbols::{AnswerCache, Finder, KernelError, KernelFiles, KernelSymbols};
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -83,13 +85,14 @@ fn look_up_with(
     let symbolicated = thread::scope(|scope| {
         let (finished, wait) = mpsc::channel::<()>();
         if printer.shows_progress() {
-            scope.spawn(move || show(progress, &wait));
+            spawn_helper(scope, move || show(progress, &wait));
         }
         let symbolicated = symbolicator.symbolicate(profile, sources, progress);
         drop(finished);
         symbolicated
     });
     explain(&symbolicated, symbolicator.finder(), printer);
+    memory::warn_of_missing_names(printer);
     symbolicated
 }
 

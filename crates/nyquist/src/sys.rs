@@ -90,13 +90,13 @@ pub(crate) fn address_space() -> Option<u64> {
 
 /// The system's allocator. Where it has no more memory while the process is held to a limit, the process says so and ends: who asks
 /// for memory cannot go on without, and the standard library knows nothing but to abort.
-struct Told;
+struct ReportingAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Told = Told;
+static ALLOCATOR: ReportingAllocator = ReportingAllocator;
 
 // SAFETY: all is passed on to the system's allocator as it came, and given back as that gives it.
-unsafe impl GlobalAlloc for Told {
+unsafe impl GlobalAlloc for ReportingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps to what the trait demands.
         there(unsafe { System.alloc(layout) })

@@ -28,6 +28,7 @@ mod front_end;
 mod go;
 mod harness;
 mod hostile_markers;
+mod hostile_modules;
 mod http;
 mod idle;
 mod invocation;
@@ -135,6 +136,7 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("many_cpus", many_cpus::TESTS),
     ("markers", markers::TESTS),
     ("hostile_markers", hostile_markers::TESTS),
+    ("hostile_modules", hostile_modules::TESTS),
     ("bad_input", bad_input::TESTS),
     ("cargo", cargo::TESTS),
     ("perf_data", perf_data::TESTS),

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, TryLockError};
 use std::thread;
 
 use nyquist_perf::file::{FileReader, FileRecord, Item};
+use nyquist_resources::spawn_helper;
 
 use super::conversion::Walks;
 use super::converting::Converting;
@@ -27,7 +28,8 @@ pub(super) fn read(reader: FileReader, import: Import, threads: usize) -> Result
             let most = if walks.are_some() { MOST_THREADS } else { MOST_THREADS_WITHOUT_WALKS };
             if at_work < threads.min(most) {
                 at_work += 1;
-                scope.spawn(|| Worker::new(&reading).work());
+                // Where no other thread can be started, this one reads all.
+                spawn_helper(scope, || Worker::new(&reading).work());
             }
             worker.walk(walks);
         }

@@ -243,7 +243,7 @@ impl<S: ByteSource> MachO<S> {
             return self.data(section);
         }
         match self.dwarf_section("__zdebug_", name).map(|section| self.data(section)).transpose()?.flatten() {
-            Some(bytes) => old_compressed(&bytes).map(Some),
+            Some(bytes) => old_compressed(&bytes, &self.source).map(Some),
             None => Ok(None),
         }
     }

@@ -11,6 +11,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
+use nyquist_resources::spawn_helper;
 
 /// How much of the text is compressed apart. What begins a block has nothing before it to refer to, which costs some size.
 const BLOCK_SIZE: usize = 512 * 1024;
@@ -127,7 +128,8 @@ impl<'scope, 'env, W: Write> Compressor<'scope, 'env, W> {
             self.started = true;
             for _ in 0..self.threads {
                 let queue = self.queue;
-                self.scope.spawn(move || queue.work());
+                // Blocks that no other thread takes are compressed by this one.
+                spawn_helper(self.scope, move || queue.work());
             }
         }
         let (done, block) = mpsc::sync_channel(1);

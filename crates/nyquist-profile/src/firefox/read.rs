@@ -127,7 +127,7 @@ pub fn read(input: impl Read) -> Result<Profile, ReadError> {
     }
 }
 
-fn parse_gzip(input: &mut Chunks) -> Result<RawProfile, ReadError> {
+fn parse_gzip(input: &mut Chunks<'_>) -> Result<RawProfile, ReadError> {
     let parsed = parse(input, gzip_error);
     if let Err(ReadError::NotJson(_)) = parsed {
         // Damaged data may decompress to anything; the checksum at the end tells it from what was never JSON.
@@ -144,7 +144,7 @@ fn gzip_error(error: io::Error) -> ReadError {
     }
 }
 
-fn parse(input: &mut Chunks, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
+fn parse(input: &mut Chunks<'_>, io_error: fn(io::Error) -> ReadError) -> Result<RawProfile, ReadError> {
     let mut raw = RawProfile::default();
     // The parser takes one byte after another, which only an owned buffered reader makes fast.
     let mut json = serde_json::Deserializer::from_reader(BufReader::new(input));

@@ -2,7 +2,10 @@
 
 use std::io::{self, Read};
 use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
+
+use nyquist_resources::spawn_helper;
 
 /// How many bytes are handed over at once.
 const CHUNK_SIZE: usize = 256 * 1024;
@@ -12,18 +15,23 @@ const CHUNKS_AHEAD: usize = 8;
 type Chunk = io::Result<Vec<u8>>;
 
 /// Runs `parse` on a thread of its own with what this thread reads from `input`. Where `parse` returns before the end,
-/// no more is read.
-pub(super) fn parse_ahead<T: Send>(input: impl Read, parse: impl FnOnce(&mut Chunks) -> T + Send) -> T {
+/// no more is read. Where no thread can be started, `parse` reads for itself.
+pub(super) fn parse_ahead<T: Send>(input: impl Read, parse: impl FnOnce(&mut Chunks<'_>) -> T + Send) -> T {
+    // A thread that does not start drops what it was given.
+    let parse = Mutex::new(Some(parse));
+    let take = || parse.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (sender, receiver) = mpsc::sync_channel(CHUNKS_AHEAD);
-    thread::scope(|scope| {
-        let parser = scope.spawn(move || parse(&mut Chunks::new(receiver)));
+    let parsed = thread::scope(|scope| {
+        let parse = move || take().map(|parse| parse(&mut Chunks::of(Source::Ahead(receiver))));
+        let Some(parser) = spawn_helper(scope, parse) else {
+            return take().map(|parse| parse(&mut Chunks::of(Source::Input(Box::new(input)))));
+        };
         read_all(input, &sender);
         drop(sender);
-        match parser.join() {
-            Ok(result) => result,
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
-    })
+        parser.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    let Some(parsed) = parsed else { unreachable!("the thread, or else the caller, has taken it") };
+    parsed
 }
 
 /// Sends the input until its end or first error, or until nobody wants more.
@@ -46,22 +54,54 @@ fn read_all(mut input: impl Read, sender: &SyncSender<Chunk>) {
 }
 
 /// The chunks as one stream.
-pub(super) struct Chunks {
-    receiver: Receiver<Chunk>,
+pub(super) struct Chunks<'i> {
+    source: Source<'i>,
     chunk: Vec<u8>,
     position: usize,
 }
 
-impl Chunks {
-    fn new(receiver: Receiver<Chunk>) -> Self {
-        Self { receiver, chunk: Vec::new(), position: 0 }
+/// Where chunks come from.
+enum Source<'i> {
+    /// Another thread.
+    Ahead(Receiver<Chunk>),
+    /// The input itself.
+    Input(Box<dyn Read + 'i>),
+}
+
+impl Source<'_> {
+    /// The next chunk; `None` at the end.
+    fn next(&mut self) -> Option<Chunk> {
+        match self {
+            Self::Ahead(receiver) => receiver.recv().ok(),
+            Self::Input(input) => {
+                let mut chunk = vec![0; CHUNK_SIZE];
+                let read = retry_on_intr(|| input.read(&mut chunk));
+                read.map(|size| (size > 0).then(|| chunk[..size].to_vec())).transpose()
+            }
+        }
     }
 }
 
-impl Read for Chunks {
+/// Reads again where a signal has interrupted that.
+fn retry_on_intr(mut read: impl FnMut() -> io::Result<usize>) -> io::Result<usize> {
+    loop {
+        match read() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done,
+        }
+    }
+}
+
+impl<'i> Chunks<'i> {
+    fn of(source: Source<'i>) -> Self {
+        Self { source, chunk: Vec::new(), position: 0 }
+    }
+}
+
+impl Read for Chunks<'_> {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         while self.position == self.chunk.len() {
-            let Ok(chunk) = self.receiver.recv() else { return Ok(0) };
+            let Some(chunk) = self.source.next() else { return Ok(0) };
             (self.chunk, self.position) = (chunk?, 0);
         }
         let read = (&self.chunk[self.position..]).read(room)?;
@@ -82,6 +122,14 @@ mod tests {
             parse_ahead(&*input, |chunks| chunks.read_to_end(&mut output)).unwrap();
             assert!(input == output, "{length}");
         }
+    }
+
+    #[test]
+    fn without_a_thread_the_input_is_read_as_it_is() {
+        let input: Vec<u8> = (0..3 * CHUNK_SIZE + 1).map(|index| (index % 251) as u8).collect();
+        let (mut output, mut chunks) = (Vec::new(), Chunks::of(Source::Input(Box::new(&*input))));
+        chunks.read_to_end(&mut output).unwrap();
+        assert!(input == output);
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::AnswerCache;
 use crate::cursor::Cursor;
 use crate::demangle::readable;
 use crate::section::{Section, Source, Window};
-use nyquist_object::{Elf, MachO, ObjectError, Pe};
+use nyquist_object::{ByteSource as _, Elf, MachO, ObjectError, Pe};
+use nyquist_resources::{Budget, Charge};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -61,6 +62,8 @@ pub(crate) struct DwarfFile {
     pub(super) origin_units: SharedMap<Option<Arc<Unit>>>,
     /// The names of functions by their entry in `.debug_info`, of those that other units refer to.
     pub(super) origins: SharedMap<Option<FunctionName>>,
+    /// What the lists of units and of their ranges take of the memory budget.
+    charge: Option<Charge>,
 }
 
 impl DwarfFile {
@@ -86,23 +89,29 @@ impl DwarfFile {
             known(name).map_or_else(|| Section::open(elf, &format!(".debug_{name}{suffix}")), Ok)
         };
         let info = open("info").ok().filter(|info| info.len() > 0)?;
-        Some(Self::with_sections(elf.is_little_endian(), !suffix.is_empty(), info, |name| {
+        let charge = elf.source().budget().map(Budget::charge);
+        let file = Self::with_sections(elf.is_little_endian(), !suffix.is_empty(), info, |name| {
             open(name).unwrap_or_default()
-        }))
+        });
+        Some(Self { charge, ..file })
     }
 
     /// Opens the sections of a PE image.
     pub(crate) fn open_pe(pe: &Pe<Source>) -> Option<Self> {
         let open = |name: &str| Section::open_pe(pe, &format!(".debug_{name}"));
         let info = open("info").filter(|info| info.len() > 0)?;
-        Some(Self::with_sections(true, false, info, |name| open(name).unwrap_or_default()))
+        let charge = pe.source().budget().map(Budget::charge);
+        let file = Self::with_sections(true, false, info, |name| open(name).unwrap_or_default());
+        Some(Self { charge, ..file })
     }
 
     /// Opens the sections of a Mach-O file: an image, the file in a `.dSYM`, or an object file.
     pub(crate) fn open_macho(file: &MachO<Source>) -> Option<Self> {
         let open = |name: &str| Section::open_macho(file, name);
         let info = open("info").filter(|info| info.len() > 0)?;
-        Some(Self::with_sections(true, false, info, |name| open(name).unwrap_or_default()))
+        let charge = file.source().budget().map(Budget::charge);
+        let file = Self::with_sections(true, false, info, |name| open(name).unwrap_or_default());
+        Some(Self { charge, ..file })
     }
 
     fn with_sections(
@@ -162,6 +171,7 @@ impl DwarfFile {
         let mut heads = UnitHeader::window(&mut buffer);
         let mut offset = 0;
         while units.len() < MAX_UNITS
+            && self.has_room_for(&units)
             && offset < self.info.len()
             && let Some(header) = UnitHeader::read(self, offset, &mut heads)
             && header.end > offset
@@ -171,6 +181,14 @@ impl DwarfFile {
             units.push(header);
         }
         units
+    }
+
+    /// Whether one more item may be added to a list that is kept with the file. Memory is taken for many of them at once.
+    pub(super) fn has_room_for<T>(&self, list: &[T]) -> bool {
+        const AT_ONCE: usize = 1024;
+        let is_due = list.len().is_multiple_of(AT_ONCE);
+        let take = |charge: &Charge| charge.take((AT_ONCE * size_of::<T>()) as u64);
+        !is_due || self.charge.as_ref().is_none_or(take)
     }
 
     /// The unit that holds the entry at `offset` of `.debug_info`.

@@ -105,7 +105,7 @@ fn read_set(
         if start == 0 && size == 0 {
             break;
         }
-        if start >= first_code && start < covered.end {
+        if start >= first_code && start < covered.end && file.has_room_for(ranges) {
             ranges.push(covered);
             listed.insert(unit);
         }
@@ -125,7 +125,7 @@ fn read_units(file: &DwarfFile, first_code: u64, listed: &FxHashSet<u64>) -> Vec
         let Some(unit) = Unit::root(file, *header, heads) else { return };
         let view = UnitView { file, unit: &unit, addresses: file, supplementary: None };
         view.for_each_range(&unit.pc, &mut lists, |range| {
-            if range.start >= first_code {
+            if range.start >= first_code && file.has_room_for(&found) {
                 found.push(Covered { start: range.start, end: range.end, unit: header.offset });
             }
             ControlFlow::Continue(())

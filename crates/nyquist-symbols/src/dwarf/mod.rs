@@ -21,6 +21,7 @@ pub(crate) use file::DwarfFile;
 pub(crate) use split::{SplitFiles, SplitPlaces, holds_units_of};
 
 use crate::Frame;
+use crate::allowance::Allowance;
 use functions::{Call, Scope, find_scopes};
 use index::UnitIndex;
 use lines::{LineProgram, Row, program_bytes};
@@ -47,6 +48,15 @@ pub(crate) struct Scratch {
     entries: Vec<u8>,
     lists: ListBuffers,
     lines: Vec<u8>,
+    /// What may be put into answers.
+    pub(crate) allowance: Allowance,
+}
+
+impl Scratch {
+    /// Buffers of a thread that may put so much into answers.
+    pub(crate) fn with(allowance: Allowance) -> Self {
+        Self { allowance, ..Self::default() }
+    }
 }
 
 /// What the debug info says of one address.
@@ -86,20 +96,21 @@ impl Dwarf {
     }
 
     fn try_look_up(&self, offset: u64, wanted: &[u64], scratch: &mut Scratch) -> Option<Vec<Found>> {
+        let Scratch { entries: bytes, lists, lines, allowance } = scratch;
         let unit = Unit::read(&self.main, offset)?;
         let view = self.view(&unit);
         let split = self.split.find(&self.main, &unit);
         let entries =
             split.as_ref().map_or(view, |split| UnitView { file: &split.file, unit: &split.unit, ..view });
         let header = entries.unit.header;
-        let bytes = entries.file.info.slice(header.offset..header.end, &mut scratch.entries)?;
-        let scopes = find_scopes(&entries, bytes, wanted, &mut scratch.lists);
+        let bytes = entries.file.info.slice(header.offset..header.end, bytes)?;
+        let scopes = find_scopes(&entries, bytes, wanted, lists);
         let mut names = Names::new(entries, bytes);
-        let mut program = self.line_program(view, &mut scratch.lines);
+        let mut program = self.line_program(view, lines);
         let rows = program.as_ref().map(|program| program.rows(wanted)).unwrap_or_default();
         let found = (0..wanted.len()).map(|index| {
             let row = rows.get(index).copied().flatten();
-            chain(scopes.around(index), row, &mut names, program.as_mut())
+            allowance.admitted(chain(scopes.around(index), row, &mut names, program.as_mut()))
         });
         Some(found.collect())
     }

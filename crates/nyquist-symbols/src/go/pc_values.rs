@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8], quantum: u8, size: u64) -> PcValues {
-        let table = Section::Memory([&[0xee; 3], bytes].concat());
+        let table = Section::from([&[0xee; 3], bytes].concat());
         PcValues::read(&table, 3, quantum, size)
     }
 

@@ -14,6 +14,7 @@ mod types;
 pub(crate) use msf::{MAGIC, Msf};
 
 use crate::Frame;
+use crate::allowance::Allowance;
 use crate::dwarf::Found;
 use crate::section::Source;
 use crate::symbol_table::NamedRange;
@@ -58,6 +59,13 @@ struct Hit<'a> {
     wanted: Range<usize>,
     /// How deep each site is nested, and the site.
     sites: Vec<(usize, InlineSite<'a>)>,
+}
+
+/// The addresses of one object file that are wanted, in order, their places, and what the places refer to.
+struct Asked<'a> {
+    wanted: &'a [u32],
+    places: Vec<Option<Place>>,
+    lines: Lines<'a>,
 }
 
 impl Hit<'_> {
@@ -120,7 +128,7 @@ impl Pdb {
     }
 
     /// Answers for `wanted`, sorted addresses in the code of one object file, in their order.
-    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64]) -> Vec<Found> {
+    pub(crate) fn look_up(&self, unit: u64, wanted: &[u64], allowance: &mut Allowance) -> Vec<Found> {
         let mut found = vec![Found::default(); wanted.len()];
         let module = usize::try_from(unit).ok().and_then(|unit| self.program.modules.get(unit));
         let stream = module.and_then(|module| Some((module, self.msf.read(module.stream).ok()?)));
@@ -133,8 +141,8 @@ impl Pdb {
             .collect();
         addresses.sort_unstable();
         let sorted: Vec<u32> = addresses.iter().map(|(address, _)| *address).collect();
-        for (answer, (_, number)) in self.look_up_sorted(module, &stream, &sorted).into_iter().zip(&addresses)
-        {
+        let answers = self.look_up_sorted(module, &stream, &sorted, allowance);
+        for (answer, (_, number)) in answers.into_iter().zip(&addresses) {
             if let Some(found) = found.get_mut(*number) {
                 *found = answer;
             }
@@ -142,14 +150,21 @@ impl Pdb {
         found
     }
 
-    fn look_up_sorted(&self, module: &Module, stream: &[u8], wanted: &[u32]) -> Vec<Found> {
+    fn look_up_sorted(
+        &self,
+        module: &Module,
+        stream: &[u8],
+        wanted: &[u32],
+        allowance: &mut Allowance,
+    ) -> Vec<Found> {
         let symbols = stream.get(..module.symbols_len as usize).unwrap_or(stream);
         let lines = Lines::parse(module.lines(stream));
-        let places = lines.find(&self.program, wanted);
+        let asked = Asked { wanted, places: lines.find(&self.program, wanted), lines };
         let mut found = vec![Found::default(); wanted.len()];
         for hit in self.hits(symbols, wanted) {
-            self.answer(&hit, symbols, &lines, wanted, &places, &mut found);
+            self.answer(&hit, symbols, &asked, &mut found, allowance);
         }
+        let Asked { places, lines, .. } = asked;
         for (found, place) in found.iter_mut().zip(places) {
             if found.frames.is_empty() && place.is_some_and(Place::is_real) {
                 found.frames.push(self.frame(None, place, &lines));
@@ -204,11 +219,11 @@ impl Pdb {
         &self,
         hit: &Hit<'_>,
         symbols: &[u8],
-        lines: &Lines<'_>,
-        wanted: &[u32],
-        places: &[Option<Place>],
+        asked: &Asked<'_>,
         found: &mut [Found],
+        allowance: &mut Allowance,
     ) {
+        let Asked { places, lines, .. } = asked;
         let name: Option<Arc<str>> = self.procedure_name(&hit.procedure, symbols, lines).map(Arc::from);
         let end = hit.start.saturating_add(hit.procedure.size);
         let range = self.image_range(hit.start..end);
@@ -216,9 +231,10 @@ impl Pdb {
             .wanted
             .clone()
             .map(|number| vec![self.frame(name.clone(), places.get(number).copied().flatten(), lines)])
+            .map(|chain| if allowance.admits(&chain) { chain } else { Vec::new() })
             .collect();
         for (depth, site) in &hit.sites {
-            self.add_inlined(*depth, site, lines, hit, wanted, &mut chains);
+            self.add_inlined(*depth, site, asked, hit, &mut chains, allowance);
         }
         for (number, mut frames) in hit.wanted.clone().zip(chains) {
             frames.reverse();
@@ -232,11 +248,12 @@ impl Pdb {
         &self,
         depth: usize,
         site: &InlineSite<'_>,
-        lines: &Lines<'_>,
+        asked: &Asked<'_>,
         hit: &Hit<'_>,
-        wanted: &[u32],
         chains: &mut [Vec<Frame>],
+        allowance: &mut Allowance,
     ) {
+        let Asked { wanted, lines, .. } = asked;
         let start = lines.inlinee(site.inlinee).unwrap_or_default();
         let mut name = None;
         for line in annotations::run(site.annotations, start) {
@@ -246,7 +263,8 @@ impl Pdb {
                 if chain.len() == depth + 1 {
                     let read = || self.types.inlinee(&self.msf, self.global(site.inlinee, lines)?);
                     let name: &Option<Arc<str>> = name.get_or_insert_with(|| read().map(Arc::from));
-                    chain.push(self.frame(name.clone(), Some(line.place), lines));
+                    let frame = self.frame(name.clone(), Some(line.place), lines);
+                    chain.extend(allowance.admits(std::slice::from_ref(&frame)).then_some(frame));
                 }
             }
         }

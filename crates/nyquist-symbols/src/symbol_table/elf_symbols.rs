@@ -4,8 +4,8 @@ use super::Entry;
 use super::near::Near;
 use crate::cursor::Cursor;
 use crate::section::{Section, Source, Window};
-use nyquist_object::Elf;
 use nyquist_object::elf::Section as Header;
+use nyquist_object::{ByteSource as _, Elf};
 use std::cell::Cell;
 
 /// Symbol types and bindings (System V gABI, "Symbol Table").
@@ -23,8 +23,11 @@ pub(super) struct ElfSymbols<'a> {
 }
 
 impl<'a> ElfSymbols<'a> {
+    /// Opens the section of that name; `None` where there is none, and where the memory budget has no room for its entries.
     pub(super) fn open(elf: &'a Elf<Source>, name: &str) -> Option<Self> {
-        Some(Self { elf, section: Section::open(elf, name).ok()? })
+        let symbols = Self { elf, section: Section::open(elf, name).ok()? };
+        elf.source().check_room(symbols.count() * size_of::<Entry>() as u64).ok()?;
+        Some(symbols)
     }
 
     /// How many symbols there are, of all kinds.

@@ -184,8 +184,9 @@ pub fn read_table(
 ) -> Option<Vec<Option<Arc<str>>>> {
     let kept = KeptRows::open(Arc::new(file), seed)?;
     let rows = Rows::Kept(KeptTable::new(kept, Box::new(RowTable::default)));
-    let strings = Section::Memory(strings);
-    let table = SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable };
+    let strings = Section::from(strings);
+    let table =
+        SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None };
     let name = |address: &u64| {
         let index = table.find(Svma(*address))?;
         let _ = table.extent(index, Svma(*address));
@@ -210,8 +211,9 @@ mod tests {
     }
 
     fn table(rows: Rows) -> SymbolTable {
-        let strings = Section::Memory((0..5000).map(|at| [b'_', b'f', 0][at * at % 7 % 3]).collect());
-        SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable }
+        let strings =
+            Section::from((0..5000).map(|at| [b'_', b'f', 0][at * at % 7 % 3]).collect::<Vec<u8>>());
+        SymbolTable { rows, has_underscores: false, strings, origin: Origin::SymbolTable, _charge: None }
     }
 
     /// A table by its file, of which a damaged block is replaced by what `remake` makes.

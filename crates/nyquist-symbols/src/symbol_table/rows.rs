@@ -52,6 +52,14 @@ pub(super) struct KeptTable {
 }
 
 impl Rows {
+    /// How many bytes of memory they take.
+    pub(super) fn size(&self) -> u64 {
+        match self {
+            Self::Read(table) => (table.len() * (size_of::<Function>() + size_of::<u32>())) as u64,
+            Self::Kept(_) => 0,
+        }
+    }
+
     /// The row of that number.
     pub(super) fn row(&self, index: usize) -> Option<Row> {
         match self {

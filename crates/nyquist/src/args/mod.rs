@@ -167,6 +167,38 @@ pub(crate) enum Command {
         /// The shell
         shell: clap_complete::Shell,
     },
+    /// Write the man pages of nyquist and its commands into a folder
+    Man {
+        /// The folder, such as ~/.local/share/man/man1; it is made where it is missing
+        #[arg(value_name = "DIR")]
+        folder: std::path::PathBuf,
+    },
+}
+
+impl Command {
+    /// Where it looks for symbols, and how much memory they may take; `None` of a command that reads none.
+    pub(crate) fn symbols(&self) -> Option<&SymbolArgs> {
+        match self {
+            Self::Record(args) => Some(&args.symbols),
+            Self::Load(args) => Some(&args.symbols),
+            Self::Import(args) => Some(&args.symbols),
+            Self::Report(args) => Some(&args.symbols),
+            Self::Annotate(args) => Some(&args.symbols),
+            Self::Export(args) => Some(&args.symbols),
+            Self::Flamegraph(args) => Some(&args.symbols),
+            Self::Diff(args) => Some(&args.symbols),
+            Self::Script(args) => Some(&args.symbols),
+            Self::Top(args) => Some(&args.symbols),
+            Self::Query(args) => Some(&args.symbols),
+            Self::Doctor(args) => Some(&args.symbols),
+            Self::Cargo { .. }
+            | Self::Setup(_)
+            | Self::Cache(_)
+            | Self::Guide
+            | Self::Completions { .. }
+            | Self::Man { .. } => None,
+        }
+    }
 }
 
 /// What every command understands.

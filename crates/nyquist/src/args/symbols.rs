@@ -45,7 +45,7 @@ pub(crate) struct SymbolArgs {
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub(crate) breakpad_symbol_cache: Option<PathBuf>,
     /// Take no more memory than that to read a file, as 512M or 4G (default: half of what there is); of a recording, the most
-    /// that names of code made at run time may take (default: a quarter)
+    /// that symbols, debug info and the names of code made at run time may take (default: a quarter)
     #[arg(long, value_name = "SIZE", env = "NYQUIST_MAX_MEMORY", hide_short_help = true)]
     pub(crate) max_memory: Option<Bytes>,
 }

@@ -70,7 +70,7 @@ pub(crate) fn run(args: &RecordArgs) -> Result<u8, Failure> {
     let_go(libs, goes_on);
     control.enter(Phase::Saving);
     let saved = save(&profile, output, Written { form, version: args.profile_version }, printer)?;
-    let told = summary::Told { profile: &profile, program: &subject::target_name(args) };
+    let told = summary::Recorded { profile: &profile, program: &subject::target_name(args) };
     summary::print(
         printer,
         &told,

@@ -1,0 +1,124 @@
+//! How much memory what is read from files may take, shared by all who read.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Bytes of memory that may still be taken. Clones share them.
+#[derive(Clone, Debug)]
+pub struct Budget(Arc<Amounts>);
+
+#[derive(Debug)]
+struct Amounts {
+    most: u64,
+    left: AtomicU64,
+    was_refused: AtomicBool,
+}
+
+impl Budget {
+    /// A budget of that many bytes.
+    pub fn new(most: u64) -> Self {
+        Self(Arc::new(Amounts { most, left: AtomicU64::new(most), was_refused: AtomicBool::new(false) }))
+    }
+
+    /// How many bytes there were in the beginning.
+    pub fn most(&self) -> u64 {
+        self.0.most
+    }
+
+    /// Nothing taken yet.
+    pub fn charge(&self) -> Charge {
+        Charge { budget: self.clone(), taken: AtomicU64::new(0) }
+    }
+
+    /// Whether so many bytes could be taken now. For memory that is given back at once.
+    pub fn has(&self, bytes: u64) -> bool {
+        self.note(bytes <= self.0.left.load(Ordering::Relaxed))
+    }
+
+    /// Whether more was asked for, at any time, than there was.
+    pub fn was_refused(&self) -> bool {
+        self.0.was_refused.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, is_there: bool) -> bool {
+        if !is_there {
+            self.0.was_refused.store(true, Ordering::Relaxed);
+        }
+        is_there
+    }
+}
+
+/// What the contents of files may take of this process's memory.
+static OF_FILES: OnceLock<Budget> = OnceLock::new();
+
+/// Limits what the contents of all files that are opened from now on may take together, once for the whole process. Later calls change
+/// nothing.
+pub fn limit_files(bytes: u64) {
+    let _ = OF_FILES.set(Budget::new(bytes));
+}
+
+/// What the contents of files may take: what [`limit_files`] has said, else any amount.
+pub fn of_files() -> Budget {
+    OF_FILES.get().cloned().unwrap_or_else(|| Budget::new(u64::MAX))
+}
+
+impl Default for Budget {
+    /// One of 1 GiB, for whoever does not say.
+    fn default() -> Self {
+        Self::new(1 << 30)
+    }
+}
+
+/// What one reader has taken of a budget. It goes back when this is dropped.
+#[derive(Debug)]
+pub struct Charge {
+    budget: Budget,
+    taken: AtomicU64,
+}
+
+impl Charge {
+    /// Takes more bytes. Says whether there were as many; if not, nothing is taken.
+    pub fn take(&self, bytes: u64) -> bool {
+        let left = &self.budget.0.left;
+        let taken =
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok();
+        if taken {
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.budget.note(taken)
+    }
+
+    /// Gives all back but so many bytes.
+    pub fn keep(&mut self, bytes: u64) {
+        let taken = self.taken.get_mut();
+        let back = taken.saturating_sub(bytes);
+        self.budget.0.left.fetch_add(back, Ordering::Relaxed);
+        *taken -= back;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.keep(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let budget = Budget::new(10);
+        let (mut first, second) = (budget.charge(), budget.clone().charge());
+        assert!(first.take(8));
+        assert!(budget.has(2) && !budget.was_refused());
+        assert!(!budget.has(3) && budget.was_refused());
+        assert!(!second.take(3));
+        assert!(second.take(2));
+        first.keep(5);
+        assert!(second.take(3) && !second.take(1));
+        drop(first);
+        assert!(second.take(5) && !second.take(1));
+    }
+}

@@ -1,0 +1,7 @@
+//! What a piece of work may take of a machine: a budget of memory, and threads.
+
+mod budget;
+mod threads;
+
+pub use budget::{Budget, Charge, limit_files, of_files};
+pub use threads::{beside, on_threads, spawn_helper};

@@ -1,0 +1,80 @@
+//! Threads for work that does not need them: where the system refuses one, the caller does the work itself.
+//!
+//! A thread can be refused at any time: by a limit of processes, or of memory, in which its stack counts.
+
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Builder, Scope, ScopedJoinHandle};
+
+/// Starts a thread that helps, if the system allows it. Without it the work must be done all the same.
+pub fn spawn_helper<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> Option<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).ok()
+}
+
+/// Does `work` on so many threads at once, the caller's among them. It must share out what there is to do: where fewer threads can be
+/// started, the others do it all.
+pub fn on_threads(count: usize, work: impl Fn() + Sync) {
+    thread::scope(|scope| {
+        for _ in 1..count {
+            if spawn_helper(scope, &work).is_none() {
+                break;
+            }
+        }
+        work();
+    });
+}
+
+/// Does two things at once, the first on a thread of its own; where that cannot be started, one after the other.
+///
+/// # Panics
+///
+/// Where one of them has.
+pub fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (A, B) {
+    // A thread that does not start drops what it was given.
+    let first = Mutex::new(Some(first));
+    let take = || first.lock().unwrap_or_else(PoisonError::into_inner).take();
+    thread::scope(|scope| {
+        let helper = spawn_helper(scope, || take().map(|first| first()));
+        let second = second();
+        let done = match helper.map(ScopedJoinHandle::join) {
+            Some(Ok(done)) => done,
+            Some(Err(panic)) => resume_unwind(panic),
+            None => take().map(|first| first()),
+        };
+        let Some(done) = done else { unreachable!("the thread, or else the caller, has taken it") };
+        (done, second)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn two_things_are_done() {
+        assert_eq!(beside(|| 1, || 2), (1, 2));
+    }
+
+    #[test]
+    fn all_is_shared_out() {
+        for threads in [0, 1, 4] {
+            let (next, sum) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            on_threads(threads, || {
+                while let Some(item @ ..100) = Some(next.fetch_add(1, Ordering::Relaxed)) {
+                    sum.fetch_add(item, Ordering::Relaxed);
+                }
+            });
+            assert_eq!(sum.into_inner(), 4950, "{threads}");
+        }
+    }
+
+    #[test]
+    fn a_panic_is_handed_on() {
+        let caught = std::panic::catch_unwind(|| beside(|| panic!("of the first"), || 2));
+        assert_eq!(caught.unwrap_err().downcast_ref(), Some(&"of the first"));
+    }
+}

@@ -1,0 +1,69 @@
+//! How much memory the answers of one lookup may take together: hostile debug info gives each address a thousand inlined calls,
+//! and each of them a long name of its own.
+
+use crate::Frame;
+use crate::dwarf::Found;
+use nyquist_resources::Charge;
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
+
+/// Longer texts are counted once, where answers share them; shorter ones each time, which is faster.
+const LONG: usize = 1 << 10;
+
+/// What one thread may put into answers.
+#[derive(Debug, Default)]
+pub(crate) struct Allowance {
+    /// What all threads share; without it any amount is allowed.
+    charge: Option<Arc<Charge>>,
+    /// Where the long texts are that were counted.
+    counted: FxHashSet<usize>,
+}
+
+impl Allowance {
+    /// What is left of the charge that threads share.
+    pub(crate) fn of(charge: Arc<Charge>) -> Self {
+        Self { charge: Some(charge), counted: FxHashSet::default() }
+    }
+
+    /// Whether there is room for the frames of one address.
+    pub(crate) fn admits(&mut self, frames: &[Frame]) -> bool {
+        let Some(charge) = self.charge.clone() else { return true };
+        let texts = frames.iter().flat_map(|frame| [&frame.function, &frame.file, &frame.declared_in]);
+        let texts: usize = texts.flatten().map(|text| self.size(text)).sum();
+        charge.take((size_of_val(frames) + texts) as u64)
+    }
+
+    /// What was found of an address, or nothing where there is no room for it.
+    pub(crate) fn admitted(&mut self, found: Found) -> Found {
+        if self.admits(&found.frames) { found } else { Found::default() }
+    }
+
+    /// Whether there is room for one more name.
+    pub(crate) fn admits_name(&mut self, name: &Arc<str>) -> bool {
+        let size = self.size(name) as u64;
+        self.charge.as_ref().is_none_or(|charge| charge.take(size))
+    }
+
+    fn size(&mut self, text: &Arc<str>) -> usize {
+        if text.len() <= LONG || self.counted.insert(text.as_ptr() as usize) { text.len() } else { 0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nyquist_resources::Budget;
+
+    #[test]
+    fn long_names_are_counted_once() {
+        let budget = Budget::new(100_000);
+        let mut allowance = Allowance::of(Arc::new(budget.charge()));
+        let frame = |name: &Arc<str>| [Frame { function: Some(name.clone()), ..Frame::default() }];
+        let long: Arc<str> = "x".repeat(60_000).into();
+        assert!((0..100).all(|_| allowance.admits(&frame(&long))));
+        let other: Arc<str> = "y".repeat(60_000).into();
+        assert!(!allowance.admits(&frame(&other)));
+        assert!(budget.was_refused());
+        assert!(Allowance::default().admits(&frame(&other)));
+    }
+}
