@@ -6,7 +6,8 @@
 
 use crate::event::Pid;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, fstat, fstatfs, openat,
+    openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -150,6 +151,10 @@ impl Found {
 
     /// The file, if what it says is to be believed of a process of one of these users.
     pub(crate) fn believed(self, users: &[u32]) -> Result<Self, Refusal> {
+        // What the kernel writes there is for the one who opens it, and may be more than the process would be shown.
+        if fstatfs(&self.file)?.f_type == PROC_SUPER_MAGIC {
+            return Err(Refusal::NotRegular);
+        }
         let file = fstat(&self.file)?;
         let is_theirs = users.contains(&file.st_uid);
         if !is_theirs && file.st_uid != 0 {
@@ -269,6 +274,12 @@ mod tests {
         } else {
             assert!(matches!(of_other, Err(Refusal::Owner(uid)) if uid == owner), "{of_other:?}");
         }
+    }
+
+    #[test]
+    fn what_the_kernel_writes_is_not_believed() {
+        let own = Root::at(Path::new("/proc/sys/kernel")).unwrap().open(Path::new("ostype")).unwrap();
+        assert!(matches!(own.believed(&[0]), Err(Refusal::NotRegular)));
     }
 
     #[test]
