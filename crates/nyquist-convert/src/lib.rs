@@ -48,6 +48,7 @@ mod track;
 mod trails;
 mod unnamed;
 mod vdso;
+mod view;
 mod waits;
 mod walk;
 mod walks;

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 /// Why a file is not used.
@@ -67,6 +67,11 @@ impl Root {
     /// Ours.
     pub(crate) fn own() -> Option<Self> {
         Self::at(Path::new("/"))
+    }
+
+    /// Its descriptor.
+    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// A folder that the user has named.
