@@ -4,10 +4,11 @@ use crate::mappings::Range;
 use crate::modules::{ModuleIndex, ModuleStore};
 use crate::stages::Truncation;
 use crate::unnamed;
+use crate::view::Maker;
 use nyquist_object::{Avma, RelativeAddress};
 use nyquist_profile::{
-    CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, FuncId, LibId, ProfileBuilder, StringId,
-    well_known,
+    CategoryColor, CategoryId, CategoryPair, Frame, FrameId, Func, FuncId, Lib, LibId, ProfileBuilder,
+    StringId, well_known,
 };
 use rustc_hash::FxHashMap;
 
@@ -65,8 +66,36 @@ pub(crate) struct Interner {
     /// The roots of stacks that could not be finished, by the reason.
     truncated: FxHashMap<Truncation, FrameId>,
     libs: FxHashMap<ModuleIndex, LibId>,
+    /// Who has made the files of libs.
+    makers: FxHashMap<LibId, Option<Maker>>,
     categories: Categories,
 }
+
+/// Adds the lib of a module. Whoever likes can give a file the build id of another one, so that files of one id are one lib only
+/// if they are of one maker; else the names in the one would be those of the other's code.
+fn add_lib(
+    builder: &mut ProfileBuilder,
+    makers: &mut FxHashMap<LibId, Option<Maker>>,
+    (lib, maker): (&Lib, Option<Maker>),
+) -> LibId {
+    let mut number = 1;
+    loop {
+        let debug_name = match number {
+            1 => lib.debug_name.clone(),
+            // Nobody has made so many by accident.
+            LAST_NAMESAKE.. => format!("{} ({})", lib.debug_name, makers.len()),
+            _ => format!("{} ({number})", lib.debug_name),
+        };
+        let id = builder.add_lib(Lib { debug_name, ..lib.clone() });
+        if number > LAST_NAMESAKE || *makers.entry(id).or_insert(maker) == maker {
+            return id;
+        }
+        number += 1;
+    }
+}
+
+/// So many files of one id and of different makers are looked for.
+const LAST_NAMESAKE: u32 = 100;
 
 /// The categories of code.
 #[derive(Clone, Copy, Debug)]
@@ -104,6 +133,7 @@ impl Interner {
             has_forgotten: false,
             truncated: FxHashMap::default(),
             libs: FxHashMap::default(),
+            makers: FxHashMap::default(),
             categories: Categories {
                 user: builder.add_category(well_known::USER, CategoryColor::Yellow),
                 kernel: builder.add_category(well_known::KERNEL, CategoryColor::Orange),
@@ -141,7 +171,11 @@ impl Interner {
         let new = New { builder, may_be_there: self.has_forgotten, categories: self.categories, mode };
         match place {
             CodePlace::InModule(module, address) => {
-                let new_lib = || new.builder.add_lib(modules.get(module).lib());
+                let makers = &mut self.makers;
+                let new_lib = || {
+                    let module = modules.get(module);
+                    add_lib(new.builder, makers, (&module.lib(), module.maker()))
+                };
                 let lib = *self.libs.entry(module).or_insert_with(new_lib);
                 // One search for both: most addresses that are searched for are new ones.
                 let frames = self.in_libs.entry((lib, address)).or_default();
@@ -230,7 +264,26 @@ impl New<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Pid;
+    use crate::view::View;
     use nyquist_profile::Meta;
+
+    #[test]
+    fn files_of_one_id_are_one_lib_if_they_are_of_one_maker() {
+        let (mut builder, mut makers) = (ProfileBuilder::new(Meta::default()), FxHashMap::default());
+        let mut add = |mount, path: &str| {
+            let view = View::Other { mount, folder: 0 };
+            let [name, debug_name, id] = ["lib.so", "lib.so", "7"].map(str::to_owned);
+            let lib = Lib { name, debug_name, breakpad_id: id, path: path.to_owned(), ..Lib::default() };
+            let maker = Maker::of_process(Pid(std::process::id()), view);
+            add_lib(&mut builder, &mut makers, (&lib, Some(maker)))
+        };
+        let first = add(0, "/a/lib.so");
+        assert_eq!(add(0, "/b/lib.so"), first);
+        let ids: Vec<_> = (1..300).map(|mount| add(mount, "/a/lib.so")).collect();
+        assert!(!ids.contains(&first) && ids.iter().enumerate().all(|(at, id)| !ids[..at].contains(id)));
+        assert_eq!((add(0, "/a/lib.so"), add(1, "/a/lib.so")), (first, ids[0]));
+    }
 
     #[test]
     fn an_address_is_one_function_whoever_runs_it() {

@@ -49,6 +49,7 @@ mod track;
 mod trails;
 mod unnamed;
 mod vdso;
+mod view;
 mod waits;
 mod walk;
 mod walks;

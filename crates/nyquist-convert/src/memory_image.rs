@@ -53,8 +53,7 @@ pub(crate) fn read(mapping: &Mapping, pid: Pid, most: usize) -> Option<Vec<u8>> 
     let maps = fs::read_to_string(format!("/proc/{}/maps", pid.0)).ok()?;
     let parts = parts_of(&maps, mapping.start)?;
     let base = parts.first()?.memory.start;
-    let end = |part: &Part| part.offset.saturating_add(part.memory.end.saturating_sub(part.memory.start));
-    let len = usize::try_from(parts.iter().map(end).max()?).ok().filter(|len| *len <= most)?;
+    let len = image_len(&parts).filter(|len| *len <= most)?;
     let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
     let mut magic = [0; ELF_64.len()];
     memory.read_exact_at(&mut magic, base).ok()?;
@@ -63,10 +62,31 @@ pub(crate) fn read(mapping: &Mapping, pid: Pid, most: usize) -> Option<Vec<u8>> 
     }
     let mut image = vec![0; len];
     for part in &parts {
-        let room = image.get_mut(part.offset as usize..end(part) as usize)?;
+        let room = image.get_mut(part.offset as usize..part.end() as usize)?;
         memory.read_exact_at(room, part.memory.start).ok()?;
     }
     with_sections(image, Avma(base))
+}
+
+impl Part {
+    fn len(&self) -> u64 {
+        self.memory.end.saturating_sub(self.memory.start)
+    }
+
+    /// Where it ends in the file.
+    fn end(&self) -> u64 {
+        self.offset.saturating_add(self.len())
+    }
+}
+
+/// How long the file is that these are parts of. `None` where they are more than that, for a program can have the same part mapped
+/// thousands of times.
+fn image_len(parts: &[Part]) -> Option<usize> {
+    /// Linkers put the end of one segment and the beginning of the next into the same page.
+    const SHARED: u64 = 2;
+    let len = parts.iter().map(Part::end).max()?;
+    let mapped = parts.iter().map(Part::len).fold(0, u64::saturating_add);
+    usize::try_from(len).ok().filter(|_| mapped <= len.saturating_mul(SHARED))
 }
 
 /// The parts of the file that is mapped at an address, from the one on that has its beginning.
@@ -387,6 +407,16 @@ mod tests {
     fn no_more_is_read_than_is_allowed() {
         let Some((mapping, _)) = libc() else { return };
         assert!(read(&mapping, Pid(std::process::id()), 1 << 16).is_none());
+    }
+
+    #[test]
+    fn a_file_that_is_mapped_over_and_over_is_not_read_so_often() {
+        let part = |at: u64, offset| Part { memory: at..at + 0x10_0000, offset };
+        let len = |times: u64| {
+            let copies = (1..=times).map(|copy| part(copy << 32, 0x1000));
+            image_len(&[part(0, 0)].into_iter().chain(copies).collect::<Vec<_>>())
+        };
+        assert_eq!((len(1), len(60_000)), (Some(0x10_1000), None));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The files that were mapped: opened while the process lives, identified, and read for unwinding once.
 
 use crate::event::{MappedFile, Mapping, Pid};
-use crate::jit::{DumpIndex, JitDumps, JitSymbols, MapFile};
+use crate::jit::{self, DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memfd;
 use crate::memory_image;
 use crate::recorded_files::Files;
@@ -10,14 +10,16 @@ use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
 use crate::side_news::SideNews;
 use crate::stated_symbols::StatedSymbols;
 use crate::vdso;
+use crate::view::{Maker, Sight, View, is_one, may_read};
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{BuildId, ByteSource, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma};
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
 use nyquist_symbols::{ModuleRequest, OpenFile};
-use rustc_hash::FxHashMap;
-use std::fs::File;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::fs::{self, File};
+use std::hash::BuildHasher as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -57,6 +59,8 @@ pub(crate) struct Module {
     segments: Vec<Segment>,
     image_base: Svma,
     bytes: Bytes,
+    /// Who has made the file that it was read from.
+    maker: Option<Maker>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
@@ -94,19 +98,37 @@ pub(crate) struct ModuleStore {
     kernel_code: PerfMap,
     kernel_windows: FxHashMap<Avma, ModuleIndex>,
     known: FxHashMap<Key, ModuleIndex>,
+    /// The places of modules, by where they are in memory.
+    places: FxHashMap<usize, ModuleIndex>,
     /// How much memory the names in perf maps and jitdumps may take.
     budget: Budget,
     /// What there is to say of these files.
     pub(crate) news: SideNews,
 }
 
-/// What the kernel says of a mapped file.
-type Key = (MappedFile, String);
+/// What the kernel says of a mapped file, and for whom that is the same file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    /// For processes that see the same at paths.
+    view: View,
+    users: Users,
+    identity: MappedFile,
+    path: String,
+}
+
+/// Of which users the processes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Users {
+    All,
+    One(u32),
+}
 
 /// The modules that several stores share.
 #[derive(Debug, Default)]
 struct Opened {
     modules: Mutex<Modules>,
+    /// What the mappings of processes were found to show while these lived, by what the kernel says of them.
+    noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
@@ -122,10 +144,19 @@ struct Modules {
 type FileState = (u64, u64, u64, i64, i64);
 
 impl Opened {
-    /// The module of a mapping, which is opened if none of the stores has done that yet.
-    fn module(&self, key: &Key, open: impl FnOnce() -> Module) -> Arc<Module> {
+    /// The module of a file, which is opened if none of the stores has done that yet for that process's user, or for all.
+    fn module(
+        &self,
+        key: Key,
+        users: impl FnOnce() -> Option<Users>,
+        open: impl FnOnce() -> Module,
+    ) -> Arc<Module> {
         let mut modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(module) = modules.by_key.get(key) {
+        if let Some(module) = modules.by_key.get(&key) {
+            return Arc::clone(module);
+        }
+        let own = users().map(|users| Key { users, ..key.clone() });
+        if let Some(module) = own.as_ref().and_then(|own| modules.by_key.get(own)) {
             return Arc::clone(module);
         }
         let opened = Arc::new(open());
@@ -136,9 +167,37 @@ impl Opened {
             }
             None => opened,
         };
-        modules.by_key.insert(key.clone(), Arc::clone(&module));
+        let is_for_all =
+            matches!(module.bytes, Bytes::File(_)) && module.maker.is_some_and(Maker::is_believed_by_all);
+        if let Some(key) = if is_for_all { Some(key) } else { own } {
+            modules.by_key.insert(key, Arc::clone(&module));
+        }
         module
     }
+
+    fn noted(&self, mapping: &Mapping) -> Option<Arc<Module>> {
+        let noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.get(&mapping.pid?)?.get(&hash_of(mapping)).cloned()
+    }
+
+    fn note(&self, mapping: &Mapping, module: &Arc<Module>) {
+        let Some(pid) = mapping.pid else { return };
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        noted.entry(pid).or_default().insert(hash_of(mapping), Arc::clone(module));
+    }
+
+    fn forget(&self, pid: Pid) {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
+    }
+}
+
+fn key_of(mapping: &Mapping, view: View, users: Users) -> Key {
+    Key { view, users, identity: mapping.identity.clone(), path: mapping.path.clone() }
+}
+
+/// Two mappings of one process with the same number are taken for the same: it is the process's own, if it makes such.
+fn hash_of(mapping: &Mapping) -> u64 {
+    FxBuildHasher.hash_one((&mapping.identity, &mapping.path))
 }
 
 impl ModuleStore {
@@ -182,30 +241,79 @@ impl ModuleStore {
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
     /// again. `None` for memory that no file holds.
     pub(crate) fn of_mapping(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
-        let is_memory_file = memfd::is_name(&mapping.path);
-        let is_known = is_file(&mapping.path)
-            || is_memory_file
-            || mapping.path == vdso::NAME
-            || self.files.states(&mapping.path);
-        if mapping.pid.is_some() && !is_known {
+        if !self.may_be_module(mapping) {
             return None;
         }
-        let key = (mapping.identity.clone(), mapping.path.clone());
-        if let Some(&index) = self.known.get(&key) {
+        match self.opened.noted(mapping) {
+            Some(module) => self.place(mapping, module),
+            None => self.hear_of(mapping),
+        }
+    }
+
+    /// As [`ModuleStore::of_mapping`] of one that has just been made: what the process sees is what it sees now.
+    pub(crate) fn hear_of(&mut self, mapping: &Mapping) -> Option<ModuleIndex> {
+        if !self.may_be_module(mapping) {
+            return None;
+        }
+        if jit::is_dump(mapping)
+            && let Some(index) = self.known_jitdump(mapping, None)
+        {
             return Some(index);
         }
-        let module = self.opened.module(&key, || {
-            let module = Module::of_mapping(mapping, &self.files);
+        let sight = self.files.sight(mapping);
+        if let Some(module) = self.opened.noted(mapping).filter(|_| sight.root.is_none()) {
+            return self.place(mapping, module);
+        }
+        let users = || match mapping.pid.filter(|_| self.are_live()) {
+            Some(pid) => user_of(pid).map(Users::One),
+            None => Some(Users::All),
+        };
+        let key = key_of(mapping, sight.view, Users::All);
+        let module = self.opened.module(key, users, || {
+            let module = Module::of_mapping(mapping, &self.files, &sight);
             let is_missing = matches!(module.bytes, Bytes::Missing);
-            if is_missing { self.read_memory(mapping).unwrap_or(module) } else { module }
+            if is_missing { self.of_process(mapping, module, sight.view) } else { module }
         });
+        if self.are_live() {
+            self.opened.note(mapping, &module);
+        }
+        self.place(mapping, module)
+    }
+
+    /// A process has ended.
+    pub(crate) fn forget(&mut self, pid: Pid) {
+        self.opened.forget(pid);
+    }
+
+    fn may_be_module(&self, mapping: &Mapping) -> bool {
+        let is_known = is_file(&mapping.path)
+            || memfd::is_name(&mapping.path)
+            || mapping.path == vdso::NAME
+            || self.files.states(&mapping.path);
+        mapping.pid.is_none() || is_known
+    }
+
+    /// The place of the module of a mapping in this store.
+    fn place(&mut self, mapping: &Mapping, module: Arc<Module>) -> Option<ModuleIndex> {
         // Compilers keep the code that they make in memory files: what is no program and no library is memory like any other.
+        let is_memory_file = mapping.pid.is_some() && memfd::is_name(&mapping.path);
         if is_memory_file && matches!(module.bytes, Bytes::Missing) && module.id.is_none() {
             return None;
         }
+        let address = Arc::as_ptr(&module).addr();
+        if let Some(&index) = self.places.get(&address) {
+            return Some(index);
+        }
         let index = self.add(module)?;
-        self.known.insert(key, index);
+        self.places.insert(address, index);
         Some(index)
+    }
+
+    /// The module of a file that cannot be opened: what its process shows of it, or at least says.
+    fn of_process(&self, mapping: &Mapping, missing: Module, view: View) -> Module {
+        let module = self.read_memory(mapping).unwrap_or(missing);
+        let process = mapping.pid.filter(|_| self.are_live() && module.id.is_some());
+        Module { maker: process.map(|pid| Maker::of_process(pid, view)), ..module }
     }
 
     /// The module of a file that cannot be opened, as far as its process has loaded it.
@@ -217,9 +325,24 @@ impl ModuleStore {
         Module::of_image(&mapping.path, &image, Bytes::Memory(Arc::clone(&image)))
     }
 
-    /// The module of the file of a mapping, or of a jitdump, that was looked for before.
+    /// The module of the file of a mapping, if it was looked for before.
     pub(crate) fn known(&self, mapping: &Mapping) -> Option<ModuleIndex> {
-        self.known.get(&(mapping.identity.clone(), mapping.path.clone())).copied()
+        let modules = self.opened.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let module = modules.by_key.get(&key_of(mapping, View::Ours, Users::All))?;
+        self.places.get(&Arc::as_ptr(module).addr()).copied()
+    }
+
+    /// The module of a jitdump that a process of that user maps, if it was opened before.
+    pub(crate) fn known_jitdump(&self, mapping: &Mapping, user: Option<u32>) -> Option<ModuleIndex> {
+        let noted = self.opened.noted(mapping);
+        let noted = noted.and_then(|module| self.places.get(&Arc::as_ptr(&module).addr()).copied());
+        noted
+            .or_else(|| self.known.get(&self.jitdump_key(mapping, user, &self.files.sight(mapping))).copied())
+    }
+
+    fn jitdump_key(&self, mapping: &Mapping, user: Option<u32>, sight: &Sight) -> Key {
+        let user = mapping.pid.filter(|_| self.are_live()).and_then(user_of).or(user);
+        key_of(mapping, sight.view, user.map_or(Users::All, Users::One))
     }
 
     /// The module that stands for the code of a jitdump, and the file; `None` where the file cannot be opened, or is not
@@ -230,27 +353,30 @@ impl ModuleStore {
         user: Option<u32>,
         dump: DumpIndex,
     ) -> Option<(ModuleIndex, Found)> {
-        let file = match self.files.open_jitdump(mapping, user) {
+        let sight = self.files.sight(mapping);
+        let file = match self.files.open_jitdump(mapping, user, &sight) {
             Ok(file) => file,
             Err(why) => {
                 self.news.refused(mapping.pid?, "jitdump", Path::new(&mapping.path), &why);
                 return None;
             }
         };
-        let key = (mapping.identity.clone(), mapping.path.clone());
-        if let Some(&index) = self.known.get(&key) {
-            return Some((index, file));
+        let maker = mapping.pid.map(Maker::alone);
+        let module = Module { bytes: Bytes::JitDump(dump), maker, ..Module::missing(&mapping.path) };
+        let module = Arc::new(module);
+        if self.are_live() {
+            self.opened.note(mapping, &module);
         }
-        let module = Module { bytes: Bytes::JitDump(dump), ..Module::missing(&mapping.path) };
-        let index = self.add(Arc::new(module))?;
+        let key = self.jitdump_key(mapping, user, &sight);
+        let index = self.place(mapping, module)?;
         self.known.insert(key, index);
         Some((index, file))
     }
 
-    /// A module for the code that a perf map names from `base` on.
-    pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, base: Avma) -> Option<ModuleIndex> {
-        let bytes = Bytes::PerfMap(Arc::clone(map), base);
-        self.add(Arc::new(Module { bytes, ..Module::missing(&map.path().to_string_lossy()) }))
+    /// A module for the code that a process's perf map names from `base` on.
+    pub(crate) fn add_perf_map(&mut self, map: &Arc<MapFile>, pid: Pid, base: Avma) -> Option<ModuleIndex> {
+        let (bytes, maker) = (Bytes::PerfMap(Arc::clone(map), base), Some(Maker::alone(pid)));
+        self.add(Arc::new(Module { bytes, maker, ..Module::missing(&map.path().to_string_lossy()) }))
     }
 
     /// The perf map of a process that lives, or has just ended, and is that user's; of a recording that is read later, the
@@ -361,7 +487,7 @@ fn is_file(path: &str) -> bool {
 }
 
 impl Module {
-    fn of_mapping(mapping: &Mapping, files: &Files) -> Self {
+    fn of_mapping(mapping: &Mapping, files: &Files, sight: &Sight) -> Self {
         let id = files.id_of(mapping);
         if mapping.pid.is_none() {
             return Self::stated(mapping, id.as_ref(), files)
@@ -370,7 +496,8 @@ impl Module {
         if mapping.path == vdso::NAME {
             return Self::vdso(mapping, id.as_ref(), files);
         }
-        let read = files.open(mapping, id.as_ref()).and_then(|source| Self::read(&mapping.path, source));
+        let source = files.open(mapping, id.as_ref(), sight);
+        let read = source.and_then(|source| Self::read(&mapping.path, source, sight.view));
         let stated = || Self::stated(mapping, id.as_ref(), files);
         let missing = || Self { id: id.clone().map(ModuleId::BuildId), ..Self::missing(&mapping.path) };
         read.or_else(stated).unwrap_or_else(missing)
@@ -391,6 +518,7 @@ impl Module {
             segments: Vec::new(),
             image_base: Svma(0),
             bytes: Bytes::Missing,
+            maker: None,
             unwind: OnceLock::new(),
         }
     }
@@ -427,7 +555,7 @@ impl Module {
         })
     }
 
-    fn read(path: &str, source: Arc<FileSource>) -> Option<Self> {
+    fn read(path: &str, source: Arc<FileSource>, view: View) -> Option<Self> {
         let metadata = source.file().metadata().ok()?;
         let elf = Elf::open(Arc::clone(&source)).ok()?;
         let id = match elf.build_id() {
@@ -448,9 +576,15 @@ impl Module {
             architecture: Some(elf.architecture()),
             segments: elf.segments().to_vec(),
             image_base: elf.image_base(),
+            maker: Maker::of(source.file(), path, view),
             bytes: Bytes::File(source),
             ..Self::missing(path)
         })
+    }
+
+    /// Who has made the file that the module was read from.
+    pub(crate) fn maker(&self) -> Option<Maker> {
+        self.maker
     }
 
     /// The file that the module was read from, as it is now.
@@ -589,19 +723,34 @@ fn compile(source: impl ByteSource + Send + Sync + 'static) -> Option<Arc<nyquis
 
 /// Opens the file of a mapping, looking where the process itself sees it first. A file that is not the one
 /// that was mapped is not used. The kernel has said the path without links: what leads over one now is another file.
-pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid) -> Option<File> {
+pub(crate) fn open_mapped(mapping: &Mapping, pid: Pid, sight: &Sight) -> Option<File> {
     if memfd::is_name(&mapping.path) {
         return memfd::open_mapped(mapping, pid);
     }
     let is_it = |file: &File| is_same(file, &mapping.identity);
-    let path = Path::new(mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path));
-    let at_path = |root: Option<Root>| Some(root?.open(path).ok()?.file).filter(is_it);
+    let path = Path::new(without_deleted(&mapping.path));
+    let mapped = || open_regular(&map_file(mapping, pid)).ok();
+    let at_path = |root: &Root, view| {
+        let file = root.open(path).ok()?.file;
+        (is_it(&file) && may_read(&file, view, pid, mapped)).then_some(file)
+    };
+    // At this path only others than the process's user can have put another file.
+    let is_named = || {
+        let shown = fs::read_link(map_file(mapping, pid)).unwrap_or_default();
+        sight.view != View::Ours
+            || shown.to_str().is_none_or(|shown| Path::new(without_deleted(shown)) == path)
+    };
     // And the program's own from here, without privileges; of what is not known to be that, it would be another.
     let program = || open_regular(Path::new(&format!("/proc/{}/exe", pid.0))).ok();
-    at_path(Root::of_process(pid))
-        .or_else(|| open_regular(&map_file(mapping, pid)).ok().filter(is_it))
-        .or_else(|| at_path(Root::own()))
+    let seen = sight.root.as_ref().and_then(|root| at_path(root, sight.view));
+    seen.or_else(|| mapped().filter(|file| is_it(file) && is_named()))
+        .or_else(|| at_path(&Root::own()?, View::Ours))
         .or_else(|| program().filter(|file| mapping.identity != MappedFile::Unknown && is_it(file)))
+}
+
+/// The path of a file that may have been deleted since.
+fn without_deleted(path: &str) -> &str {
+    path.strip_suffix(" (deleted)").unwrap_or(path)
 }
 
 /// Where the kernel has a mapped file, deleted or replaced as it may be, for who has the privilege.
@@ -611,18 +760,21 @@ fn map_file(mapping: &Mapping, pid: Pid) -> PathBuf {
 }
 
 /// Opens a jitdump that a process of that user, if it is known, maps: the very file, and one that is to be believed.
-pub(crate) fn open_mapped_dump(mapping: &Mapping, pid: Pid, user: Option<u32>) -> Result<Found, Refusal> {
+pub(crate) fn open_mapped_dump(
+    mapping: &Mapping,
+    pid: Pid,
+    user: Option<u32>,
+    sight: &Sight,
+) -> Result<Found, Refusal> {
     // Compared in the same terms: on stacked file systems the device that is mapped is another one.
-    let number = |file: &File| file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
     let mapped = open_regular(&map_file(mapping, pid)).ok();
     let is_it = |file: &File| {
-        is_same(file, &mapping.identity)
-            && mapped.as_ref().is_none_or(|mapped| number(mapped) == number(file))
+        is_same(file, &mapping.identity) && mapped.as_ref().is_none_or(|mapped| is_one(mapped, file))
     };
-    let path = Path::new(mapping.path.strip_suffix(" (deleted)").unwrap_or(&mapping.path));
+    let path = Path::new(without_deleted(&mapping.path));
     let mut why = Refusal::Absent;
     let mut found = None;
-    for root in [Root::of_process(pid), Root::own()].into_iter().flatten() {
+    for root in [sight.root.as_ref(), Root::own().as_ref()].into_iter().flatten() {
         match root.open(path) {
             Ok(file) if is_it(&file.file) => {
                 found = Some(file);

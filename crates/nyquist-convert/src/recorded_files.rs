@@ -6,6 +6,7 @@ use crate::event::{MappedFile, Mapping};
 use crate::modules::{is_same, open_mapped, open_mapped_dump};
 use crate::side_file::{Found, Refusal, open_regular};
 use crate::stated_symbols::StatedSymbols;
+use crate::view::Sight;
 use nyquist_object::elf::build_id_in_notes;
 use nyquist_object::{BuildId, FileSource, ModuleId};
 use nyquist_symbols::{Finder, ModuleRequest};
@@ -49,10 +50,23 @@ impl Files {
         }
     }
 
-    /// Opens the file of a mapping. One that is another than the one that was mapped is not used.
-    pub(crate) fn open(&self, mapping: &Mapping, id: Option<&BuildId>) -> Option<Arc<FileSource>> {
+    /// What the process of a mapping sees. Of a recording that is read later, all is seen as it is here.
+    pub(crate) fn sight(&self, mapping: &Mapping) -> Sight {
+        match (self, mapping.pid) {
+            (Self::Live, Some(pid)) => Sight::of(pid),
+            _ => Sight::default(),
+        }
+    }
+
+    /// Opens the file of a mapping, whose process sees this. One that is another than the one that was mapped is not used.
+    pub(crate) fn open(
+        &self,
+        mapping: &Mapping,
+        id: Option<&BuildId>,
+        sight: &Sight,
+    ) -> Option<Arc<FileSource>> {
         match self {
-            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?)?))),
+            Self::Live => Some(Arc::new(FileSource::new(open_mapped(mapping, mapping.pid?, sight)?))),
             Self::Recorded(files) => files.open(mapping, id),
         }
     }
@@ -71,9 +85,14 @@ impl Files {
     }
 
     /// Opens a jitdump, which has no identity but its inode, of a process of that user.
-    pub(crate) fn open_jitdump(&self, mapping: &Mapping, user: Option<u32>) -> Result<Found, Refusal> {
+    pub(crate) fn open_jitdump(
+        &self,
+        mapping: &Mapping,
+        user: Option<u32>,
+        sight: &Sight,
+    ) -> Result<Found, Refusal> {
         match self {
-            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user),
+            Self::Live => open_mapped_dump(mapping, mapping.pid.ok_or(Refusal::Absent)?, user, sight),
             Self::Recorded(files) => files.aux.open_mapped(mapping),
         }
     }

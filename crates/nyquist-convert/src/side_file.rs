@@ -6,13 +6,14 @@
 
 use crate::event::Pid;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Stat, fstat, openat, openat2, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, PROC_SUPER_MAGIC, ResolveFlags, Stat, fstat, fstatfs, openat,
+    openat2, statat, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 
 /// Why a file is not used.
@@ -66,6 +67,11 @@ impl Root {
     /// Ours.
     pub(crate) fn own() -> Option<Self> {
         Self::at(Path::new("/"))
+    }
+
+    /// Its descriptor.
+    pub(crate) fn folder(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 
     /// A folder that the user has named.
@@ -150,6 +156,10 @@ impl Found {
 
     /// The file, if what it says is to be believed of a process of one of these users.
     pub(crate) fn believed(self, users: &[u32]) -> Result<Self, Refusal> {
+        // What the kernel writes there is for the one who opens it, and may be more than the process would be shown.
+        if fstatfs(&self.file)?.f_type == PROC_SUPER_MAGIC {
+            return Err(Refusal::NotRegular);
+        }
         let file = fstat(&self.file)?;
         let is_theirs = users.contains(&file.st_uid);
         if !is_theirs && file.st_uid != 0 {
@@ -269,6 +279,12 @@ mod tests {
         } else {
             assert!(matches!(of_other, Err(Refusal::Owner(uid)) if uid == owner), "{of_other:?}");
         }
+    }
+
+    #[test]
+    fn what_the_kernel_writes_is_not_believed() {
+        let own = Root::at(Path::new("/proc/sys/kernel")).unwrap().open(Path::new("ostype")).unwrap();
+        assert!(matches!(own.believed(&[0]), Err(Refusal::NotRegular)));
     }
 
     #[test]

@@ -110,6 +110,14 @@ mod tests {
     }
 
     #[test]
+    fn nobody_can_make_the_file_shorter() {
+        let area = Area::create().unwrap();
+        let _ring = area.ring().unwrap();
+        assert!(area.file.set_len(0).is_err());
+        assert!(area.ring().is_ok() && area.free().is_ok());
+    }
+
+    #[test]
     fn a_descriptor_that_has_become_another_files_is_left_alone() {
         let mut area = Area::create().unwrap();
         let other = sys::memory_file(c"other").unwrap();

@@ -143,12 +143,18 @@ impl Drop for Shared {
     }
 }
 
-/// A file in memory, which goes away with its last descriptor.
+/// A file in memory, which goes away with its last descriptor. Nobody can make it shorter: children that have given up rights have
+/// it, too, and the end of what is mapped would be the end of the program.
 pub(crate) fn memory_file(name: &std::ffi::CStr) -> io::Result<File> {
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // SAFETY: `name` is a string that ends with a zero byte; the call gives a descriptor of its own.
-    let descriptor = check(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
+    let descriptor = check(unsafe { libc::memfd_create(name.as_ptr(), flags) })?;
     // SAFETY: the descriptor is new and nobody else's.
-    Ok(File::from(unsafe { OwnedFd::from_raw_fd(descriptor) }))
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(descriptor) });
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: the call takes no memory of ours.
+    check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) })?;
+    Ok(file)
 }
 
 /// Gives the memory of a part of a file back; the part has zeros from then on, also where it is mapped.

@@ -44,7 +44,9 @@ pub(crate) fn finish(markers: Markers, converter: &mut Converter, printer: Print
     }
     if summary.unknown_processes > 0 {
         let files = counted(summary.unknown_processes, "file");
-        printer.warn(format_args!("{files} with markers came from processes that are not known"));
+        printer.warn(format_args!(
+            "{files} with markers came from processes that are not known or another user's"
+        ));
     }
     if summary.refused > 0 {
         let files = counted(summary.refused, "file");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
@@ -19,6 +20,8 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("a_killed_recorders_folder_is_removed_later", killed),
     Test::new("a_marker_folder_takes_nothing_else_with_it", removal),
     Test::new("a_marker_folder_that_is_moved_is_emptied", moved),
+    Test::new("a_program_marks_no_other_users_process", forged),
+    Test::new("files_that_never_become_rings_delay_no_profile", unready),
 ];
 
 /// What the program does when it has no right to.
@@ -165,6 +168,10 @@ fn killed(test: &Context<'_>) -> Verdict {
 
 /// Records a shell script with a plain user's rights under root's recorder, and says where its folder was.
 fn record_script(test: &Context<'_>, script: &str) -> Result<PathBuf, Stop> {
+    Ok(run_script(test, script)?.stdout_text().trim().into())
+}
+
+fn run_script(test: &Context<'_>, script: &str) -> Result<Finished, Stop> {
     need_root()?;
     let script =
         format!("D=$NYQUIST_MARKER_DIR; echo $D; {script}; exec {} 100", test.workload("shares").display());
@@ -172,8 +179,7 @@ fn record_script(test: &Context<'_>, script: &str) -> Result<PathBuf, Stop> {
     let recording = test.record_command(&["sh", "-ec", &script]).with(move |call| {
         call.env("SUDO_UID", id.clone()).env("SUDO_GID", id.clone()).env("SUDO_USER", "nobody")
     });
-    let told = recording.run_well()?.finished.stdout_text();
-    Ok(told.trim().into())
+    Ok(recording.run_well()?.finished)
 }
 
 fn removal(test: &Context<'_>) -> Verdict {
@@ -205,4 +211,25 @@ fn moved(test: &Context<'_>) -> Verdict {
     expect_eq("files of the folder", left, 0)?;
     expect_eq("what has its place", link, Some(files.into()))?;
     expect_whole(&tree)
+}
+
+fn forged(test: &Context<'_>) -> Verdict {
+    // A ring of 4096 bytes, without any marker so far, of process 1.
+    let script = "{ printf 'nyqmark\\001\\000\\020\\000\\000\\000\\000\\000\\000\\001\\000\\000\\000'; \
+                  head -c 4268 /dev/zero; } > $D/1.nyqmark; sleep 0.3";
+    let finished = run_script(test, script)?;
+    expect_contains(
+        "stderr",
+        &finished.stderr,
+        "1 file with markers came from processes that are not known or another user's",
+    )
+}
+
+fn unready(test: &Context<'_>) -> Verdict {
+    const MOST: Duration = Duration::from_secs(30);
+    let script = "seq -f \"$D/%.0f.nyqmark\" 30000 | xargs touch; sleep 1";
+    let begun = Instant::now();
+    run_script(test, script)?;
+    let took = begun.elapsed();
+    expect(took < MOST, format_args!("it took {took:?}"))
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write as _};
-use std::os::unix::fs::{chown, symlink};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use super::context::Context;
 use super::expect::{Stop, Verdict, expect, expect_contains, need_root};
 use super::harness::Test;
-use super::invocation::{Finished, Invocation, Running};
+use super::invocation::{Finished, Invocation, PLAIN_USER, Running};
 use super::profile::Profile;
 
 pub(super) const TESTS: &[Test] = &[
@@ -20,6 +20,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("only_a_jitdump_that_is_believed_is_removed", jitdump),
     Test::new("a_perf_map_beyond_memory_loses_no_profile", large_map),
     Test::new("what_a_jitdump_claims_takes_no_memory", large_claim),
+    Test::new("a_file_with_the_id_of_another_users_names_nothing_of_theirs", same_id),
 ];
 
 /// What names the code in the workload's own file.
@@ -184,4 +185,38 @@ fn large_claim(test: &Context<'_>) -> Verdict {
 
 fn append(path: &Path) -> Result<File, anyhow::Error> {
     File::options().append(true).open(path).with_context(|| format!("cannot append to {}", path.display()))
+}
+
+/// A plain user's program with the build id of root's, and other names in it.
+fn same_id(test: &Context<'_>) -> Verdict {
+    const MADE_UP: &[u8] = b"fake_loop";
+    need_root()?;
+    let bytes = fs::read(test.workload("endless"))?;
+    let mut forged = bytes.clone();
+    for at in 0..forged.len() - MADE_UP.len() {
+        if bytes[at..].starts_with(b"main_loop") {
+            forged[at..at + MADE_UP.len()].copy_from_slice(MADE_UP);
+        }
+    }
+    let place = |name: &str, bytes: &[u8], owner| -> Result<PathBuf, Stop> {
+        let program = test.path(name).join("program");
+        fs::create_dir(test.path(name))?;
+        fs::write(&program, bytes)?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+        chown(&program, Some(owner), None)?;
+        Ok(program)
+    };
+    let (theirs, own) = (place("theirs", &forged, PLAIN_USER)?, place("own", &bytes, 0)?);
+    let forger = test.program(&theirs).args(&["1"]).by_plain_user().start()?;
+    let program = test.program(&own).args(&["1"]).start()?;
+    let output = test.fresh("profile.json.gz");
+    let pids = format!("{},{}", forger.pid(), program.pid());
+    test.nyquist(&["record", "-s", "-d", "1", "-p", &pids, "-o"]).path(&output).run()?.succeeded()?;
+    for running in [forger, program] {
+        running.signal(libc::SIGKILL)?;
+        running.wait()?;
+    }
+    let functions = Profile::read(&output)?.functions();
+    let both = ["main_loop", "fake_loop"].iter().all(|name| functions.contains_key(*name));
+    expect(both, format_args!("one has the names of the other: {functions:?}"))
 }

@@ -8,10 +8,13 @@ use std::io::{self, Read};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The most that is read of a perf map: one of a large server has some tens of megabytes.
 const MAX_SIZE: u64 = 1 << 32;
+
+/// A map that takes longer to read than this is not read again at once.
+const QUICK: Duration = Duration::from_millis(50);
 
 /// How many ticks a second `/proc/PID/stat` counts in (`USER_HZ`, the same on every Linux).
 const TICKS: u64 = 100;
@@ -22,8 +25,27 @@ pub(crate) struct MapFile {
     /// Its path, as the process sees it.
     path: PathBuf,
     source: Source,
-    /// What was read of it, and how long it was then: each lib that is made of it has its names from here.
-    names: Mutex<Option<(u64, Arc<CodeNames>)>>,
+    /// What was read of it: each lib that is made of it has its names from here.
+    known: Mutex<Option<Known>>,
+}
+
+/// What was read of a perf map.
+#[derive(Debug)]
+struct Known {
+    /// How long the file was.
+    len: u64,
+    names: Arc<CodeNames>,
+    /// When that was done, and how long it took.
+    read: Instant,
+    took: Duration,
+}
+
+impl Known {
+    /// Whether this is what the file holds, which has so many bytes now; or was, less long ago than it took to read: a program that goes on
+    /// writing a huge map does not have it read for each of its libs.
+    fn holds(&self, len: u64) -> bool {
+        self.len == len || (self.took > QUICK && self.read.elapsed() < self.took)
+    }
 }
 
 #[derive(Debug)]
@@ -64,12 +86,12 @@ impl MapFile {
             (None, Some(folder)) if maps_at_end && !why.is_worth_telling() => Source::Expected(folder, user),
             _ => return Err(why),
         };
-        Ok(Self { path, source, names: Mutex::default() })
+        Ok(Self { path, source, known: Mutex::default() })
     }
 
     /// The perf map that a process of a recording has left behind, which is read later.
     pub(crate) fn left_behind(file: File, path: PathBuf) -> Self {
-        Self { path, source: Source::Open(file), names: Mutex::default() }
+        Self { path, source: Source::Open(file), known: Mutex::default() }
     }
 
     /// The map's path.
@@ -89,18 +111,18 @@ impl MapFile {
             }
         };
         let len = file.metadata().map_err(Refusal::Unreadable)?.len();
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, names)) = &*names
-            && *known == len
-        {
-            return Ok(Arc::clone(names));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = known.as_ref().filter(|known| known.holds(len)) {
+            return Ok(Arc::clone(&known.names));
         }
         // The memory of the old ones goes back first, if nobody else has them.
-        *names = None;
+        *known = None;
+        let began = Instant::now();
         let text = FromStart { file, at: 0 }.take(len.min(MAX_SIZE));
-        let new = Arc::new(CodeNames::read(text, budget).map_err(Refusal::Unreadable)?);
-        *names = Some((len, Arc::clone(&new)));
-        Ok(new)
+        let names = Arc::new(CodeNames::read(text, budget).map_err(Refusal::Unreadable)?);
+        let took = began.elapsed();
+        *known = Some(Known { len, names: Arc::clone(&names), read: Instant::now(), took });
+        Ok(names)
     }
 }
 
@@ -154,4 +176,17 @@ fn start_time(pid: Pid) -> Option<SystemTime> {
     let boot = fs::read_to_string("/proc/stat").ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     Some(UNIX_EPOCH + Duration::from_secs(boot) + Duration::from_millis(ticks.saturating_mul(1000 / TICKS)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_map_that_changes_all_the_time_is_not_read_for_each_lib() {
+        let no_names = || Arc::new(CodeNames::read(io::empty(), &Budget::default()).unwrap());
+        let known = |took| Known { len: 7, names: no_names(), read: Instant::now(), took };
+        assert!(known(Duration::from_secs(60)).holds(8));
+        assert!(!known(Duration::ZERO).holds(8) && known(Duration::ZERO).holds(7));
+    }
 }

@@ -59,7 +59,7 @@ impl JitDumps {
         if !is_dump(mapping) {
             return None;
         }
-        if let Some(known) = modules.known(mapping) {
+        if let Some(known) = modules.known_jitdump(mapping, user) {
             return self.dumps.iter().position(|dump| dump.module() == known).map(DumpIndex);
         }
         let index = DumpIndex(self.dumps.len());
@@ -205,7 +205,7 @@ impl ProcessJit {
         }
         let map = self.map(pid, now, modules)?;
         let start = Avma(address.0 & !(WINDOW - 1));
-        let module = modules.add_perf_map(&map, start)?;
+        let module = modules.add_perf_map(&map, pid, start)?;
         let end = Avma(start.0.saturating_add(WINDOW));
         let range = Range { start, end, module: Some((module, start)) };
         self.windows.push(range);

@@ -158,7 +158,7 @@ impl Stages {
     pub(crate) fn note_mapping(&mut self, mapping: &Mapping) {
         let user = self.user_of(mapping);
         self.dumps.open(mapping, user, &mut self.modules);
-        self.modules.of_mapping(mapping);
+        self.modules.hear_of(mapping);
     }
 
     /// The user whose rights a process has that may make code in what it maps, as it was when that was first heard of: it
@@ -231,6 +231,9 @@ impl Stages {
                 self.switched_out(now, cpu, (pid, tid), Reason::Ended);
                 self.exit(now, (pid, tid));
                 self.live_stacks.forget(tid);
+                if pid.0 == tid.0 {
+                    self.modules.forget(pid);
+                }
                 if let Some(news) = self.stack_roots.forget(tid) {
                     self.copies.note_root(tid, news);
                 }

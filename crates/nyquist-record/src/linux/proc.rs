@@ -87,6 +87,12 @@ pub(crate) fn effective_user(pid: u32) -> Option<u32> {
     status_value(pid, "Uid")?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// Whether a process has a user's rights, or has had and can have them again: its real, effective, saved and file ids are looked at. Of
+/// one that has ended nobody knows.
+pub(crate) fn may_be_users(pid: u32, user: u32) -> bool {
+    status_value(pid, "Uid").is_none_or(|ids| ids.split_ascii_whitespace().any(|id| id.parse() == Ok(user)))
+}
+
 /// The process that a number is a thread of; `None` where it is a process's own, or nobody's.
 pub fn process_of_thread(number: Pid) -> Option<Pid> {
     status_number(number.0, "Tgid").map(Pid).filter(|pid| *pid != number)

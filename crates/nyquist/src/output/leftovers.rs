@@ -12,8 +12,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 const MOST_OF_NAME: usize = 200;
 
 /// The name of a process's temporary file: `.NAME.PID.tmp`; where that is taken, with a number.
-pub(super) fn name(name: &OsStr, pid: u32, attempt: u32) -> OsString {
-    let number = if attempt == 0 { String::new() } else { format!(".{attempt}") };
+pub(super) fn name(name: &OsStr, pid: u32, number: u64) -> OsString {
+    let number = if number == 0 { String::new() } else { format!(".{number}") };
     OsString::from_vec([&beginning(name), format!("{pid}{number}.tmp").as_bytes()].concat())
 }
 
@@ -89,6 +89,6 @@ mod tests {
     #[test]
     fn a_long_name_has_a_temporary_one() {
         let long = "x".repeat(255);
-        assert!(name(long.as_ref(), u32::MAX, 9).len() < 255);
+        assert!(name(long.as_ref(), u32::MAX, u64::MAX).len() < 255);
     }
 }

@@ -193,7 +193,9 @@ impl Drop for PendingFile {
 fn make_temporary(place: &Place) -> Result<(File, OsString), Refused> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     for attempt in 0..ATTEMPTS {
-        let temporary = leftovers::name(&place.name, std::process::id(), attempt);
+        // Others can have made all files of names that can be foreseen.
+        let number = if attempt == 0 { 0 } else { RandomState::new().hash_one(attempt) };
+        let temporary = leftovers::name(&place.name, std::process::id(), number);
         let file = match openat(&place.folder, &temporary, flags, Mode::RUSR | Mode::WUSR) {
             Err(Errno::EXIST) => continue,
             file => File::from(file?),

@@ -12,6 +12,7 @@ use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use nyquist_tracing::protocol::{EXTENSION, MAX_CAPACITY};
 
@@ -28,6 +29,12 @@ const PLACES: [&str; 3] = ["/dev/shm", "/tmp", "/var/tmp"];
 /// How many entries of a folder are looked at.
 const MAX_ENTRIES: usize = 1 << 16;
 
+/// A look that takes longer than this is one at more files than programs have.
+const QUICK: Duration = Duration::from_millis(1);
+
+/// After such a look nobody looks for so many times as long.
+const PAUSES: u32 = 16;
+
 /// The folder.
 #[derive(Debug)]
 pub(super) struct Folder {
@@ -40,6 +47,8 @@ pub(super) struct Folder {
     has_files: bool,
     /// The names of the files that were looked at.
     seen: HashSet<OsString>,
+    /// When to look again.
+    next_look: Instant,
 }
 
 impl Folder {
@@ -79,6 +88,7 @@ impl Folder {
             has_files: false,
             held,
             seen: HashSet::new(),
+            next_look: Instant::now(),
         })
     }
 
@@ -92,12 +102,22 @@ impl Folder {
         self.watch.as_ref().filter(|_| !self.has_files).map(FolderWatch::descriptor)
     }
 
-    /// Looks for files that were made since the last time.
-    pub(super) fn look(&mut self, rings: &mut Rings) {
-        if self.awaited().is_some() {
+    /// Looks for files that were made since the last time, unless that has just taken long and is not the last time: a program can fill
+    /// the folder with files that never become rings.
+    pub(super) fn look(&mut self, rings: &mut Rings, last: bool) {
+        let began = Instant::now();
+        if self.awaited().is_some() || (began < self.next_look && !last) {
             return;
         }
-        for name in self.held.names() {
+        self.take_all(rings);
+        let took = began.elapsed();
+        if took > QUICK {
+            self.next_look = Instant::now() + took * PAUSES;
+        }
+    }
+
+    fn take_all(&mut self, rings: &mut Rings) {
+        for name in self.held.names().take(MAX_FILES) {
             let is_marker_file = Path::new(&name).extension().is_some_and(|extension| extension == EXTENSION);
             if !is_marker_file || self.seen.len() >= MAX_FILES || self.seen.contains(&name) {
                 continue;
@@ -299,6 +319,23 @@ mod tests {
         assert_eq!(rings.finish(&mut Vec::new()).unreadable, 3);
         assert_eq!(fs::read(&canary).unwrap(), b"as it was");
         fs::remove_dir(path.join("folder.nyqmark")).unwrap();
+    }
+
+    #[test]
+    fn files_that_never_become_rings_are_not_looked_at_all_the_time() {
+        let place = Place::new("many");
+        let mut folder = Folder::create_in(&place.0, None).unwrap();
+        let mut rings = Rings::new(&Budget::default());
+        for number in 0..4000 {
+            fs::write(folder.path().join(format!("{number}.nyqmark")), b"").unwrap();
+        }
+        folder.look(&mut rings, false);
+        // It is settled by the first look at it.
+        symlink("0.nyqmark", folder.path().join("late.nyqmark")).unwrap();
+        folder.look(&mut rings, false);
+        assert!(folder.seen.is_empty(), "looked at once more right away");
+        folder.look(&mut rings, true);
+        assert_eq!(folder.seen.len(), 1);
     }
 
     #[test]

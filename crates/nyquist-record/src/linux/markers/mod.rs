@@ -65,7 +65,7 @@ pub struct Summary {
     pub lost: u64,
     /// Records and lines that could not be understood.
     pub unreadable: u64,
-    /// Files of processes that are not known.
+    /// Files of processes that are not known, or of another user than the file.
     pub unknown_processes: u64,
     /// Text files that are not those that were mapped, and that the program may not be able to read.
     pub refused: u64,
@@ -161,7 +161,7 @@ impl Shared {
     fn read(&mut self, last: bool) -> bool {
         let before = self.events.len();
         match &mut self.source {
-            Source::Folder(folder) => folder.look(&mut self.rings),
+            Source::Folder(folder) => folder.look(&mut self.rings, last),
             Source::Control(control) => control.look(&mut self.rings, last),
         }
         self.rings.read(&mut self.events, last);

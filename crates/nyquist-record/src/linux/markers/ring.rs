@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
@@ -15,7 +15,7 @@ use nyquist_convert::time_namespace;
 use nyquist_tracing::protocol::header;
 
 use super::ids::{Ids, Known};
-use crate::linux::now;
+use crate::linux::{now, proc};
 
 /// A ring of markers.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ pub(super) enum Refusal {
     NotYet,
     /// It is no ring of markers, or not one of the folder's own.
     NoMarkers,
-    /// Its process is not known.
+    /// Its process is not known, or another user's.
     UnknownProcess,
 }
 
@@ -74,6 +74,11 @@ impl Ring {
             Known::No => return Err(Refusal::UnknownProcess),
             Known::NotYet => return Err(Refusal::NotYet),
         };
+        // Root may have given up its rights since.
+        let owner = file.metadata().map_err(|_| Refusal::NotYet)?.uid();
+        if owner != 0 && !proc::may_be_users(pid.0, owner) {
+            return Err(Refusal::UnknownProcess);
+        }
         Ok(Self {
             file,
             at,

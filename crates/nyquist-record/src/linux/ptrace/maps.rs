@@ -144,8 +144,9 @@ impl Maps {
         let end = |mapping: &Mapping| mapping.start.0.saturating_add(mapping.len);
         let mut free = former.start.0;
         let mut parts = Vec::new();
-        let within = self.code.iter().filter(|mapping| end(mapping) > former.start.0);
-        for mapping in within.take_while(|mapping| mapping.start.0 < end(former)) {
+        // In order, and none overlap.
+        let first = self.code.partition_point(|mapping| end(mapping) <= former.start.0);
+        for mapping in self.code.iter().skip(first).take_while(|mapping| mapping.start.0 < end(former)) {
             parts.push(free..mapping.start.0);
             free = end(mapping);
         }
@@ -221,6 +222,21 @@ mod tests {
         let changes = maps.update(Pid(1), holes);
         assert_eq!(told(&changes.new).len(), 3);
         assert_eq!(told(&changes.gone), ["-1800 1800", "-4000 4000"]);
+    }
+
+    #[test]
+    fn a_look_takes_no_longer_for_each_of_many_mappings() {
+        let text = |first: u64, name: &str| -> String {
+            let line =
+                |at: u64| format!("{:x}000-{:x}000 r-xp 00000000 fe:00 9 {name}\n", at * 2, at * 2 + 1);
+            (first..first + 40_000).map(line).collect()
+        };
+        let mut maps = Maps::default();
+        maps.update(Pid(1), text(1, "/a").as_bytes());
+        let began = std::time::Instant::now();
+        let changes = maps.update(Pid(1), text(20_001, "/b").as_bytes());
+        assert_eq!((changes.new.len(), changes.gone.len()), (40_000, 20_000));
+        assert!(began.elapsed().as_secs() < 5, "{:?}", began.elapsed());
     }
 
     #[test]

@@ -1,0 +1,151 @@
+//! What a process sees at paths, and who has made the files there.
+//!
+//! A build id says which file is meant, not who has made it: every user can give a file the one of another, and in a mount
+//! namespace or a root folder of their own also its path. So what is known of a file is known of it for processes that see the same
+//! at paths, and of files that nobody can tell apart by their ids those of different makers are kept apart.
+
+use crate::event::Pid;
+use crate::side_file::{Root, own_user, user_of};
+use rustix::fs::{AtFlags, StatxFlags, fstat, statx};
+use std::fs::File;
+use std::path::Path;
+use std::sync::OnceLock;
+
+/// Which files are at which paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(crate) enum View {
+    /// Those that are there for us, too.
+    #[default]
+    Ours,
+    /// Those below this mount and folder: what is mounted there may be the process's own choice.
+    Other { mount: u64, folder: u64 },
+}
+
+/// A process's root folder, held, and what it sees in there.
+#[derive(Debug, Default)]
+pub(crate) struct Sight {
+    pub(crate) view: View,
+    /// `None` if the process has ended, or may not be looked at.
+    pub(crate) root: Option<Root>,
+}
+
+/// Who has made a file: its owner, and where others have put it before us, those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Maker {
+    owner: u32,
+    view: View,
+}
+
+impl Sight {
+    /// What a process sees now. Whatever it does later, the root that is held stays the one of the view.
+    pub(crate) fn of(pid: Pid) -> Self {
+        static OURS: OnceLock<Option<View>> = OnceLock::new();
+        let Some(root) = Root::of_process(pid) else { return Self::default() };
+        let ours = *OURS.get_or_init(|| View::of(&Root::own()?));
+        let view = View::of(&root).filter(|view| Some(*view) != ours).unwrap_or_default();
+        Self { view, root: Some(root) }
+    }
+}
+
+impl View {
+    fn of(root: &Root) -> Option<Self> {
+        /// `STATX_MNT_ID_UNIQUE` (Linux 6.8): numbers that are not used again when a mount is gone.
+        const UNIQUE_MOUNT: StatxFlags = StatxFlags::from_bits_retain(0x4000);
+        let wanted = StatxFlags::INO | StatxFlags::MNT_ID | UNIQUE_MOUNT;
+        let stat = statx(root.folder(), "", AtFlags::EMPTY_PATH, wanted).ok()?;
+        Some(Self::Other { mount: stat.stx_mnt_id, folder: stat.stx_ino })
+    }
+}
+
+impl Maker {
+    /// Of a file that was found for a mapping of a process with that view.
+    pub(crate) fn of(file: &File, path: &str, view: View) -> Option<Self> {
+        let owner = fstat(file).ok()?.st_uid;
+        let here = || Root::own().and_then(|root| root.open(Path::new(path)).ok());
+        let is_here = || here().is_some_and(|here| is_one(&here.file, file));
+        let view = if view == View::Ours || is_here() { View::Ours } else { view };
+        Some(Self { owner, view })
+    }
+
+    /// Of what is read from a process, or is only said to be there.
+    pub(crate) fn of_process(pid: Pid, view: View) -> Self {
+        Self { owner: user_of(pid).unwrap_or(u32::MAX), view }
+    }
+
+    /// Of what a process tells of its own code: in pid namespaces of their own, others have files of the same names.
+    pub(crate) fn alone(pid: Pid) -> Self {
+        Self { owner: u32::MAX, view: View::Other { mount: u64::MAX, folder: pid.0.into() } }
+    }
+
+    /// Whether all processes that see the file at its path may be told by it what their code is.
+    pub(crate) fn is_believed_by_all(self) -> bool {
+        [0, own_user()].contains(&self.owner)
+    }
+}
+
+/// Whether two open files are the same.
+pub(crate) fn is_one(one: &File, other: &File) -> bool {
+    let number = |file: &File| fstat(file).ok().map(|file| (file.st_dev, file.st_ino));
+    number(one) == number(other)
+}
+
+/// Whether a process can have mapped a file that was found at a path: where it chooses what is there, or has given the file a second
+/// name, that may be one which it cannot read. `mapped` is the mapped file, where the kernel shows it.
+pub(crate) fn may_read(file: &File, view: View, pid: Pid, mapped: impl FnOnce() -> Option<File>) -> bool {
+    const READABLE_BY_ALL: u32 = 0o004;
+    fstat(file).is_ok_and(|stat| {
+        stat.st_mode & READABLE_BY_ALL != 0
+            || (view == View::Ours && stat.st_nlink == 1)
+            || user_of(pid) == Some(stat.st_uid)
+            || mapped().is_some_and(|mapped| is_one(&mapped, file))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn a_process_in_our_mount_namespace_sees_what_we_see() {
+        let own = Sight::of(Pid(std::process::id()));
+        assert!(own.view == View::Ours && own.root.is_some());
+        let gone = Sight::of(Pid(u32::MAX));
+        assert!(gone.view == View::Ours && gone.root.is_none());
+        let at = |folder: &str| View::of(&Root::at(Path::new(folder)).unwrap());
+        assert!(at("/").is_some() && at("/") == at("/") && at("/") != at("/proc") && at("/") != at("/usr"));
+    }
+
+    #[test]
+    fn who_has_made_what() {
+        let own = Pid(std::process::id());
+        assert_eq!(Maker::of_process(own, View::Ours), Maker { owner: own_user(), view: View::Ours });
+        assert!(Maker::of_process(own, View::Ours).is_believed_by_all());
+        assert!(!Maker::of_process(Pid(u32::MAX), View::Ours).is_believed_by_all());
+        assert!(!Maker::alone(own).is_believed_by_all() && Maker::alone(own) != Maker::alone(Pid(1)));
+    }
+
+    #[test]
+    fn a_file_that_only_others_may_read_is_not_shown() {
+        let path = std::env::temp_dir().join(format!("nyquist-view-{}", std::process::id()));
+        std::fs::write(&path, "secret").unwrap();
+        let file = File::open(&path).unwrap();
+        // Nobody has that number.
+        let (other, gone) = (View::Other { mount: 1, folder: 2 }, Pid(u32::MAX));
+        let with_mode = |mode, view, pid| {
+            file.set_permissions(std::fs::Permissions::from_mode(mode)).unwrap();
+            may_read(&file, view, pid, || None)
+        };
+        assert!(with_mode(0o644, other, gone) && with_mode(0o600, View::Ours, gone));
+        assert!(!with_mode(0o600, other, gone) && with_mode(0o600, other, Pid(std::process::id())));
+        assert!(may_read(&file, other, gone, || file.try_clone().ok()), "it has it mapped");
+        let second = path.with_extension("link");
+        std::fs::hard_link(&path, &second).unwrap();
+        assert!(!with_mode(0o600, View::Ours, gone), "it may be a link to somebody else's");
+        let place = path.display().to_string();
+        assert_eq!(Maker::of(&file, &place, other), Some(Maker { owner: own_user(), view: View::Ours }));
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(Maker::of(&file, &place, other), Some(Maker { owner: own_user(), view: other }));
+        std::fs::remove_file(second).unwrap();
+    }
+}
