@@ -224,7 +224,7 @@ mod tests {
     use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
     use crate::{Converter, Filter, Options, Progress, Shape, Symbols, symbolicate};
     use nyquist_object::Avma;
-    use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile};
+    use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile, firefox};
     use nyquist_symbols::{Finder, KernelSymbols};
     use std::num::NonZeroUsize;
     use std::process::{Command, Stdio};
@@ -255,6 +255,11 @@ mod tests {
 
     /// The function, its category and its file of each sample, by time.
     fn names(converter: Converter) -> Vec<String> {
+        let profile = named(converter);
+        profile.threads()[0].samples.iter().map(|sample| describe(&profile, sample.stack)).collect()
+    }
+
+    fn named(converter: Converter) -> Profile {
         let finished = converter.finish();
         let finder = Finder::default();
         let symbols = Symbols {
@@ -262,10 +267,7 @@ mod tests {
             kernel: |_| KernelSymbols::parse(io::empty(), io::empty(), &[]),
             threads: NonZeroUsize::MIN,
         };
-        let symbolicated =
-            symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default());
-        let profile = symbolicated.profile;
-        profile.threads()[0].samples.iter().map(|sample| describe(&profile, sample.stack)).collect()
+        symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default()).profile
     }
 
     fn describe(profile: &Profile, stack: Option<nyquist_profile::StackId>) -> String {
@@ -291,7 +293,29 @@ mod tests {
         dump.load(200, 0x7000_0000, 16, 2, "JS:*second /x.js:5:2");
         converter.advance(Timestamp(401));
         assert_eq!(converter.snapshot().threads()[0].samples.len(), 1, "up to the last record");
-        assert_eq!(names(converter), ["first JavaScript /x.js:0", "second JavaScript /x.js:7"]);
+        assert_eq!(
+            names(converter),
+            ["first JavaScript (interpreter) /x.js:0", "second JavaScript (optimized) /x.js:7"]
+        );
+    }
+
+    #[test]
+    fn functions_of_scripts_are_marked_as_javascript_in_the_file_that_is_written() {
+        let own = std::process::id();
+        let dump = TestDump::new(0);
+        dump.load(1, 0x7000_0000, 16, 1, "JS:~script /x.js:1:2");
+        dump.load(2, 0x7000_0100, 16, 2, "Builtin:ArrayMap");
+        let mut converter = converter();
+        converter.push(event(3, EventKind::Map(dump.mapping(Pid(own)))));
+        converter.push(event(100, sample(own, 0x7000_0004)));
+        converter.push(event(101, sample(own, 0x7000_0104)));
+        let mut written = Vec::new();
+        let options = firefox::WriteOptions { gzip: false, ..firefox::WriteOptions::default() };
+        firefox::write(&named(converter), options, &mut written).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        for part in [r#""isJS":[true,false]"#, r#""usesOnlyOneStackType":false"#] {
+            assert!(written.contains(part), "{part}: {written}");
+        }
     }
 
     #[test]
@@ -303,7 +327,7 @@ mod tests {
         converter.push(event(2, EventKind::Map(dump.mapping(Pid(own)))));
         assert!(!dump.is_there());
         converter.push(event(100, sample(own, 0x7000_0004)));
-        assert_eq!(names(converter), ["first JavaScript /x.js:0"]);
+        assert_eq!(names(converter), ["first JavaScript (interpreter) /x.js:0"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod check;
 mod check_tables;
 mod check_threads;
 mod first_view;
+mod flag;
 mod gecko;
 mod gzip;
 mod idle_rows;

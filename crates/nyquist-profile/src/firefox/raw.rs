@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
+use super::flag::Flag;
 use super::gecko::{RawMappedLib, RawProcess};
 
 /// The document.
@@ -181,6 +182,10 @@ pub(super) struct RawFuncs {
     /// Since version 58.
     pub(super) source: Option<Vec<Index>>,
     /// Until version 57.
+    #[serde(rename = "isJS")]
+    pub(super) is_js: Option<Vec<Flag>>,
+    #[serde(rename = "relevantForJS")]
+    pub(super) relevant_for_js: Option<Vec<Flag>>,
     pub(super) file_name: Option<Vec<Index>>,
     pub(super) line_number: Option<Vec<Index>>,
     pub(super) column_number: Option<Vec<Index>>,

@@ -1,6 +1,7 @@
 //! Reading the code tables, shared or of one thread, into the builder's.
 
 use super::check::is_breakpad_id;
+use super::flag::Flag;
 use super::raw::{
     Index, RawFrames, RawFuncs, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources, RawStacks,
     RawTables,
@@ -8,7 +9,7 @@ use super::raw::{
 use super::read::{Inconsistency, ReadError};
 use crate::builder::ProfileBuilder;
 use crate::category::CategoryPair;
-use crate::code::{Frame, Func, Lib, NativeSymbol, Source};
+use crate::code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source};
 use crate::id::{CategoryId, FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
 use crate::profile::Profile;
 
@@ -85,7 +86,7 @@ impl Table {
 }
 
 /// The value in a row of a column that may be left out.
-fn at(column: Option<&Vec<Index>>, row: usize) -> Option<Index> {
+fn at<T: Copy>(column: Option<&Vec<T>>, row: usize) -> Option<T> {
     column.and_then(|column| column.get(row)).copied()
 }
 
@@ -285,12 +286,19 @@ fn read_funcs(
         }
         let name = strings.get(builder, table, "name", row, name)?;
         ids.push(builder.intern_func(Func {
+        let is = |column: Option<&Vec<Flag>>| at(column, row).is_some_and(Flag::is_set);
+        let kind = match (is(raw.is_js.as_ref()), is(raw.relevant_for_js.as_ref())) {
+            (true, _) => FuncKind::JavaScript,
+            (false, true) => FuncKind::RelevantForJavaScript,
+            (false, false) => FuncKind::Native,
+        };
             name,
             lib: resource.flatten(),
             source,
             line: number_at(lines.as_ref(), row),
             column: number_at(columns.as_ref(), row),
         }));
+            kind,
     }
     Ok(ids)
 }

@@ -6,6 +6,7 @@ use super::FormatVersion;
 use super::first_view::FirstView;
 use super::json::JsonWriter;
 use crate::category::{Category, CategoryColor, CategoryPair};
+use crate::code::FuncKind;
 use crate::id::CategoryId;
 use crate::marker::{MarkerField, MarkerSchema};
 use crate::meta::{ExtraInfo, Meta};
@@ -29,7 +30,9 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
         json.key("processType").integer(0);
         json.key("stackwalk").integer(1);
         json.key("debug").boolean(false);
-        json.key("usesOnlyOneStackType").boolean(true);
+        // The front end has a switch between JavaScript and native code where there are both.
+        let has_js = profile.funcs().iter().any(|func| func.kind == FuncKind::JavaScript);
+        json.key("usesOnlyOneStackType").boolean(!has_js);
         json.key("sourceCodeIsNotOnSearchfox").boolean(true);
         if version == FormatVersion::V49 {
             json.key("doesNotUseFrameImplementation").boolean(true);

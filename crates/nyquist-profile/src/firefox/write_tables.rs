@@ -7,7 +7,7 @@ use super::json::JsonWriter;
 use super::subset::{Subset, int32, written_address, written_symbol};
 use super::write_meta::default_category;
 use crate::category::CategoryPair;
-use crate::code::Frame;
+use crate::code::{Frame, FuncKind};
 use crate::id::LibId;
 use crate::profile::Profile;
 
@@ -121,8 +121,11 @@ fn write_funcs<W: Write>(
     let funcs = || subset.funcs();
     json.object(|json| {
         json.column("name", funcs(), |json, func| json.integer(subset.string(func.name).into()));
-        json.constant_column("isJS", b",false", length);
-        json.constant_column("relevantForJS", b",false", length);
+        for (key, kind) in
+            [("isJS", FuncKind::JavaScript), ("relevantForJS", FuncKind::RelevantForJavaScript)]
+        {
+            json.column(key, funcs(), |json, func| json.boolean(func.kind == kind));
+        }
         json.column("resource", funcs(), |json, func| {
             json.or_minus_one(func.lib.map(|lib| subset.resource(lib)));
         });
