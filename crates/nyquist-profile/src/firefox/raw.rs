@@ -171,6 +171,8 @@ pub(super) struct RawFrames {
     pub(super) column: Option<Vec<Index>>,
     /// Since version 64.
     pub(super) original_location: Option<Vec<Index>>,
+    /// Since version 70; before, a frame's lib was that of its function's resource.
+    pub(super) lib: Option<Vec<Index>>,
     pub(super) length: Option<usize>,
 }
 
@@ -195,7 +197,8 @@ pub(super) struct RawFuncs {
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct RawResources {
-    pub(super) lib: Vec<Index>,
+    /// Until version 69.
+    pub(super) lib: Option<Vec<Index>>,
     pub(super) name: Vec<Index>,
     pub(super) length: Option<usize>,
 }

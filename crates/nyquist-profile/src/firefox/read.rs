@@ -19,7 +19,7 @@ use crate::profile::Profile;
 /// The oldest version that is read.
 pub const OLDEST_VERSION: u32 = 40;
 /// The newest version that is read.
-pub const NEWEST_VERSION: u32 = 66;
+pub const NEWEST_VERSION: u32 = 70;
 
 /// Why a profile could not be read.
 #[derive(Debug, thiserror::Error)]
