@@ -81,7 +81,7 @@ impl TestProfile {
             word.split_once('#').map_or((word, None), |(name, line)| (name, line.parse().ok()));
         let lib = lib.map(|name| self.builder.add_lib(Lib { name: name.into(), ..Lib::default() }));
         let name = self.builder.intern_string(name);
-        let func = self.builder.intern_func(Func { name, lib, source: None, line: None, column: None });
+        let func = self.builder.intern_func(Func::new(name, lib));
         let address = lib.and(line).map(|line| line * 16);
         Frame { line, address, category: category.map(Into::into), ..Frame::label(func) }
     }

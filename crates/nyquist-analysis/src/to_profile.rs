@@ -117,13 +117,10 @@ impl View<'_> {
         let index = self.forest().func[node] as usize;
         match funcs.get(index) {
             Some(func) => *func,
-            None => Func {
-                name: builder.intern_string(self.function(FuncId::from_index(index)).name),
-                lib: Some(LibId::from_index(index - funcs.len())),
-                source: None,
-                line: None,
-                column: None,
-            },
+            None => {
+                let name = builder.intern_string(self.function(FuncId::from_index(index)).name);
+                Func::new(name, Some(LibId::from_index(index - funcs.len())))
+            }
         }
     }
 }

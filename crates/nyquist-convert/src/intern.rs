@@ -232,7 +232,7 @@ impl New<'_> {
     fn elsewhere(mut self, address: Avma, name: &mut Option<StringId>, others: ByMode) -> FrameId {
         let func = self.func_of(others).unwrap_or_else(|| {
             let name = *name.get_or_insert_with(|| self.name_elsewhere(address));
-            self.func(Func { name, lib: None, source: None, line: None, column: None })
+            self.func(Func::new(name, None))
         });
         let category = Some(self.categories.pair(self.builder, self.mode));
         self.frame(Frame { category, ..Frame::label(func) })

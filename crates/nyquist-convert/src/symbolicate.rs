@@ -397,8 +397,7 @@ mod tests {
         let thread = builder.add_thread(Thread::new(process, "1", "main"));
         for (time, &address) in (0..).zip(addresses) {
             let name = builder.intern_string("?");
-            let func =
-                builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+            let func = builder.intern_func(Func::new(name, Some(lib)));
             let frame = builder.intern_frame(Frame { address: Some(address), ..Frame::label(func) });
             let stack = builder.intern_stack(None, frame);
             builder.add_sample(thread, Sample::new(time, Some(stack), 1));

@@ -28,7 +28,7 @@ pub(crate) fn place(profile: &Profile, frame: &Frame, func: &Func) -> Option<(Li
 }
 
 fn func(lib: LibId, name: StringId) -> Func {
-    Func { name, lib: Some(lib), source: None, line: None, column: None }
+    Func::new(name, Some(lib))
 }
 
 /// Hands on a number as `{number:#x}` writes it. The formatting machinery takes a tenth of the time of interning an address.

@@ -2,7 +2,7 @@
 //! durations.
 
 use nyquist_profile::{
-    CategoryColor, CategoryId, CategoryPair, ExtraInfo, Frame, FrameId, Func, Lib, LibId, Marker,
+    CategoryColor, CategoryId, CategoryPair, ExtraInfo, Frame, FrameId, Func, FuncKind, Lib, LibId, Marker,
     MarkerTiming, Meta, Process, ProcessIndex, ProfileBuilder, Sample, Source, StackId, StringId, Thread,
     ThreadIndex, well_known,
 };
@@ -44,6 +44,8 @@ pub(crate) struct Code<'a> {
     pub inline_depth: u16,
     /// Whether it is the kernel's.
     pub is_kernel: bool,
+    /// Whose code it is.
+    pub kind: FuncKind,
 }
 
 /// A thread, as far as a file knows it.
@@ -159,7 +161,8 @@ impl Importer {
         });
         let source = file.map(|filename| self.builder.intern_source(Source { filename }));
         let line = code.start_line.filter(|&line| line > 0);
-        let func = self.builder.intern_func(Func { name, lib: code.lib, source, line, column: None });
+        let func =
+            self.builder.intern_func(Func { source, line, kind: code.kind, ..Func::new(name, code.lib) });
         let category = if code.is_kernel { self.kernel } else { self.user };
         self.builder.intern_frame(Frame {
             address: code.address.filter(|_| code.lib.is_some()),

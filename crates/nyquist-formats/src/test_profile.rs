@@ -60,7 +60,7 @@ fn frame(
     let filename = builder.intern_string(&format!("/src/{}.c", &name[..4]));
     let source = Some(builder.intern_source(Source { filename }));
     let name = builder.intern_string(name);
-    let func = builder.intern_func(Func { name, lib: Some(lib), source, line: Some(2), column: None });
+    let func = builder.intern_func(Func { source, line: Some(2), ..Func::new(name, Some(lib)) });
     let symbol = NativeSymbol { lib, address: address & !0xf, size: Some(0x100), name };
     let native_symbol = (inline_depth == 0).then(|| builder.intern_native_symbol(symbol));
     builder.intern_frame(Frame {

@@ -1,7 +1,7 @@
 //! V8's CPU profiles (`.cpuprofile`), as `node --cpu-prof` and DevTools save them: the type `Profiler.Profile` of the
 //! DevTools protocol (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
 
-use nyquist_profile::{StackId, ThreadIndex};
+use nyquist_profile::{FuncKind, StackId, ThreadIndex};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 
@@ -135,6 +135,8 @@ fn add_node(importer: &mut Importer, prefix: Option<StackId>, code: &CallFrame) 
         start_line: position(code.line_number),
         line: position(code.line_number),
         column: position(code.column_number),
+        // `(program)` and what the runtime itself does has no place.
+        kind: if url.is_empty() { FuncKind::Native } else { FuncKind::JavaScript },
         ..Code::default()
     });
     let stack = Some(importer.stack(prefix, frame));

@@ -192,7 +192,7 @@ impl ProfileBuilder {
     /// The id of a frame that is only a name. O(1).
     pub fn intern_label_frame(&mut self, name: &str, category: Option<CategoryId>) -> FrameId {
         let name = self.intern_string(name);
-        let func = self.intern_func(Func { name, lib: None, source: None, line: None, column: None });
+        let func = self.intern_func(Func::new(name, None));
         self.intern_frame(Frame { category: category.map(Into::into), ..Frame::label(func) })
     }
 
@@ -452,7 +452,7 @@ mod tests {
     #[test]
     fn rows_that_are_appended_are_not_searched_for() {
         let mut builder = builder();
-        let func = |name| Func { name, lib: None, source: None, line: None, column: None };
+        let func = |name| Func::new(name, None);
         let name = builder.append_string("0x7f");
         let appended = builder.append_func(func(name));
         let frame = builder.append_frame(Frame::label(appended));

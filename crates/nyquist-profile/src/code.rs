@@ -47,6 +47,27 @@ pub struct Func {
     pub line: Option<u32>,
     /// The column that the function begins at, from 1.
     pub column: Option<u32>,
+    /// Whose code it is.
+    pub kind: FuncKind,
+}
+
+impl Func {
+    /// A function of native code, of which only the name and the lib are known.
+    pub fn new(name: StringId, lib: Option<LibId>) -> Self {
+        Self { name, lib, source: None, line: None, column: None, kind: FuncKind::Native }
+    }
+}
+
+/// Which of the front end's views of stacks a function belongs to: native code, JavaScript, or both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FuncKind {
+    /// Native code, or code of another runtime.
+    #[default]
+    Native,
+    /// Native code that is shown among JavaScript, too, as the functions that scripts call in a browser.
+    RelevantForJavaScript,
+    /// A function of JavaScript.
+    JavaScript,
 }
 
 /// An entry of a lib's symbol table: the machine's function, into which others may be inlined.

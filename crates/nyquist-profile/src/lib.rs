@@ -30,7 +30,7 @@ pub mod well_known;
 
 pub use builder::{CodeTables, ProfileBuilder};
 pub use category::{Category, CategoryColor, CategoryPair};
-pub use code::{Frame, Func, Lib, NativeSymbol, Source, Stack};
+pub use code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source, Stack};
 pub use counter::{Counter, CounterDisplay, CounterGraph, CounterSample, GraphColor};
 pub use id::{
     CategoryId, CounterId, FrameId, FuncId, LibId, MarkerSchemaId, NativeSymbolId, ProcessIndex, SourceId,

@@ -27,6 +27,7 @@ mod load;
 mod loader;
 mod lossy_path;
 mod machine;
+mod made_code;
 mod man;
 mod markers;
 mod memory;

@@ -103,8 +103,7 @@ mod tests {
                 let filename = builder.intern_string(file);
                 let source = (!file.is_empty()).then(|| builder.intern_source(Source { filename }));
                 let name = builder.intern_string(name);
-                let func =
-                    builder.intern_func(Func { name, lib: Some(lib), source, line: None, column: None });
+                let func = builder.intern_func(Func { source, ..Func::new(name, Some(lib)) });
                 let frame = builder.intern_frame(Frame::label(func));
                 stack = Some(builder.intern_stack(stack, frame));
             }

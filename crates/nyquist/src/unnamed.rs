@@ -173,7 +173,7 @@ mod tests {
                 builder.add_lib(Lib { name: name.into(), path: path.into(), ..Lib::default() })
             });
             let name = builder.intern_string(name);
-            let func = builder.intern_func(Func { name, lib, source: None, line: None, column: None });
+            let func = builder.intern_func(Func::new(name, lib));
             let frame = builder.intern_frame(Frame::label(func));
             let stack = builder.intern_stack(None, frame);
             builder.add_sample(thread, Sample { weight, ..Sample::new(0, Some(stack), 0) });

@@ -94,13 +94,9 @@ fn write_profile(path: &Path, is_symbolicated: bool) {
             } else {
                 format!("{address:#x}")
             };
-            let func = Func {
-                name: builder.intern_string(&name),
-                lib: Some(lib),
-                source: is_symbolicated.then_some(source),
-                line: Some(3),
-                column: None,
-            };
+            let name = builder.intern_string(&name);
+            let source = is_symbolicated.then_some(source);
+            let func = Func { source, line: Some(3), ..Func::new(name, Some(lib)) };
             let func = builder.intern_func(func);
             let frame = Frame {
                 address: Some(address),

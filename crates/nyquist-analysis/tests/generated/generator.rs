@@ -171,11 +171,6 @@ fn func(builder: &mut ProfileBuilder, libs: &[LibId], index: usize) -> FuncId {
     let file = builder.intern_string(&format!("/src/{}/{}/{}.rs", word(0), word(8), index % 1000));
     let source = builder.intern_source(Source { filename: file });
     let lib = libs[mix(index as u64 + 77) as usize % libs.len()];
-    builder.intern_func(Func {
-        name,
-        lib: Some(lib),
-        source: Some(source),
-        line: Some(index as u32 % 900 + 1),
-        column: None,
-    })
+    let line = Some(index as u32 % 900 + 1);
+    builder.intern_func(Func { source: Some(source), line, ..Func::new(name, Some(lib)) })
 }

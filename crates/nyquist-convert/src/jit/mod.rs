@@ -5,18 +5,22 @@
 //! addresses and names, and is read when the recording ends; it becomes a lib for each 2 GiB of addresses that it names.
 
 mod dump;
+mod id;
 mod instructions;
 mod map_file;
 mod naming;
 mod runtime;
+mod saved;
 mod symbols;
 #[cfg(test)]
 pub(crate) mod test_dump;
 
 pub(crate) use dump::{Dump, MadeCode};
+pub(crate) use id::DumpId;
 use instructions::ReadInstructions;
 pub(crate) use map_file::MapFile;
 pub(crate) use naming::name_frame;
+pub use saved::{RefusedSideFile, SavedCode, SavedCodeError};
 pub use symbols::JitSymbols;
 
 use crate::event::{Mapping, Pid, Timestamp};
@@ -63,14 +67,15 @@ impl JitDumps {
             return self.dumps.iter().position(|dump| dump.module() == known).map(DumpIndex);
         }
         let index = DumpIndex(self.dumps.len());
-        let (module, found) = modules.add_jitdump(mapping, user, index)?;
+        let id = DumpId::default();
+        let (module, found) = modules.add_jitdump(mapping, user, (index, Arc::clone(&id)))?;
         if let (true, Some(pid)) = (self.unlink && modules.are_live(), mapping.pid) {
             // One that cannot be removed is only left behind.
             let _ = user_of(pid).or(user).map(|user| found.remove(user));
         }
         let ahead_ns = mapping.pid.filter(|_| modules.are_live()).map_or(0, |pid| ahead_ns(pid.0));
         let dump = Dump::new(Arc::new(found.file), module, mapping.pid, modules.budget().charge());
-        self.dumps.push(dump.with_clock_ahead(ahead_ns));
+        self.dumps.push(dump.with_clock_ahead(ahead_ns).telling(id));
         Some(index)
     }
 
@@ -227,7 +232,7 @@ mod tests {
     use crate::event::{Event, EventKind, Pid, Sample, SampleState, Tid, Timestamp, UserStack};
     use crate::{Converter, Filter, Options, Progress, Shape, Symbols, symbolicate};
     use nyquist_object::Avma;
-    use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile};
+    use nyquist_profile::{MarkerTiming, MarkerValue, Meta, Profile, firefox};
     use nyquist_symbols::{Finder, KernelSymbols};
     use std::num::NonZeroUsize;
     use std::process::{Command, Stdio};
@@ -258,6 +263,11 @@ mod tests {
 
     /// The function, its category and its file of each sample, by time.
     fn names(converter: Converter) -> Vec<String> {
+        let profile = named(converter);
+        profile.threads()[0].samples.iter().map(|sample| describe(&profile, sample.stack)).collect()
+    }
+
+    fn named(converter: Converter) -> Profile {
         let finished = converter.finish();
         let finder = Finder::default();
         let symbols = Symbols {
@@ -265,10 +275,7 @@ mod tests {
             kernel: |_| KernelSymbols::parse(io::empty(), io::empty(), &[]),
             threads: NonZeroUsize::MIN,
         };
-        let symbolicated =
-            symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default());
-        let profile = symbolicated.profile;
-        profile.threads()[0].samples.iter().map(|sample| describe(&profile, sample.stack)).collect()
+        symbolicate(finished.profile, finished.libs.sources(), symbols, &Progress::default()).profile
     }
 
     fn describe(profile: &Profile, stack: Option<nyquist_profile::StackId>) -> String {
@@ -294,7 +301,29 @@ mod tests {
         dump.load(200, 0x7000_0000, 16, 2, "JS:*second /x.js:5:2");
         converter.advance(Timestamp(401));
         assert_eq!(converter.snapshot().threads()[0].samples.len(), 1, "up to the last record");
-        assert_eq!(names(converter), ["first JavaScript /x.js:0", "second JavaScript /x.js:7"]);
+        assert_eq!(
+            names(converter),
+            ["first JavaScript (interpreter) /x.js:0", "second JavaScript (optimized) /x.js:7"]
+        );
+    }
+
+    #[test]
+    fn functions_of_scripts_are_marked_as_javascript_in_the_file_that_is_written() {
+        let own = std::process::id();
+        let dump = TestDump::new(0);
+        dump.load(1, 0x7000_0000, 16, 1, "JS:~script /x.js:1:2");
+        dump.load(2, 0x7000_0100, 16, 2, "Builtin:ArrayMap");
+        let mut converter = converter();
+        converter.push(event(3, EventKind::Map(dump.mapping(Pid(own)))));
+        converter.push(event(100, sample(own, 0x7000_0004)));
+        converter.push(event(101, sample(own, 0x7000_0104)));
+        let mut written = Vec::new();
+        let options = firefox::WriteOptions { gzip: false, ..firefox::WriteOptions::default() };
+        firefox::write(&named(converter), options, &mut written).unwrap();
+        let written = String::from_utf8(written).unwrap();
+        for part in [r#""isJS":[true,false]"#, r#""usesOnlyOneStackType":false"#] {
+            assert!(written.contains(part), "{part}: {written}");
+        }
     }
 
     #[test]
@@ -306,7 +335,7 @@ mod tests {
         converter.push(event(2, EventKind::Map(dump.mapping(Pid(own)))));
         assert!(!dump.is_there());
         converter.push(event(100, sample(own, 0x7000_0004)));
-        assert_eq!(names(converter), ["first JavaScript /x.js:0"]);
+        assert_eq!(names(converter), ["first JavaScript (interpreter) /x.js:0"]);
     }
 
     #[test]

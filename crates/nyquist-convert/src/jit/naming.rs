@@ -4,7 +4,7 @@ use crate::jit::runtime::CodeName;
 use crate::jit::symbols::JitSymbols;
 use nyquist_object::RelativeAddress;
 use nyquist_profile::{
-    CategoryPair, Frame, FrameId, Func, FuncId, LibId, NativeSymbol, ProfileBuilder, Source,
+    CategoryPair, Frame, FrameId, Func, FuncId, FuncKind, LibId, NativeSymbol, ProfileBuilder, Source,
 };
 
 /// The frame with its function and category; with its whole address for a name where the compiler has named nothing there.
@@ -17,13 +17,13 @@ pub(crate) fn name_frame(
     let address = RelativeAddress(frame.address?);
     let Some(function) = symbols.find(address) else {
         let name = builder.intern_string(&format!("{:#x}", symbols.avma(address)?.0));
-        let func = Func { name, lib: Some(lib), source: None, line: None, column: None };
+        let func = Func::new(name, Some(lib));
         let func = builder.intern_func(func);
         return Some(builder.intern_frame(Frame { func, ..*frame }));
     };
     if symbols.is_plain() {
         let name = builder.intern_string(function.name);
-        let func = builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+        let func = builder.intern_func(Func::new(name, Some(lib)));
         let native_symbol = function.start.map(|start| {
             let symbol = NativeSymbol { lib, address: start.0, size: Some(function.size), name };
             builder.intern_native_symbol(symbol)
@@ -49,12 +49,13 @@ fn func(builder: &mut ProfileBuilder, lib: LibId, name: &CodeName<'_>, file: Opt
         builder.intern_source(Source { filename })
     });
     let (line, column) = name.position;
+    let kind = if name.is_js { FuncKind::JavaScript } else { FuncKind::Native };
     let name = builder.intern_string(name.function);
-    builder.intern_func(Func { name, lib: Some(lib), source, line, column })
+    builder.intern_func(Func { source, line, column, kind, ..Func::new(name, Some(lib)) })
 }
 
 fn category(builder: &mut ProfileBuilder, name: &CodeName<'_>) -> CategoryPair {
-    let (category, color) = name.runtime.category();
+    let (category, color) = name.runtime.category(name.tier);
     let category = builder.add_category(category, color);
     let subcategory = name.tier.map_or(0, |tier| builder.add_subcategory(category, tier));
     CategoryPair { category, subcategory }

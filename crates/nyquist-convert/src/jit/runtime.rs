@@ -19,6 +19,8 @@ pub(crate) struct CodeName<'a> {
     pub(crate) runtime: Runtime,
     /// How the code was made.
     pub(crate) tier: Option<&'a str>,
+    /// Whether it is a function that scripts call as one of theirs.
+    pub(crate) is_js: bool,
 }
 
 /// Who made a piece of code.
@@ -34,15 +36,34 @@ pub(crate) enum Runtime {
 }
 
 impl Runtime {
-    /// The name and the colour of its category.
-    pub(crate) fn category(self) -> (&'static str, CategoryColor) {
+    /// The name and the colour of the category of its code of a tier. Tiers that differ in speed have their own, because
+    /// graphs are drawn in the colours of categories.
+    pub(crate) fn category(self, tier: Option<&str>) -> (&'static str, CategoryColor) {
         match self {
-            Self::JavaScript => ("JavaScript", CategoryColor::Blue),
+            Self::JavaScript => match tier {
+                Some("Interpreter") => ("JavaScript (interpreter)", CategoryColor::Red),
+                Some("Baseline") => ("JavaScript (baseline)", CategoryColor::Blue),
+                Some("Maglev") => ("JavaScript (Maglev)", CategoryColor::LightBlue),
+                Some("Optimized") => ("JavaScript (optimized)", CategoryColor::Green),
+                Some("Builtin") => ("JavaScript (builtin)", CategoryColor::Brown),
+                Some("RegExp") => ("JavaScript (RegExp)", CategoryColor::LightRed),
+                _ => ("JavaScript (other)", CategoryColor::Purple),
+            },
+            Self::DotNet => match tier {
+                Some("Tier0" | "QuickJitted" | "MinOptJitted") => (".NET (quick)", CategoryColor::Blue),
+                Some("Tier1" | "OptimizedTier1" | "OptimizedTier1OSR" | "Optimized") => {
+                    (".NET (optimized)", CategoryColor::Green)
+                }
+                Some("PreJIT" | "ReadyToRun") => (".NET (precompiled)", CategoryColor::Brown),
+                _ => (".NET (instrumented)", CategoryColor::Purple),
+            },
+            Self::WebAssembly => match tier {
+                Some("Liftoff") => ("WebAssembly (Liftoff)", CategoryColor::Purple),
+                _ => ("WebAssembly", CategoryColor::Magenta),
+            },
             Self::Python => ("Python", CategoryColor::Green),
-            Self::DotNet => (".NET", CategoryColor::Purple),
             Self::Java => ("Java", CategoryColor::Red),
             Self::Lua => ("Lua", CategoryColor::DarkGrey),
-            Self::WebAssembly => ("WebAssembly", CategoryColor::Magenta),
             Self::Unknown => ("JIT", CategoryColor::LightBlue),
         }
     }
@@ -56,7 +77,7 @@ impl<'a> CodeName<'a> {
     }
 
     fn plain(function: &'a str, runtime: Runtime) -> Self {
-        Self { function, file: None, position: (None, None), runtime, tier: None }
+        Self { function, file: None, position: (None, None), runtime, tier: None, is_js: false }
     }
 }
 
@@ -72,6 +93,11 @@ fn parse_v8(name: &str) -> Option<CodeName<'_>> {
         "RegExp" => return Some(CodeName { tier: Some("RegExp"), function: name, ..code }),
         _ => return None,
     }
+    if let Some(code) = parse_v8_wasm(rest) {
+        return Some(code);
+    }
+    // Code that took over in the middle of a loop.
+    let rest = rest.strip_prefix('o').filter(|rest| rest.starts_with(['+', '*'])).unwrap_or(rest);
     let (tier, rest) = match rest.split_at_checked(1) {
         Some(("~", rest)) => (Some("Interpreter"), rest),
         Some(("^", rest)) => (Some("Baseline"), rest),
@@ -89,7 +115,22 @@ fn parse_v8(name: &str) -> Option<CodeName<'_>> {
         ("", _) => "(anonymous)",
         _ => function,
     };
-    Some(CodeName { function, file: Some(file).filter(|file| !file.is_empty()), position, tier, ..code })
+    let file = Some(file).filter(|file| !file.is_empty());
+    Some(CodeName { function, file, position, tier, is_js: true, ..code })
+}
+
+/// `wasm-function[12]-12-turbofan`: a function of WebAssembly, its number, and its compiler. Scripts call it as one of theirs.
+fn parse_v8_wasm(name: &str) -> Option<CodeName<'_>> {
+    let (rest, compiler) = name.rsplit_once('-')?;
+    let tier = match compiler {
+        "liftoff" => "Liftoff",
+        "turbofan" => "Optimized",
+        _ => return None,
+    };
+    let (function, number) = rest.rsplit_once('-')?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    let code = CodeName::plain(function, Runtime::WebAssembly);
+    is_number.then_some(CodeName { tier: Some(tier), is_js: true, ..code })
 }
 
 /// `FILE:LINE:COLUMN` or `FILE:LINE`.
@@ -169,12 +210,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tiers_have_categories_and_colours_of_their_own() {
+        let names = ["JS:~f", "JS:^f", "JS:+f", "JS:*f", "Builtin:f", "RegExp:f", "JS:f"];
+        let categories = names.map(|name| {
+            let code = CodeName::parse(name);
+            code.runtime.category(code.tier)
+        });
+        for (at, (name, color)) in categories.iter().enumerate() {
+            assert!(name.starts_with("JavaScript ("), "{name}");
+            let others = categories.iter().enumerate().filter(|(other, _)| *other != at);
+            assert!(others.clone().all(|(_, other)| other.0 != *name && other.1 != *color), "{name}");
+        }
+        let dot_net = |tier| CodeName::parse(tier).runtime.category(CodeName::parse(tier).tier).0;
+        assert_eq!(dot_net("void P::F()[Tier0]"), ".NET (quick)");
+        assert_eq!(dot_net("void P::F()[OptimizedTier1]"), ".NET (optimized)");
+        assert_eq!(dot_net("void P::F()[ReadyToRun]"), ".NET (precompiled)");
+        assert_eq!(dot_net("void P::F()[InstrumentedTier0]"), ".NET (instrumented)");
+    }
+
+    #[test]
     fn names_of_runtimes_are_taken_apart() {
         let check = |name, function, file: &str, position, runtime, tier: &str| {
             let parsed = CodeName::parse(name);
             let tier = Some(tier).filter(|tier| !tier.is_empty());
             let file = Some(file).filter(|file| !file.is_empty());
-            assert_eq!(parsed, CodeName { function, file, position, runtime, tier }, "{name}");
+            let is_js = parsed.is_js;
+            assert_eq!(parsed, CodeName { function, file, position, runtime, tier, is_js }, "{name}");
+            let is_v8s = name.starts_with("JS:") || matches!(function, "multiply" | "(script)");
+            assert_eq!(is_js, is_v8s, "{name}");
         };
         let none = (None, None);
         let at = |line, column| (Some(line), Some(column));
@@ -191,6 +254,11 @@ mod tests {
         check("JS:+'fib file:///a.html:2:13", "fib", "file:///a.html", at(2, 13), js, "Maglev");
         check("JS:^ /tmp/x.js:5:1", "(anonymous)", "/tmp/x.js", at(5, 1), js, "Baseline");
         check("Script:~ /tmp/x.js:1:1", "(script)", "/tmp/x.js", at(1, 1), js, "Interpreter");
+        check("JS:o*fib /tmp/x.js:1:13", "fib", "/tmp/x.js", at(1, 13), js, "Optimized");
+        check("JS:o /tmp/x.js:1:13", "o", "/tmp/x.js", at(1, 13), js, "");
+        let wasm = Runtime::WebAssembly;
+        check("JS:wasm-function[5]-5-turbofan", "wasm-function[5]", "", none, wasm, "Optimized");
+        check("JS:Heap.push-2761-liftoff", "Heap.push", "", none, wasm, "Liftoff");
         check("Builtin:ArrayMap", "ArrayMap", "", none, js, "Builtin");
         check("RegExp:a+b", "RegExp:a+b", "", none, js, "RegExp");
         check("py::main:/srv/app.py", "main", "/srv/app.py", none, Runtime::Python, "");

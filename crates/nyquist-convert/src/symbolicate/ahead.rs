@@ -166,7 +166,7 @@ mod tests {
         for address in addresses {
             let name = builder.intern_string(&format!("{:#x}", address.0));
             let lib = Some(LibId::from_index(0));
-            let func = builder.append_func(Func { name, lib, source: None, line: None, column: None });
+            let func = builder.append_func(Func::new(name, lib));
             let frame = builder.append_frame(Frame { address: Some(address.0), ..Frame::label(func) });
             let stack = builder.intern_stack(None, frame);
             builder.add_sample(thread, Sample::new(u64::from(address.0), Some(stack), 1));

@@ -216,7 +216,7 @@ impl NamedLib<'_> {
             let (of_line, declared_in) = (source(&named.file), source(&named.declared_in));
             let of_func = declared_in.or(of_line);
             let lib = Some(self.lib);
-            let func = builder.intern_func(Func { name, lib, source: of_func, line: None, column: None });
+            let func = builder.intern_func(Func { source: of_func, ..Func::new(name, lib) });
             let source = of_line.filter(|_| declared_in.is_some() && named.line.is_some());
             let (line, column) = (named.line, named.column);
             self.add(builder, Frame { func, inline_depth, native_symbol, source, line, column, ..*frame })
@@ -300,7 +300,7 @@ impl<'a> Symbols<'a> {
         let known = &mut self.funcs[self.numbers[answer] as usize];
         *known.get_or_insert_with(|| {
             let name = texts.string(builder, name);
-            builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None })
+            builder.intern_func(Func::new(name, Some(lib)))
         })
     }
 }

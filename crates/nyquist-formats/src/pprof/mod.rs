@@ -74,8 +74,7 @@ mod tests {
             builder.intern_source(Source { filename })
         });
         let name = builder.intern_string("function");
-        let func =
-            builder.intern_func(Func { name, lib: None, source: Some(own), line: Some(4), column: None });
+        let func = builder.intern_func(Func { source: Some(own), line: Some(4), ..Func::new(name, None) });
         for (time, source) in [(0, Some(included)), (1_000_000, None)] {
             let frame = builder.intern_frame(Frame { source, line: Some(5), ..Frame::label(func) });
             let stack = builder.intern_stack(None, frame);

@@ -12,7 +12,7 @@ use super::read_tables::add_libs;
 use super::read_thread::read_value;
 use crate::builder::ProfileBuilder;
 use crate::category::CategoryPair;
-use crate::code::{Frame, Func, Source};
+use crate::code::{Frame, Func, FuncKind, Source};
 use crate::id::{CategoryId, FrameId, LibId, MarkerSchemaId, ProcessIndex, StackId};
 use crate::marker::{Marker, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
@@ -260,7 +260,8 @@ impl ThreadReader<'_> {
             let filename = self.builder.intern_string(file);
             self.builder.intern_source(Source { filename })
         });
-        Frame::label(self.builder.intern_func(Func { name, lib, source, line, column: None }))
+        let kind = if file.is_some() { FuncKind::JavaScript } else { FuncKind::Native };
+        Frame::label(self.builder.intern_func(Func { source, line, kind, ..Func::new(name, lib) }))
     }
 
     /// The lib at an address, and the address in it.

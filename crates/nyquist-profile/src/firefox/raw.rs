@@ -7,6 +7,7 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde_json::Value;
 
+use super::flag::Flag;
 use super::gecko::{RawMappedLib, RawProcess};
 
 /// The document.
@@ -60,6 +61,8 @@ pub(super) struct RawMeta {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawNyquist {
     pub(super) lost_samples: f64,
+    /// The category that is there for the front end alone.
+    pub(super) idle_category: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -168,6 +171,8 @@ pub(super) struct RawFrames {
     pub(super) native_symbol: Option<Vec<Index>>,
     pub(super) line: Option<Vec<Index>>,
     pub(super) column: Option<Vec<Index>>,
+    /// Since version 70; before, a frame's lib was that of its function's resource.
+    pub(super) lib: Option<Vec<Index>>,
     /// Since version 64.
     pub(super) original_location: Option<Vec<Index>>,
     pub(super) length: Option<usize>,
@@ -177,6 +182,10 @@ pub(super) struct RawFrames {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawFuncs {
     pub(super) name: Vec<Index>,
+    #[serde(rename = "isJS")]
+    pub(super) is_js: Option<Vec<Flag>>,
+    #[serde(rename = "relevantForJS")]
+    pub(super) relevant_for_js: Option<Vec<Flag>>,
     pub(super) resource: Option<Vec<Index>>,
     /// Since version 58.
     pub(super) source: Option<Vec<Index>>,
@@ -190,7 +199,8 @@ pub(super) struct RawFuncs {
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct RawResources {
-    pub(super) lib: Vec<Index>,
+    /// Until version 69.
+    pub(super) lib: Option<Vec<Index>>,
     pub(super) name: Vec<Index>,
     pub(super) length: Option<usize>,
 }
@@ -231,6 +241,8 @@ pub(super) struct RawThread {
     pub(super) register_time: Option<f64>,
     pub(super) unregister_time: Option<f64>,
     pub(super) name: String,
+    /// Ours: the thread's own name, where `name` is what its row is called.
+    pub(super) nyquist_name: Option<String>,
     /// Since version 46.
     pub(super) is_main_thread: Option<bool>,
     pub(super) process_name: Option<String>,
@@ -323,7 +335,12 @@ pub(super) struct RawDisplay {
 pub(super) struct Index(u32);
 
 impl Index {
-    const NONE: Self = Self(u32::MAX);
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    /// An index, or none where it is larger than any.
+    pub(super) fn new(index: u32) -> Self {
+        Self(index)
+    }
 
     pub(super) fn get(self) -> Option<u32> {
         (self != Self::NONE).then_some(self.0)

@@ -1,6 +1,7 @@
 //! Reading the code tables, shared or of one thread, into the builder's.
 
 use super::check::is_breakpad_id;
+use super::flag::Flag;
 use super::raw::{
     Index, RawFrames, RawFuncs, RawLib, RawLocations, RawNativeSymbols, RawResources, RawSources, RawStacks,
     RawTables,
@@ -8,7 +9,7 @@ use super::raw::{
 use super::read::{Inconsistency, ReadError};
 use crate::builder::ProfileBuilder;
 use crate::category::CategoryPair;
-use crate::code::{Frame, Func, Lib, NativeSymbol, Source};
+use crate::code::{Frame, Func, FuncKind, Lib, NativeSymbol, Source};
 use crate::id::{CategoryId, FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
 use crate::profile::Profile;
 
@@ -85,7 +86,7 @@ impl Table {
 }
 
 /// The value in a row of a column that may be left out.
-fn at(column: Option<&Vec<Index>>, row: usize) -> Option<Index> {
+fn at<T: Copy>(column: Option<&Vec<T>>, row: usize) -> Option<T> {
     column.and_then(|column| column.get(row)).copied()
 }
 
@@ -226,14 +227,15 @@ fn read_code(
     let funcs = read_funcs(builder, raw.func_table, &resources, strings, sources)?;
     let inherited = frame_categories(&raw.frame_table, &stacks);
     let locations = read_locations(raw.source_location_table, sources)?;
-    let frames = read_frames(builder, raw.frame_table, inherited.as_deref(), &funcs, &symbols, &locations)?;
+    let frames = FrameTargets { funcs: &funcs, libs, symbols: &symbols, locations: &locations };
+    let frames = read_frames(builder, raw.frame_table, inherited.as_deref(), &frames)?;
     read_stacks(builder, stacks, &frames)
 }
 
 /// The lib of each resource.
 fn read_resources(raw: RawResources, libs: &[LibId]) -> Result<Vec<Option<LibId>>, ReadError> {
-    let table = Table::new("resourceTable", raw.length, raw.lib.len());
-    let column = table.column("lib", raw.lib)?;
+    let table = Table::new("resourceTable", raw.length, raw.lib.as_ref().map_or(raw.name.len(), Vec::len));
+    let Some(column) = table.optional("lib", raw.lib)? else { return Ok(vec![None; table.length]) };
     column.into_iter().enumerate().map(|(row, lib)| table.get_optional("lib", row, Some(lib), libs)).collect()
 }
 
@@ -284,12 +286,19 @@ fn read_funcs(
             source = Some(builder.intern_source(Source { filename }));
         }
         let name = strings.get(builder, table, "name", row, name)?;
+        let is = |column: Option<&Vec<Flag>>| at(column, row).is_some_and(Flag::is_set);
+        let kind = match (is(raw.is_js.as_ref()), is(raw.relevant_for_js.as_ref())) {
+            (true, _) => FuncKind::JavaScript,
+            (false, true) => FuncKind::RelevantForJavaScript,
+            (false, false) => FuncKind::Native,
+        };
         ids.push(builder.intern_func(Func {
             name,
             lib: resource.flatten(),
             source,
             line: number_at(lines.as_ref(), row),
             column: number_at(columns.as_ref(), row),
+            kind,
         }));
     }
     Ok(ids)
@@ -329,13 +338,19 @@ fn read_locations(raw: RawLocations, sources: &[SourceId]) -> Result<Vec<Locatio
     source_column.iter().enumerate().map(read).collect()
 }
 
+/// What frames refer to.
+struct FrameTargets<'a> {
+    funcs: &'a [FuncId],
+    libs: &'a [LibId],
+    symbols: &'a [NativeSymbolId],
+    locations: &'a [Location],
+}
+
 fn read_frames(
     builder: &mut ProfileBuilder,
     raw: RawFrames,
     inherited: Option<&[Option<(Index, Index)>]>,
-    funcs: &[FuncId],
-    symbols: &[NativeSymbolId],
-    locations: &[Location],
+    targets: &FrameTargets<'_>,
 ) -> Result<Vec<FrameId>, ReadError> {
     let table = Table::new("frameTable", raw.length, raw.func.len());
     let func_column = table.column("func", raw.func)?;
@@ -347,15 +362,23 @@ fn read_frames(
     let lines = table.optional("line", raw.line)?;
     let columns = table.optional("column", raw.column)?;
     let located = table.optional("originalLocation", raw.original_location)?;
+    let lib_column = table.optional("lib", raw.lib)?;
     let mut ids = Vec::with_capacity(table.length);
     for (row, &func) in func_column.iter().enumerate() {
         let own = (at(categories.as_ref(), row), at(subcategories.as_ref(), row));
         let inherited = inherited.and_then(|inherited| inherited.get(row).copied().flatten());
         let (category, subcategory) =
             inherited.map_or(own, |(category, subcategory)| (Some(category), Some(subcategory)));
-        let func = table.get("func", row, func, funcs)?;
-        let symbol = table.get_optional("nativeSymbol", row, at(symbol_column.as_ref(), row), symbols)?;
-        let elsewhere = table.get_optional("originalLocation", row, at(located.as_ref(), row), locations)?;
+        let mut func = table.get("func", row, func, targets.funcs)?;
+        if lib_column.is_some() {
+            let lib = table.get_optional("lib", row, at(lib_column.as_ref(), row), targets.libs)?;
+            // A function is of one lib here.
+            func = builder.intern_func(Func { lib, ..*builder.profile().func(func) });
+        }
+        let symbol = at(symbol_column.as_ref(), row);
+        let symbol = table.get_optional("nativeSymbol", row, symbol, targets.symbols)?;
+        let elsewhere = at(located.as_ref(), row);
+        let elsewhere = table.get_optional("originalLocation", row, elsewhere, targets.locations)?;
         ids.push(builder.intern_frame(Frame {
             address: number_at(addresses.as_ref(), row),
             inline_depth:

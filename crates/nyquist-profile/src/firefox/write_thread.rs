@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::FormatVersion;
 use super::first_view::shows_markers;
-use super::idle_rows::IdleRows;
+use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
 use super::subset::{Subset, is_interned};
 use super::write_tables::{write_code_tables, write_string_array};
@@ -13,12 +13,12 @@ use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::{Sample, Thread};
 
-/// Writes an element of `threads`. In version 49 it holds the tables of `subset`.
+/// Writes an element of `threads`, whose row is called so. In version 49 it holds the tables of `subset`.
 pub(super) fn write_thread<W: Write>(
     json: &mut JsonWriter<W>,
     profile: &Profile,
     subset: &Subset<'_>,
-    thread: &Thread,
+    (thread, row_name): (&Thread, &str),
     version: FormatVersion,
 ) {
     let process = profile.process(thread.process);
@@ -29,7 +29,10 @@ pub(super) fn write_thread<W: Write>(
         json.key("registerTime").milliseconds(thread.start);
         write_time(json.key("unregisterTime"), thread.end.map(|end| end.max(thread.start)));
         json.null_column("pausedRanges", 0);
-        json.key("name").string(&thread.name);
+        json.key("name").string(row_name);
+        if row_name != thread.name {
+            json.key(OWN_NAME).string(&thread.name);
+        }
         json.key("isMainThread").boolean(thread.is_main);
         json.key("processName").string(&process.name);
         json.key("pid").string(&process.pid);
@@ -51,6 +54,9 @@ pub(super) fn write_thread<W: Write>(
     });
 }
 
+/// The member with the thread's name, where its row is called otherwise.
+const OWN_NAME: &str = "nyquistName";
+
 /// The column with the weights of samples off the CPU.
 const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";
 
@@ -64,7 +70,10 @@ fn write_samples<W: Write>(
     let samples = || rows.iter();
     json.object(|json| {
         json.column("stack", samples(), |json, sample| {
-            json.optional(sample.stack.map(|id| subset.stack(id)));
+            let waits = sample.off_cpu || is_idle_row(&sample);
+            json.optional(
+                sample.stack.map(|id| if waits { subset.idle_stack(id) } else { subset.stack(id) }),
+            );
         });
         write_times(json, samples().map(|sample| sample.time), version);
         // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.

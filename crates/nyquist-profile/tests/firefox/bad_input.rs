@@ -44,8 +44,8 @@ fn what_is_no_profile_is_called_so() {
 #[test]
 fn versions_that_are_not_known_are_named() {
     check(
-        br#"{"meta":{"preprocessedProfileVersion":70},"threads":[]}"#,
-        "the profile has version 70, but only versions up to 66",
+        br#"{"meta":{"preprocessedProfileVersion":71},"threads":[]}"#,
+        "the profile has version 71, but only versions up to 70",
     );
     check(
         br#"{"meta":{"preprocessedProfileVersion":39},"threads":[]}"#,

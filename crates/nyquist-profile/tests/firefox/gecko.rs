@@ -1,6 +1,6 @@
 //! Firefox's own profiles, written after `src/types/gecko-profile.ts` of the Firefox Profiler.
 
-use nyquist_profile::{MarkerTiming, MarkerValue, Profile, firefox};
+use nyquist_profile::{FuncKind, MarkerTiming, MarkerValue, Profile, firefox};
 use serde_json::{Value, json};
 
 /// A parent process with a native function, a function of JavaScript and a label on its stack, and a content process that
@@ -103,6 +103,8 @@ fn addresses_scripts_and_labels_are_told_apart() {
     let frames: Vec<_> = profile.stack_frames(main.samples.first().unwrap().stack.unwrap()).collect();
     let names: Vec<_> = frames.iter().map(|frame| profile.func_name(frame.func)).collect();
     assert_eq!(names, ["run", "0x10", "(root)"]);
+    let kinds: Vec<_> = frames.iter().map(|frame| profile.func(frame.func).kind).collect();
+    assert_eq!(kinds, [FuncKind::JavaScript, FuncKind::Native, FuncKind::Native]);
     let script = profile.func(frames[0].func);
     assert_eq!(profile.string(profile.source(script.source.unwrap()).filename), "https://example.org/app.js");
     assert_eq!((script.line, frames[0].line, frames[0].column), (Some(40), Some(44), Some(7)));

@@ -3,6 +3,7 @@
 mod bad_input;
 mod check;
 mod gecko;
+mod javascript;
 mod old_versions;
 mod round_trip;
 mod samply;

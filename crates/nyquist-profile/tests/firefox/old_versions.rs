@@ -42,6 +42,27 @@ fn version_40_has_libs_in_each_thread() {
     });
 }
 
+/// As the front end's upgrader changes a profile of version 69.
+#[test]
+fn version_70_has_libs_on_frames_and_none_on_resources() {
+    let mut newer = document(FormatVersion::V66);
+    newer["meta"]["preprocessedProfileVersion"] = json!(70);
+    let shared = &mut newer["shared"];
+    let libs = remove(&mut shared["resourceTable"], "lib");
+    let number = |value: &Value| usize::try_from(value.as_i64().unwrap()).ok();
+    let of_func = |func: &Value| {
+        let resource = number(&shared["funcTable"]["resource"][number(func).unwrap()]);
+        resource.map_or(json!(-1), |resource| libs[resource].clone())
+    };
+    let of_frames = shared["frameTable"]["func"].as_array().unwrap().iter().map(of_func).collect();
+    shared["frameTable"]["lib"] = of_frames;
+    let read = read(&newer);
+    assert_eq!(describe(&read), describe(&sample_profile()));
+    newer["shared"]["frameTable"]["lib"][0] = json!(99);
+    let refused = firefox::read(newer.to_string().as_bytes()).unwrap_err().to_string();
+    assert!(refused.contains("frameTable.lib[0] is 99"), "{refused}");
+}
+
 #[test]
 fn version_45_has_no_main_thread_flag_and_numbers_as_pids() {
     check_same(45, |document| {

@@ -143,7 +143,7 @@ fn a_line_in_another_file_than_its_functions_comes_back() {
         builder.intern_source(Source { filename })
     });
     let name = builder.intern_string("function");
-    let func = builder.intern_func(Func { name, lib: None, source: Some(own), line: Some(4), column: None });
+    let func = builder.intern_func(Func { source: Some(own), line: Some(4), ..Func::new(name, None) });
     for (time, source) in [(1, Some(included)), (2, None)] {
         let frame = Frame { source, line: Some(5), column: Some(2), ..Frame::label(func) };
         let frame = builder.intern_frame(frame);

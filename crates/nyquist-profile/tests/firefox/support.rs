@@ -94,7 +94,7 @@ fn add_func(builder: &mut ProfileBuilder, lib: LibId, name: &str) -> FuncId {
     let source = builder.intern_string(&format!("/src/{name}.c"));
     let source = builder.intern_source(Source { filename: source });
     let name = builder.intern_string(name);
-    builder.intern_func(Func { name, lib: Some(lib), source: Some(source), line: Some(3), column: None })
+    builder.intern_func(Func { source: Some(source), line: Some(3), ..Func::new(name, Some(lib)) })
 }
 
 fn add_frame(

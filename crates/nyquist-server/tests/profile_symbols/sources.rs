@@ -33,7 +33,7 @@ fn profile(files: &[&str]) -> Profile {
     for file in files {
         let filename = builder.intern_string(file);
         let source = builder.intern_source(Source { filename });
-        let func = Func { name: filename, lib: Some(prog), source: Some(source), line: None, column: None };
+        let func = Func { source: Some(source), ..Func::new(filename, Some(prog)) };
         builder.intern_func(func);
     }
     builder.finish()

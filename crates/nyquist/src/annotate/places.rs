@@ -168,13 +168,7 @@ mod tests {
             });
             let funcs = [("main", files[0]), ("inner", files[1])].map(|(name, source)| {
                 let name = builder.intern_string(name);
-                builder.intern_func(Func {
-                    name,
-                    lib: Some(lib),
-                    source: Some(source),
-                    line: None,
-                    column: None,
-                })
+                builder.intern_func(Func { source: Some(source), ..Func::new(name, Some(lib)) })
             });
             Self { builder, lib, files, funcs }
         }

@@ -81,7 +81,7 @@ impl Made {
         let category = self.builder.add_category(mode, CategoryColor::Yellow).into();
         let name = self.builder.intern_string(name);
         let lib = place.map(|(lib, _)| lib);
-        let func = self.builder.intern_func(Func { name, lib, source: None, line: None, column: None });
+        let func = self.builder.intern_func(Func::new(name, lib));
         let address = place.map(|(_, address)| address);
         let frame = Frame { address, category: Some(category), ..Frame::label(func) };
         let frame = self.builder.intern_frame(frame);

@@ -18,7 +18,7 @@ fn stack(builder: &mut ProfileBuilder, lib: LibId, functions: &[&str]) -> StackI
     let mut stack = None;
     for function in functions {
         let name = builder.intern_string(function);
-        let func = builder.intern_func(Func { name, lib: Some(lib), source: None, line: None, column: None });
+        let func = builder.intern_func(Func::new(name, Some(lib)));
         let frame = builder.intern_frame(Frame::label(func));
         stack = Some(builder.intern_stack(stack, frame));
     }
