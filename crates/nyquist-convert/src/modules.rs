@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -128,6 +129,22 @@ impl Opened {
         if let Some(module) = modules.by_key.get(key) {
             return Arc::clone(module);
         }
+    /// The build ids of the files, by the paths that they were mapped from. Of a path that several files had there is none.
+    fn build_ids(&self) -> Vec<(String, BuildId)> {
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: BTreeMap<&str, Option<&BuildId>> = BTreeMap::new();
+        for ((_, path), module) in &modules.by_key {
+            let id = match (&module.bytes, &module.id) {
+                (Bytes::File(_), Some(ModuleId::BuildId(id))) => Some(id),
+                _ => None,
+            };
+            ids.entry(path)
+                .and_modify(|known| *known = known.filter(|known| Some(*known) == id))
+                .or_insert(id);
+        }
+        ids.into_iter().filter_map(|(path, id)| Some((path.to_owned(), id?.clone()))).collect()
+    }
+
         let opened = Arc::new(open());
         let module = match opened.file_state() {
             Some(state) => {
@@ -185,6 +202,11 @@ impl ModuleStore {
         let is_memory_file = memfd::is_name(&mapping.path);
         let is_known = is_file(&mapping.path)
             || is_memory_file
+    /// The build ids of the files that this store and those beside it have opened, by their paths.
+    pub(crate) fn build_ids(&self) -> Vec<(String, BuildId)> {
+        self.opened.build_ids()
+    }
+
             || mapping.path == vdso::NAME
             || self.files.states(&mapping.path);
         if mapping.pid.is_some() && !is_known {
@@ -707,6 +729,19 @@ mod tests {
 
     #[test]
     fn memory_that_no_file_holds_is_no_module() {
+    fn a_path_has_the_build_id_of_its_only_file() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let index = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+        let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
+            panic!("tests are linked with build ids")
+        };
+        assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
+        store.of_mapping(&mapping(&path, inode(number + 1)));
+        assert_eq!(store.build_ids(), []);
+    }
+
+    #[test]
         let mut store = ModuleStore::default();
         for path in ["//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", ""] {
             assert_eq!(store.of_mapping(&mapping(path, MappedFile::Unknown)), None, "{path}");
