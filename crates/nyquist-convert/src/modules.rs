@@ -24,6 +24,7 @@ use std::fs::{self, File};
 use std::hash::BuildHasher as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -147,6 +148,22 @@ struct Modules {
 type FileState = (u64, u64, u64, i64, i64);
 
 impl Opened {
+    /// The build ids of the files, by the paths that they were mapped from. Of a path that several files had there is none.
+    fn build_ids(&self) -> Vec<(String, BuildId)> {
+        let modules = self.modules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut ids: BTreeMap<&str, Option<&BuildId>> = BTreeMap::new();
+        for (key, module) in &modules.by_key {
+            let id = match (&module.bytes, &module.id) {
+                (Bytes::File(_), Some(ModuleId::BuildId(id))) => Some(id),
+                _ => None,
+            };
+            ids.entry(&key.path)
+                .and_modify(|known| *known = known.filter(|known| Some(*known) == id))
+                .or_insert(id);
+        }
+        ids.into_iter().filter_map(|(path, id)| Some((path.to_owned(), id?.clone()))).collect()
+    }
+
     /// The module of a file, which is opened if none of the stores has done that yet for that process's user, or for all.
     fn module(
         &self,
@@ -239,6 +256,11 @@ impl ModuleStore {
         if let Some(index) = self.of_mapping(mapping) {
             self.get(index).unwind();
         }
+    }
+
+    /// The build ids of the files that this store and those beside it have opened, by their paths.
+    pub(crate) fn build_ids(&self) -> Vec<(String, BuildId)> {
+        self.opened.build_ids()
     }
 
     /// The module of a mapping. A file that was seen before, by what the kernel says of it, is not opened
@@ -870,6 +892,19 @@ mod tests {
 
     #[test]
     fn memory_that_no_file_holds_is_no_module() {
+    fn a_path_has_the_build_id_of_its_only_file() {
+        let (path, number) = own_binary();
+        let mut store = ModuleStore::default();
+        let index = store.of_mapping(&mapping(&path, inode(number))).unwrap();
+        let Some(ModuleId::BuildId(id)) = store.get(index).id.clone() else {
+            panic!("tests are linked with build ids")
+        };
+        assert_eq!(store.beside().build_ids(), [(path.clone(), id)]);
+        store.of_mapping(&mapping(&path, inode(number + 1)));
+        assert_eq!(store.build_ids(), []);
+    }
+
+    #[test]
         let mut store = ModuleStore::default();
         for path in ["//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", ""] {
             assert_eq!(store.of_mapping(&mapping(path, MappedFile::Unknown)), None, "{path}");

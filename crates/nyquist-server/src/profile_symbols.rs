@@ -180,10 +180,11 @@ impl SymbolSource for ProfileSymbols {
         let file = &request.file;
         // What neither of them names cannot be asked for, also in a folder that is allowed.
         if !self.lib(&request.lib)?.sources.contains(&**file) {
-            if self.made(&request.lib)?.is_none() {
-                self.module(&request.lib)?;
-            }
-            if !self.debug_info_names(request) {
+            let is_stated = match self.made(&request.lib)? {
+                Some(_) => false,
+                None => self.module(&request.lib)?.states_source(file),
+            };
+            if !is_stated && !self.debug_info_names(request) {
                 return Err(LookupError::SourceNotNamed { lib: request.lib.clone(), file: file.clone() });
             }
         }

@@ -239,12 +239,14 @@ pub(crate) struct Recorded<'a> {
     pub(crate) profile: &'a Profile,
     /// What was recorded, by its name.
     pub(crate) program: &'a str,
+    /// The command lines of processes that were attached to.
+    pub(crate) command_lines: &'a str,
 }
 
 /// Says what came of a recording.
 pub(crate) fn print(
     printer: Printer,
-    &Recorded { profile, program }: &Recorded<'_>,
+    &Recorded { profile, program, command_lines }: &Recorded<'_>,
     summary: &Summary,
     statistics: &Statistics,
     ending: &Ending<'_>,
@@ -277,7 +279,7 @@ pub(crate) fn print(
     if !own.is_empty() {
         printer.say(format_args!("Of its own code, with what it calls: {own}"));
     }
-    for hint in unnamed::hints(profile, &functions, scale) {
+    for hint in unnamed::hints(profile, command_lines, &functions, scale) {
         printer.say(hint);
     }
     if let Some(path) = saved {

@@ -67,6 +67,7 @@ mod samply_options;
 mod server;
 mod setuid;
 mod side_files;
+mod sidecar;
 mod signals;
 mod simpleperf;
 mod spare;
@@ -148,4 +149,5 @@ const TOPICS: &[(&str, &[Test])] = &[
     ("options", options::TESTS),
     ("samply", samply::TESTS),
     ("samply_options", samply_options::TESTS),
+    ("sidecar", sidecar::TESTS),
 ];
