@@ -891,7 +891,6 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_no_file_holds_is_no_module() {
     fn a_path_has_the_build_id_of_its_only_file() {
         let (path, number) = own_binary();
         let mut store = ModuleStore::default();
@@ -905,6 +904,7 @@ mod tests {
     }
 
     #[test]
+    fn memory_that_no_file_holds_is_no_module() {
         let mut store = ModuleStore::default();
         for path in ["//anon", "[heap]", "[stack]", "/memfd:jit (deleted)", ""] {
             assert_eq!(store.of_mapping(&mapping(path, MappedFile::Unknown)), None, "{path}");
