@@ -4,6 +4,7 @@ use crate::event::{MappedFile, Mapping, Pid};
 use crate::jit::{self, DumpId, DumpIndex, JitDumps, JitSymbols, MapFile};
 use crate::memfd;
 use crate::memory_image;
+use crate::process_root::ProcessRoots;
 use crate::recorded_files::Files;
 use crate::replaced_text::is_memory;
 use crate::side_file::{Found, Refusal, Root, open_regular, own_user, user_of};
@@ -14,7 +15,7 @@ use crate::view::{Maker, Sight, View, is_one, may_read};
 use nyquist_object::Avma;
 use nyquist_object::elf::{Architecture, Segment};
 use nyquist_object::{
-    BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, Svma,
+    BuildId, ByteSource, DebugId, Elf, FileIdentity, FileSource, MappedModule, ModuleId, OpenRoot, Svma,
 };
 use nyquist_perf::{Budget, PerfMap, PerfMapEntry};
 use nyquist_profile::Lib;
@@ -64,6 +65,8 @@ pub(crate) struct Module {
     bytes: Bytes,
     /// Who has made the file that it was read from.
     maker: Option<Maker>,
+    /// The root of the process that it was opened for, where that is another than ours.
+    root: Option<OpenRoot>,
     unwind: OnceLock<Option<Arc<nyquist_unwind::Module>>>,
 }
 
@@ -133,6 +136,7 @@ struct Opened {
     modules: Mutex<Modules>,
     /// What the mappings of processes were found to show while these lived, by what the kernel says of them.
     noted: Mutex<FxHashMap<Pid, FxHashMap<u64, Arc<Module>>>>,
+    roots: ProcessRoots,
     /// The bytes that are kept of files that nobody can open any more.
     in_memory: AtomicUsize,
 }
@@ -295,7 +299,9 @@ impl ModuleStore {
         };
         let key = key_of(mapping, sight.view, Users::All);
         let module = self.opened.module(key, users, || {
-            let module = Module::of_mapping(mapping, &self.files, &sight);
+            let mut module = Module::of_mapping(mapping, &self.files, &sight);
+            let is_live_file = self.are_live() && matches!(module.bytes, Bytes::File(_));
+            module.root = mapping.pid.filter(|_| is_live_file).and_then(|pid| self.opened.roots.of(pid));
             let is_missing = matches!(module.bytes, Bytes::Missing);
             if is_missing { self.of_process(mapping, module, sight.view) } else { module }
         });
@@ -545,6 +551,7 @@ impl Module {
             image_base: Svma(0),
             bytes: Bytes::Missing,
             maker: None,
+            root: None,
             unwind: OnceLock::new(),
         }
     }
@@ -745,6 +752,7 @@ impl Module {
             id: self.id.clone(),
             alternatives: held.iter().map(|held| held.path.clone()).collect(),
             held,
+            roots: self.root.iter().cloned().collect(),
             ..ModuleRequest::default()
         })
     }
