@@ -152,7 +152,9 @@ mod tests {
             cpu: None,
             kind: EventKind::Name { pid, tid: Tid(pid.0), name: "own".into(), exec },
         };
-        [name(1, false), name(2, false), name(3, true)].iter().for_each(|event| arguments.note(event));
+        for event in [name(1, false), name(2, false), name(3, true)] {
+            arguments.note(&event);
+        }
         let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)).is_some());
         assert_eq!(taken, [true, false, true]);
         let own = std::env::args().next().unwrap();

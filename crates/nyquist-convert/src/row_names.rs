@@ -71,7 +71,9 @@ pub(crate) fn told_apart<'a>(
             let mut words: Vec<&str> = process.words.iter().map(String::as_str).collect();
             words.sort_unstable();
             words.dedup();
-            words.into_iter().for_each(|word| *users.entry(word).or_default() += 1);
+            for word in words {
+                *users.entry(word).or_default() += 1;
+            }
         }
         for (index, process) in group {
             let differs = |word: &&String| users.get(word.as_str()).is_some_and(|&users| users < group.len());

@@ -56,7 +56,7 @@ impl IdleCategory {
             json.key("name").string(IDLE);
             json.key("color").string("transparent");
             let names = profile.categories().iter().map(|category| category.name.as_str());
-            json.column("subcategories", ["Other"].into_iter().chain(names), |json, name| json.string(name));
+            json.column("subcategories", ["Other"].into_iter().chain(names), JsonWriter::string);
         });
     }
 }
