@@ -6,7 +6,6 @@ use crate::filter::Filter;
 use crate::incomplete::IncompleteCounts;
 use crate::modules::{LibSource, ModuleStore};
 use crate::order::Order;
-use crate::program_arguments::ProgramArguments;
 use crate::recorded_files::{Files, RecordedFiles};
 use crate::select::Selection;
 use crate::shape::Shape;
@@ -77,7 +76,7 @@ impl Converter {
     /// Gives the profile another shape than that of one thread for each thread; to be said before anything is pushed.
     #[must_use]
     pub fn shaped(mut self, shape: Shape) -> Self {
-        self.stages.program_arguments = ProgramArguments::of(shape.program_arguments);
+        self.stages.program_arguments.count = shape.program_arguments;
         self.stages.shape = shape;
         self
     }
@@ -86,6 +85,14 @@ impl Converter {
     #[must_use]
     pub fn unlinking_jitdumps(mut self, unlink: bool) -> Self {
         self.stages.dumps.unlink = unlink;
+        self
+    }
+
+    /// Names the rows of processes of one name by what differs in their command lines, which are looked at while the processes
+    /// live; to be said before anything is pushed.
+    #[must_use]
+    pub fn telling_rows_apart(mut self) -> Self {
+        self.stages.program_arguments.tells_apart = true;
         self
     }
 

@@ -34,6 +34,7 @@ mod program_arguments;
 mod recorded_files;
 mod replaced_text;
 mod reuse;
+mod row_names;
 mod select;
 mod shape;
 mod side_file;

@@ -1,42 +1,72 @@
 //! The arguments of programs, for the names of their processes.
 
 use crate::event::{Event, EventKind, Pid, Timestamp};
-use rustc_hash::FxHashMap;
-use std::fs;
+use crate::row_names::{program_name, telling_words};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::fs::{self, File};
+use std::io::Read as _;
+
+/// So much of a command line is looked at to tell processes apart.
+const LOOKED_AT: u64 = 8192;
 
 /// Reads the arguments of each program as soon as it is heard of, and keeps them until its event's turn comes.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramArguments {
-    /// How many are wanted.
-    count: usize,
+    /// How many are wanted in names.
+    pub(crate) count: usize,
+    /// Whether words are wanted that tell apart processes of one name.
+    pub(crate) tells_apart: bool,
     /// Of each process, by the times of its names: a program can give itself another name before the turn of its first one.
-    read: FxHashMap<Pid, Vec<(Timestamp, String)>>,
+    read: FxHashMap<Pid, Vec<(Timestamp, CommandLine)>>,
+    /// The processes of which a name was heard.
+    heard_of: FxHashSet<Pid>,
+}
+
+/// What a program was called with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommandLine {
+    /// The first arguments.
+    pub(crate) arguments: String,
+    /// What may tell the process apart from others of its name.
+    pub(crate) words: Vec<String>,
+    /// The first words as they are, with the program's own name.
+    first: Vec<String>,
+}
+
+impl CommandLine {
+    /// The name of a program that ran before it was heard of, whose main thread is called so.
+    pub(crate) fn program_name<'a>(&'a self, own_name: &'a str) -> &'a str {
+        let words: Vec<&str> = self.first.iter().map(String::as_str).collect();
+        program_name(own_name, &words)
+    }
 }
 
 impl ProgramArguments {
-    /// The first `count` arguments of each program.
-    pub(crate) fn of(count: usize) -> Self {
-        Self { count, read: FxHashMap::default() }
-    }
-
     /// Reads the arguments of a program that has just begun.
     pub(crate) fn note(&mut self, event: &Event) {
-        if self.count == 0 {
+        if self.count == 0 && !self.tells_apart {
             return;
         }
         match &event.kind {
-            EventKind::Name { pid, tid, .. } if pid.0 == tid.0 => {
-                let text = self.read(*pid);
-                self.read.entry(*pid).or_default().push((event.time, text));
+            EventKind::Name { pid, tid, exec, .. } if pid.0 == tid.0 => {
+                // Another name alone changes nothing that tells processes apart.
+                let is_new = self.heard_of.insert(*pid) || *exec;
+                if is_new || self.count > 0 {
+                    let line = self.read(*pid);
+                    self.read.entry(*pid).or_default().push((event.time, line));
+                }
+            }
+            EventKind::Exit { pid, tid } if pid.0 == tid.0 => {
+                self.heard_of.remove(pid);
             }
             // The name comes before the new program's arguments are in place, what it maps comes after that.
             EventKind::Map(mapping) => {
                 let Some(pid) = mapping.pid else { return };
                 let last = self.read.get(&pid).and_then(|read| read.last());
-                if last.is_some_and(|(_, text)| text.is_empty()) {
-                    let text = self.read(pid);
+                if last.is_some_and(|(_, line)| line.arguments.is_empty() && line.words.is_empty()) {
+                    let line = self.read(pid);
                     if let Some((_, last)) = self.read.get_mut(&pid).and_then(|read| read.last_mut()) {
-                        *last = text;
+                        *last = line;
                     }
                 }
             }
@@ -45,19 +75,34 @@ impl ProgramArguments {
     }
 
     /// The arguments that were read when this program took its name.
-    pub(crate) fn take(&mut self, pid: Pid, now: Timestamp) -> Option<String> {
+    pub(crate) fn take(&mut self, pid: Pid, now: Timestamp) -> Option<CommandLine> {
         let read = self.read.get_mut(&pid)?;
         let taken = read.extract_if(.., |(time, _)| *time <= now).last();
         if read.is_empty() {
             self.read.remove(&pid);
         }
-        taken.filter(|(time, _)| *time == now).map(|(_, arguments)| arguments)
+        taken.filter(|(time, _)| *time == now).map(|(_, line)| line)
     }
 
-    fn read(&self, pid: Pid) -> String {
-        let words = fs::read(format!("/proc/{}/cmdline", pid.0)).unwrap_or_default();
-        first_arguments(&words, self.count)
+    fn read(&self, pid: Pid) -> CommandLine {
+        let path = format!("/proc/{}/cmdline", pid.0);
+        let line = if self.count > 0 { fs::read(path).unwrap_or_default() } else { beginning(&path) };
+        let arguments = first_arguments(&line, self.count);
+        if !self.tells_apart {
+            return CommandLine { arguments, ..CommandLine::default() };
+        }
+        let line = String::from_utf8_lossy(&line[..line.len().min(LOOKED_AT as usize)]);
+        let words = || line.trim_end_matches('\0').split('\0');
+        let first = words().take(4).map(str::to_owned).collect();
+        CommandLine { arguments, words: telling_words(words().skip(1)), first }
     }
+}
+
+/// The beginning of a file.
+fn beginning(path: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut bytes));
+    if read.is_ok() { bytes } else { Vec::new() }
 }
 
 /// The first arguments after the program's own name, in words that each end with a zero byte. What a shell would
@@ -83,7 +128,8 @@ mod tests {
 
     #[test]
     fn a_name_that_comes_before_the_turn_of_the_one_before_takes_no_arguments_away() {
-        let (pid, mut arguments) = (Pid(std::process::id()), ProgramArguments::of(2));
+        let pid = Pid(std::process::id());
+        let mut arguments = ProgramArguments { count: 2, ..ProgramArguments::default() };
         let name = |time| Event {
             time: Timestamp(time),
             cpu: None,
@@ -95,6 +141,25 @@ mod tests {
         let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)));
         assert_eq!(taken, [Some(own.clone()), Some(own), None]);
         assert!(arguments.read.is_empty());
+    }
+
+    #[test]
+    fn a_program_is_looked_at_once_and_again_after_exec() {
+        let pid = Pid(std::process::id());
+        let mut arguments = ProgramArguments { tells_apart: true, ..ProgramArguments::default() };
+        let name = |time, exec| Event {
+            time: Timestamp(time),
+            cpu: None,
+            kind: EventKind::Name { pid, tid: Tid(pid.0), name: "own".into(), exec },
+        };
+        for event in [name(1, false), name(2, false), name(3, true)] {
+            arguments.note(&event);
+        }
+        let taken = [1, 2, 3].map(|time| arguments.take(pid, Timestamp(time)).is_some());
+        assert_eq!(taken, [true, false, true]);
+        let own = std::env::args().next().unwrap();
+        let own = own.rsplit('/').next().unwrap();
+        assert_eq!(arguments.read(pid).program_name("MainThread"), own);
     }
 
     #[test]

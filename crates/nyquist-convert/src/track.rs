@@ -5,6 +5,7 @@ use crate::event::{Mapping, Pid, Tid, Timestamp};
 use crate::jit::{JitDumps, ProcessJit};
 use crate::mappings::{Mappings, Range};
 use crate::modules::{ModuleIndex, ModuleStore};
+use crate::program_arguments::CommandLine;
 use crate::replaced_text::{ReplacedText, is_memory};
 use nyquist_object::Avma;
 use nyquist_profile::{ProcessIndex, ThreadIndex};
@@ -39,6 +40,8 @@ pub(crate) struct Process {
     pub(crate) reuses_row: bool,
     /// The program's first arguments, where they are asked for.
     pub(crate) arguments: String,
+    /// What of its command line may tell it apart from other processes of its name.
+    pub(crate) words: Vec<String>,
     pub(crate) threads: FxHashMap<Tid, Thread>,
     /// The code that it makes while it runs.
     pub(crate) jit: ProcessJit,
@@ -53,6 +56,8 @@ pub(crate) struct Process {
     unprepared: Vec<Range>,
     /// The state of the three, where it was asked for since they have changed.
     code_state: Option<CodeState>,
+    /// Whether it was born from another process that is known.
+    was_forked: bool,
     /// Whether it called `exec`: then nothing is mapped but what was heard of since.
     became_another_program: bool,
     /// Whether the name still is the one that the kernel cut to 15 bytes.
@@ -165,7 +170,7 @@ fn add_time(times: &mut Vec<CpuTime>, more: CpuTime) {
 }
 
 impl Process {
-    fn new(name: &str, start: Timestamp) -> Self {
+    pub(crate) fn new(name: &str, start: Timestamp) -> Self {
         Self {
             name: name.to_owned(),
             start,
@@ -173,6 +178,7 @@ impl Process {
             index: None,
             reuses_row: false,
             arguments: String::new(),
+            words: Vec::new(),
             threads: FxHashMap::default(),
             jit: ProcessJit::default(),
             living: 0,
@@ -181,12 +187,28 @@ impl Process {
             space: AddressSpace::new(),
             unprepared: Vec::new(),
             code_state: None,
+            was_forked: false,
             became_another_program: false,
             name_may_be_cut: false,
             has_unknown_code: false,
             lacks_mappings: false,
             in_family: false,
         }
+    }
+
+    /// What the process is called when its main thread takes a name: a program keeps its own, also where it calls its main
+    /// thread otherwise.
+    pub(crate) fn name_after<'a>(&'a self, name: &'a str, exec: bool) -> &'a str {
+        if exec || !self.became_another_program { name } else { &self.name }
+    }
+
+    /// What the program was called with is known. `own_name` is that of the main thread.
+    pub(crate) fn set_command_line(&mut self, line: CommandLine, own_name: &str) {
+        // A child that is no program of its own is what it calls itself.
+        if !self.became_another_program && !self.was_forked {
+            line.program_name(own_name).clone_into(&mut self.name);
+        }
+        (self.arguments, self.words) = (line.arguments, line.words);
     }
 
     /// The name, and the arguments where they are asked for.
@@ -444,7 +466,9 @@ impl Tracker {
         }
         let parent = self.process(parent_pid, now);
         let mut child = Process::new(&parent.name, now);
+        child.was_forked = true;
         child.arguments.clone_from(&parent.arguments);
+        child.words.clone_from(&parent.words);
         child.mappings = parent.mappings.clone();
         child.replaced = parent.replaced.clone();
         child.space = parent.space.clone();
@@ -463,6 +487,7 @@ impl Tracker {
         name.clone_into(&mut process.thread(tid, now).name);
         if exec {
             process.arguments.clear();
+            process.words.clear();
             process.unmap_all();
             process.jit = ProcessJit::default();
             process.became_another_program = true;
@@ -471,7 +496,7 @@ impl Tracker {
             process.name_may_be_cut = name.len() >= MAX_COMM;
         }
         if tid.0 == pid.0 {
-            name.clone_into(&mut process.name);
+            process.name = process.name_after(name, exec).to_owned();
         }
     }
 
@@ -561,6 +586,19 @@ mod tests {
         tracker.name(Pid(1), Tid(5), "worker", false, NOW);
         assert_eq!(tracker.process(Pid(1), NOW).thread(Tid(5), NOW).name, "worker");
         assert_eq!(tracker.process(Pid(1), NOW).name, "server");
+    }
+
+    #[test]
+    fn a_program_keeps_its_name_when_its_main_thread_takes_another() {
+        let mut tracker = Tracker::default();
+        tracker.name(Pid(1), Tid(1), "node", true, NOW);
+        tracker.name(Pid(1), Tid(1), "MainThread", false, NOW);
+        let process = tracker.process(Pid(1), NOW);
+        assert_eq!((&*process.name, &*process.threads[&Tid(1)].name), ("node", "MainThread"));
+        // One that was forked, and is no program of its own, is what it calls itself.
+        tracker.fork(Pid(2), Tid(2), (Pid(1), Tid(1)), NOW);
+        tracker.name(Pid(2), Tid(2), "helper", false, NOW);
+        assert_eq!(tracker.process(Pid(2), NOW).name, "helper");
     }
 
     #[test]

@@ -153,9 +153,11 @@ fn expect_threads(session: &Session<'_>, profile: &Profile) -> Verdict {
     let list = session.ask(&["thread", "list", "--limit", "0", "--sort", "index"])?;
     let rows = list["threads"].as_array().context("no threads")?;
     expect_eq("the number of threads", rows.len(), profile.threads.len())?;
-    for (row, thread) in rows.iter().zip(&profile.threads) {
+    let written = profile.json["threads"].as_array().context("no threads")?;
+    for ((row, thread), written) in rows.iter().zip(&profile.threads).zip(written) {
         let shown = (text(&row["processName"]), text(&row["name"]), text(&row["pid"]));
-        expect_eq("a thread", shown, (thread.process.clone(), thread.name.clone(), thread.pid.clone()))?;
+        let wanted = (thread.process.clone(), text(&written["name"]), thread.pid.clone());
+        expect_eq("a thread", shown, wanted)?;
         // The first delta has no row before it, and does not count.
         let cpu = thread.rows.iter().skip(1).filter_map(|sample| sample.cpu_delta).sum::<f64>() / 1e6;
         let shown = row["cpuMs"].as_f64().unwrap_or(0.0);

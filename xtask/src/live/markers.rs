@@ -52,7 +52,11 @@ pub(super) fn markers(profile: &Profile) -> anyhow::Result<Vec<Marker>> {
             let start = table["startTime"][row].as_f64().unwrap_or_default();
             let name = table["name"][row].as_u64().context("no name")? as usize;
             markers.push(Marker {
-                thread: thread["name"].as_str().unwrap_or_default().to_owned(),
+                thread: thread["nyquistName"]
+                    .as_str()
+                    .or(thread["name"].as_str())
+                    .unwrap_or_default()
+                    .to_owned(),
                 name: strings[name].as_str().unwrap_or_default().to_owned(),
                 start,
                 end: table["endTime"][row].as_f64().unwrap_or(start),

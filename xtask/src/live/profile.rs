@@ -231,7 +231,8 @@ impl Thread {
         let pid = json["pid"].as_str().map_or_else(|| json["pid"].to_string(), str::to_owned);
         let rows = read_rows(&json["samples"], tables.stacks.len())?;
         Ok(Self {
-            name: text("name"),
+            // The row of one of several of a name is called otherwise.
+            name: json["nyquistName"].as_str().map_or_else(|| text("name"), str::to_owned),
             process: text("processName"),
             pid,
             is_main: json["isMainThread"].as_bool().unwrap_or(false),

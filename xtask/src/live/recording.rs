@@ -17,7 +17,7 @@ pub(super) const TESTS: &[Test] = &[
     Test::new("rust_threads_have_their_names_and_shares", rust_threads),
     Test::new("each_process_of_a_fork_tree_has_its_share", fork_tree).quick(),
     Test::new("exec_keeps_what_was_before_and_takes_the_last_name", exec_chain),
-    Test::new("a_process_that_renames_itself_has_its_new_name", renamed),
+    Test::new("a_process_that_renames_itself_keeps_its_name_beside_the_new_one", renamed),
     Test::new("a_program_whose_file_is_gone_still_has_names", deleted_program),
     Test::new("odd_process_names_do_not_end_the_recording", odd_name),
     Test::new("short_lived_processes_are_counted", short_lived),
@@ -124,7 +124,8 @@ fn exec_chain(test: &Context<'_>) -> Verdict {
     expect(main.contains(&"shares"), format_args!("no process has the last name: {main:?}"))
 }
 
-/// A process and a thread have the last of their names, also for the time before.
+/// A process keeps its program's name, and its row has the last of its main thread's; a thread has the last of its names, also for the
+/// time before.
 fn renamed(test: &Context<'_>) -> Verdict {
     for backend in [&[][..], &["--backend", "ptrace"]] {
         let recorded = test.record(&["renamed", "300"]).options(backend).run_well()?;
@@ -141,7 +142,7 @@ fn renamed(test: &Context<'_>) -> Verdict {
         expect_eq(
             "processes and threads",
             names,
-            vec![("new name", "new name"), ("new name", "new thread")],
+            vec![("renamed", "renamed (new name)"), ("renamed", "new thread")],
         )?;
         let is_threads =
             |frame: &&&Frame| ["thread_before_rename", "thread_after_rename"].contains(&&*frame.function);

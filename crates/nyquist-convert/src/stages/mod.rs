@@ -289,8 +289,10 @@ impl Stages {
                 Filter::FromExec(waiting) => *waiting != pid,
                 Filter::Family(_) => self.tracker.process(pid, now).in_family,
                 Filter::Named(names) => {
-                    let name = &self.tracker.process(pid, now).name;
-                    names.iter().any(|pattern| pattern.matches(name))
+                    let process = self.tracker.process(pid, now);
+                    let main = process.threads.get(&Tid(pid.0)).map(|thread| &thread.name);
+                    let mut names_of = [Some(&process.name), main].into_iter().flatten();
+                    names_of.any(|name| names.iter().any(|pattern| pattern.matches(name)))
                 }
             }
     }
@@ -330,13 +332,17 @@ impl Stages {
     }
 
     fn name(&mut self, now: Timestamp, (pid, tid): (Pid, Tid), name: &str, exec: bool) {
-        let arguments = self.program_arguments.take(pid, now);
+        let line = self.program_arguments.take(pid, now);
         if self.shape.reuse_threads {
             let process = self.tracker.process(pid, now);
             let kept = if exec { "" } else { &process.arguments };
             let is_main = pid.0 == tid.0;
-            let arguments = arguments.as_deref().filter(|_| is_main).unwrap_or(kept);
-            let new_name = if is_main { with_arguments(name, arguments) } else { name.to_owned() };
+            let told = line.as_ref().filter(|_| is_main).map(|line| &*line.arguments);
+            let new_name = if is_main {
+                with_arguments(process.name_after(name, exec), told.unwrap_or(kept))
+            } else {
+                name.to_owned()
+            };
             if self.pool.has_other_row(process, (pid, tid), &new_name) {
                 // Later it is not to be found from here any more.
                 name_process(&mut self.builder, process, self.options.start);
@@ -344,8 +350,8 @@ impl Stages {
             }
         }
         self.tracker.name(pid, tid, name, exec, now);
-        if let Some(arguments) = arguments {
-            self.tracker.process(pid, now).arguments = arguments;
+        if let Some(line) = line {
+            self.tracker.process(pid, now).set_command_line(line, name);
         }
     }
 
@@ -414,8 +420,12 @@ impl Stages {
         let mut processes: Vec<_> = self.tracker.processes().map(|(_, process)| process).collect();
         // Of several that share a row, the last one says when it ended.
         processes.sort_unstable_by_key(|process| process.start);
-        for process in processes {
+        for process in &processes {
             name_process(&mut builder, process, self.options.start);
+        }
+        // A row that several processes share is called by their name alone.
+        if !self.shape.reuse_threads {
+            rows::name_main_threads(&mut builder, &processes);
         }
         markers::drop_lonely_flows(&mut builder);
         let meta = builder.meta_mut();

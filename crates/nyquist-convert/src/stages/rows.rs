@@ -2,6 +2,7 @@
 
 use super::Stages;
 use crate::event::{Counter, Marker, MarkerTiming, Pid, Tid, Timestamp, Track};
+use crate::row_names;
 use crate::track::{Process, Thread};
 use nyquist_profile::{self as profile, ProcessIndex, ProfileBuilder, ThreadIndex};
 
@@ -81,6 +82,21 @@ const LATEST: u64 = 10 * 365 * 86_400 * 1_000_000_000;
 /// The time in a profile that begins at `zero`.
 pub(super) fn since(zero: Timestamp, time: Timestamp) -> u64 {
     time.0.saturating_sub(zero.0).min(LATEST)
+}
+
+/// Names the rows of main threads so that processes of one name are told apart.
+pub(super) fn name_main_threads(builder: &mut ProfileBuilder, processes: &[&Process]) {
+    let labels = row_names::told_apart(processes.iter().copied());
+    for process in processes {
+        let label = process.index.and_then(|index| labels.get(&index)).copied();
+        for thread in process.threads.values() {
+            if let Some(index) = thread.index
+                && builder.profile().thread(index).is_main
+            {
+                builder.thread_mut(index).name = row_names::main_row(process, &thread.name, label);
+            }
+        }
+    }
 }
 
 pub(super) fn name_process(builder: &mut ProfileBuilder, process: &Process, zero: Timestamp) {

@@ -19,6 +19,7 @@ mod read_meta;
 mod read_tables;
 mod read_thread;
 mod subset;
+mod row_names;
 mod write;
 mod write_meta;
 mod write_tables;

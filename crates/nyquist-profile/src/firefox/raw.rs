@@ -241,6 +241,8 @@ pub(super) struct RawThread {
     pub(super) name: String,
     /// Since version 46.
     pub(super) is_main_thread: Option<bool>,
+    /// Ours: the thread's own name, where `name` is what its row is called.
+    pub(super) nyquist_name: Option<String>,
     pub(super) process_name: Option<String>,
     pub(super) pid: Text,
     pub(super) tid: Text,

@@ -75,7 +75,8 @@ impl ThreadReader<'_> {
         let is_main = raw.is_main_thread.unwrap_or_else(|| {
             raw.name == "GeckoMain" || !raw.pid.was_number || raw.pid.text == raw.tid.text
         });
-        let thread = Thread::new(process, raw.tid.text.as_str(), raw.name.as_str());
+        let thread =
+            Thread::new(process, raw.tid.text.as_str(), raw.nyquist_name.as_ref().unwrap_or(&raw.name));
         self.builder.add_thread(Thread {
             start: raw.register_time.map_or(0, nanoseconds),
             end: raw.unregister_time.map(nanoseconds),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use super::FormatVersion;
 use super::gzip;
 use super::json::JsonWriter;
+use super::row_names::row_names;
 use super::subset::Subset;
 use super::write_meta::write_meta;
 use super::write_tables::{write_code_tables, write_sources, write_string_array};
@@ -60,11 +61,12 @@ fn write_document<W: Write>(profile: &Profile, version: FormatVersion, output: W
             json.key("shared");
             write_shared(json, profile, &subset);
         }
-        json.column("threads", profile.threads(), |json, thread| {
+        let named = profile.threads().iter().zip(row_names(profile));
+        json.column("threads", named, |json, (thread, name)| {
             if version == FormatVersion::V49 {
                 subset.select([thread]);
             }
-            write_thread(json, profile, &subset, thread, version);
+            write_thread(json, profile, &subset, (thread, &name), version);
         });
     });
     json.finish()

@@ -13,12 +13,12 @@ use crate::marker::{Marker, MarkerField, MarkerTiming, MarkerValue};
 use crate::profile::Profile;
 use crate::thread::{Sample, Thread};
 
-/// Writes an element of `threads`. In version 49 it holds the tables of `subset`.
+/// Writes an element of `threads`, whose row is called so. In version 49 it holds the tables of `subset`.
 pub(super) fn write_thread<W: Write>(
     json: &mut JsonWriter<W>,
     profile: &Profile,
     subset: &Subset<'_>,
-    thread: &Thread,
+    (thread, row_name): (&Thread, &str),
     version: FormatVersion,
 ) {
     let process = profile.process(thread.process);
@@ -29,7 +29,10 @@ pub(super) fn write_thread<W: Write>(
         json.key("registerTime").milliseconds(thread.start);
         write_time(json.key("unregisterTime"), thread.end.map(|end| end.max(thread.start)));
         json.null_column("pausedRanges", 0);
-        json.key("name").string(&thread.name);
+        json.key("name").string(row_name);
+        if row_name != thread.name {
+            json.key(OWN_NAME).string(&thread.name);
+        }
         json.key("isMainThread").boolean(thread.is_main);
         json.key("processName").string(&process.name);
         json.key("pid").string(&process.pid);
@@ -50,6 +53,9 @@ pub(super) fn write_thread<W: Write>(
         }
     });
 }
+
+/// The member with the thread's name, where its row is called otherwise.
+const OWN_NAME: &str = "nyquistName";
 
 /// The column with the weights of samples off the CPU.
 const OFF_CPU_WEIGHT: &str = "nyquistOffCpuWeight";

@@ -193,7 +193,8 @@ impl Recorder<'_> {
     fn converter(&self, options: Options, wanted: Filter) -> Converter {
         let shape = self.args.shape;
         let converter = Converter::new(options);
-        let mut converter = converter.shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files);
+        let converter = converter.shaped(shape.into()).unlinking_jitdumps(shape.unlink_aux_files);
+        let mut converter = converter.telling_rows_apart();
         converter.keep_only(wanted);
         converter.limiting_side_files(memory::side_files(self.args.symbols.max_memory))
     }
