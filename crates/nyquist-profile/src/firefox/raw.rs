@@ -61,6 +61,8 @@ pub(super) struct RawMeta {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawNyquist {
     pub(super) lost_samples: f64,
+    /// The category that is there for the front end alone.
+    pub(super) idle_category: Option<usize>,
 }
 
 #[derive(Default, serde::Deserialize)]
@@ -169,10 +171,10 @@ pub(super) struct RawFrames {
     pub(super) native_symbol: Option<Vec<Index>>,
     pub(super) line: Option<Vec<Index>>,
     pub(super) column: Option<Vec<Index>>,
-    /// Since version 64.
-    pub(super) original_location: Option<Vec<Index>>,
     /// Since version 70; before, a frame's lib was that of its function's resource.
     pub(super) lib: Option<Vec<Index>>,
+    /// Since version 64.
+    pub(super) original_location: Option<Vec<Index>>,
     pub(super) length: Option<usize>,
 }
 
@@ -180,14 +182,14 @@ pub(super) struct RawFrames {
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct RawFuncs {
     pub(super) name: Vec<Index>,
-    pub(super) resource: Option<Vec<Index>>,
-    /// Since version 58.
-    pub(super) source: Option<Vec<Index>>,
-    /// Until version 57.
     #[serde(rename = "isJS")]
     pub(super) is_js: Option<Vec<Flag>>,
     #[serde(rename = "relevantForJS")]
     pub(super) relevant_for_js: Option<Vec<Flag>>,
+    pub(super) resource: Option<Vec<Index>>,
+    /// Since version 58.
+    pub(super) source: Option<Vec<Index>>,
+    /// Until version 57.
     pub(super) file_name: Option<Vec<Index>>,
     pub(super) line_number: Option<Vec<Index>>,
     pub(super) column_number: Option<Vec<Index>>,
@@ -239,10 +241,10 @@ pub(super) struct RawThread {
     pub(super) register_time: Option<f64>,
     pub(super) unregister_time: Option<f64>,
     pub(super) name: String,
-    /// Since version 46.
-    pub(super) is_main_thread: Option<bool>,
     /// Ours: the thread's own name, where `name` is what its row is called.
     pub(super) nyquist_name: Option<String>,
+    /// Since version 46.
+    pub(super) is_main_thread: Option<bool>,
     pub(super) process_name: Option<String>,
     pub(super) pid: Text,
     pub(super) tid: Text,
@@ -333,7 +335,12 @@ pub(super) struct RawDisplay {
 pub(super) struct Index(u32);
 
 impl Index {
-    const NONE: Self = Self(u32::MAX);
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    /// An index, or none where it is larger than any.
+    pub(super) fn new(index: u32) -> Self {
+        Self(index)
+    }
 
     pub(super) fn get(self) -> Option<u32> {
         (self != Self::NONE).then_some(self.0)

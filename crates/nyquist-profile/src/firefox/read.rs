@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess
 use serde_json::error::Category;
 
 use super::gecko::{self, RawProcess};
+use super::idle_category;
 use super::raw::RawProfile;
 use super::read_ahead::{Chunks, parse_ahead};
 use super::read_meta::{read_categories, read_marker_schemas, read_meta};
@@ -236,7 +237,8 @@ impl Document<'_> {
     }
 }
 
-fn convert(raw: RawProfile) -> Result<Profile, ReadError> {
+fn convert(mut raw: RawProfile) -> Result<Profile, ReadError> {
+    idle_category::undo(&mut raw);
     let raw_meta = raw.meta.ok_or(ReadError::NotAProfile)?;
     if let Some(process) = raw.gecko {
         if raw.threads.is_some() {

@@ -4,6 +4,7 @@
 //! marker reaches are left out of both.
 
 use super::FormatVersion;
+use super::idle_category::IdleCategory;
 use crate::category::CategoryPair;
 use crate::code::{Frame, Func, NativeSymbol, Source};
 use crate::id::{FrameId, FuncId, LibId, NativeSymbolId, SourceId, StackId, StringId};
@@ -134,6 +135,10 @@ pub(super) struct Subset<'a> {
     native_symbols: Renumbering,
     frames: Renumbering,
     stacks: Renumbering,
+    idle: Option<IdleCategory>,
+    /// The stacks in which threads waited, and their innermost frames, in order: they come once more behind all others.
+    idle_stacks: Vec<StackId>,
+    idle_frames: Vec<FrameId>,
 }
 
 /// Defines the number of a row, and the rows in the order of their numbers.
@@ -166,6 +171,9 @@ impl<'a> Subset<'a> {
             native_symbols: Renumbering::new(profile.native_symbols().len()),
             frames: Renumbering::new(profile.frames().len()),
             stacks: Renumbering::new(profile.stacks().len()),
+            idle: IdleCategory::of(profile),
+            idle_stacks: Vec::new(),
+            idle_frames: Vec::new(),
         }
     }
 
@@ -212,9 +220,14 @@ impl<'a> Subset<'a> {
     /// Makes this the part that `threads` need.
     pub(super) fn select<'t>(&mut self, threads: impl IntoIterator<Item = &'t Thread>) {
         self.tables().into_iter().for_each(Renumbering::clear);
+        self.idle_stacks.clear();
         for thread in threads {
-            for stack in thread.samples.iter().filter_map(|sample| sample.stack) {
+            for sample in &thread.samples {
+                let Some(stack) = sample.stack else { continue };
                 self.mark_stack(stack);
+                if sample.off_cpu && self.idle_stacks.last() != Some(&stack) {
+                    self.idle_stacks.push(stack);
+                }
             }
             for marker in &thread.markers {
                 self.mark_marker(marker);
@@ -232,6 +245,55 @@ impl<'a> Subset<'a> {
         }
         self.frames = frames;
         self.tables().into_iter().for_each(Renumbering::number_rows);
+        self.number_idle_rows();
+    }
+
+    fn number_idle_rows(&mut self) {
+        let (profile, idle) = (self.profile, self.idle);
+        let frame_of = |stack: &StackId| profile.stack(*stack).frame;
+        let is_written = |frame: FrameId| idle.is_some_and(|idle| idle.frame(profile.frame(frame)).is_some());
+        self.idle_stacks.retain(|stack| is_written(frame_of(stack)));
+        self.idle_stacks.sort_unstable();
+        self.idle_stacks.dedup();
+        self.idle_frames.clear();
+        self.idle_frames.extend(self.idle_stacks.iter().map(frame_of));
+        self.idle_frames.sort_unstable();
+        self.idle_frames.dedup();
+    }
+
+    /// The number of a stack in which a thread waited.
+    pub(super) fn idle_stack(&self, id: StackId) -> u32 {
+        let place = self.idle_stacks.binary_search(&id);
+        place.map_or_else(|_| self.stack(id), |place| self.stacks.used + place as u32)
+    }
+
+    /// How many stacks there are, those of waiting among them.
+    pub(super) fn stack_count(&self) -> usize {
+        self.stacks.used as usize + self.idle_stacks.len()
+    }
+
+    /// The number of each stack's frame and that of its prefix, in the order of the stacks' numbers.
+    pub(super) fn stack_rows(&self) -> impl Iterator<Item = (u32, Option<u32>)> {
+        let prefix = |stack: StackId| self.profile.stack(stack).prefix.map(|prefix| self.stack(prefix));
+        let frame = |stack: StackId| self.profile.stack(stack).frame;
+        let own = self.stacks().map(move |stack| (self.frame(frame(stack)), prefix(stack)));
+        let idle = self.idle_stacks.iter().map(move |&stack| {
+            let place = self.idle_frames.binary_search(&frame(stack)).unwrap_or(0);
+            (self.frames.used + place as u32, prefix(stack))
+        });
+        own.chain(idle)
+    }
+
+    /// How many frames there are, those of waiting among them.
+    pub(super) fn frame_count(&self) -> usize {
+        self.frames.used as usize + self.idle_frames.len()
+    }
+
+    /// The frames in the order of their numbers.
+    pub(super) fn frame_rows(&self) -> impl Iterator<Item = Frame> {
+        let own = self.frames().map(|id| *self.profile.frame(id));
+        let idle = self.idle_frames.iter();
+        own.chain(idle.filter_map(|&id| self.idle?.frame(self.profile.frame(id))))
     }
 
     fn tables(&mut self) -> [&mut Renumbering; 7] {
@@ -316,6 +378,10 @@ impl<'a> Subset<'a> {
             let inherited = inherited.copied().unwrap_or(default);
             categories.push(self.profile.frame(stack.frame).category.unwrap_or(inherited));
         }
+        let idle = self.idle_stacks.iter().filter_map(|&stack| {
+            self.idle?.frame(self.profile.frame(self.profile.stack(stack).frame))?.category
+        });
+        categories.extend(idle);
         categories
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use super::FormatVersion;
 use super::first_view::FirstView;
+use super::idle_category::IdleCategory;
 use super::json::JsonWriter;
 use crate::category::{Category, CategoryColor, CategoryPair};
 use crate::code::FuncKind;
@@ -41,12 +42,22 @@ pub(super) fn write_meta<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, 
         write_recording(json, meta);
         write_first_view(json, &FirstView::of(profile));
         write_machine(json, meta);
-        json.column("categories", profile.categories(), write_category);
+        let idle = IdleCategory::of(profile);
+        let categories = profile.categories().iter().map(Some).chain(idle.map(|_| None));
+        json.column("categories", categories, |json, category| match category {
+            Some(category) => write_category(json, category),
+            None => IdleCategory::write(json, profile),
+        });
         json.column("markerSchema", profile.marker_schemas(), |json, schema| {
             write_marker_schema(json, schema, version);
         });
         write_extra(json, &meta.extra);
-        json.key("nyquist").object(|json| json.key("lostSamples").integer(meta.lost_samples));
+        json.key("nyquist").object(|json| {
+            json.key("lostSamples").integer(meta.lost_samples);
+            if let Some(idle) = idle {
+                json.key("idleCategory").integer(idle.index() as u64);
+            }
+        });
     });
 }
 

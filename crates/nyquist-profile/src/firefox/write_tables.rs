@@ -25,7 +25,7 @@ pub(super) fn write_code_tables<W: Write>(
     json.key("stackTable");
     match version {
         FormatVersion::V49 => write_stacks_v49(json, profile, subset),
-        FormatVersion::V66 => write_stacks_v66(json, profile, subset),
+        FormatVersion::V66 => write_stacks_v66(json, subset),
     }
     json.key("frameTable");
     write_frames(json, profile, subset, version);
@@ -40,28 +40,21 @@ pub(super) fn write_code_tables<W: Write>(
 fn write_stacks_v49<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
     let categories = subset.stack_categories(default_category(profile));
     json.object(|json| {
-        json.column("frame", subset.stacks(), |json, id| {
-            json.integer(subset.frame(profile.stack(id).frame).into());
-        });
-        json.column("prefix", subset.stacks(), |json, id| {
-            json.optional(profile.stack(id).prefix.map(|prefix| subset.stack(prefix)));
-        });
+        json.column("frame", subset.stack_rows(), |json, (frame, _)| json.integer(frame.into()));
+        json.column("prefix", subset.stack_rows(), |json, (_, prefix)| json.optional(prefix));
         json.column("category", &categories, |json, pair| json.optional(category_number(*pair)));
         json.column("subcategory", &categories, |json, pair| json.integer(subcategory_number(*pair)));
         json.key("length").integer(categories.len() as u64);
     });
 }
 
-fn write_stacks_v66<W: Write>(json: &mut JsonWriter<W>, profile: &Profile, subset: &Subset<'_>) {
+fn write_stacks_v66<W: Write>(json: &mut JsonWriter<W>, subset: &Subset<'_>) {
     json.object(|json| {
-        json.column("frame", subset.stacks(), |json, id| {
-            json.integer(subset.frame(profile.stack(id).frame).into());
+        json.column("frame", subset.stack_rows(), |json, (frame, _)| json.integer(frame.into()));
+        json.column("prefixOffset", (0..).zip(subset.stack_rows()), |json, (stack, (_, prefix))| {
+            json.integer(prefix.map_or(0, |prefix| u64::from(u32::saturating_sub(stack, prefix))));
         });
-        json.column("prefixOffset", subset.stacks(), |json, id| {
-            let prefix = profile.stack(id).prefix;
-            json.integer(prefix.map_or(0, |prefix| (subset.stack(id) - subset.stack(prefix)).into()));
-        });
-        json.key("length").integer(subset.stacks().len() as u64);
+        json.key("length").integer(subset.stack_count() as u64);
     });
 }
 
@@ -71,10 +64,10 @@ fn write_frames<W: Write>(
     subset: &Subset<'_>,
     version: FormatVersion,
 ) {
-    let length = subset.frames().len();
-    let frames = || subset.frames().map(|id| profile.frame(id));
+    let length = subset.frame_count();
+    let frames = || subset.frame_rows();
     json.object(|json| {
-        json.column("address", frames(), |json, frame| json.or_minus_one(written_address(profile, frame)));
+        json.column("address", frames(), |json, frame| json.or_minus_one(written_address(profile, &frame)));
         json.column("inlineDepth", frames(), |json, frame| {
             json.integer(frame.inline_depth.min(u16::from(u8::MAX)).into());
         });
@@ -84,16 +77,16 @@ fn write_frames<W: Write>(
         json.column("subcategory", frames(), |json, frame| {
             json.optional(frame.category.map(subcategory_number));
         });
-        json.column("func", frames(), |json, frame| json.integer(subset.func(frame).into()));
+        json.column("func", frames(), |json, frame| json.integer(subset.func(&frame).into()));
         json.column("nativeSymbol", frames(), |json, frame| {
-            json.optional(written_symbol(profile, frame).map(|id| subset.native_symbol(id)));
+            json.optional(written_symbol(profile, &frame).map(|id| subset.native_symbol(id)));
         });
         json.null_column("innerWindowID", length);
         // A line is one of the function's file; version 49 has a function for each file.
         let is_v49 = version == FormatVersion::V49;
         let own = |frame: &Frame, number| int32(number).filter(|_| is_v49 || frame.source.is_none());
-        json.column("line", frames(), |json, frame| json.optional(own(frame, frame.line)));
-        json.column("column", frames(), |json, frame| json.optional(own(frame, frame.column)));
+        json.column("line", frames(), |json, frame| json.optional(own(&frame, frame.line)));
+        json.column("column", frames(), |json, frame| json.optional(own(&frame, frame.column)));
         match version {
             FormatVersion::V49 => json.null_column("implementation", length),
             FormatVersion::V66 => write_locations(json, frames()),
@@ -103,7 +96,7 @@ fn write_frames<W: Write>(
 }
 
 /// The places in other files than the function's own: numbers in `sourceLocationTable`, in the order of the frames.
-fn write_locations<'a, W: Write>(json: &mut JsonWriter<W>, frames: impl Iterator<Item = &'a Frame>) {
+fn write_locations<W: Write>(json: &mut JsonWriter<W>, frames: impl Iterator<Item = Frame>) {
     let mut count = 0_u32;
     json.column("originalLocation", frames, |json, frame| {
         json.optional(frame.source.map(|_| count));
@@ -185,10 +178,7 @@ pub(super) fn write_sources<W: Write>(json: &mut JsonWriter<W>, profile: &Profil
         json.null_column("content", length);
         json.key("length").integer(length as u64);
     });
-    let located = || {
-        let frames = subset.frames().map(|id| profile.frame(id));
-        frames.filter_map(|frame| Some((frame.source?, frame)))
-    };
+    let located = || subset.frame_rows().filter_map(|frame| Some((frame.source?, frame)));
     json.key("sourceLocationTable").object(|json| {
         json.column("source", located(), |json, (source, _)| json.integer(subset.source(source).into()));
         json.column("line", located(), |json, (_, frame)| json.optional(int32(frame.line)));

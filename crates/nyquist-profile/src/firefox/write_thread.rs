@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::FormatVersion;
 use super::first_view::shows_markers;
-use super::idle_rows::IdleRows;
+use super::idle_rows::{IdleRows, is_idle_row};
 use super::json::JsonWriter;
 use super::subset::{Subset, is_interned};
 use super::write_tables::{write_code_tables, write_string_array};
@@ -70,7 +70,10 @@ fn write_samples<W: Write>(
     let samples = || rows.iter();
     json.object(|json| {
         json.column("stack", samples(), |json, sample| {
-            json.optional(sample.stack.map(|id| subset.stack(id)));
+            let waits = sample.off_cpu || is_idle_row(&sample);
+            json.optional(
+                sample.stack.map(|id| if waits { subset.idle_stack(id) } else { subset.stack(id) }),
+            );
         });
         write_times(json, samples().map(|sample| sample.time), version);
         // A weight of 1 everywhere may be left out, but the readers of version 49 want the column.

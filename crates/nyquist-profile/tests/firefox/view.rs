@@ -63,6 +63,103 @@ fn idle_rows_are_no_samples_when_read() {
     }
 }
 
+/// A thread that runs in `poll` and waits there, and in a function without a category.
+fn waiter() -> Profile {
+    let meta = Meta { interval: MS, has_cpu_deltas: true, ..Meta::default() };
+    let mut builder = ProfileBuilder::new(meta);
+    let user = builder.add_category("User", CategoryColor::Yellow);
+    let process = builder.add_process(Process { pid: "7".into(), ..Process::default() });
+    let thread = builder.add_thread(Thread { is_main: true, ..Thread::new(process, "7", "app") });
+    let main = builder.intern_label(None, "main", Some(user));
+    let [poll, plain] = [("poll", Some(user)), ("plain", None)]
+        .map(|(name, own)| builder.intern_label(Some(main), name, own));
+    let waits = |time, stack| Sample { weight: 100, off_cpu: true, ..Sample::new(time, Some(stack), 0) };
+    builder.add_sample(thread, Sample::new(MS, Some(poll), MS));
+    builder.add_sample(thread, waits(101 * MS, poll));
+    builder.add_sample(thread, waits(201 * MS, plain));
+    builder.add_sample(thread, Sample::new(202 * MS, Some(main), MS));
+    builder.finish()
+}
+
+#[test]
+fn waiting_has_the_front_ends_idle_category() {
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let document = written(&waiter(), version);
+        assert_eq!(firefox::check(&document), [], "{version:?}");
+        let thread = &document["threads"][0];
+        let tables = if version == FormatVersion::V49 { thread } else { &document["shared"] };
+        let number = |value: &Value| value.as_u64().unwrap() as usize;
+        let category = |stack: &Value| {
+            let frame = number(&tables["stackTable"]["frame"][number(stack)]);
+            let category = &tables["frameTable"]["category"][frame];
+            category
+                .as_u64()
+                .map_or("none", |at| document["meta"]["categories"][at as usize]["name"].as_str().unwrap())
+        };
+        let samples = &thread["samples"];
+        let waits = &samples["nyquistOffCpuWeight"];
+        let of_samples: Vec<_> = (0..number(&samples["length"]))
+            .map(|row| {
+                (number(&samples["weight"][row]), number(&waits[row]), category(&samples["stack"][row]))
+            })
+            .collect();
+        let sampled: Vec<_> = of_samples.iter().filter(|row| (row.0, row.1) != (0, 0)).copied().collect();
+        let expected = [(1, 0, "User"), (0, 100, "Idle"), (0, 100, "Idle"), (1, 0, "User")];
+        assert_eq!(sampled, expected, "{version:?}");
+        // The rows that draw the waits from their beginnings to their ends are idle, too.
+        let drawn = of_samples.iter().filter(|row| (row.0, row.1) == (0, 0));
+        assert!(drawn.clone().count() > 0 && drawn.clone().all(|row| row.2 == "Idle"), "{of_samples:?}");
+        let idle = document["meta"]["categories"].as_array().unwrap().last().unwrap();
+        assert_eq!(
+            *idle,
+            json!({
+                "name": "Idle", "color": "transparent", "subcategories": ["Other", "Other", "User"]
+            })
+        );
+    }
+}
+
+#[test]
+fn the_idle_category_is_none_when_read() {
+    let profile = waiter();
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let read = firefox::read(written(&profile, version).to_string().as_bytes()).unwrap();
+        assert_eq!(read.categories(), profile.categories(), "{version:?}");
+        assert_eq!(read.frames(), profile.frames(), "{version:?}");
+        assert_eq!(read.threads()[0].samples, profile.threads()[0].samples, "{version:?}");
+        // Without waits there is no such category.
+        let document = written(&sleeper(), version);
+        assert_eq!(document["meta"]["nyquist"].get("idleCategory"), None, "{version:?}");
+        let mut claims_none = document;
+        claims_none["meta"]["nyquist"]["idleCategory"] = json!(u64::MAX);
+        assert!(firefox::read(claims_none.to_string().as_bytes()).is_ok());
+    }
+}
+
+#[test]
+fn threads_of_one_name_are_told_apart_by_their_ids() {
+    let mut builder = ProfileBuilder::new(Meta::default());
+    let process = builder.add_process(Process { pid: "7".into(), ..Process::default() });
+    builder.add_thread(Thread { is_main: true, ..Thread::new(process, "7", "worker") });
+    let names = [("8", "worker"), ("9", "worker"), ("10", "logger"), ("11", ""), ("12", "")];
+    for (tid, name) in names {
+        builder.add_thread(Thread::new(process, tid, name));
+    }
+    let other = builder.add_process(Process { pid: "20".into(), ..Process::default() });
+    builder.add_thread(Thread::new(other, "21", "logger"));
+    let profile = builder.finish();
+    for version in [FormatVersion::V49, FormatVersion::V66] {
+        let document = written(&profile, version);
+        let rows = document["threads"].as_array().unwrap().iter().map(|thread| &thread["name"]);
+        let expected = ["worker", "worker 8", "worker 9", "logger", "11", "12", "logger"];
+        assert_eq!(rows.collect::<Vec<_>>(), expected, "{version:?}");
+        let read = firefox::read(document.to_string().as_bytes()).unwrap();
+        let names =
+            |profile: &Profile| profile.threads().iter().map(|it| it.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&read), names(&profile), "{version:?}");
+    }
+}
+
 #[test]
 fn threads_with_markers_are_shown() {
     for version in [FormatVersion::V49, FormatVersion::V66] {

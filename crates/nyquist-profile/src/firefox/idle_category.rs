@@ -1,0 +1,86 @@
+//! The category of waiting, which exists in the file alone: the front end leaves samples of it out where its reader does not want
+//! them ("Include idle samples").
+//!
+//! The front end looks at the category of a sample's innermost frame. A function that waits may also run. So the frames in which
+//! threads waited are written a second time, in the category `Idle`; the subcategory is the frame's own category, by which the
+//! reader takes them for what they are again ([`undo`]).
+
+use std::io::Write;
+
+use super::json::JsonWriter;
+use super::raw::{Index, RawFrames, RawProfile};
+use crate::category::CategoryPair;
+use crate::code::Frame;
+use crate::id::CategoryId;
+use crate::profile::Profile;
+
+/// The name by which the front end knows the category.
+const IDLE: &str = "Idle";
+
+/// The category's place behind those of the profile.
+#[derive(Clone, Copy)]
+pub(super) struct IdleCategory(CategoryId);
+
+impl IdleCategory {
+    /// The category, where a thread waited at a place that is known. Profiles that came with one keep theirs.
+    pub(super) fn of(profile: &Profile) -> Option<Self> {
+        let categories = profile.categories();
+        let has_own = categories.iter().any(|category| category.name == IDLE);
+        // The front end keeps categories in bytes.
+        if has_own || categories.len() >= usize::from(u8::MAX) {
+            return None;
+        }
+        let mut samples = profile.threads().iter().flat_map(|thread| thread.samples.iter());
+        let waits = samples.any(|sample| sample.off_cpu && sample.stack.is_some());
+        waits.then(|| Self(CategoryId::from_index(categories.len())))
+    }
+
+    /// Its index among the categories.
+    pub(super) fn index(self) -> usize {
+        self.0.index()
+    }
+
+    /// A frame as one of waiting; `None` where its own category could not be told again.
+    pub(super) fn frame(self, frame: &Frame) -> Option<Frame> {
+        let subcategory = match frame.category {
+            None => 0,
+            Some(own) if own.subcategory == 0 => u16::try_from(own.category.index() + 1).ok()?,
+            Some(_) => return None,
+        };
+        Some(Frame { category: Some(CategoryPair { category: self.0, subcategory }), ..*frame })
+    }
+
+    /// Writes the category. It has a subcategory for each other category.
+    pub(super) fn write<W: Write>(json: &mut JsonWriter<W>, profile: &Profile) {
+        json.object(|json| {
+            json.key("name").string(IDLE);
+            json.key("color").string("transparent");
+            let names = profile.categories().iter().map(|category| category.name.as_str());
+            json.column("subcategories", ["Other"].into_iter().chain(names), JsonWriter::string);
+        });
+    }
+}
+
+/// Gives the frames of waiting in a document that has the category from us their own categories, and takes the category out.
+pub(super) fn undo(raw: &mut RawProfile) {
+    let Some(meta) = &mut raw.meta else { return };
+    let last = meta.categories.len().checked_sub(1);
+    let Some(idle) = last.filter(|_| meta.nyquist.idle_category == last) else { return };
+    meta.categories.pop();
+    undo_frames(&mut raw.shared.frame_table, idle);
+    for thread in raw.threads.iter_mut().flatten() {
+        undo_frames(&mut thread.frame_table, idle);
+    }
+}
+
+fn undo_frames(frames: &mut RawFrames, idle: usize) {
+    let (Some(categories), Some(subcategories)) = (&mut frames.category, &mut frames.subcategory) else {
+        return;
+    };
+    for (category, subcategory) in categories.iter_mut().zip(subcategories) {
+        if category.get().is_some_and(|category| category as usize == idle) {
+            *category = subcategory.get().and_then(|own| own.checked_sub(1)).map_or(Index::NONE, Index::new);
+            *subcategory = Index::new(0);
+        }
+    }
+}
